@@ -1,0 +1,97 @@
+# Nothing is needed before `make test` but Python 3.11 or newer and make.
+# Another Python:       make test PYTHON=/path/to/python3
+# Some tests only:      make test TESTS="tests/causality -k inbox"
+# A shorter hunt:       make hunt RUNS=1000 ORDERS=causal
+
+TESTS   ?=
+RUNS    ?= 20000
+ORDERS  ?= causal fifo none
+WORKERS ?= auto
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+STAMP := $(VENV)/.complete
+
+# The first Python that runs, is new enough and can make environments.
+CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python)
+IS_USABLE  := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+FOUND = $(shell for each in $(CANDIDATES); do \
+  if "$$each" -c '$(IS_USABLE)' >/dev/null 2>&1; then echo "$$each"; break; fi; done)
+
+# What the environment was made with: a Python upgraded or removed beneath it, another PYTHON= or a moved
+# folder make it stale, as do newer requirements.
+DESCRIBE := import os, sys; print(*sys.version_info[:3], os.path.abspath(sys.argv[1]))
+ifneq ($(wildcard $(STAMP)),)
+  ifneq ($(shell $(BIN)/python -c '$(DESCRIBE)' $(VENV) 2>&1),$(shell cat $(STAMP)))
+    STALE := stale
+  else ifneq ($(PYTHON),)
+    ifneq ($(shell "$(PYTHON)" -c '$(DESCRIBE)' $(VENV) 2>&1),$(shell cat $(STAMP)))
+      STALE := stale
+    endif
+  endif
+endif
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check hunt bench format venv pins clean stale
+
+help: ## List the targets (this)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: ## The main job, end to end: members talk, Spark certifies, a report shows it
+	@echo "The demo comes with the Spark pipeline, which is not built yet; 'make test' shows what is." >&2
+	@exit 2
+
+test: $(STAMP) ## Run the tests
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(TESTS)
+
+check: $(STAMP) ## Lint, formatting, types, import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+hunt: $(STAMP) ## The long searches: RUNS seeds for each of ORDERS, then the tests marked hunt
+	@set -e; for order in $(ORDERS); do \
+	  echo "inga hunt --order $$order --runs $(RUNS)"; \
+	  $(BIN)/inga hunt --order $$order --runs $(RUNS); \
+	done
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m hunt $(TESTS) || [ $$? -eq 5 ] # 5: no test is marked
+
+bench: $(STAMP) ## Measure: every program in bench/
+	@set -e; programs=$$(ls bench/*.py 2>/dev/null || true); \
+	if [ -z "$$programs" ]; then echo "There is nothing in bench/ to measure yet." >&2; exit 2; fi; \
+	for program in $$programs; do echo "$$program"; $(BIN)/python "$$program"; done
+
+format: $(STAMP) ## Format the code and apply the safe fixes
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+venv: $(STAMP) ## Make or refresh the environment .venv
+
+pins: ## Choose the newest versions that fit requirements/test.in and write requirements/test.txt
+	@test -n "$(FOUND)" || { echo "$(NO_PYTHON)" >&2; exit 2; }
+	@set -e; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; \
+	"$(FOUND)" -m venv "$$scratch"; \
+	"$$scratch/bin/python" -m pip install -q --disable-pip-version-check -r requirements/test.in; \
+	{ echo "# Made by 'make pins' from test.in with Python $$("$$scratch/bin/python" -c 'import platform; print(platform.python_version())'). Do not edit."; \
+	  "$$scratch/bin/python" -m pip --disable-pip-version-check freeze; } > "$$scratch/test.txt"; \
+	cp "$$scratch/test.txt" requirements/test.txt
+
+clean: ## Remove the environment and everything that was made
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+NO_PYTHON := inga needs Python 3.11 or newer with its venv module; none of these will do: $(CANDIDATES). Name one with PYTHON=.
+
+$(STAMP): pyproject.toml $(wildcard requirements/*.txt) $(STALE)
+	@test -n "$(FOUND)" || { echo "$(NO_PYTHON)" >&2; exit 2; }
+	@echo "Setting up $(VENV) with $(FOUND); the first time this takes a minute or two."
+	@rm -f $@
+	@{ { $(if $(STALE),false,$(BIN)/python -c '$(IS_USABLE)') || "$(FOUND)" -m venv --clear $(VENV); } && \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check -r requirements/test.txt && \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .; \
+	} > .venv.log 2>&1 || \
+	{ tail -n 40 .venv.log >&2; rm -f .venv.log; echo "Setting up $(VENV) failed; the reason is above." >&2; exit 2; }
+	@mv .venv.log $(VENV)/install.log
+	@$(BIN)/python -c '$(DESCRIBE)' $(VENV) > $@

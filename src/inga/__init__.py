@@ -1,0 +1,38 @@
+"""inga: group communication in which nothing arrives before its cause."""
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "Batch": "inga.model.delivery",
+    "Delivery": "inga.model.delivery",
+    "View": "inga.model.view",
+    "Receipt": "inga.model.receipt",
+    "relation": "inga.causality.clock",
+    "IngaError": "inga.model.errors",
+    "UsageError": "inga.model.errors",
+    "WouldBlock": "inga.model.errors",
+    "Concurrent": "inga.model.errors",
+    "Gap": "inga.model.errors",
+    "Excluded": "inga.model.errors",
+    "RemoteError": "inga.model.errors",
+    "TraceError": "inga.model.errors",
+    "WireError": "inga.model.errors",
+    "recipes": "inga",
+}
+"""Where each public name lives; imported when first asked for."""
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'inga' has no attribute {name!r}")
+    value = import_module(f"inga.{name}") if home == "inga" else getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

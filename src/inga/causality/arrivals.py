@@ -1,0 +1,42 @@
+"""Which numbers of a gap-free sequence have come, when they may come in any order."""
+
+from inga.model.packet import Runs
+
+
+class Arrivals:
+    """The numbers seen from one sender: all below `expected`, and those in `early`."""
+
+    __slots__ = ("early", "expected")
+
+    def __init__(self) -> None:
+        self.expected = 1
+        self.early: set[int] = set()
+
+    def add(self, number: int) -> bool:
+        """Whether it is new. Numbers far ahead are the caller's business to refuse."""
+        if number == self.expected:
+            number += 1
+            early = self.early
+            while number in early:
+                early.remove(number)
+                number += 1
+            self.expected = number
+            return True
+        if number < self.expected or number in self.early:
+            return False
+        self.early.add(number)
+        return True
+
+    def missing(self, below: int) -> Runs:
+        """Maximal runs `[low, high)` of numbers under `below` that have not come."""
+        runs: list[tuple[int, int]] = []
+        low = self.expected
+        for number in sorted(self.early):
+            if number >= below:
+                break
+            if number > low:
+                runs.append((low, number))
+            low = number + 1
+        if low < below:
+            runs.append((low, below))
+        return tuple(runs)

@@ -1,0 +1,43 @@
+"""The open ends of history: known packets that no other known packet follows.
+
+One open end means that nothing unresolved is concurrent. A packet that follows none of them opens a
+branch; one that follows several closes all but the oldest of those. The ends form an antichain with
+distinct senders, so there are at most as many as members, and their join is the site's vector.
+"""
+
+from typing import NamedTuple
+
+from inga.model.stamp import Deps
+
+
+class End(NamedTuple):
+    """One open end: a packet, and the branch it is the tip of."""
+
+    src: int
+    seq: int
+    branch: int
+
+
+class Frontier:
+    """Branches at one site, numbered in the order in which they open."""
+
+    def __init__(self) -> None:
+        self.ends: list[End] = []  # oldest branch first
+        self._opened = 0
+
+    def add(self, src: int, seq: int, deps: Deps) -> tuple[int, tuple[int, ...]]:
+        """Put in a packet just sent or taken: the branch it extends, and the branches it closes."""
+        followed: list[End] = []
+        others: list[End] = []
+        for end in self.ends:
+            (followed if end.seq <= deps[end.src] else others).append(end)
+        if followed:
+            branch = followed[0].branch
+        else:
+            branch = self._opened = self._opened + 1
+        merged = tuple([end.branch for end in followed[1:]])
+        others.append(End(src, seq, branch))
+        if len(others) > 1:
+            others.sort(key=lambda end: end.branch)
+        self.ends = others
+        return branch, merged

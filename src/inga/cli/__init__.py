@@ -1,0 +1,1 @@
+"""The command `inga`: one module a subcommand; parse, call, print, exit code."""

@@ -1,0 +1,66 @@
+"""The one command and its subcommands.
+
+Exit codes: 0 done or pass, 1 a guarantee is violated, 2 bad usage or bad input, 3 unknown (the input
+has holes), 130 interrupted.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import version
+
+from inga.model.errors import IngaError
+
+COMMANDS = {
+    "sim": "one deterministic run in virtual time",
+    "hunt": "many seeds with faults, until a promise breaks",
+    "bench": "measure, as ratios against a baseline of the same run",
+}
+"""Built: each has a module here with `add_options(parser)` and `run(options) -> exit code`."""
+
+LATER = "demo chat live tap check order stamp watch metrics import export lab report dissect ior".split()
+
+OK, VIOLATED, BAD_USE, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one subcommand; its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and words[0] in LATER:
+        print(f"inga {words[0]}: not built yet; there are {', '.join(COMMANDS)}.", file=sys.stderr)
+        return BAD_USE
+    options = _parser(words[0] if words else None).parse_args(words)
+    try:
+        code: int = import_module(f"inga.cli.{options.command}").run(options)
+        return code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except (IngaError, OSError) as error:
+        print(f"inga {options.command}: {error}", file=sys.stderr)
+        return BAD_USE
+    except BrokenPipeError:
+        return OK
+
+
+def _parser(wanted: str | None) -> argparse.ArgumentParser:
+    """Only the wanted command's module is imported: `inga --help` is instant."""
+    parser = argparse.ArgumentParser(
+        prog="inga", description="Group communication in which nothing arrives before its cause."
+    )
+    parser.add_argument("--version", action="version", version=f"inga {version('inga')}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, help_text in COMMANDS.items():
+        module = import_module(f"inga.cli.{name}") if name == wanted else None
+        sub = commands.add_parser(
+            name,
+            help=help_text,
+            description=None if module is None else module.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if module is not None:
+            sub.add_argument("--json", action="store_true", help="one JSON object on standard output")
+            sub.add_argument("--quiet", action="store_true", help="no progress on standard error")
+            module.add_options(sub)
+    return parser

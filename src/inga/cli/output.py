@@ -1,0 +1,48 @@
+"""What commands print: results to standard output, progress to standard error."""
+
+import json
+import sys
+from time import monotonic
+from typing import Any
+
+
+def print_json(content: dict[str, Any]) -> None:
+    print(json.dumps(content, ensure_ascii=False))
+
+
+class Progress:
+    """A bar on a terminal, a plain line now and then elsewhere, nothing when quiet."""
+
+    WIDTH = 30
+    LINE_SECONDS = 5.0
+    BAR_SECONDS = 0.1
+
+    def __init__(self, what: str, total: int | None, *, quiet: bool = False) -> None:
+        self._what = what
+        self._total = total
+        self._quiet = quiet
+        self._terminal = sys.stderr.isatty()
+        self._started = self._shown = monotonic()
+        self._drawn = False
+
+    def __call__(self, done: int) -> None:
+        now = monotonic()
+        if self._quiet or now - self._shown < (self.BAR_SECONDS if self._terminal else self.LINE_SECONDS):
+            return
+        self._shown = now
+        rate = done / max(now - self._started, 1e-9)
+        text = (
+            f"{self._what}: {done:,}" + (f" of {self._total:,}" if self._total else "") + f", {rate:,.0f}/s"
+        )
+        if not self._terminal:
+            print(text, file=sys.stderr, flush=True)
+            return
+        filled = int(self.WIDTH * done / self._total) if self._total else 0
+        bar = f"[{'#' * filled:<{self.WIDTH}}] " if self._total else ""
+        print(f"\r{bar}{text}", end="", file=sys.stderr, flush=True)
+        self._drawn = True
+
+    def end(self) -> None:
+        """Clear the bar, so that what follows starts on a line of its own."""
+        if self._drawn:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)

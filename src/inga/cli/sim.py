@@ -1,0 +1,136 @@
+"""One deterministic run in virtual time: the whole protocol stack over simulated links.
+
+  inga sim --order causal --members 5 --messages 200 --loss 0.2 --seed 7 --trace run7
+  inga sim --order fifo --schedule 'A!1 1>B B!2 2>C'
+
+Ends with 0 if the order kept all it promises, 1 if not. Times are in milliseconds.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from inga.cli.output import print_json
+from inga.model.errors import UsageError
+from inga.recipes import find, names
+from inga.sim.board import replay
+from inga.sim.case import DATAGRAM, FLOW_WINDOW, Case
+from inga.sim.schedule import letter
+from inga.sim.simulator import Unquiet
+from inga.trial.result import Result, judge
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_trial_options(parser)
+    parser.add_argument(
+        "--window", type=int, default=FLOW_WINDOW, metavar="BYTES", help="on their way per sender"
+    )
+    parser.add_argument("--datagram", type=int, default=DATAGRAM, metavar="BYTES", help="largest datagram")
+    parser.add_argument("--echo", action="store_true", help="members get their own messages too")
+    parser.add_argument("--coarse", action="store_true", help="bundles stay open over takes")
+    parser.add_argument("--schedule", metavar="TEXT", help="play this schedule over lossless links instead")
+
+
+def add_trial_options(parser: argparse.ArgumentParser) -> None:
+    """What simulated and live runs have in common."""
+    add = parser.add_argument
+    add("--order", default="causal", metavar="O", help=f"one of {', '.join(names())} (default causal)")
+    add("--members", type=int, default=4, metavar="N", help="size of the group (default 4)")
+    add("--messages", type=int, default=100, metavar="M", help="sends per member (default 100)")
+    add("--size", type=int, default=64, metavar="B", help="bytes of each message (default 64)")
+    add("--rate", type=float, default=100.0, metavar="R", help="sends per second and member (default 100)")
+    add("--subset", type=int, metavar="K", help="each message goes to K random others")
+    add("--loss", type=float, default=0.0, metavar="P", help="share of copies lost")
+    add("--dup", type=float, default=0.0, metavar="P", help="share of copies doubled")
+    add("--reorder", type=float, default=0.0, metavar="P", help="share of copies delayed beyond the maximum")
+    add("--delay", type=milliseconds, default="1:10", metavar="MIN:MAX", help="of a link (default 1:10)")
+    add("--crash", type=int, default=0, metavar="K", help="members that crash (not built yet)")
+    add("--join", type=int, default=0, metavar="K", help="members that come later (not built yet)")
+    add("--deliver", metavar="LEVEL", help="when a message is delivered; the order's own level by default")
+    add("--seed", type=int, default=0, metavar="S", help="everything random follows from it (default 0)")
+    add("--trace", type=Path, metavar="DIR", help="write a trace there")
+    add("--trace-level", choices=("full", "deliveries"), default="full", help="how much of it (default full)")
+
+
+def run(options: argparse.Namespace) -> int:
+    check_trial_options(options)
+    if options.schedule is not None:
+        return _play(options)
+    case = Case(
+        **{
+            name: getattr(options, name)
+            for name in (
+                "order members messages size rate subset loss dup reorder delay window datagram seed echo coarse"
+            ).split()
+        }
+    )
+    try:
+        result = case.run(options.trace, full=options.trace_level == "full")
+    except Unquiet as error:
+        print(f"inga sim: {error}", file=sys.stderr)
+        return 1
+    show(result, options)
+    return 1 if result.violations else 0
+
+
+def check_trial_options(options: argparse.Namespace) -> None:
+    """What does not exist yet, or cannot be meant."""
+    recipe = find(options.order)
+    if options.crash or options.join:
+        raise UsageError("members that crash or join come with membership, which is not built yet")
+    if options.deliver not in (None, recipe.level):
+        raise UsageError(f"order {recipe.name!r} delivers at level {recipe.level!r}, not {options.deliver!r}")
+    trace = options.trace
+    if trace is not None and trace.exists() and not (trace.is_dir() and not any(trace.iterdir())):
+        raise UsageError(f"{trace} exists already; a trace is written to a new directory")
+
+
+def show(result: Result, options: argparse.Namespace) -> None:
+    """The result, as JSON or for a person."""
+    if options.json:
+        print_json(result.to_json())
+        return
+    pdus = result.pdus
+    print(
+        f"{result.order}: {result.members} members, seed {result.seed}: {result.sent:,} sent, "
+        f"{result.delivered:,} of {result.expected:,} delivered in {result.seconds:.3f} s"
+    )
+    print(
+        f"{result.related:,} causally related pairs" + ("" if result.related else ": this run proves nothing")
+    )
+    print(f"datagrams: {pdus['data']:,} data, {pdus['control']:,} control, {pdus['repair']:,} repairs")
+    for name, count in result.unpromised.items():
+        print(f"not promised: {count:,} {name} violations")
+    print(
+        f"promised guarantees: {result.violations:,} violations" if result.violations else "all promises kept"
+    )
+    for witness in result.witnesses[:5]:
+        print(f"  {witness}")
+    if result.trace:
+        print(f"trace: {result.trace}")
+
+
+def milliseconds(text: str) -> tuple[float, float]:
+    """MIN:MAX in milliseconds, as seconds."""
+    low, _, high = text.partition(":")
+    try:
+        first, last = float(low) / 1000, float(high or low) / 1000
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not MIN:MAX in milliseconds") from None
+    return first, last
+
+
+def _play(options: argparse.Namespace) -> int:
+    board = replay(options.schedule, options.order)
+    recipe = find(options.order)
+    violations, unpromised = judge(board.oracle, recipe.guarantees)
+    orders = {letter(site): taken for site, taken in enumerate(board.taken)}
+    if options.json:
+        content = {"order": recipe.name, "taken": orders, "violations": violations, "unpromised": unpromised}
+        print_json({**content, "witnesses": board.oracle.witnesses})
+    else:
+        for name, taken in orders.items():
+            print(f"{name} took {' '.join(map(str, taken)) or 'nothing'}")
+        for witness in board.oracle.witnesses:
+            print(witness)
+    return 1 if violations else 0

@@ -1,0 +1,1 @@
+"""Repeat the papers' evaluations as experiments, one verdict per published claim."""

@@ -1,0 +1,46 @@
+"""What every benchmark returns: rows of a value, a baseline of the same run, and their ratio."""
+
+import os
+import platform
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measured case. `ratio` is value / baseline."""
+
+    case: str
+    baseline: float
+    value: float
+    unit: str
+    baseline_is: str = ""
+
+    @property
+    def ratio(self) -> float:
+        return self.value / self.baseline if self.baseline else float("nan")
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "ratio": self.ratio}
+
+
+def machine() -> dict[str, Any]:
+    """On what it was measured."""
+    return {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+    }
+
+
+def table(rows: list[Row]) -> str:
+    """For a person."""
+    lines = [("case", "value", "unit", "baseline", "ratio", "baseline is")]
+    lines += [
+        (r.case, f"{r.value:,.6g}", r.unit, f"{r.baseline:,.6g}", f"{r.ratio:.2f}", r.baseline_is)
+        for r in rows
+    ]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines
+    )

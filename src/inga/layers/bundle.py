@@ -1,0 +1,120 @@
+"""Many application messages, one packet, one stamp.
+
+All sends between two takes at a site have the same causal past, so they can share a packet. A bundle
+closes when it is full, when the application takes something (the next send has another past), or at
+the end of the turn: unless an earlier partial bundle is still on its way, for then company is worth
+waiting for, and the acknowledgement comes at once. Never on a timer.
+
+From docs/architecture.md, "Bundles".
+"""
+
+from inga.model.errors import UsageError, WireError
+from inga.model.packet import Packet
+from inga.model.receipt import Receipt
+from inga.model.view import View
+from inga.stack.layer import Layer
+from inga.wire import bundle as wire
+
+MESSAGES_MAX = 8192
+"""Messages in a bundle: enough to fill a datagram with the smallest."""
+
+MESSAGE_BYTES_MAX = 64 * 1024 * 1024
+"""The largest single message; a larger one belongs in a file."""
+
+
+class Bundle(Layer):
+    """Gathers what the application sends, and takes apart what the others sent."""
+
+    name = "bundle"
+
+    def __init__(self, *, gather: bool = True, coarse: bool = False) -> None:
+        """`gather` waits for company as described; `coarse` lets takes leave a bundle open."""
+        self.gather = gather
+        self.coarse = coarse
+        self._open: list[bytes] = []
+        self._dst: int | None = None
+        self._size = 0
+        self._size_max = 0
+        self._receipt: Receipt | None = None
+        self._partial: Packet | None = None  # the last bundle that left before it was full
+        self._heard = 0  # lsn up to which somebody has everything
+
+    def view(self, view: View) -> None:
+        self._size_max = self.stack.body_max - 5  # a bundle's own head
+
+    def send(self, payloads: list[bytes], dst: int | None) -> Receipt:
+        if self._open and dst != self._dst:
+            self._close(full=False)
+        self._dst = dst
+        receipt = self._receipt
+        for data in payloads:
+            size = len(data) + 4  # with its length
+            if size > self._size_max:
+                self._check_size(size)
+            if self._open and (self._size + size > self._size_max or len(self._open) >= MESSAGES_MAX):
+                self._close(full=True)
+                receipt = None
+            if receipt is None:
+                receipt = self._receipt = self.stack.receipt()
+            self._open.append(data)
+            self._size += size
+        assert receipt is not None, "a send of nothing"
+        return receipt
+
+    def up(self, batch: list[Packet]) -> None:
+        out = []
+        for packet in batch:
+            body = packet.body
+            if len(body) >= wire.VIEW_FROM and body[0] == 0:
+                packet.keep()
+                body = packet.body
+            try:
+                packet.payloads = wire.split(body)
+            except WireError as error:
+                self.stack.reject(error.reason, packet)
+                continue
+            packet.size = len(body)
+            packet.body = b""
+            out.append(packet)
+        if out:
+            self.above(out)
+
+    def taken(self, packets: list[Packet]) -> None:
+        if self._open and not self.coarse:
+            self._close(full=False)
+
+    def turn(self) -> None:
+        if self._open and self._may_leave():
+            self._close(full=False)
+
+    def heard(self, lsn: int) -> None:
+        self._heard = lsn
+        if self._open and self._may_leave():
+            self._close(full=False)
+
+    def drain(self) -> list[Packet]:
+        if self._open:
+            self._close(full=False)
+        return []
+
+    def _may_leave(self) -> bool:
+        partial = self._partial
+        return not self.gather or partial is None or 0 < partial.lsn <= self._heard
+
+    def _close(self, *, full: bool) -> None:
+        stack = self.stack
+        packet = Packet(stack.me, stack.view.number, wire.join(self._open), self._dst)
+        packet.count = len(self._open)
+        packet.receipt = self._receipt
+        if self.gather and not full:
+            packet.urgent = True
+            # A packet that will be cut never gets a number of its own, nor does it want company.
+            self._partial = packet if self._size <= self._size_max else None
+        self._open = []
+        self._size = 0
+        self._receipt = None
+        self.below([packet])
+
+    def _check_size(self, size: int) -> None:
+        if size > MESSAGE_BYTES_MAX:
+            raise UsageError(f"a message of {size} bytes: at most {MESSAGE_BYTES_MAX} can be sent")

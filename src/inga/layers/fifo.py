@@ -1,0 +1,97 @@
+"""Each sender's packets in the order it sent them, or, without holding, in no order at all.
+
+While the group is traced, packets carry a full vector, joined when the application takes a message:
+the order does not use it, but whoever reads the trace can tell what caused what.
+"""
+
+from inga.causality.arrivals import Arrivals
+from inga.causality.clock import SiteClock
+from inga.layers.order import Order
+from inga.model.packet import Packet
+from inga.model.view import View
+
+
+class Unordered(Order):
+    """Numbers packets and passes on each once, as it comes."""
+
+    name = "none"
+    requires = frozenset({"reliable"})
+
+    def view(self, view: View) -> None:
+        n = len(view)
+        self._seq = 0
+        self._arrived = [Arrivals() for _ in range(n)]
+        self._clock = SiteClock(self.stack.me, n) if view.traced else None
+
+    def down(self, batch: list[Packet]) -> None:
+        clock = self._clock
+        for packet in batch:
+            if clock is None:
+                self._seq = packet.seq = self._seq + 1
+            else:
+                packet.seq, packet.deps, _ = clock.stamp()
+                packet.trace = packet.deps
+            self._sent(packet)
+        self._echo(batch)
+        self.below(batch)
+
+    def up(self, batch: list[Packet]) -> None:
+        out: list[Packet] = []
+        for packet in batch:
+            if not packet.seq:
+                self.stack.reject("malformed", packet)
+                continue
+            packet.deps = packet.trace
+            self._offer(packet, out)
+        if out:
+            self._release(out)
+
+    def taken(self, packets: list[Packet]) -> None:
+        me, clock = self.stack.me, self._clock
+        for packet in packets:
+            if packet.src == me:
+                continue
+            if clock is not None:
+                if packet.deps is not None:
+                    clock.join(packet.deps)
+                clock.take(packet.src, packet.seq)
+            self._took(packet)
+
+    def _offer(self, packet: Packet, out: list[Packet]) -> None:
+        if self._arrived[packet.src].add(packet.seq):
+            self._received(packet, "receive")
+            out.append(packet)
+        else:
+            self._received(packet, "duplicate")
+
+
+class Fifo(Unordered):
+    """Holds a packet until all earlier ones of its sender are released."""
+
+    name = "fifo"
+    provides = frozenset({"fifo"})
+
+    def view(self, view: View) -> None:
+        super().view(view)
+        self._held: list[dict[int, Packet]] = [{} for _ in range(len(view))]
+
+    def _offer(self, packet: Packet, out: list[Packet]) -> None:
+        src, seq = packet.src, packet.seq
+        arrived = self._arrived[src]
+        if not arrived.add(seq):
+            self._received(packet, "duplicate")
+            return
+        self._received(packet, "receive")
+        if seq >= arrived.expected:
+            self._held[src][seq] = packet
+            self._hold(packet)
+            return
+        out.append(packet)
+        held = self._held[src]
+        out.extend(held.pop(later) for later in range(seq + 1, arrived.expected))
+
+    def drain(self) -> list[Packet]:
+        items = [packet for held in self._held for _, packet in sorted(held.items())]
+        for held in self._held:
+            held.clear()
+        return self._dismissed(items)

@@ -1,0 +1,175 @@
+"""No faster than the slowest reads: a window of bytes on their way, per sender.
+
+A packet is on its way until every member has it and has room for it. Members say so with cumulative
+counters, which ride on the acknowledgements of `reliable`: `ack`, or `buf` where a member is behind
+with reading and lets its counter stand still. Counters that only grow cannot be lost.
+
+The window is counted as the kernel counts a socket buffer, which is more than the bytes.
+"""
+
+from collections import deque
+
+from inga.model.packet import HEADER_MAX, Packet
+from inga.model.view import View
+from inga.stack.layer import Layer
+
+PACKETS_MAX = 4096
+"""Packets on their way, however small."""
+
+WARN_AFTER = 5.0
+"""Seconds of a closed window before a person is told who does not read."""
+
+
+class Flow(Layer):
+    """Queues what exceeds the window, and closes the door above until it has left."""
+
+    name = "flow"
+    id = 2
+    requires = frozenset({"reliable"})
+    provides = frozenset({"flow"})
+
+    def __init__(
+        self,
+        *,
+        window: int = 1 << 20,
+        queue_max: int = 16 << 20,
+        probe: float = 0.05,
+        probe_max: float = 1.0,
+    ) -> None:
+        self.window = window  # charged bytes on their way
+        self.queue_max = queue_max  # unread bytes above which our counters stand still
+        self.probe = probe  # first question to a member that lets us wait, doubled each time
+        self.probe_max = probe_max
+
+    def view(self, view: View) -> None:
+        n = len(view)
+        # as a sender
+        self._sent = 0  # packets passed down, which is the newest lsn
+        self._charges: deque[int] = deque()  # of those on their way, oldest first
+        self._on_way = 0  # their sum
+        self._consumed = [0] * n  # per member: packets it has, and has room for
+        self._consumed_by_all = 0
+        self._unasked = 0  # charge since the last packet that asks for a report
+        self._waiting: deque[Packet] = deque()
+        self._blocked_since: float | None = None
+        self._warned = False
+        self._probe_wait = self.probe
+        # as a receiver
+        self._behind = False
+        self._told: tuple[int, ...] = (0,) * n
+
+    # Sending
+
+    def down(self, batch: list[Packet]) -> None:
+        self._waiting.extend(batch)
+        self._pump()
+
+    def up(self, batch: list[Packet]) -> None:
+        for packet in batch:
+            if packet.ack is not None:
+                self.note(packet)
+        self.above(batch)
+
+    def note(self, packet: Packet) -> None:
+        counters = packet.buf if packet.buf is not None else packet.ack
+        if counters is None:
+            return
+        consumed = min(counters[self.stack.me], self._sent)
+        if consumed <= self._consumed[packet.src]:
+            return
+        self._consumed[packet.src] = consumed
+        by_all = min([self._consumed[m] for m in self.stack.others()])
+        if by_all > self._consumed_by_all:
+            for _ in range(by_all - self._consumed_by_all):
+                self._on_way -= self._charges.popleft()
+            self._consumed_by_all = by_all
+            self._pump()
+
+    def tick(self, now: float) -> None:
+        """Still closed: ask those who let us wait, and after a while say who they are."""
+        assert self._blocked_since is not None
+        slow = [m for m in self.stack.others() if self._consumed[m] == self._consumed_by_all]
+        if not self._warned and now - self._blocked_since >= WARN_AFTER:
+            self._warned = True
+            names = ", ".join(self.stack.view.names[m] for m in slow)
+            self.stack.notice(f"sending has waited {WARN_AFTER:g} s for {names} to read")
+        for member in slow:
+            packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
+            packet.to = member
+            self.stack.emit([packet])
+        self._probe_wait = min(2 * self._probe_wait, self.probe_max)
+        self.wake = now + self._probe_wait * (1 + 0.25 * self.stack.rng.random())
+
+    def _pump(self) -> None:
+        """Let through what the window admits, then say whether more may come."""
+        out: list[Packet] = []
+        waiting = self._waiting
+        alone = len(self.stack.view) == 1
+        while waiting:
+            charge = charged(len(waiting[0].body) + HEADER_MAX)
+            exceeds = self._on_way + charge > self.window or len(self._charges) >= PACKETS_MAX
+            if self._on_way and exceeds and not alone:
+                break
+            packet = waiting.popleft()
+            out.append(packet)
+            self._sent += 1
+            if alone:
+                continue
+            self._charges.append(charge)
+            self._on_way += charge
+            self._unasked += charge
+            if self._unasked >= self.window // 4 or len(self._charges) % (PACKETS_MAX // 4) == 0:
+                packet.urgent = True
+                self._unasked = 0
+        if out:
+            self.below(out)
+        self._gate()
+
+    def _gate(self) -> None:
+        closed = bool(self._waiting) or self._on_way >= self.window
+        self.stack.writable = not closed
+        if not closed:
+            if self._blocked_since is not None:
+                self._row("window_opened")
+            self._blocked_since = self.wake = None
+        elif self._blocked_since is None:
+            self._blocked_since = self.stack.now
+            self._warned = False
+            self._probe_wait = self.probe
+            self.wake = self.stack.now + self.probe
+            self._row("window_closed")
+
+    # Receiving
+
+    def control(self, packet: Packet) -> None:
+        """Somebody waits for our counters."""
+        self.stack.report = True
+
+    def ride(self, packet: Packet) -> None:
+        if self._is_behind():
+            packet.buf = self._told
+        else:
+            assert packet.ack is not None
+            self._told = packet.ack
+
+    def taken(self, packets: list[Packet]) -> None:
+        if self._behind and not self._is_behind():
+            self.stack.report = True
+
+    def _is_behind(self) -> bool:
+        """Behind from `queue_max` unread bytes, caught up at half of that."""
+        unread = self.stack.queued + self.stack.held
+        self._behind = unread >= (self.queue_max // 2 if self._behind else self.queue_max)
+        return self._behind
+
+    def _row(self, step: str) -> None:
+        trace = self.stack.trace
+        if trace is not None and trace.full:
+            trace.row(step, self.stack.now, self.stack.view.number, n=self._on_way)
+
+
+def charged(size: int) -> int:
+    """What the Linux kernel counts against a socket buffer for a datagram of `size` bytes."""
+    if size > 16 * 1024:
+        return size + size // 64 + 1024
+    return (1 << (size + 319).bit_length()) + 256

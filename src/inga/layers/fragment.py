@@ -1,0 +1,98 @@
+"""Packets larger than a datagram, in pieces.
+
+It stands below the order layer, so a large packet is stamped once, and above reliability, so a lost
+piece is repaired alone. The first piece carries stamp and trace, each carries `seq`, index and count.
+"""
+
+from inga.model.packet import Packet
+from inga.stack.layer import Layer
+
+ASSEMBLIES_MAX = 4096
+"""Unfinished packets per sender: more than a window can hold."""
+
+
+class _Assembly:
+    """The pieces so far of one packet."""
+
+    __slots__ = ("count", "first", "pieces", "receipts")
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.first: Packet | None = None
+        self.pieces: dict[int, bytes] = {}
+
+
+class Fragment(Layer):
+    """Cuts on the way down, joins on the way up."""
+
+    name = "fragment"
+
+    def __init__(self) -> None:
+        self._assemblies: dict[int, dict[int, _Assembly]] = {}
+
+    def down(self, batch: list[Packet]) -> None:
+        limit = self.stack.body_max
+        if all(len(packet.body) <= limit for packet in batch):
+            self.below(batch)
+            return
+        out: list[Packet] = []
+        for packet in batch:
+            if len(packet.body) <= limit:
+                out.append(packet)
+            else:
+                out.extend(_cut(packet, limit))
+        self.below(out)
+
+    def up(self, batch: list[Packet]) -> None:
+        if all(packet.frag is None for packet in batch):
+            self.above(batch)
+            return
+        out: list[Packet] = []
+        for packet in batch:
+            whole = packet if packet.frag is None else self._add(packet)
+            if whole is not None:
+                out.append(whole)
+        if out:
+            self.above(out)
+
+    def _add(self, packet: Packet) -> Packet | None:
+        """The whole packet, if this was its last piece."""
+        assert packet.frag is not None
+        index, count = packet.frag
+        assemblies = self._assemblies.setdefault(packet.src, {})
+        assembly = assemblies.get(packet.seq)
+        if assembly is None:
+            if len(assemblies) >= ASSEMBLIES_MAX:
+                self.stack.reject("fragments", packet)
+                return None
+            assembly = assemblies[packet.seq] = _Assembly(count)
+        if assembly.count != count or index in assembly.pieces:
+            self.stack.reject("fragments", packet)
+            return None
+        assembly.pieces[index] = bytes(packet.body)
+        if index == 0:
+            packet.body = b""
+            assembly.first = packet
+        if len(assembly.pieces) < count:
+            return None
+        del assemblies[packet.seq]
+        whole = assembly.first
+        assert whole is not None
+        whole.body = b"".join([assembly.pieces[i] for i in range(count)])
+        whole.frag = None
+        return whole
+
+
+def _cut(packet: Packet, limit: int) -> list[Packet]:
+    body = memoryview(packet.body)
+    count = -(-len(body) // limit)
+    pieces = []
+    for index in range(count):
+        part = body[index * limit : (index + 1) * limit]
+        piece = Packet(packet.src, packet.view, part, packet.dst)
+        piece.seq = packet.seq
+        piece.frag = (index, count)
+        pieces.append(piece)
+    pieces[0].stamp, pieces[0].trace = packet.stamp, packet.trace
+    pieces[-1].receipt, pieces[-1].urgent = packet.receipt, packet.urgent
+    return pieces

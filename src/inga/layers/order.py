@@ -1,0 +1,134 @@
+"""What all order layers share: numbering sends, echo, subsets, and the rows of the trace.
+
+A subset send has one number and one stamp like any other. Everybody gets the header, so that counts
+have no holes; the body goes to its destinations. At the others it is *bare*: counted, not delivered.
+"""
+
+from inga.model.errors import WireError
+from inga.model.packet import Packet
+from inga.model.stamp import Deps
+from inga.stack.layer import Layer
+from inga.wire.bundle import count
+
+
+class Order(Layer):
+    """The base of `fifo` and `causal`: a subclass numbers on the way down, holds on the way up."""
+
+    def __init__(self, *, echo: bool = False) -> None:
+        self.echo = echo
+
+    def _sent(self, packet: Packet) -> None:
+        """A packet of ours was numbered and is about to leave."""
+        trace = self.stack.trace
+        if trace is not None:
+            deps = packet.deps
+            trace.row(
+                "send",
+                self.stack.now,
+                packet.view,
+                packet.src,
+                packet.seq,
+                dst=packet.dst,
+                deps=deps,
+                height=_height(deps),
+                n=packet.count,
+            )
+
+    def _echo(self, batch: list[Packet]) -> None:
+        """Give our own messages to our own application, at the send; they move no clock."""
+        me = self.stack.me
+        wanted = [
+            packet for packet in batch if self.echo or (packet.dst is not None and packet.dst >> me & 1)
+        ]
+        copies = []
+        for packet in wanted:
+            copy = packet.copy_to(me)
+            copy.count, copy.deps = packet.count, packet.deps
+            copies.append(copy)
+        if copies:
+            self._delivered(copies)
+            self.above(copies)
+
+    def _received(self, packet: Packet, step: str) -> None:
+        """A copy reached this layer: one row of a full trace."""
+        stack = self.stack
+        trace = stack.trace
+        if trace is not None and trace.full:
+            note = "bare" if self._is_bare(packet) else None
+            trace.row(step, stack.now, packet.view, packet.src, packet.seq, note=note)
+
+    def _hold(self, packet: Packet) -> None:
+        packet.keep()
+        packet.size = len(packet.body) + 1  # not 0, which means never held
+        self.stack.held += packet.size
+        self._received(packet, "hold")
+
+    def _dismissed(self, packets: list[Packet]) -> list[Packet]:
+        """Held packets that another layer goes on with."""
+        for packet in packets:
+            self.stack.held -= packet.size
+            packet.size = 0
+        return packets
+
+    def _release(self, out: list[Packet]) -> None:
+        """Pass on what is for us, in the order of `out`."""
+        mine = []
+        for packet in out:
+            if packet.size:
+                self.stack.held -= packet.size
+                packet.size = 0
+            if not self._is_bare(packet):
+                mine.append(packet)
+        if mine and self.stack.trace is not None:
+            mine = [packet for packet in mine if self._counted(packet)]
+            self._delivered(mine)
+        if mine:
+            self.above(mine)
+
+    def _counted(self, packet: Packet) -> bool:
+        """Whether the body is a bundle; its row says of how many messages."""
+        try:
+            packet.count = count(packet.body)
+        except WireError as error:
+            self.stack.reject(error.reason, packet)
+            return False
+        return True
+
+    def _delivered(self, batch: list[Packet]) -> None:
+        trace = self.stack.trace
+        if trace is None:
+            return
+        for packet in batch:
+            deps = packet.deps
+            trace.row(
+                "deliver",
+                self.stack.now,
+                packet.view,
+                packet.src,
+                packet.seq,
+                deps=deps,
+                height=_height(deps),
+                n=packet.count,
+            )
+
+    def _took(self, packet: Packet) -> None:
+        trace = self.stack.trace
+        if trace is not None:
+            deps = packet.deps
+            trace.row(
+                "take",
+                self.stack.now,
+                packet.view,
+                packet.src,
+                packet.seq,
+                deps=deps,
+                height=_height(deps),
+                n=0 if packet.payloads is None else len(packet.payloads),
+            )
+
+    def _is_bare(self, packet: Packet) -> bool:
+        return packet.bare or (packet.dst is not None and not packet.dst >> self.stack.me & 1)
+
+
+def _height(deps: Deps | None) -> int | None:
+    return None if deps is None else sum(deps) + 1

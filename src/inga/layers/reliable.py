@@ -1,0 +1,283 @@
+"""Nothing lost, nothing twice: gaps found by number, asked for, and repaired by the sender.
+
+    send       number it, keep it until everybody has it
+    receive    pass on what is new, in whatever order it comes; a hole is asked for after a moment
+    asked      send the same bytes again, to the one who asked
+    silence    while somebody lacks something, say from time to time how far we got: that reveals
+               a lost last packet, and a lost acknowledgement
+    reports    on request (an urgent packet) or when some layer wants it, all our counters leave at
+               the end of the turn: on data if some leaves, else in a packet of their own
+
+When everybody has everything, nobody sends anything.
+"""
+
+from collections import deque
+
+from inga.causality.arrivals import Arrivals
+from inga.model.errors import Gap
+from inga.model.packet import Packet, Runs
+from inga.model.receipt import Receipt
+from inga.model.view import View
+from inga.stack.layer import Layer
+from inga.wire.packet import RUNS_MAX
+
+LSN_WINDOW = 8192
+"""How far ahead of a hole packets are taken: twice what flow control lets a sender have on its way."""
+
+
+class Reliable(Layer):
+    """Acknowledges, asks and repairs. Times are in seconds."""
+
+    name = "reliable"
+    id = 1
+    provides = frozenset({"reliable"})
+    levels = ("confirmed",)
+
+    def __init__(
+        self,
+        *,
+        nack_delay: float = 0.001,
+        nack_again: float = 0.01,
+        nack_again_max: float = 0.5,
+        heartbeat: float = 0.02,
+        heartbeat_max: float = 1.0,
+        repairs_max: int = 64,
+        patience: float = 60.0,
+    ) -> None:
+        self.nack_delay = nack_delay  # a packet may only have been overtaken
+        self.nack_again = nack_again  # first repetition, doubled each time
+        self.nack_again_max = nack_again_max
+        self.heartbeat = heartbeat  # first, doubled each time
+        self.heartbeat_max = heartbeat_max
+        self.repairs_max = repairs_max  # packets sent again for one request
+        self.patience = patience  # without progress, after which a hole is lost for good
+
+    def view(self, view: View) -> None:
+        n = len(view)
+        # as a sender
+        self._last = 0  # lsn of our newest packet
+        self._sent: dict[int, Packet] = {}  # not yet everywhere
+        self._everywhere = 0  # lsn up to which everybody has everything
+        self._somewhere = 0  # lsn up to which somebody has
+        self._acked = [0] * n  # per member
+        self._receipts: deque[tuple[int, Receipt]] = deque()
+        self._repaired: dict[tuple[int, int], float] = {}  # (member, lsn) -> when
+        self._beat_at: float | None = None
+        self._beat_wait = self.heartbeat
+        # as a receiver
+        self._arrived = [Arrivals() for _ in range(n)]
+        self._known = [0] * n  # highest lsn each member is known to have used
+        self._nack_at: dict[int, float] = {}  # members with holes -> when to ask
+        self._nack_wait = [self.nack_again] * n
+        self._progress = [0.0] * n
+
+    # Sending
+
+    def down(self, batch: list[Packet]) -> None:
+        stack = self.stack
+        alone = len(stack.view) == 1
+        for packet in batch:
+            self._last = packet.lsn = self._last + 1
+            if alone:
+                if packet.receipt is not None:
+                    packet.receipt.reach("confirmed")
+                continue
+            self._sent[packet.lsn] = packet
+            if packet.receipt is not None:
+                self._receipts.append((packet.lsn, packet.receipt))
+        if alone:
+            return
+        if stack.report:
+            self._report_on(batch[-1])
+        self._beat_wait = self.heartbeat
+        self._beat_at = stack.now + self._beat_wait
+        self._rearm()
+        self.below(batch)
+
+    def turn(self) -> None:
+        if self.stack.report and len(self.stack.view) > 1:
+            self._tell(None)
+
+    def tick(self, now: float) -> None:
+        if self._beat_at is not None and self._beat_at <= now:
+            self._beat(now)
+        for member, due in sorted(self._nack_at.items()):
+            if due <= now:
+                self._ask(member, now)
+        self._rearm()
+
+    # Receiving
+
+    def up(self, batch: list[Packet]) -> None:
+        out = []
+        holes = False
+        for packet in batch:
+            src, lsn = packet.src, packet.lsn
+            if packet.ack is not None:
+                self._acknowledged(packet)
+            arrived = self._arrived[src]
+            if not lsn or lsn >= arrived.expected + LSN_WINDOW:
+                self.stack.reject("lsn", packet)
+                continue
+            if packet.urgent:
+                self.stack.report = True
+            if lsn > self._known[src]:
+                self._known[src] = lsn
+            if not arrived.add(lsn):
+                self._row("duplicate", src, n=lsn)
+                continue
+            out.append(packet)
+            if self._known[src] >= arrived.expected or src in self._nack_at:
+                holes = True
+                self._note_hole(src)
+        if holes:
+            self._rearm()
+        if out:
+            self.above(out)
+
+    def control(self, packet: Packet) -> None:
+        if packet.ack is not None:
+            self._acknowledged(packet)
+        if packet.runs is not None:
+            self._repair(packet.src, packet.runs)
+        if packet.urgent:
+            self._heartbeat_from(packet.src, packet.lsn)
+
+    def _heartbeat_from(self, src: int, lsn: int) -> None:
+        """A member says how far it got: learn of holes at the end, and answer."""
+        arrived = self._arrived[src]
+        if lsn >= arrived.expected + LSN_WINDOW:
+            self.stack.reject("lsn")
+            return
+        if lsn > self._known[src]:
+            self._known[src] = lsn
+        if self._known[src] >= arrived.expected:
+            self._note_hole(src)
+            self._rearm()
+        self._tell(src)
+
+    # As the one who lacks something
+
+    def _note_hole(self, src: int) -> None:
+        now = self.stack.now
+        arrived = self._arrived[src]
+        if self._known[src] < arrived.expected:
+            self._nack_at.pop(src, None)
+            return
+        if src not in self._nack_at:
+            self._nack_at[src] = now + self.nack_delay
+            self._row("gap", src, n=self._known[src] + 1 - arrived.expected - len(arrived.early))
+        self._nack_wait[src] = self.nack_again
+        self._progress[src] = now
+
+    def _ask(self, src: int, now: float) -> None:
+        runs = self._arrived[src].missing(self._known[src] + 1)[:RUNS_MAX]
+        if not runs:
+            del self._nack_at[src]
+            return
+        if now - self._progress[src] > self.patience:
+            name = self.stack.view.names[src]
+            self.stack.fail(Gap(f"{name} did not repair what was lost within {self.patience:g} s"))
+            self._row("gave_up", src)
+            return
+        packet = self._packet(src)
+        packet.runs = runs
+        self.stack.counts["nack"] += 1
+        self._row("nack", src, n=sum(high - low for low, high in runs))
+        self.stack.emit([packet])
+        wait = self._nack_wait[src]
+        self._nack_at[src] = now + wait * (1 + 0.5 * self.stack.rng.random())
+        self._nack_wait[src] = min(2 * wait, self.nack_again_max)
+
+    # As the one who has it
+
+    def _repair(self, member: int, runs: Runs) -> None:
+        now, repaired = self.stack.now, self._repaired
+        batch: list[Packet] = []
+        for low, high in runs:
+            for lsn in range(max(low, self._everywhere + 1), min(high, self._last + 1)):
+                if len(batch) >= self.repairs_max:
+                    break
+                packet = self._sent.get(lsn)
+                if packet is None:
+                    continue
+                if now - repaired.get((member, lsn), -1.0) < self.nack_delay:
+                    self._row("repair_suppressed", member, n=lsn)
+                    continue
+                repaired[member, lsn] = now
+                self._row("repair", member, n=lsn)
+                batch.append(packet.copy_to(member))
+        if batch:
+            self.stack.counts["repair"] += len(batch)
+            self.stack.emit(batch)
+
+    def _acknowledged(self, packet: Packet) -> None:
+        assert packet.ack is not None
+        stack = self.stack
+        lsn = min(packet.ack[stack.me], self._last)
+        if lsn <= self._acked[packet.src]:
+            return
+        self._acked[packet.src] = lsn
+        everywhere = min([self._acked[m] for m in stack.others()])
+        if everywhere > self._everywhere:
+            for done in range(self._everywhere + 1, everywhere + 1):
+                self._sent.pop(done, None)
+            self._everywhere = everywhere
+            while self._receipts and self._receipts[0][0] <= everywhere:
+                self._receipts.popleft()[1].reach("confirmed")
+            if self._repaired:
+                self._repaired = {key: at for key, at in self._repaired.items() if key[1] > everywhere}
+            if everywhere == self._last:
+                self._beat_at = None
+                self._rearm()
+        if lsn > self._somewhere:
+            self._somewhere = lsn
+            stack.heard(lsn)
+
+    def _beat(self, now: float) -> None:
+        lagging = [m for m in self.stack.others() if self._acked[m] < self._last]
+        packet = self._packet(lagging[0] if len(lagging) == 1 else None)
+        packet.lsn = self._last
+        packet.urgent = True
+        self._row("control", None, note="heartbeat")
+        self.stack.emit([packet])
+        self._beat_wait = min(2 * self._beat_wait, self.heartbeat_max)
+        self._beat_at = now + self._beat_wait * (1 + 0.25 * self.stack.rng.random())
+
+    # Counters
+
+    def _tell(self, member: int | None) -> None:
+        """Send our counters in a packet of their own."""
+        self._row("control", member, note="ack")
+        packet = self._packet(member)
+        if member is None:
+            self._report_on(packet)
+        self.stack.emit([packet])
+
+    def _packet(self, to: int | None) -> Packet:
+        packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
+        packet.to = to
+        packet.ack = self._counters()
+        self.stack.ride(packet)
+        return packet
+
+    def _report_on(self, packet: Packet) -> None:
+        self.stack.report = False
+        if packet.ack is None:
+            packet.ack = self._counters()
+            self.stack.ride(packet)
+
+    def _counters(self) -> tuple[int, ...]:
+        return tuple([arrived.expected - 1 for arrived in self._arrived])
+
+    def _rearm(self) -> None:
+        wake = self._beat_at
+        for due in self._nack_at.values():
+            if wake is None or due < wake:
+                wake = due
+        self.wake = wake
+
+    def _row(self, step: str, peer: int | None, *, n: int | None = None, note: str | None = None) -> None:
+        trace = self.stack.trace
+        if trace is not None and trace.full:
+            trace.row(step, self.stack.now, self.stack.view.number, peer=peer, n=n, note=note)

@@ -1,0 +1,1 @@
+"""Nouns without behaviour: members and views, packets, stamps, deliveries, steps, errors."""

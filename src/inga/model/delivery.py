@@ -1,0 +1,133 @@
+"""What an application gets: batches of messages that shared a packet, and single deliveries."""
+
+from inga.model.packet import Buffer, Packet
+from inga.model.stamp import Deps, Stamp
+
+
+class Batch:
+    """The messages of one packet, in the order they were sent, with what orders them."""
+
+    __slots__ = ("packet", "payloads", "sender")
+
+    def __init__(self, sender: str, packet: Packet) -> None:
+        assert packet.payloads is not None
+        self.sender = sender
+        self.packet = packet
+        self.payloads: list[Buffer] = packet.payloads
+
+    @property
+    def src(self) -> int:
+        return self.packet.src
+
+    @property
+    def seq(self) -> int:
+        return self.packet.seq
+
+    @property
+    def view(self) -> int:
+        return self.packet.view
+
+    @property
+    def stamp(self) -> Stamp | None:
+        return self.packet.stamp
+
+    @property
+    def deps(self) -> Deps | None:
+        return self.packet.deps
+
+    @property
+    def height(self) -> int:
+        """Packets in the causal past, this one included; 0 where the order carries no vector."""
+        return 0 if self.packet.deps is None else sum(self.packet.deps) + 1
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether something already known here neither caused it nor was caused by it."""
+        return self.packet.concurrent
+
+    @property
+    def concurrent_with(self) -> list[tuple[int, int, int]]:
+        """(member, first, last) of the known packets concurrent with this one."""
+        packet = self.packet
+        if packet.known is None or packet.deps is None:
+            return []
+        return [
+            (member, required + 1, known)
+            for member, (required, known) in enumerate(zip(packet.deps, packet.known, strict=True))
+            if member != packet.src and known > required
+        ]
+
+    @property
+    def branch(self) -> int:
+        return self.packet.branch
+
+    @property
+    def merged(self) -> tuple[int, ...]:
+        return self.packet.merged
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    def __reduce__(self) -> tuple[type["Batch"], tuple[str, Packet]]:
+        return Batch, (self.sender, self.packet)  # which turns borrowed payloads into bytes
+
+    def __repr__(self) -> str:
+        return f"<Batch {self.sender}:{self.seq} of {len(self.payloads)}>"
+
+
+class Delivery:
+    """One message, in its place in the order."""
+
+    __slots__ = ("batch", "data", "index")
+
+    def __init__(self, batch: Batch, index: int) -> None:
+        self.batch = batch
+        self.index = index
+        self.data = batch.payloads[index]
+
+    @property
+    def sender(self) -> str:
+        return self.batch.sender
+
+    @property
+    def src(self) -> int:
+        return self.batch.packet.src
+
+    @property
+    def seq(self) -> int:
+        return self.batch.packet.seq
+
+    @property
+    def view(self) -> int:
+        return self.batch.packet.view
+
+    @property
+    def stamp(self) -> Stamp | None:
+        return self.batch.packet.stamp
+
+    @property
+    def deps(self) -> Deps | None:
+        return self.batch.packet.deps
+
+    @property
+    def height(self) -> int:
+        return self.batch.height
+
+    @property
+    def concurrent(self) -> bool:
+        return self.batch.packet.concurrent
+
+    @property
+    def concurrent_with(self) -> list[tuple[int, int, int]]:
+        return self.batch.concurrent_with
+
+    @property
+    def branch(self) -> int:
+        return self.batch.packet.branch
+
+    @property
+    def merged(self) -> tuple[int, ...]:
+        return self.batch.packet.merged
+
+    def __repr__(self) -> str:
+        return f"<Delivery {self.sender}:{self.seq}.{self.index} {bytes(self.data[:32])!r}>"

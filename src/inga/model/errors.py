@@ -1,0 +1,41 @@
+"""Every error inga raises on purpose. What each means and where it surfaces: docs/architecture.md."""
+
+
+class IngaError(Exception):
+    """The root of all of inga's own errors."""
+
+
+class UsageError(IngaError):
+    """A call that cannot be right: unknown name, too large, closed group, a level the recipe lacks."""
+
+
+class WouldBlock(IngaError):
+    """The flow window is closed, and the caller asked not to wait."""
+
+
+class Concurrent(IngaError):
+    """Two messages of which neither caused the other, under the policy that forbids them."""
+
+
+class Gap(IngaError):
+    """A message is lost for good: whoever had it did not repair it in time."""
+
+
+class Excluded(IngaError):
+    """The other members removed this one from the group."""
+
+
+class RemoteError(IngaError):
+    """A method called on another member failed or was aborted."""
+
+
+class TraceError(IngaError):
+    """A trace that cannot be read: missing, malformed, or lying about itself."""
+
+
+class WireError(IngaError):
+    """Bytes that are not a packet of this group. `reason` is the counter a stack keeps of them."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason

@@ -1,0 +1,157 @@
+"""The stamped unit that travels down one stack and up the others."""
+
+from typing import Any, TypeAlias
+
+from inga.model.receipt import Receipt
+from inga.model.stamp import Deps, Stamp
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+Runs: TypeAlias = tuple[tuple[int, int], ...]
+"""Half-open ranges of numbers."""
+
+DATA = 0
+"""The `kind` of application data. Any other kind is the id of the layer whose message it is."""
+
+HEADER_MAX = 96
+"""Bytes of a data packet that are neither body nor a vector: a generous bound, see `wire.packet`."""
+
+
+class Packet:
+    """One packet. Each layer fills its own slots; `wire` writes only the sections in use.
+
+    A body that came from the network is borrowed from the reader's buffer and valid until the stack
+    returns: a layer that stores a packet for later calls `keep()`.
+    """
+
+    __slots__ = (
+        # on the wire: who
+        "src",  # index of the sender
+        "dst",  # destinations as a bit set over the view; None = everybody else
+        "view",  # number of the view it was sent in
+        "kind",  # DATA, or the id of a layer
+        # on the wire: the order layer's
+        "seq",  # which of the sender's packets, from 1
+        "stamp",  # what orders it
+        # on the wire: reliability and flow
+        "lsn",  # which of the sender's datagram bodies, from 1; 0 = unnumbered
+        "ack",  # per member, the lsn up to which the sender has everything
+        "buf",  # the same, of what the sender has room for; None = as `ack`
+        "runs",  # lsn ranges asked for again
+        "frag",  # (index, count) of a piece of a large packet
+        # on the wire: others
+        "trace",  # full vector for orders that carry none, while tracing
+        "ext",  # third-party layers'
+        "urgent",  # please acknowledge at once
+        "bare",  # the body went to others; only the header is for us
+        "body",
+        # never on the wire
+        "to",  # the one member a datagram is for; None = as `dst` says
+        "count",  # application messages in the body
+        "payloads",  # those messages, once split
+        "size",  # bytes they take in the application's queue
+        "receipt",  # whom to tell how far it got
+        "deps",  # full causal past, rebuilt by the order layer
+        "known",  # the taker's vector just before the take, if `concurrent`
+        "concurrent",
+        "branch",
+        "merged",
+        "encoded",  # wire form, made once: [full, bare]
+    )
+
+    src: int
+    dst: int | None
+    view: int
+    kind: int
+    seq: int
+    stamp: Stamp | None
+    lsn: int
+    ack: tuple[int, ...] | None
+    buf: tuple[int, ...] | None
+    runs: Runs | None
+    frag: tuple[int, int] | None
+    trace: Deps | None
+    ext: bytes | None
+    urgent: bool
+    bare: bool
+    body: Buffer
+    to: int | None
+    count: int
+    payloads: list[Buffer] | None
+    size: int
+    receipt: Receipt | None
+    deps: Deps | None
+    known: Deps | None
+    concurrent: bool
+    branch: int
+    merged: tuple[int, ...]
+    encoded: list[Any] | None
+
+    def __init__(
+        self, src: int, view: int, body: Buffer = b"", dst: int | None = None, kind: int = DATA
+    ) -> None:
+        self.src = src
+        self.dst = dst
+        self.view = view
+        self.kind = kind
+        self.seq = 0
+        self.stamp = None
+        self.lsn = 0
+        self.ack = None
+        self.buf = None
+        self.runs = None
+        self.frag = None
+        self.trace = None
+        self.ext = None
+        self.urgent = False
+        self.bare = False
+        self.body = body
+        self.to = None
+        self.count = 0
+        self.payloads = None
+        self.size = 0
+        self.receipt = None
+        self.deps = None
+        self.known = None
+        self.concurrent = False
+        self.branch = 0
+        self.merged = ()
+        self.encoded = None
+
+    def keep(self) -> None:
+        """Copy what is borrowed, before the packet is stored."""
+        if type(self.body) is memoryview:
+            self.body = bytes(self.body)
+
+    def copy_to(self, member: int) -> "Packet":
+        """The same packet for one member: it shares the encoded form, so it is the same bytes."""
+        copy = Packet(self.src, self.view, self.body, self.dst, self.kind)
+        copy.seq, copy.stamp, copy.lsn, copy.frag, copy.trace = (
+            self.seq,
+            self.stamp,
+            self.lsn,
+            self.frag,
+            self.trace,
+        )
+        copy.ack, copy.buf, copy.ext, copy.urgent = self.ack, self.buf, self.ext, self.urgent
+        copy.encoded = self.encoded
+        copy.to = member
+        return copy
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: getattr(self, name) for name in self.__slots__}
+        state["encoded"] = None
+        for name in ("body", "payloads"):
+            value = state[name]
+            if isinstance(value, memoryview):
+                state[name] = bytes(value)
+            elif isinstance(value, list):
+                state[name] = [bytes(item) for item in value]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    def __repr__(self) -> str:
+        what = "data" if self.kind == DATA else f"kind {self.kind}"
+        return f"<Packet {what} src={self.src} seq={self.seq} lsn={self.lsn} {len(self.body)} B>"

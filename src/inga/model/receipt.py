@@ -1,0 +1,33 @@
+"""How far a message got: the levels, and the slip of paper a sender holds."""
+
+from collections.abc import Callable
+
+LEVELS = ("received", "accepted", "causal", "confirmed", "acknowledged")
+"""It came; nothing of its sender before it is missing; nothing that precedes it is missing; every
+destination is known to have accepted it; every destination is known to have confirmed it."""
+
+
+class Receipt:
+    """Tells what became of a send. Messages that share a bundle share their receipt."""
+
+    __slots__ = ("_callbacks", "_reached")
+
+    def __init__(self) -> None:
+        self._reached: set[str] = set()
+        self._callbacks: dict[str, list[Callable[[], None]]] = {}
+
+    def has(self, level: str) -> bool:
+        return level in self._reached
+
+    def reach(self, level: str) -> None:
+        """Called by the layer that knows, once per level."""
+        self._reached.add(level)
+        for callback in self._callbacks.pop(level, ()):
+            callback()
+
+    def when(self, level: str, callback: Callable[[], None]) -> None:
+        """Call back when the level is reached: now, if it is already."""
+        if level in self._reached:
+            callback()
+        else:
+            self._callbacks.setdefault(level, []).append(callback)

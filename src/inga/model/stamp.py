@@ -1,0 +1,16 @@
+"""What a packet carries so that it can be ordered."""
+
+from typing import NamedTuple
+
+Delta = tuple[tuple[int, int], ...]
+"""(member, count) for each count that changed since the sender's previous stamp, by member."""
+
+Deps = tuple[int, ...]
+"""For each member, its highest `seq` that causally precedes the packet; the sender's own is `seq - 1`."""
+
+
+class Stamp(NamedTuple):
+    """A vector time stamp in delta form. The sender's own count is the packet's `seq`."""
+
+    delta: Delta
+    height: int  # packets in the causal past, this one included: the sum of the full vector

@@ -1,0 +1,47 @@
+"""The vocabulary of traces, and the protocol by which layers and drivers write rows.
+
+A row says what happened at one member. Who writes which: order layers the message steps, `reliable`
+the repair steps, drivers the network steps. docs/trace.md has the columns.
+"""
+
+from typing import Protocol
+
+from inga.model.stamp import Deps
+
+MESSAGE = (
+    "send receive hold accept causal confirm acknowledge deliver take duplicate concurrent branch merge"
+).split()
+REPAIR = "gap nack nack_suppressed repair repair_suppressed gave_up".split()
+CONTROL = "control poll rate window_closed window_opened".split()
+NETWORK = "datagram_out datagram_in lost delayed rejected".split()
+GROUP = "view join leave suspect flush crash".split()
+OBJECT = "request start commit abort response undo".split()
+FOREIGN = ["event"]
+
+STEPS = frozenset(MESSAGE + REPAIR + CONTROL + NETWORK + GROUP + OBJECT + FOREIGN)
+
+
+class Trace(Protocol):
+    """Where rows go. `full` is False for a lean trace: sends, receipts, deliveries, group steps only."""
+
+    full: bool
+
+    def row(
+        self,
+        step: str,
+        now: float,
+        view: int,
+        src: int | None = None,
+        seq: int | None = None,
+        *,
+        dst: int | None = None,
+        deps: Deps | None = None,
+        height: int | None = None,
+        peer: int | None = None,
+        n: int | None = None,
+        op: str | None = None,
+        ref: str | None = None,
+        note: str | None = None,
+    ) -> None:
+        """Append one row; position and process are the writer's business."""
+        ...

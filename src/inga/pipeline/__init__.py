@@ -1,0 +1,1 @@
+"""Turn traces into small tables with Spark: certify, order, stamp, measure."""

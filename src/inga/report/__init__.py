@@ -1,0 +1,1 @@
+"""Turn small tables into one HTML file: verdicts, figures, a space-time diagram."""

@@ -1,0 +1,151 @@
+"""One simulated trial, complete: everything that `inga sim` can be told, and nothing else.
+
+So whatever a hunt finds can be said again as one command.
+"""
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from random import Random
+from shlex import quote
+from time import process_time
+from uuid import UUID
+
+from inga.layers.shape import Faults
+from inga.model.errors import UsageError
+from inga.model.steps import Trace
+from inga.recipes import Options, find
+from inga.sim.simulator import DELAY, Sim
+from inga.trace.manifest import Manifest
+from inga.trace.writer import TraceWriter
+from inga.trial.result import Result, judge
+from inga.trial.workload import Workload
+
+NAMES = "alice bob cathy dave erin frank grace heidi ivan judy mallory niaj olivia peggy rupert sybil".split()
+
+FLOW_WINDOW = 1 << 20
+DATAGRAM = 60 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A trial by numbers. Times in seconds."""
+
+    order: str = "causal"
+    members: int = 4
+    messages: int = 100
+    size: int = 64
+    rate: float = 100.0
+    subset: int | None = None
+    loss: float = 0.0
+    dup: float = 0.0
+    reorder: float = 0.0
+    delay: tuple[float, float] = (DELAY.delay_min, DELAY.delay_max)
+    window: int = FLOW_WINDOW
+    datagram: int = DATAGRAM
+    seed: int = 0
+    echo: bool = False
+    coarse: bool = False
+
+    def __post_init__(self) -> None:
+        if self.datagram < 256:
+            raise UsageError("--datagram is at least 256 bytes")
+        if self.window < 1:
+            raise UsageError("--window is at least 1 byte")
+
+    def sim(self, *, record: bool = False, traces: list[TraceWriter] | None = None) -> Sim:
+        """The group, loaded with its workload and ready to run."""
+        faults = Faults(self.loss, self.dup, self.reorder, *self.delay)
+        workload = Workload(self.members, self.messages, self.size, self.rate, self.subset)
+        options = Options(echo=self.echo, coarse=self.coarse, flow={"window": self.window})
+        tracing: list[Trace] | None = None if traces is None else list(traces)
+        sim = Sim(
+            *names(self.members),
+            order=self.order,
+            seed=self.seed,
+            faults=faults,
+            options=options,
+            datagram_max=self.datagram,
+            record=record,
+            traces=tracing,
+        )
+        sim.load(workload)
+        return sim
+
+    def run(self, trace: Path | None = None, *, full: bool = True) -> Result:
+        """Run it to the end, and judge it."""
+        started = process_time()
+        if trace is None:
+            sim = self.sim()
+            sim.run()
+        else:
+            sim = self._traced(trace, full)
+        oracle = sim.finish()
+        violations, unpromised = judge(oracle, sim.guarantees)
+        return Result(
+            order=sim.order,
+            members=self.members,
+            seed=self.seed,
+            sent=oracle.sent,
+            delivered=oracle.taken,
+            expected=oracle.expected,
+            violations=violations,
+            unpromised=unpromised,
+            related=oracle.related,
+            pdus=sim.pdus,
+            bytes=sim.bytes,
+            seconds=sim.now,
+            cpu_seconds=process_time() - started,
+            trace=None if trace is None else str(trace),
+            witnesses=oracle.witnesses,
+        )
+
+    def command(self, program: str = "inga sim") -> str:
+        """How to say this on the command line."""
+        words = [program]
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if value == option.default and option.name not in ("order", "members", "messages", "seed"):
+                continue
+            if option.name == "delay":
+                value = f"{1000 * value[0]:g}:{1000 * value[1]:g}"
+            if value is True:
+                words.append(f"--{option.name}")
+            elif value is not None:
+                words.append(f"--{option.name} {quote(str(value))}")
+        return " ".join(words)
+
+    def _traced(self, directory: Path, full: bool) -> Sim:
+        recipe = find(self.order)
+        manifest = Manifest(
+            run=str(UUID(int=Random(self.seed).getrandbits(128), version=4)),
+            group="sim",
+            processes=list(names(self.members)),
+            source="sim",
+            order=recipe.name,
+            guarantees=list(recipe.guarantees),
+            receipt=recipe.receipt,
+            options={o.name: getattr(self, o.name) for o in fields(self) if o.name != "seed"},
+            seed=self.seed,
+            clock="virtual",
+            complete=False,
+        )
+        manifest.write(directory)
+        writers = [
+            TraceWriter(directory, index, name, self.members, full=full, clock="virtual", background=False)
+            for index, name in enumerate(names(self.members))
+        ]
+        sim = self.sim(traces=writers)
+        complete = False
+        try:
+            sim.run()
+            complete = True
+        finally:
+            for writer in writers:
+                writer.close(complete=complete)
+        replace(manifest, complete=True).write(directory)
+        return sim
+
+
+def names(members: int) -> tuple[str, ...]:
+    """People's names as far as they go, then numbers."""
+    return tuple(NAMES[i] if i < len(NAMES) else f"member{i + 1}" for i in range(members))

@@ -1,0 +1,156 @@
+"""Thousands of seeds, each another group with other faults, until one breaks a promise.
+
+Even seeds run the whole recipe in virtual time with loss and repair; odd ones play a random schedule
+on a board, where orders are cheap to try: many more of those would be needed to see what a lossy
+network hides.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from random import Random
+
+from inga.model.errors import IngaError
+from inga.recipes import find
+from inga.sim.board import Board, lossless, wander
+from inga.sim.case import Case
+from inga.sim.schedule import Schedule
+from inga.sim.shrink import breaks, shrink_schedule, smallest
+from inga.sim.simulator import Unquiet
+
+CHUNK = 200
+"""Seeds a worker gets at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A seed that broke a promise, why, and how to see it again."""
+
+    seed: int
+    why: str
+    command: str
+    schedule: str | None = None
+
+
+def case(order: str, seed: int) -> Case:
+    """The group of one seed: small, and with everything that can go wrong."""
+    rng = Random(seed)
+
+    def pick(*choices: float) -> float:
+        return choices[int(rng.random() * len(choices))]
+
+    members = 2 + int(rng.random() * 4)
+    return Case(
+        order=order,
+        members=members,
+        messages=1 + int(rng.random() * 8),
+        size=int(pick(4, 40, 40, 300, 1500)),
+        rate=pick(20, 100, 1000),
+        subset=1 + int(rng.random() * (members - 1)) if rng.random() < 0.25 else None,
+        loss=pick(0, 0, 0.1, 0.4),
+        dup=pick(0, 0.2),
+        reorder=pick(0, 0.3),
+        delay=(0.001, pick(0.001, 0.01, 0.1)),
+        window=int(pick(1, 2000, 1 << 20)),
+        datagram=int(pick(256, 1472, 60 * 1024)),
+        seed=seed,
+        echo=rng.random() < 0.2,
+    )
+
+
+def try_seed(order: str, seed: int) -> str | None:
+    """What is wrong with this seed, or None."""
+    try:
+        if seed % 2 == 0:
+            result = case(order, seed).run()
+            if not result.violations:
+                return None
+            return result.witnesses[0] if result.witnesses else "a promise was broken"
+        oracle = _wandered(order, seed).oracle
+        if not oracle.count((*find(order).guarantees, "flags")):
+            return None
+        return oracle.witnesses[0]
+    except (IngaError, Unquiet, AssertionError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def explain(order: str, seed: int, why: str) -> Failure:
+    """Shrink a failing seed and say how to replay it."""
+    again = f"inga hunt --order {order} --runs 1 --seed {seed}"
+    schedule: Schedule | None = None
+    if seed % 2 == 0:
+        small, schedule = smallest(case(order, seed))
+        again = small.command()
+    else:
+        guarantees, build = find(order).guarantees, lossless(order)
+        played = Schedule(tuple(_wandered(order, seed).played))
+        if breaks(played, build, guarantees):
+            schedule = shrink_schedule(played, lambda s: breaks(s, build, guarantees))
+    if schedule is not None:
+        again = f"inga sim --order {order} --schedule '{schedule}'"
+    return Failure(seed, why, again, None if schedule is None else str(schedule))
+
+
+def hunt(
+    order: str,
+    runs: int | None,
+    seed: int = 0,
+    *,
+    jobs: int = 1,
+    progress: Callable[[int], None] = lambda done: None,
+) -> tuple[int, Failure | None]:
+    """Try `runs` seeds from `seed` on (None: until one fails); how many, and the first failure."""
+    find(order)
+    done = 0
+    if jobs == 1:
+        for first, count in _chunks(runs, seed):
+            tried, failed = _try_chunk(order, first, count)
+            done += tried
+            progress(done)
+            if failed is not None:
+                return done, explain(order, *failed)
+        return done, None
+    chunks = _chunks(runs, seed)
+    with ProcessPoolExecutor(jobs) as pool:
+        pending: set[Future[tuple[int, tuple[int, str] | None]]] = set()
+        try:
+            while True:
+                for first, count in chunks:
+                    pending.add(pool.submit(_try_chunk, order, first, count))
+                    if len(pending) >= 2 * jobs:
+                        break
+                if not pending:
+                    return done, None
+                finished, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    tried, failed = future.result()
+                    done += tried
+                    progress(done)
+                    if failed is not None:
+                        return done, explain(order, *failed)
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def _try_chunk(order: str, first: int, count: int) -> tuple[int, tuple[int, str] | None]:
+    for seed in range(first, first + count):
+        why = try_seed(order, seed)
+        if why is not None:
+            return seed - first + 1, (seed, why)
+    return count, None
+
+
+def _chunks(runs: int | None, seed: int) -> Iterator[tuple[int, int]]:
+    first = seed
+    while runs is None or first < seed + runs:
+        count = CHUNK if runs is None else min(CHUNK, seed + runs - first)
+        yield first, count
+        first += count
+
+
+def _wandered(order: str, seed: int) -> Board:
+    rng = Random(seed)
+    sites = 2 + int(rng.random() * 4)
+    messages = 1 + int(rng.random() * 12)
+    return wander(rng, sites, messages, lossless(order))

@@ -1,0 +1,370 @@
+"""Members in virtual time: whole recipes over links that lose, double, delay and reorder.
+
+A heap of events; each is one turn of one member. Everything random comes from one seed, drawn in the
+order of events, so a run is the same on every machine. Applications read their queue after a random
+pause, as real ones do.
+
+    sim = Sim("alice", "bob", "cathy", order="causal", seed=1)
+    sim.link("alice", "cathy").delay = 20
+    sim["bob"].react = lambda d: b"yes" if bytes(d.data) == b"lunch?" else None
+    sim["alice"].send(b"lunch?")
+    sim.run()
+    assert sim["cathy"].texts == ["lunch?", "yes"]
+    sim.check()
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from random import Random
+from typing import Any
+
+from inga.layers.shape import Faults
+from inga.model.delivery import Batch, Delivery
+from inga.model.errors import UsageError
+from inga.model.packet import DATA, Packet
+from inga.model.steps import Trace
+from inga.model.view import View
+from inga.recipes import Options, find
+from inga.sim.board import Board, lossless
+from inga.sim.recorder import Recorder, Tap
+from inga.sim.schedule import Schedule
+from inga.stack.layer import Layer
+from inga.stack.stack import Datagram, Stack
+from inga.trial.oracle import Oracle
+from inga.trial.workload import HEADER, Workload, number_of
+
+DELAY = Faults(delay_min=0.001, delay_max=0.01)
+"""Links of a local network, unless said otherwise: 1 to 10 ms."""
+
+PAUSE_MAX = 0.005
+"""Seconds a delivery waits in the queue of the application, at most."""
+
+EVENTS_MAX = 200_000
+"""Events, besides a thousand for each copy of a message, after which a run is given up as unquiet."""
+
+React = Callable[[Delivery], bytes | None]
+
+
+class Unquiet(AssertionError):
+    """A run did not end: somebody kept sending control messages."""
+
+
+class Link:
+    """One direction between two members."""
+
+    __slots__ = ("faults",)
+
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+
+    @property
+    def delay(self) -> float:
+        return self.faults.delay_max
+
+    @delay.setter
+    def delay(self, seconds: float) -> None:
+        self.faults = Faults(self.faults.loss, self.faults.duplicate, self.faults.reorder, seconds, seconds)
+
+
+class Site:
+    """One member: its stack, its application, and what that has seen."""
+
+    def __init__(self, sim: "Sim", index: int, name: str, stack: Stack) -> None:
+        self.index = index
+        self.name = name
+        self.stack = stack
+        self.react: React | None = None
+        self.taken: list[Delivery] = []
+        self._sim = sim
+        self.queue: deque[Batch] = deque()
+        self.waiting: deque[tuple[bytes, int | None]] = deque()  # sends the flow window keeps out
+        self.taking = False  # a take is due
+        self.wake: float | None = None  # when a tick is due
+        self.answers: deque[tuple[int, int | None]] = deque()  # sends that wait for something to answer
+
+    @property
+    def texts(self) -> list[str]:
+        """What the application took, as text."""
+        return [bytes(delivery.data).decode(errors="replace") for delivery in self.taken]
+
+    def send(self, data: bytes, to: str | Sequence[str] | None = None) -> None:
+        """Send now, in a turn of its own."""
+        self._sim.turn(self, data, self._sim.mask(to))
+
+
+class Sim:
+    """A group in virtual time."""
+
+    def __init__(
+        self,
+        *names: str,
+        order: str = "causal",
+        seed: int = 0,
+        faults: Faults = DELAY,
+        options: Options | None = None,
+        build: Callable[[Options], list[Layer]] | None = None,
+        traces: Sequence[Trace] | None = None,
+        datagram_max: int = 60 * 1024,
+        record: bool = True,
+        like: "Sim | None" = None,
+    ) -> None:
+        """`build` replaces the recipe's layers (a mutation, say). `record` keeps the run as a
+        schedule. `like` plays the same sends and arrivals as another run, at once, under this order
+        and over links that lose nothing."""
+        if not names:
+            raise UsageError("a group needs at least one member")
+        recipe = find(order)
+        self.order = recipe.name
+        self.seed = seed
+        self.guarantees = recipe.guarantees
+        self.rng = Random(seed)
+        self.now = 0.0
+        self.oracle = Oracle(len(names))
+        self.bytes = 0
+        self._datagrams: Counter[bool] = Counter()  # by whether they carry data
+        self._recorder = Recorder() if record else None
+        self._finished = False
+        self._names = {name: index for index, name in enumerate(names)}
+        self._messages = 0
+        self._sends: dict[int, tuple[int, bytes, int | None]] = {}
+        self._heap: list[tuple[float, int, int, Site, Any]] = []
+        self._pushed = 0
+        self._echo = bool(options and options.echo)
+        view = View.of(*names, recipe=recipe.name, traced=traces is not None)
+        self.sites = [
+            Site(
+                self,
+                index,
+                name,
+                Stack(
+                    (build or recipe.build)(options or Options()),
+                    index,
+                    view,
+                    rng=self.rng,
+                    trace=self._trace(index, traces),
+                    datagram_max=datagram_max,
+                ),
+            )
+            for index, name in enumerate(names)
+        ]
+        self._flags = recipe.name == "vector" and (options is None or options.on_concurrent != "ignore")
+        n = len(names)
+        self._links = [[Link(faults) for _ in range(n)] for _ in range(n)]
+        if like is not None:
+            self._play(like)
+
+    def __getitem__(self, name: str) -> Site:
+        try:
+            return self.sites[self._names[name]]
+        except KeyError:
+            raise UsageError(f"no member {name!r}; there are {', '.join(self._names)}") from None
+
+    def link(self, source: str, target: str) -> Link:
+        """The way from one member to another."""
+        return self._links[self[source].index][self[target].index]
+
+    def mask(self, to: str | Sequence[str] | None) -> int | None:
+        """Names as a bit set."""
+        if to is None:
+            return None
+        names = [to] if isinstance(to, str) else list(to)
+        if not names:
+            raise UsageError("a message needs at least one destination")
+        return sum({1 << self[name].index for name in names})
+
+    @property
+    def schedule(self) -> Schedule:
+        """The run so far, message by message: sends, arrivals and takes."""
+        if self._recorder is None:
+            raise UsageError("the run was made with record=False")
+        return Schedule(tuple(self._recorder.events))
+
+    @property
+    def pdus(self) -> dict[str, int]:
+        """Datagrams sent; one for everybody counts once."""
+        repairs = sum(site.stack.counts["repair"] for site in self.sites)
+        return {
+            "data": self._datagrams[True] - repairs,
+            "control": self._datagrams[False],
+            "repair": repairs,
+        }
+
+    # Running
+
+    def load(self, workload: Workload) -> None:
+        """Give every member its sends, spread over virtual time."""
+        for site in self.sites:
+            at = 0.0
+            for gap, answers in workload.plan(self.rng):
+                at += gap
+                dst = workload.destinations(self.rng, site.index)
+                self._push(at, _ANSWER if answers else _SEND, site, (workload.size, dst))
+                if answers:
+                    self._push(at + 5 / workload.rate, _GIVE_UP, site, (workload.size, dst))
+
+    def run(self, until: float | None = None) -> None:
+        """Go on until nothing is left to do, or until that time."""
+        heap = self._heap
+        events = 0
+        while heap and (until is None or heap[0][0] <= until):
+            self.now, _, what, site, argument = heappop(heap)
+            events += 1
+            if events > EVENTS_MAX and events > 1000 * self.oracle.expected:
+                raise Unquiet(f"not quiet after {events} events, at {self.now:.3f} s of virtual time")
+            _HANDLERS[what](self, site, argument)
+        if until is not None and self.now < until:
+            self.now = until
+
+    def check(self) -> None:
+        """Raise AssertionError unless the run kept every promise of its order."""
+        self.finish()
+        broken = self.oracle.count((*self.guarantees, "flags"))
+        assert not broken, f"seed {self.seed}: " + "; ".join(self.oracle.witnesses)
+
+    def finish(self) -> Oracle:
+        """The verdict, once the run is over."""
+        if not self._finished:
+            self._finished = True
+            self.oracle.finish()
+        return self.oracle
+
+    def turn(self, site: Site, data: bytes, dst: int | None) -> None:
+        """One send by one member."""
+        site.waiting.append((data, dst))
+        self._pump(site)
+
+    # Events
+
+    def _push(self, at: float, what: int, site: Site, argument: Any) -> None:
+        self._pushed += 1
+        heappush(self._heap, (at, self._pushed, what, site, argument))
+
+    def _on_send(self, site: Site, argument: tuple[int, int | None]) -> None:
+        size, dst = argument
+        self.turn(site, b"." * (size - HEADER), dst)
+
+    def _on_answer(self, site: Site, argument: tuple[int, int | None]) -> None:
+        site.answers.append(argument)
+
+    def _on_give_up(self, site: Site, argument: tuple[int, int | None]) -> None:
+        """Nothing came to be answered: send all the same."""
+        if argument in site.answers:
+            site.answers.remove(argument)
+            self._on_send(site, argument)
+
+    def _on_arrive(self, site: Site, data: bytes) -> None:
+        site.stack.receive([(data, None)], now=self.now)
+        self._pump(site)
+
+    def _on_tick(self, site: Site, due: float) -> None:
+        if site.wake != due:
+            return
+        site.wake = None
+        site.stack.tick(self.now)
+        self._pump(site)
+
+    def _on_take(self, site: Site, argument: None) -> None:
+        site.taking = False
+        batch = site.queue.popleft()
+        site.stack.taken([batch.packet], now=self.now)
+        answers: list[bytes] = []
+        for index, payload in enumerate(batch.payloads):
+            message = number_of(payload)
+            if self._recorder is not None:
+                self._recorder.take(site.index, message)
+            concurrent = self.oracle.take(site.index, message)
+            if self._flags and index == 0 and concurrent != batch.concurrent:
+                self.oracle.blame("flags", f"{site.name} saw message {message} as {batch.concurrent=}")
+            delivery = Delivery(batch, index)
+            delivery.data = payload[HEADER:]
+            site.taken.append(delivery)
+            answer = site.react(delivery) if site.react is not None else None
+            if answer is not None:
+                answers.append(answer)
+        site.waiting.extend((answer, None) for answer in answers)
+        if site.answers:
+            size, dst = site.answers.popleft()
+            site.waiting.append((b"." * (size - HEADER), dst))
+        self._pump(site)
+
+    # Effects
+
+    def _pump(self, site: Site) -> None:
+        """Send what the window lets through, then act on everything the stack wants."""
+        stack = site.stack
+        while site.waiting and stack.writable:
+            data, dst = site.waiting.popleft()
+            self._messages += 1
+            message = self._messages
+            self._sends[message] = (site.index, data, dst)
+            if self._recorder is not None:
+                self._recorder.send(site.index, message, dst)
+            audience = dst
+            if self._echo:
+                audience = ((1 << len(self.sites)) - 1) if dst is None else dst | 1 << site.index
+            self.oracle.send(site.index, message, audience)
+            stack.send(message.to_bytes(HEADER, "big") + data, dst, now=self.now)
+        ready = stack.ready()
+        for address, datagram in ready.send:
+            self._transmit(site, address, datagram)
+        if ready.deliver:
+            for batch in ready.deliver:
+                assert isinstance(batch, Batch)
+                site.queue.append(batch)
+        if site.queue and not site.taking:
+            site.taking = True
+            self._push(self.now + PAUSE_MAX * self.rng.random(), _TAKE, site, None)
+        if ready.wake is not None and (site.wake is None or ready.wake < site.wake):
+            site.wake = max(ready.wake, self.now)
+            self._push(site.wake, _TICK, site, site.wake)
+        if ready.error is not None:
+            raise ready.error
+        if site.waiting and stack.writable:
+            self._pump(site)
+
+    def _transmit(self, site: Site, address: int | None, datagram: Datagram) -> None:
+        data = b"".join(datagram) if isinstance(datagram, list) else bytes(datagram)
+        targets = site.stack.others() if address is None else (address,)
+        self._datagrams[data[3] == DATA] += 1
+        self.bytes += len(data)
+        trace = site.stack.trace
+        full = trace is not None and trace.full
+        for target in targets:
+            if full:
+                assert trace is not None
+                trace.row("datagram_out", self.now, 1, peer=target, n=len(data))
+            for delay in self._links[site.index][target].faults.fates(self.rng):
+                self._push(self.now + delay, _ARRIVE, self.sites[target], data)
+
+    def _trace(self, index: int, traces: Sequence[Trace] | None) -> Trace | None:
+        trace = None if traces is None else traces[index]
+        return trace if self._recorder is None else Tap(self._recorder, index, trace)
+
+    # The same arrivals, another order
+
+    def _play(self, like: "Sim") -> None:
+        """Replay another run's messages on a board, and show the result as if it had run here."""
+        board = Board(len(self.sites), lossless(self.order), flags=self._flags)
+        self.oracle = board.play(like.schedule)
+        for site, messages in zip(self.sites, board.taken, strict=True):
+            for message in messages:
+                sender, data, _ = like._sends[message]
+                site.taken.append(_replayed(self.sites[sender].name, data))
+
+
+def _replayed(sender: str, data: bytes) -> Delivery:
+    packet = Packet(0, 1)
+    packet.payloads = [data]
+    return Delivery(Batch(sender, packet), 0)
+
+
+_SEND, _ANSWER, _GIVE_UP, _ARRIVE, _TICK, _TAKE = range(6)
+_HANDLERS: list[Callable[[Sim, Site, Any], None]] = [
+    Sim._on_send,
+    Sim._on_answer,
+    Sim._on_give_up,
+    Sim._on_arrive,
+    Sim._on_tick,
+    Sim._on_take,
+]

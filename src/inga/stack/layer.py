@@ -1,0 +1,83 @@
+"""The part a stack is made of: a state machine with a neighbour above and one below."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from inga.model.packet import Packet
+from inga.model.receipt import Receipt
+from inga.model.view import View
+
+if TYPE_CHECKING:
+    from inga.stack.stack import Stack
+
+Pass = Callable[[list[Packet]], None]
+
+
+class Layer:
+    """Passes everything on. A layer overrides what it cares for, and costs nothing elsewhere:
+    the stack binds `above` and `below` past layers that do not override a direction.
+
+    No clocks, no sockets, no chance but `self.stack.now` and `self.stack.rng`.
+    """
+
+    name: ClassVar[str] = "forward"
+    id: ClassVar[int] = 0  # the `kind` of this layer's own packets; 0 = it has none
+    requires: ClassVar[frozenset[str]] = frozenset()  # services needed from below
+    provides: ClassVar[frozenset[str]] = frozenset()  # services added for above
+    levels: ClassVar[tuple[str, ...]] = ()  # levels a receipt can reach by this layer
+    transparent: ClassVar[bool] = False  # sees packets of every kind; only at the bottom
+
+    stack: "Stack"
+    above: Pass
+    below: Pass
+    wake: float | None = None  # when tick() is wanted
+
+    # What happens to packets
+
+    def send(self, payloads: list[bytes], dst: int | None) -> Receipt:
+        """From the application; the topmost layer that has it takes all sends."""
+        raise NotImplementedError
+
+    def down(self, batch: list[Packet]) -> None:
+        """Data on its way out."""
+        self.below(batch)
+
+    def up(self, batch: list[Packet]) -> None:
+        """Data on its way in."""
+        self.above(batch)
+
+    def control(self, packet: Packet) -> None:
+        """A packet of this layer's own kind came in. It is invisible above."""
+
+    def ride(self, packet: Packet) -> None:
+        """Counters are about to leave on this packet: put in this layer's section, if any."""
+
+    def note(self, packet: Packet) -> None:
+        """Counters came in on a packet of another layer's kind: read this layer's section."""
+
+    # What happens otherwise
+
+    def view(self, view: View) -> None:
+        """A view is installed; in band, bottom to top."""
+
+    def taken(self, packets: list[Packet]) -> None:
+        """The application has begun these; top to bottom."""
+
+    def heard(self, lsn: int) -> None:
+        """Some member has everything up to `lsn`; bottom to top."""
+
+    def turn(self) -> None:
+        """The turn ends: what waited for company leaves now; top to bottom."""
+
+    def tick(self, now: float) -> None:
+        """The time `wake` named has come."""
+
+    def drain(self) -> list[Packet]:
+        """Before removal: what is held, in order."""
+        return []
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        for bound in ("stack", "above", "below"):
+            state.pop(bound, None)
+        return state

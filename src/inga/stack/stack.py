@@ -1,0 +1,377 @@
+"""One member of one group, whole and sans I/O: bytes and time go in, effects come out.
+
+    application  send ─▶ ┌───────┐ ─▶ ready().deliver
+                         │ layer │
+                         │  ...  │
+                         │ layer │
+    network   receive ─▶ └───────┘ ─▶ ready().send
+
+The stack encodes and decodes at its bottom, counts what it cannot decode, and hands a layer's own
+packets straight to that layer, so that nothing above ever sees or holds them.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, Protocol
+
+from inga.model.delivery import Batch
+from inga.model.errors import IngaError, UsageError, WireError, WouldBlock
+from inga.model.packet import DATA, HEADER_MAX, Buffer, Packet
+from inga.model.receipt import Receipt
+from inga.model.steps import Trace
+from inga.model.view import View
+from inga.stack.layer import Layer
+from inga.wire.packet import decode, encode, group_id
+
+EVERYBODY = None
+"""The address of a datagram for all other members."""
+
+Address = int | None
+"""A member's index, or EVERYBODY."""
+
+Datagram = Buffer | list[Buffer]
+
+
+class Rng(Protocol):
+    """The only chance there is."""
+
+    def random(self) -> float: ...
+
+
+class Ready:
+    """Everything that happened since the last call, in the order to act on it."""
+
+    __slots__ = ("deliver", "error", "notices", "send", "wake", "writable")
+
+    def __init__(
+        self,
+        send: list[tuple[Address, Datagram]],
+        deliver: list[Batch | View],
+        wake: float | None,
+        writable: bool,
+        error: IngaError | None,
+        notices: list[str],
+    ) -> None:
+        self.send = send  # 1. transmit
+        self.deliver = deliver  # 2. hand to the application
+        self.wake = wake  # 3. re-arm the single timer
+        self.writable = writable  # 4. may send() proceed
+        self.error = error  # 5. fatal: deliver first, then raise
+        self.notices = notices  # for a person: who holds us up
+
+
+class Stack:
+    """Layers from top to bottom, bound to each other; the drivers use these methods and no others."""
+
+    def __init__(
+        self,
+        layers: Sequence[Layer],
+        me: int,
+        view: View,
+        *,
+        rng: Rng,
+        group: str = "",
+        trace: Trace | None = None,
+        beneath: Iterable[str] = (),
+        receipt: Callable[[], Receipt] = Receipt,
+        datagram_max: int = 60 * 1024,
+        now: float = 0.0,
+    ) -> None:
+        """`beneath` names services the network itself provides, such as "reliable" in a test."""
+        self.me = me
+        self.view = view
+        self.now = now
+        self.rng = rng
+        self.trace = trace
+        self.group = group_id(group)
+        self.receipt = receipt
+        self.datagram_max = datagram_max
+        self.writable = True
+        self.report = False  # some layer wants our counters told to all at the end of this turn
+        self.held = 0  # bytes that wait for their causes
+        self.queued = 0  # bytes delivered and not yet taken
+        self.counts: Counter[str] = Counter()  # what layers want known: repairs, questions
+        self.rejected: Counter[str] = Counter()  # datagrams and packets dropped, by reason
+        self.addresses: dict[int, Hashable] = {}  # where each member's last valid packet came from
+        self.layers = list(layers)
+        self.emit: Callable[[list[Packet]], None]  # where a layer sends packets of its own kind
+        self._beneath = frozenset(beneath)
+        self._send: list[tuple[Address, Datagram]] = []
+        self._deliver: list[Batch | View] = []
+        self._notices: list[str] = []
+        self._error: IngaError | None = None
+        self._check()
+        self._bind()
+        for layer in reversed(self.layers):
+            layer.view(view)
+
+    # What drivers do
+
+    def send(self, data: bytes, to: int | None = None, *, now: float) -> Receipt:
+        """Queue one message for everybody else, or for the members in the bit set `to`."""
+        return self.send_many([data], to, now=now)
+
+    def send_many(self, payloads: list[bytes], to: int | None = None, *, now: float) -> Receipt:
+        """Queue several; the receipt is that of the last."""
+        if self._error is not None:
+            raise UsageError(f"the group has failed: {self._error}")
+        if not self.writable:
+            raise WouldBlock("the flow window is closed")
+        if to is not None and (to <= 0 or to >> len(self.view)):
+            raise UsageError(f"destinations {to:#b} are no members of a group of {len(self.view)}")
+        self.now = now
+        return self._entrance(payloads, to)
+
+    def receive(self, batch: Iterable[tuple[Buffer, Hashable]], *, now: float) -> None:
+        """Take datagrams and where they came from. Whatever they hold, nothing is raised."""
+        self.now = now
+        if self._error is not None:
+            return
+        packets: list[Packet] = []
+        group, members, me, number = self.group, len(self.view), self.me, self.view.number
+        for data, address in batch:
+            try:
+                packet = decode(data, group, members, me)
+                if packet is None:
+                    continue
+                if packet.view != number:
+                    raise WireError("view", f"a packet of view {packet.view}")
+            except WireError as error:
+                self.reject(error.reason)
+                continue
+            if address is not None:
+                self.addresses[packet.src] = address
+            packets.append(packet)
+        if packets:
+            self._lowest(packets)
+
+    def tick(self, now: float) -> None:
+        """Let layers act whose time has come."""
+        self.now = now
+        if self._error is not None:
+            return
+        for layer in self._timed:
+            if layer.wake is not None and layer.wake <= now:
+                layer.tick(now)
+
+    def taken(self, packets: list[Packet], *, now: float) -> None:
+        """The application has begun these packets, in this order."""
+        self.now = now
+        if self._error is not None:
+            return
+        for packet in packets:
+            self.queued -= packet.size
+        for take in self._takers:
+            take(packets)
+
+    def replace(self, name: str, layer: Layer, *, now: float) -> None:
+        """Put another layer in the place of the one called `name`; what that held goes through it."""
+        if self._error is not None:
+            raise UsageError(f"the group has failed: {self._error}")
+        self.now = now
+        at = next((i for i, old in enumerate(self.layers) if old.name == name), None)
+        if at is None:
+            raise UsageError(f"no layer {name!r} here, only {', '.join(x.name for x in self.layers)}")
+        old = self.layers[at]
+        self.layers[at] = layer
+        try:
+            self._check()
+        except UsageError:
+            self.layers[at] = old
+            raise
+        held = old.drain()
+        self._bind()
+        layer.view(self.view)
+        if held:
+            layer.up(held)
+
+    def ready(self) -> Ready:
+        """End the turn: hand over all effects since the last call, and forget them."""
+        wake = None
+        if self._error is None:
+            for turn in self._turners:
+                turn()
+            for layer in self._timed:
+                if layer.wake is not None and (wake is None or layer.wake < wake):
+                    wake = layer.wake
+        ready = Ready(self._send, self._deliver, wake, self.writable, self._error, self._notices)
+        self._send, self._deliver = [], []
+        if self._notices:
+            self._notices = []
+        return ready
+
+    # What layers do
+
+    def reject(self, reason: str, packet: Packet | None = None) -> None:
+        """Count something that cannot be right, and go on."""
+        self.rejected[reason] += 1
+        if self.trace is not None and self.trace.full:
+            peer = None if packet is None else packet.src
+            self.trace.row("rejected", self.now, self.view.number, peer=peer, note=reason)
+
+    def fail(self, error: IngaError) -> None:
+        """Stop for good: deliver what there is, then raise."""
+        if self._error is None:
+            self._error = error
+
+    def notice(self, text: str) -> None:
+        """Tell a person something, through the driver's log."""
+        self._notices.append(text)
+
+    def ride(self, packet: Packet) -> None:
+        """Let every layer put its counters on a packet."""
+        for ride in self._riders:
+            ride(packet)
+
+    def heard(self, lsn: int) -> None:
+        """Tell the layers that some member has everything up to `lsn`."""
+        for heard in self._hearers:
+            heard(lsn)
+
+    def layer(self, name: str) -> Layer | None:
+        """The layer of that name, if the recipe has it."""
+        return next((layer for layer in self.layers if layer.name == name), None)
+
+    def others(self) -> Iterable[int]:
+        """Everybody's index but ours."""
+        return (m for m in range(len(self.view)) if m != self.me)
+
+    @property
+    def body_max(self) -> int:
+        """The largest body that fits one datagram beside its header and a vector or two."""
+        return self.datagram_max - min(HEADER_MAX + 6 * len(self.view), self.datagram_max // 2)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels a receipt can reach in this recipe."""
+        return tuple(level for layer in self.layers for level in layer.levels)
+
+    # The two ends of the chain
+
+    def _encode(self, batch: list[Packet]) -> None:
+        send = self._send
+        for packet in batch:
+            if packet.encoded is None:
+                packet.encoded = [encode(packet, self.group), None]
+            full, bare = packet.encoded
+            if packet.dst is None:
+                send.append((packet.to, full))
+                continue
+            if bare is None:
+                bare = packet.encoded[1] = encode(packet, self.group, bare=True)
+            for member in self.others() if packet.to is None else (packet.to,):
+                send.append((member, full if packet.dst >> member & 1 else bare))
+
+    def _split(self, batch: list[Packet]) -> None:
+        """Data goes up; a layer's own packets go to that layer, in the order they came."""
+        data: list[Packet] = []
+        for packet in batch:
+            if packet.kind == DATA:
+                data.append(packet)
+                continue
+            if data:
+                self._up(data)
+                data = []
+            target = self._kinds.get(packet.kind)
+            if target is None:
+                self.reject("kind", packet)
+                continue
+            target.control(packet)
+            for note in self._noters:
+                note(packet)
+        if data:
+            self._up(data)
+
+    def _hand_over(self, batch: list[Packet]) -> None:
+        names = self.view.names
+        for packet in batch:
+            self.queued += packet.size
+            self._deliver.append(Batch(names[packet.src], packet))
+
+    # Composition
+
+    def _check(self) -> None:
+        """Every layer's needs are met from below, or the error names who could meet them."""
+        provided = set(self._beneath)
+        seen_opaque = False
+        for layer in reversed(self.layers):
+            if layer.transparent and seen_opaque:
+                raise UsageError(f"layer {layer.name!r} must stand below all that are not transparent")
+            seen_opaque = seen_opaque or not layer.transparent
+            missing = layer.requires - provided
+            if missing:
+                need = ", ".join(sorted(missing))
+                raise UsageError(f"layer {layer.name!r} needs {need} from below{_suppliers(missing)}")
+            provided |= layer.provides
+        kinds = [layer.id for layer in self.layers if layer.id]
+        if len(set(kinds)) < len(kinds):
+            raise UsageError("two layers of one id cannot tell their packets apart")
+        if not any(_overrides(layer, "send") for layer in self.layers):
+            raise UsageError("no layer takes what the application sends: put `bundle` on top")
+
+    def _bind(self) -> None:
+        """Compute all routes once, past layers that do not override a direction."""
+        for layer in self.layers:
+            layer.stack = self
+        above: Callable[[list[Packet]], None] = self._hand_over
+        opaque = [layer for layer in self.layers if not layer.transparent]
+        for layer in opaque:
+            layer.above = above
+            if _overrides(layer, "up"):
+                above = layer.up
+        self._up = above
+        above = self._split
+        for layer in (layer for layer in self.layers if layer.transparent):
+            layer.above = above
+            if _overrides(layer, "up"):
+                above = layer.up
+        self._lowest = above
+        below: Callable[[list[Packet]], None] = self._encode
+        self.emit = below
+        for layer in reversed(self.layers):
+            layer.below = below
+            if _overrides(layer, "down"):
+                below = layer.down
+                if layer.transparent:
+                    self.emit = below
+        self._kinds = {layer.id: layer for layer in self.layers if layer.id}
+        self._entrance = next(layer.send for layer in self.layers if _overrides(layer, "send"))
+        self._takers = [layer.taken for layer in self.layers if _overrides(layer, "taken")]
+        self._turners = [layer.turn for layer in self.layers if _overrides(layer, "turn")]
+        self._timed = [layer for layer in self.layers if _overrides(layer, "tick")]
+        self._riders = [layer.ride for layer in reversed(self.layers) if _overrides(layer, "ride")]
+        self._noters = [layer.note for layer in reversed(self.layers) if _overrides(layer, "note")]
+        self._hearers = [layer.heard for layer in reversed(self.layers) if _overrides(layer, "heard")]
+
+    def __getstate__(self) -> dict[str, Any]:
+        routes = "emit _up _lowest _kinds _entrance _takers _turners _timed _riders _noters _hearers".split()
+        state = self.__dict__.copy()
+        for name in (*routes, "trace", "receipt"):
+            state.pop(name, None)
+        state["_send"] = [
+            (address, b"".join(data) if isinstance(data, list) else bytes(data))
+            for address, data in self._send
+        ]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.trace = None
+        self.receipt = Receipt
+        self._bind()
+
+
+def _overrides(layer: Layer, name: str) -> bool:
+    return getattr(type(layer), name) is not getattr(Layer, name)
+
+
+def _suppliers(missing: Iterable[str]) -> str:
+    """Which known layers could supply what is missing, as the end of a sentence."""
+
+    def known(cls: type[Layer]) -> Iterable[type[Layer]]:
+        for sub in cls.__subclasses__():
+            yield sub
+            yield from known(sub)
+
+    names = sorted({cls.name for cls in known(Layer) if cls.provides & set(missing)})
+    return f"; {' or '.join(names)} could supply it" if names else ""

@@ -1,0 +1,210 @@
+"""Rows to columns and back: the conversion between Python values and Arrow arrays.
+
+`row()` of a writer only puts its arguments on a list; everything that costs is done here, a few thousand rows
+at a time and, in a live member, in another thread.
+"""
+
+from collections.abc import Iterator
+from itertools import groupby, starmap
+from struct import Struct, iter_unpack
+from typing import Any
+
+from inga.model.stamp import Deps
+from inga.trace.numbering import Frame, Numbering
+from inga.trace.schema import COUNT_MAX, STEP_NAMES, Row, load_pyarrow, pack_dst, unpack_dst
+
+FIELDS = ("step", "now", "view", "src", "seq", "dst", "deps", "height", "peer", "n", "op", "ref", "note")
+"""What `row()` is given, in this order: no process, no position, seconds, numbers of its view."""
+
+WIDTH = len(FIELDS)
+NOW = FIELDS.index("now")
+VIEW = FIELDS.index("view")
+
+Cells = list[Any]
+"""Rows end to end in one flat list, WIDTH cells each. A tuple per row costs more than twice as
+much: the garbage collector has to look at each of them, and they do not slice into columns."""
+
+_CODES = {name: code for code, name in enumerate(STEP_NAMES)}
+
+
+def to_batches(
+    cells: Cells, process: int, first: int, numbering: Numbering, schema: Any, origin: int = 0
+) -> Iterator[Any]:
+    """Record batches of rows whose positions start at `first`; `origin` nanoseconds are added to times."""
+    views = cells[VIEW::WIDTH]
+    frame = numbering.frame(min(views))
+    if frame is numbering.frame(max(views)):
+        yield _to_batch(cells, process, first, frame, schema, origin)
+        return
+    start = 0
+    for frame, run in groupby(map(numbering.frame, views)):
+        end = start + sum(1 for _ in run)
+        part = cells[start * WIDTH : end * WIDTH]
+        yield _to_batch(part, process, first + start, frame, schema, origin)
+        start = end
+
+
+def _to_batch(cells: Cells, process: int, first: int, frame: Frame, schema: Any, origin: int) -> Any:
+    import numpy as np
+
+    pa = load_pyarrow()
+    step, now, view, src, seq, dst, deps, height, peer, number, op, ref, note = (
+        cells[field::WIDTH] for field in range(WIDTH)
+    )
+    if not frame.is_plain:
+        seq = list(map(frame.seq, src, seq))
+        src = list(map(frame.process, src))
+        peer = list(map(frame.process, peer))
+    count, n = len(step), schema.field("deps").type.byte_width // 4
+    vectors, heights = _deps_columns(deps, height, n, frame)
+    columns = [
+        pa.array(np.full(count, process, np.int32)),
+        pa.array(np.arange(first, first + count, dtype=np.int64)),
+        pa.array(np.rint(np.array(now, np.float64) * 1e9).astype(np.int64) + origin),
+        _step_column(step),
+        pa.array(view, pa.int32()),
+        _index_column(src, n),
+        _column(seq, pa.int64()),
+        _dst_column(dst, n, frame),
+        vectors,
+        heights,
+        _index_column(peer, n),
+        _column(number, pa.int64()),
+        _column(op, pa.string()),
+        _column(ref, pa.string()),
+        _column(note, pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _step_column(steps: list[str]) -> Any:
+    import numpy as np
+
+    pa = load_pyarrow()
+    try:
+        codes = np.frombuffer(bytes(map(_CODES.__getitem__, steps)), np.uint8)
+    except KeyError as error:
+        raise AssertionError(f"there is no step {error}") from None
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(STEP_NAMES))
+
+
+def _column(values: list[Any], kind: Any) -> Any:
+    pa = load_pyarrow()
+    if values.count(None) == len(values):
+        return pa.nulls(len(values), kind)
+    return pa.array(values, kind)
+
+
+def _index_column(values: list[int | None], n: int) -> Any:
+    pa = load_pyarrow()
+    column = _column(values, pa.int32())
+    if column.null_count < len(column):
+        bounds = pa.compute.min_max(column).as_py()
+        assert bounds["min"] >= 0 and bounds["max"] < n, f"{bounds} are not indices of {n} processes"
+    return column
+
+
+def _dst_column(masks: list[int | None], n: int, frame: Frame) -> Any:
+    pa = load_pyarrow()
+    if masks.count(None) == len(masks):
+        return pa.nulls(len(masks), pa.binary())
+    # Groups address few different sets, so each is packed once.
+    packed: dict[int | None, bytes | None] = {None: None}
+    for mask in set(masks) - {None}:
+        renamed = mask if frame.is_plain else frame.mask(mask)
+        assert mask is not None and renamed is not None
+        assert not renamed >> n, f"dst has a bit for process {renamed.bit_length() - 1} of {n}"
+        packed[mask] = pack_dst(renamed, n)
+    return pa.array([packed[mask] for mask in masks], pa.binary())
+
+
+def _deps_columns(deps: list[Deps | None], height: list[int | None], n: int, frame: Frame) -> tuple[Any, Any]:
+    """The vectors as fixed binary, and their heights; a row without vector keeps the height it was given."""
+    import numpy as np
+
+    pa = load_pyarrow()
+    if not frame.is_plain:
+        height = list(map(frame.height, height))
+    vectors = [vector for vector in deps if vector is not None]
+    if not vectors:
+        return pa.nulls(len(deps), pa.binary(4 * n)), _column(height, pa.int64())
+    matrix = _matrix(vectors, n, frame)
+    sums = matrix.sum(axis=1, dtype=np.int64) + 1
+    if len(vectors) == len(deps):
+        return _fixed_binary(matrix, None), pa.array(sums)
+    present = np.array([vector is not None for vector in deps])
+    table = np.zeros((len(deps), n), "<i4")
+    table[present] = matrix
+    known = iter(sums.tolist())
+    heights = [given if vector is None else next(known) for vector, given in zip(deps, height, strict=True)]
+    return _fixed_binary(table, present), pa.array(heights, pa.int64())
+
+
+def _matrix(vectors: list[Deps], n: int, frame: Frame) -> Any:
+    """One line of n counts per vector, in the numbers of the run."""
+    import numpy as np
+
+    members = len(frame.indices)
+    lengths = set(map(len, vectors))
+    assert max(lengths) <= members, f"deps has {max(lengths)} entries, but there are {members} members"
+    if lengths != {members}:
+        vectors = [vector + (0,) * (members - len(vector)) for vector in vectors]
+    pack = Struct(f"<{members}i").pack
+    matrix = np.frombuffer(b"".join(starmap(pack, vectors)), "<i4").reshape(-1, members)
+    if frame.is_plain and members == n:
+        return matrix
+    wide = np.zeros((len(vectors), n), np.int64)
+    wide[:, : len(frame.offsets)] = frame.offsets
+    wide[:, frame.indices] += matrix
+    assert wide.max() <= COUNT_MAX, f"a count of {wide.max()} does not fit deps"
+    return wide.astype("<i4")
+
+
+def _fixed_binary(matrix: Any, present: Any) -> Any:
+    """A fixed-size binary array over the rows of a matrix of int32, without copying it."""
+    import numpy as np
+
+    pa = load_pyarrow()
+    count, n = matrix.shape
+    valid = None if present is None else pa.py_buffer(np.packbits(present, bitorder="little"))
+    data = pa.py_buffer(np.ascontiguousarray(matrix))
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(4 * n), count, [valid, data])
+
+
+def widen(deps: Any, n: int) -> Any:
+    """A binary column of vectors, fixed or not, as fixed binary for n processes, padded with zeros."""
+    import numpy as np
+
+    pa = load_pyarrow()
+    kind = pa.binary(4 * n)
+    if deps.type == kind:
+        return deps
+    if pa.types.is_fixed_size_binary(deps.type):
+        width = deps.type.byte_width // 4
+        chunks = []
+        for chunk in deps.chunks:
+            data = np.frombuffer(chunk.buffers()[1] or b"", "<i4")
+            matrix = np.zeros((len(chunk), n), "<i4")
+            matrix[:, :width] = data[chunk.offset * width :][: len(chunk) * width].reshape(-1, width)
+            chunks.append(_fixed_binary(matrix, chunk.is_valid().to_numpy(zero_copy_only=False)))
+        return pa.chunked_array(chunks, kind)
+    padded = [None if value is None else value.ljust(4 * n, b"\0") for value in deps.to_pylist()]
+    return pa.chunked_array([pa.array(padded, kind)])
+
+
+def to_rows(table: Any) -> Iterator[Row]:
+    """The rows of a table that a reader made, so its `deps` are fixed binary."""
+    return map(Row._make, zip(*(_values(table.column(name), name) for name in Row._fields), strict=True))
+
+
+def _values(column: Any, name: str) -> Iterator[Any] | list[Any]:
+    if name == "dst":
+        return [None if value is None else unpack_dst(value) for value in column.to_pylist()]
+    if name == "deps":
+        packed = column.to_pylist()
+        width = column.type.byte_width
+        zeros = bytes(width)
+        vectors = iter_unpack(f"<{width // 4}i", b"".join(value or zeros for value in packed))
+        return [vector if value else None for vector, value in zip(vectors, packed, strict=True)]
+    values: list[Any] = column.to_pylist()
+    return values

@@ -1,0 +1,211 @@
+"""What a trace says about itself: the manifest of the run and one small file per process.
+
+Both are JSON objects. They are replaced as a whole, by renaming, so nobody reads half of one; keys we do
+not know are kept, since a newer writer or a person may have put them there.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+from uuid import uuid4
+
+from inga.model.errors import TraceError
+from inga.trace.schema import RECEIPTS
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+CLOCKS = ("virtual", "wall")
+CHECKS = ("integrity complete fifo stamps causal atomic object total views clocks quiet").split()
+"""The statements a run can claim; docs/trace.md says what each needs."""
+
+
+@dataclass
+class Manifest:
+    """What a run is. Written by whoever starts it, and once more at its end if that is known."""
+
+    group: str
+    processes: list[str]  # names; a process is known by its position here
+    source: str  # live, sim, import:shiviz, ...
+    order: str  # name of the recipe
+    receipt: str  # the step that makes a message a cause at its receiver
+    clock: str
+    guarantees: list[str] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    conflicts: dict[str, list[list[str]]] | None = None  # object runs: per process, pairs of methods
+    complete: bool = False
+    run: str = field(default_factory=lambda: str(uuid4()))
+    format: int = FORMAT
+    extra: dict[str, Any] = field(default_factory=dict)  # keys of others
+
+    def to_json(self) -> dict[str, Any]:
+        return {key: getattr(self, key) for key in _MANIFEST_RULES} | self.extra
+
+    def write(self, directory: str | os.PathLike[str]) -> None:
+        """Put it in its place, or raise the `TraceError` a reader of it would."""
+        path = Path(directory) / MANIFEST
+        content = self.to_json()
+        _check(content, _MANIFEST_RULES, str(path))
+        write_json(path, content)
+
+    @classmethod
+    def parse(cls, text: str | bytes, where: str) -> Self:
+        """Read and check one; `where` names it in errors."""
+        content = _load(text, where)
+        # The format is looked at first: another one may well have other keys.
+        _check(content, {"format": _MANIFEST_RULES["format"]}, where)
+        _check(content, _MANIFEST_RULES, where)
+        return cls(**_split(content, _MANIFEST_RULES))
+
+
+@dataclass
+class ProcessFile:
+    """What is known of one process's rows. `complete` and `crashed` are independent of each other:
+    a simulated crash loses no row, a killed member loses its open segment."""
+
+    process: int
+    name: str
+    first_view: int | None = None  # None before the first finished segment
+    last_pos: int = 0  # of its last finished segment
+    complete: bool = False  # nothing is missing after `last_pos`
+    crashed: bool = False
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {key: getattr(self, key) for key in _PROCESS_RULES} | self.extra
+
+    def write(self, directory: str | os.PathLike[str]) -> None:
+        write_json(process_path(directory, self.process), self.to_json())
+
+    @classmethod
+    def parse(cls, text: str | bytes, where: str) -> Self:
+        content = _load(text, where)
+        _check(content, _PROCESS_RULES, where)
+        return cls(**_split(content, _PROCESS_RULES))
+
+
+def process_path(directory: str | os.PathLike[str], process: int) -> Path:
+    return Path(directory) / "processes" / f"{process}.json"
+
+
+def mark_crashed(directory: str | os.PathLike[str], process: int, name: str) -> None:
+    """Record that a process was killed: for the launcher that did it, once the process is gone."""
+    path = process_path(directory, process)
+    try:
+        known = ProcessFile.parse(path.read_bytes(), str(path))
+    except FileNotFoundError:
+        known = ProcessFile(process, name)
+    known.crashed = True
+    known.write(directory)
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Replace a file as a whole."""
+    hidden = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        hidden.write_text(text, encoding="utf-8")
+        os.replace(hidden, path)
+    except OSError as error:
+        raise TraceError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _load(text: str | bytes, where: str) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: also for bytes that are not UTF-8
+        raise TraceError(f"{where} is not JSON: {error}.") from error
+    if not isinstance(content, dict):
+        raise TraceError(f"{where} must hold a JSON object, not {_show(content)}.")
+    return content
+
+
+def _split(content: dict[str, Any], rules: "dict[str, Rule]") -> dict[str, Any]:
+    """Arguments for the dataclass: the keys it knows, and `extra` with all others."""
+    return {
+        **{key: value for key, value in content.items() if key in rules},
+        "extra": {key: value for key, value in content.items() if key not in rules},
+    }
+
+
+# ---- what each key must be: (must be there, test, in words)
+
+Rule = tuple[bool, Callable[[Any], bool], str]
+
+
+def _is_int(value: Any) -> bool:
+    return type(value) is int
+
+
+def _is_count(value: Any) -> bool:
+    return _is_int(value) and value >= 0
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_pairs(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and all(map(_is_name, pair)) for pair in value
+    )
+
+
+_MANIFEST_RULES: dict[str, Rule] = {
+    "format": (True, lambda value: _is_int(value) and value == FORMAT, f"{FORMAT}, the only one known here"),
+    "run": (True, _is_name, "a text"),
+    "group": (True, _is_name, "a text"),
+    "processes": (
+        True,
+        lambda value: isinstance(value, list) and value != [] and all(map(_is_name, value)),
+        "a list of at least one name",
+    ),
+    "source": (True, _is_name, "a text"),
+    "order": (True, _is_name, "a text"),
+    "guarantees": (
+        True,
+        lambda value: isinstance(value, list) and all(each in CHECKS for each in value),
+        "a list of " + ", ".join(CHECKS),
+    ),
+    "receipt": (True, lambda value: value in RECEIPTS, "one of " + ", ".join(RECEIPTS)),
+    "options": (False, lambda value: isinstance(value, dict), "an object"),
+    "seed": (False, lambda value: value is None or _is_int(value), "a whole number or null"),
+    "clock": (True, lambda value: value in CLOCKS, "one of " + ", ".join(CLOCKS)),
+    "conflicts": (
+        False,
+        lambda value: value is None or (isinstance(value, dict) and all(map(_is_pairs, value.values()))),
+        "null or an object: for each process a list of pairs of methods",
+    ),
+    "complete": (False, _is_bool, "true or false"),
+}
+
+_PROCESS_RULES: dict[str, Rule] = {
+    "process": (True, _is_count, "an index"),
+    "name": (True, _is_name, "a text"),
+    "first_view": (False, lambda value: value is None or _is_count(value), "the number of a view or null"),
+    "last_pos": (True, _is_count, "a position or 0"),
+    "complete": (True, _is_bool, "true or false"),
+    "crashed": (False, _is_bool, "true or false"),
+}
+
+
+def _check(content: dict[str, Any], rules: dict[str, Rule], where: str) -> None:
+    for key, (required, is_right, words) in rules.items():
+        if key not in content:
+            if required:
+                raise TraceError(f'{where} has no "{key}".')
+        elif not is_right(content[key]):
+            raise TraceError(f'{where}: "{key}" must be {words}, not {_show(content[key])}.')
+
+
+def _show(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=repr)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,113 @@
+"""One numbering for a whole run, although views renumber members and protocols restart their counts.
+
+A protocol speaks in the numbers of its view: a member's index is its position there, and after a closed
+view `seq` and the vectors count from 0 again. A trace has one list of processes and one `seq` per sender
+for the whole run. A `Frame` says how to get from one to the other:
+
+    process   = indices[member]
+    seq       = seq in the view + offsets[process]        offsets: what the closed views before had sent
+    deps[h]   = offsets[h], plus the view's entry if h is a member
+
+So all that a closed view had agreed on precedes whatever is sent later, also what came from members that
+are gone. Which frame a row needs is decided by its `view`: a row about a packet of an earlier view keeps
+that view's number, whenever it is written.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from inga.model.errors import UsageError
+from inga.model.stamp import Deps
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The numbering of the views after a closed one. The first frame changes nothing."""
+
+    after: int  # the closed view; -1 in the first frame
+    indices: tuple[int, ...]  # process of each member
+    offsets: tuple[int, ...]  # per process, the messages it sent in closed views
+
+    @property
+    def is_plain(self) -> bool:
+        return self.after < 0
+
+    def process(self, member: int | None) -> int | None:
+        return None if member is None else self.indices[member]
+
+    def seq(self, member: int | None, seq: int | None) -> int | None:
+        return seq if member is None or seq is None else seq + self.offsets[self.indices[member]]
+
+    def mask(self, members: int | None) -> int | None:
+        if members is None:
+            return None
+        return sum(1 << process for member, process in enumerate(self.indices) if members >> member & 1)
+
+    def deps(self, deps: Deps | None) -> Deps | None:
+        if deps is None:
+            return None
+        counts = list(self.offsets)
+        for member, count in enumerate(deps):
+            counts[self.indices[member]] += count
+        return tuple(counts)
+
+    def height(self, height: int | None) -> int | None:
+        return None if height is None else height + sum(self.offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """The frames of a run so far, for n processes. Immutable: a segment keeps the one it began with."""
+
+    n: int
+    frames: tuple[Frame, ...]
+
+    @classmethod
+    def of(cls, n: int) -> "Numbering":
+        if n < 1:
+            raise UsageError(f"A trace needs at least one process, not {n}.")
+        return cls(n, (Frame(-1, tuple(range(n)), (0,) * n),))
+
+    @property
+    def is_plain(self) -> bool:
+        return len(self.frames) == 1
+
+    def frame(self, view: int) -> Frame:
+        """The frame of a view: the last one whose closed view came before it."""
+        if len(self.frames) == 1:
+            return self.frames[0]
+        return self.frames[max(bisect_left(self.frames, view, key=lambda frame: frame.after) - 1, 0)]
+
+    def grow(self, n: int) -> "Numbering":
+        """Processes were added; members of the same index joined the view in force."""
+        if n < self.n:
+            raise UsageError(f"A trace of {self.n} processes cannot shrink to {n}: indices are never reused.")
+        *closed, last = self._widened(n)
+        joined = tuple(range(self.n, n))
+        return Numbering(n, (*closed, Frame(last.after, last.indices + joined, last.offsets)))
+
+    def cut(self, view: int, seqs: Sequence[int], indices: Sequence[int] | None = None) -> "Numbering":
+        """A view was closed after `seqs[member]` messages of each of its members.
+
+        `indices` are the processes of the members of the next view, in order; without it they stay.
+        """
+        last = self.frames[-1]
+        if view <= last.after:
+            raise UsageError(f"View {view} is closed already: the last cut was that of view {last.after}.")
+        if len(seqs) > len(last.indices):
+            raise UsageError(
+                f"The cut of view {view} has {len(seqs)} counts for {len(last.indices)} members."
+            )
+        kept = last.indices if indices is None else tuple(indices)
+        if not kept or len(set(kept)) < len(kept) or min(kept) < 0:
+            raise UsageError(f"The members after view {view} cannot be the processes {list(kept)}.")
+        n = max(self.n, max(kept) + 1)
+        offsets = list(last.offsets) + [0] * (n - self.n)
+        for member, count in enumerate(seqs):
+            offsets[last.indices[member]] += count
+        return Numbering(n, (*self._widened(n), Frame(view, kept, tuple(offsets))))
+
+    def _widened(self, n: int) -> list[Frame]:
+        zeros = (0,) * (n - self.n)
+        return [Frame(frame.after, frame.indices, frame.offsets + zeros) for frame in self.frames]

@@ -1,0 +1,1 @@
+"""What simulated and live runs share: the workload, and the oracle that judges them."""

@@ -1,0 +1,43 @@
+"""What a trial found, for a person and as JSON."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from inga.trial.oracle import Oracle
+
+
+@dataclass(slots=True)
+class Result:
+    """The outcome of one simulated or live run. `delivered` and `expected` count (message, destination)."""
+
+    order: str
+    members: int
+    seed: int
+    sent: int
+    delivered: int
+    expected: int
+    violations: int  # of what the order promises
+    unpromised: dict[str, int]  # of what it does not
+    related: int  # pairs of messages of which one caused the other
+    pdus: dict[str, int]
+    bytes: int
+    seconds: float
+    cpu_seconds: float
+    trace: str | None = None
+    witnesses: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+CHECKED_BY_ORACLE = ("integrity", "complete", "fifo", "causal")
+
+
+def judge(oracle: Oracle, promised: tuple[str, ...]) -> tuple[int, dict[str, int]]:
+    """Violations of what was promised, and by name of what was not."""
+    others = {
+        name: oracle.violations[name]
+        for name in CHECKED_BY_ORACLE
+        if name not in promised and oracle.violations[name]
+    }
+    return oracle.count((*promised, "flags")), others

@@ -1,0 +1,71 @@
+"""What members say in a trial: how often, to whom, and which sends answer something.
+
+A share of the sends answer a message just taken, or causality would have nothing to relate. The same
+plan serves the simulator, which keeps its times, and live members, which send back to back.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from inga.model.errors import UsageError
+from inga.stack.stack import Rng
+
+HEADER = 4
+"""Bytes in front of each message of a trial: its number, by which the oracle knows it."""
+
+ANSWERS = 0.3
+"""The share of sends that answer a message just taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The options of `inga sim` and `inga live` that say what is sent."""
+
+    members: int
+    messages: int  # per member
+    size: int = 64  # bytes each
+    rate: float = 100.0  # sends per second and member, in virtual time
+    subset: int | None = None  # each message goes to so many others
+
+    def __post_init__(self) -> None:
+        if self.members < 1:
+            raise UsageError(f"a group of {self.members} members")
+        if self.messages < 0:
+            raise UsageError(f"{self.messages} messages per member")
+        if self.size < HEADER:
+            raise UsageError(f"messages of a trial carry a number, so --size is at least {HEADER}")
+        if self.rate <= 0:
+            raise UsageError("the rate must be above 0")
+        if self.subset is not None and not 1 <= self.subset < self.members:
+            raise UsageError(f"--subset {self.subset}: there are {self.members - 1} others to choose from")
+
+    def destinations(self, rng: Rng, me: int) -> int | None:
+        """Where one message goes: None for all others, or a bit set."""
+        if self.subset is None:
+            return None
+        others = [m for m in range(self.members) if m != me]
+        chosen = 0
+        for _ in range(self.subset):
+            chosen |= 1 << others.pop(int(rng.random() * len(others)))
+        return chosen
+
+    def payload(self, number: int) -> bytes:
+        """Message `number`, of the wanted size."""
+        return number.to_bytes(HEADER, "big").ljust(self.size, b".")
+
+    def plan(self, rng: Rng) -> Iterator[tuple[float, bool]]:
+        """For each send of one member: the gap before it in seconds, and whether it answers."""
+        for _ in range(self.messages):
+            # Exponential gaps, from rng.random() alone, so that they are the same everywhere.
+            yield _exponential(rng) / self.rate, rng.random() < ANSWERS
+
+
+def number_of(payload: bytes | bytearray | memoryview) -> int:
+    """Which message of the trial it is."""
+    return int.from_bytes(payload[:HEADER], "big")
+
+
+def _exponential(rng: Rng) -> float:
+    from math import log
+
+    return -log(1.0 - rng.random())

@@ -1,0 +1,248 @@
+"""The native packet encoding.
+
+A fixed head, then only the sections in use, in the order of their bits, then the body:
+
+    0   2  magic  "in"
+    2   1  version
+    3   1  kind              0 = data, else the id of a layer
+    4   4  group id          hash of the group's name and options
+    8   2  sections          bit set, below
+    10  2  source            index in the view
+    12  4  view number
+    16  4  body length       so that a cut datagram is noticed
+
+Numbers in the head are big-endian; numbers in sections are varints.
+"""
+
+from struct import Struct
+from zlib import crc32
+
+from inga.model.errors import WireError
+from inga.model.packet import Buffer, Packet
+from inga.model.stamp import Stamp
+from inga.wire import varint
+
+MAGIC = 0x696E
+VERSION = 1
+HEAD = Struct(">HBBIHHII")
+
+SEQ = 1 << 0  # seq
+STAMP = 1 << 1  # height, number of changes, then (index gap, count) each
+LSN = 1 << 2  # lsn
+ACK = 1 << 3  # one number per member
+BUF = 1 << 4  # one number per member
+RUNS = 1 << 5  # number of runs, then (gap, length) each
+FRAG = 1 << 6  # index, count
+TRACE = 1 << 7  # one number per member
+DST = 1 << 8  # length, little-endian bit set
+EXT = 1 << 9  # length, bytes
+URGENT = 1 << 10
+BARE = 1 << 11
+ALL = (1 << 12) - 1
+
+GATHERED_FROM = 16 * 1024
+"""Bodies from this size are not copied behind their header: the socket gathers both."""
+
+INDEX_MAX = 1 << 16
+RUNS_MAX = 1 << 10
+FRAGMENTS_MAX = 1 << 20
+
+
+def group_id(name: str) -> int:
+    """What packets of a group carry so that strangers' packets are told apart."""
+    return crc32(name.encode())
+
+
+def encode(packet: Packet, group: int, *, bare: bool = False) -> Buffer | list[Buffer]:
+    """The packet's bytes; `bare` leaves out the body, for those to whom it is not addressed."""
+    sections = 0
+    out = bytearray(20)
+    put = varint.put
+    if packet.seq:
+        sections |= SEQ
+        put(out, packet.seq)
+    if packet.stamp is not None:
+        sections |= STAMP
+        _put_stamp(out, packet.stamp)
+    if packet.lsn:
+        sections |= LSN
+        put(out, packet.lsn)
+    if packet.ack is not None:
+        sections |= ACK
+        for number in packet.ack:
+            put(out, number)
+    if packet.buf is not None:
+        sections |= BUF
+        for number in packet.buf:
+            put(out, number)
+    if packet.runs is not None:
+        sections |= RUNS
+        _put_runs(out, packet)
+    if packet.frag is not None:
+        sections |= FRAG
+        put(out, packet.frag[0])
+        put(out, packet.frag[1])
+    if packet.trace is not None:
+        sections |= TRACE
+        for number in packet.trace:
+            put(out, number)
+    if packet.dst is not None:
+        sections |= DST
+        size = (packet.dst.bit_length() + 7) // 8
+        put(out, size)
+        out += packet.dst.to_bytes(size, "little")
+    if packet.ext is not None:
+        sections |= EXT
+        put(out, len(packet.ext))
+        out += packet.ext
+    if packet.urgent:
+        sections |= URGENT
+    body: Buffer = packet.body
+    if bare:
+        sections |= BARE
+        body = b""
+    HEAD.pack_into(out, 0, MAGIC, VERSION, packet.kind, group, sections, packet.src, packet.view, len(body))
+    if len(body) >= GATHERED_FROM:
+        return [out, body]
+    out += body
+    return out
+
+
+def decode(data: Buffer, group: int, members: int, me: int) -> Packet | None:
+    """The packet in a datagram, its body borrowed from `data`. None: our own, come back to us.
+
+    Anything else raises WireError with the reason: truncated, foreign, version, group, stranger,
+    malformed, length.
+    """
+    if len(data) < 20:
+        raise WireError("truncated", f"{len(data)} bytes are no packet")
+    magic, version, kind, group_, sections, src, view, size = HEAD.unpack_from(data)
+    if magic != MAGIC:
+        raise WireError("foreign", "not an inga packet")
+    if version != VERSION:
+        raise WireError("version", f"version {version}")
+    if group_ != group:
+        raise WireError("group", "a packet of another group")
+    if src == me:
+        return None
+    if src >= members:
+        raise WireError("stranger", f"source {src} of {members} members")
+    if sections & ~ALL:
+        raise WireError("malformed", "unknown sections")
+    packet = Packet(src, view, b"", None, kind)
+    at = _get_sections(packet, sections, data, members) if sections else 20
+    if at + size != len(data):
+        raise WireError("length", f"body of {len(data) - at} bytes, announced {size}")
+    if size:
+        packet.body = memoryview(data)[at:] if size > 64 else bytes(data[at:])
+    return packet
+
+
+def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> int:
+    get = varint.get
+    at = 20
+    if sections & SEQ:
+        packet.seq, at = get(data, at)
+        if not packet.seq:
+            raise WireError("malformed", "seq 0")
+    if sections & STAMP:
+        packet.stamp, at = _get_stamp(data, at, packet.src, members)
+    if sections & LSN:
+        packet.lsn, at = get(data, at)
+    if sections & ACK:
+        packet.ack, at = _get_vector(data, at, members)
+    if sections & BUF:
+        packet.buf, at = _get_vector(data, at, members)
+    if sections & RUNS:
+        at = _get_runs(packet, data, at)
+    if sections & FRAG:
+        index, at = get(data, at)
+        count, at = get(data, at)
+        if not 0 <= index < count <= FRAGMENTS_MAX or count < 2:
+            raise WireError("malformed", f"fragment {index} of {count}")
+        packet.frag = (index, count)
+    if sections & TRACE:
+        packet.trace, at = _get_vector(data, at, members)
+    if sections & DST:
+        size, at = get(data, at)
+        if size > (members + 7) // 8 or at + size > len(data):
+            raise WireError("malformed", "a destination set larger than the view")
+        packet.dst = int.from_bytes(data[at : at + size], "little")
+        at += size
+    if sections & EXT:
+        size, at = get(data, at)
+        if at + size > len(data):
+            raise WireError("truncated", "in an extension")
+        packet.ext = bytes(data[at : at + size])
+        at += size
+    packet.urgent = bool(sections & URGENT)
+    packet.bare = bool(sections & BARE)
+    return at
+
+
+def _put_stamp(out: bytearray, stamp: Stamp) -> None:
+    put = varint.put
+    put(out, stamp.height)
+    put(out, len(stamp.delta))
+    previous = -1
+    for index, count in stamp.delta:
+        put(out, index - previous - 1)
+        put(out, count)
+        previous = index
+
+
+def _get_stamp(data: Buffer, at: int, src: int, members: int) -> tuple[Stamp, int]:
+    get = varint.get
+    height, at = get(data, at)
+    changes, at = get(data, at)
+    if changes == 0:
+        return Stamp((), height), at
+    if changes >= members:
+        raise WireError("malformed", f"a stamp with {changes} changes among {members} members")
+    delta = []
+    index = -1
+    for _ in range(changes):
+        gap, at = get(data, at)
+        count, at = get(data, at)
+        index += gap + 1
+        if index >= members or index == src:
+            raise WireError("malformed", f"a stamp that names member {index}")
+        delta.append((index, count))
+    return Stamp(tuple(delta), height), at
+
+
+def _get_vector(data: Buffer, at: int, members: int) -> tuple[tuple[int, ...], int]:
+    get = varint.get
+    vector = []
+    for _ in range(members):
+        number, at = get(data, at)
+        vector.append(number)
+    return tuple(vector), at
+
+
+def _put_runs(out: bytearray, packet: Packet) -> None:
+    assert packet.runs is not None
+    varint.put(out, len(packet.runs))
+    previous = 0
+    for low, high in packet.runs:
+        varint.put(out, low - previous)
+        varint.put(out, high - low)
+        previous = high
+
+
+def _get_runs(packet: Packet, data: Buffer, at: int) -> int:
+    get = varint.get
+    count, at = get(data, at)
+    if count > RUNS_MAX:
+        raise WireError("malformed", f"{count} runs")
+    runs = []
+    low = 0
+    for _ in range(count):
+        gap, at = get(data, at)
+        length, at = get(data, at)
+        if not length:
+            raise WireError("malformed", "an empty run")
+        runs.append((low + gap, low + gap + length))
+        low = low + gap + length
+    packet.runs = tuple(runs)
+    return at
