@@ -4,6 +4,9 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
+    "join": "inga.net.join",
+    "Group": "inga.net.group",
+    "Faults": "inga.layers.shape",
     "Batch": "inga.model.delivery",
     "Delivery": "inga.model.delivery",
     "View": "inga.model.view",

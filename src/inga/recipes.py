@@ -11,7 +11,7 @@ from inga.layers.flow import Flow
 from inga.layers.fragment import Fragment
 from inga.layers.order import Order
 from inga.layers.reliable import Reliable
-from inga.layers.shape import Faults, Shape
+from inga.layers.shape import Faults, Shape, Unshaped
 from inga.model.errors import UsageError
 from inga.stack.layer import Layer
 
@@ -84,8 +84,7 @@ def _over_datagrams(order: Order, options: Options) -> list[Layer]:
     layers: list[Layer] = [Bundle(gather=not options.lossless, coarse=options.coarse), order, Fragment()]
     if not options.lossless:
         layers += [Flow(**options.flow), Reliable(**options.reliable)]
-    if options.faults is not None:
-        layers.append(Shape(options.faults))
+        layers.append(Unshaped() if options.faults is None else Shape(options.faults))
     return layers
 
 

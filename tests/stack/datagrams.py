@@ -3,6 +3,7 @@
 from functools import cache
 from random import Random
 
+from inga.layers.reliable import GOODBYE
 from inga.model.packet import Packet
 from inga.model.stamp import Stamp
 from inga.recipes import Options
@@ -59,6 +60,10 @@ def captured(order: str) -> tuple[Flight, ...]:
     net, rng = busy_net(order, seed=5), Random(5)
     for number in range(150):
         talk(net, rng, b"%d" % number)
+        answered = net.to(number % MEMBERS, 0)
+        if answered and net.stacks[number % MEMBERS].writable:  # in the turn in which it comes
+            net.stacks[number % MEMBERS].receive([(answered[-1].data, None)], now=net.now)
+            net.send(number % MEMBERS, b"to answer")
         net.lose(lambda flight: rng.random() < 0.15)
         for flight in rng.sample(net.under_way, len(net.under_way) * 2 // 3):
             net.arrive(flight)
@@ -150,7 +155,7 @@ def _forge(rng: Random, packet: Packet) -> None:
             packet.kind = rng.choice((0, 0, 1, 1, 2, 2, 3, 255))
         case _:
             packet.src = rng.choice((0, 1, 2, 3))
-            packet.ext = rng.choice((None, b"", b"ext"))
+            packet.ext = rng.choice((None, b"", b"ext", GOODBYE))
 
 
 def garbage(rng: Random, flights: tuple[Flight, ...], net: Net, target: int) -> tuple[str, bytes]:

@@ -39,7 +39,7 @@ class Flight(NamedTuple):
 
     def packet(self, group: int, members: int) -> Packet:
         """What is in it, for a test that wants to look."""
-        found = decode(self.data, group, members, -1)
+        found = decode(self.data, group, members, self.target)
         assert found is not None
         return found
 
@@ -77,6 +77,7 @@ class Net:
                 group=group,
                 trace=None if traces is None else traces[me],
                 datagram_max=datagram_max,
+                beneath=("reliable",) if options is not None and options.lossless else (),
             )
             for me in range(members)
         ]

@@ -121,13 +121,13 @@ def test_layers_that_do_not_override_a_direction_are_skipped() -> None:
 
     assert bundle.below == downward.down  # past idle
     assert downward.below == fragment.down  # past upward
-    assert fragment.below == made._emit  # past the lowest idle one
+    assert fragment.below == made.emit  # past the lowest idle one
     assert idle.below == downward.down
-    assert lowest.below == made._emit
+    assert lowest.below == made.emit
 
     assert fragment.above == upward.up
     assert upward.above == bundle.up  # past downward and idle
-    assert bundle.above == made._hand_over
+    assert bundle.above.__self__ is made  # the end of the way
     assert lowest.above == fragment.up
     assert downward.above == idle.above == bundle.up
 
@@ -239,7 +239,7 @@ def test_every_recipe_builds_with_every_option(order: str) -> None:
         Options(faults=Faults(loss=0.1), reliable={"patience": 1.0}, flow={"window": 9}),
     ):
         made = stack(*find(order).build(options))
-        assert (made.layer("shape") is not None) == (options.faults is not None)
+        assert isinstance(made.layer("shape"), Shape) == (options.faults is not None)
     made = stack(*find(order).build(Options(lossless=True)), beneath=("reliable",))
     assert made.layer("reliable") is None and made.layer("flow") is None
 

@@ -27,9 +27,14 @@ class Frontier:
 
     def add(self, src: int, seq: int, deps: Deps) -> tuple[int, tuple[int, ...]]:
         """Put in a packet just sent or taken: the branch it extends, and the branches it closes."""
+        ends = self.ends
+        if len(ends) == 1 and ends[0].seq <= deps[ends[0].src]:
+            branch = ends[0].branch
+            self.ends = [End(src, seq, branch)]
+            return branch, ()
         followed: list[End] = []
         others: list[End] = []
-        for end in self.ends:
+        for end in ends:
             (followed if end.seq <= deps[end.src] else others).append(end)
         if followed:
             branch = followed[0].branch

@@ -31,7 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--schedule", metavar="TEXT", help="play this schedule over lossless links instead")
 
 
-def add_trial_options(parser: argparse.ArgumentParser) -> None:
+def add_trial_options(parser: argparse.ArgumentParser, *, delay: str = "1:10") -> None:
     """What simulated and live runs have in common."""
     add = parser.add_argument
     add("--order", default="causal", metavar="O", help=f"one of {', '.join(names())} (default causal)")
@@ -43,7 +43,7 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
     add("--loss", type=float, default=0.0, metavar="P", help="share of copies lost")
     add("--dup", type=float, default=0.0, metavar="P", help="share of copies doubled")
     add("--reorder", type=float, default=0.0, metavar="P", help="share of copies delayed beyond the maximum")
-    add("--delay", type=milliseconds, default="1:10", metavar="MIN:MAX", help="of a link (default 1:10)")
+    add("--delay", type=milliseconds, default=delay, metavar="MIN:MAX", help=f"of a link (default {delay})")
     add("--crash", type=int, default=0, metavar="K", help="members that crash (not built yet)")
     add("--join", type=int, default=0, metavar="K", help="members that come later (not built yet)")
     add("--deliver", metavar="LEVEL", help="when a message is delivered; the order's own level by default")

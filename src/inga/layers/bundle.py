@@ -46,20 +46,40 @@ class Bundle(Layer):
         if self._open and dst != self._dst:
             self._close(full=False)
         self._dst = dst
-        receipt = self._receipt
-        for data in payloads:
-            size = len(data) + 4  # with its length
-            if size > self._size_max:
-                self._check_size(size)
-            if self._open and (self._size + size > self._size_max or len(self._open) >= MESSAGES_MAX):
-                self._close(full=True)
-                receipt = None
-            if receipt is None:
-                receipt = self._receipt = self.stack.receipt()
-            self._open.append(data)
+        if len(payloads) == 1 and len(self._open) < MESSAGES_MAX:
+            size = self._size + len(payloads[0]) + 4
+            if size <= self._size_max:
+                self._open += payloads
+                self._size = size
+                return self._receipt or self._new_receipt()
+        sizes = list(map(len, payloads))
+        total = sum(sizes) + 4 * len(sizes)  # each with its length
+        if self._size + total <= self._size_max and len(self._open) + len(sizes) <= MESSAGES_MAX:
+            self._open += payloads
+            self._size += total
+        else:
+            self._fill(payloads, sizes)
+        return self._receipt or self._new_receipt()
+
+    def _new_receipt(self) -> Receipt:
+        self._receipt = self.stack.receipt()
+        return self._receipt
+
+    def _fill(self, payloads: list[bytes], sizes: list[int]) -> None:
+        """More than fits: close what is full, leave the last one open."""
+        largest = max(sizes)
+        if largest > MESSAGE_BYTES_MAX:
+            raise UsageError(f"a message of {largest} bytes: at most {MESSAGE_BYTES_MAX} can be sent")
+        start = 0
+        for at, size in enumerate(sizes):
+            size += 4
+            if self._size + size > self._size_max or len(self._open) + at - start >= MESSAGES_MAX:
+                self._open += payloads[start:at]
+                start = at
+                if self._open:
+                    self._close(full=True)
             self._size += size
-        assert receipt is not None, "a send of nothing"
-        return receipt
+        self._open += payloads[start:]
 
     def up(self, batch: list[Packet]) -> None:
         out = []
@@ -105,7 +125,7 @@ class Bundle(Layer):
         stack = self.stack
         packet = Packet(stack.me, stack.view.number, wire.join(self._open), self._dst)
         packet.count = len(self._open)
-        packet.receipt = self._receipt
+        packet.receipt = self._receipt  # only if somebody asked for one
         if self.gather and not full:
             packet.urgent = True
             # A packet that will be cut never gets a number of its own, nor does it want company.
@@ -114,7 +134,3 @@ class Bundle(Layer):
         self._size = 0
         self._receipt = None
         self.below([packet])
-
-    def _check_size(self, size: int) -> None:
-        if size > MESSAGE_BYTES_MAX:
-            raise UsageError(f"a message of {size} bytes: at most {MESSAGE_BYTES_MAX} can be sent")

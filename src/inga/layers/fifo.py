@@ -58,8 +58,8 @@ class Unordered(Order):
             self._took(packet)
 
     def _offer(self, packet: Packet, out: list[Packet]) -> None:
+        self._received(packet, "receive")
         if self._arrived[packet.src].add(packet.seq):
-            self._received(packet, "receive")
             out.append(packet)
         else:
             self._received(packet, "duplicate")
@@ -78,10 +78,10 @@ class Fifo(Unordered):
     def _offer(self, packet: Packet, out: list[Packet]) -> None:
         src, seq = packet.src, packet.seq
         arrived = self._arrived[src]
+        self._received(packet, "receive")
         if not arrived.add(seq):
             self._received(packet, "duplicate")
             return
-        self._received(packet, "receive")
         if seq >= arrived.expected:
             self._held[src][seq] = packet
             self._hold(packet)

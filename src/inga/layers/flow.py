@@ -78,7 +78,14 @@ class Flow(Layer):
         if consumed <= self._consumed[packet.src]:
             return
         self._consumed[packet.src] = consumed
-        by_all = min([self._consumed[m] for m in self.stack.others()])
+        self._settle()
+
+    def gone(self, member: int) -> None:
+        self._settle()
+
+    def _settle(self) -> None:
+        """Take off the way what everybody has room for."""
+        by_all = min([self._consumed[m] for m in self.stack.peers()], default=self._sent)
         if by_all > self._consumed_by_all:
             for _ in range(by_all - self._consumed_by_all):
                 self._on_way -= self._charges.popleft()
@@ -88,7 +95,7 @@ class Flow(Layer):
     def tick(self, now: float) -> None:
         """Still closed: ask those who let us wait, and after a while say who they are."""
         assert self._blocked_since is not None
-        slow = [m for m in self.stack.others() if self._consumed[m] == self._consumed_by_all]
+        slow = [m for m in self.stack.peers() if self._consumed[m] == self._consumed_by_all]
         if not self._warned and now - self._blocked_since >= WARN_AFTER:
             self._warned = True
             names = ", ".join(self.stack.view.names[m] for m in slow)
@@ -104,7 +111,7 @@ class Flow(Layer):
         """Let through what the window admits, then say whether more may come."""
         out: list[Packet] = []
         waiting = self._waiting
-        alone = len(self.stack.view) == 1
+        alone = self.stack.alone
         while waiting:
             charge = charged(len(waiting[0].body) + HEADER_MAX)
             exceeds = self._on_way + charge > self.window or len(self._charges) >= PACKETS_MAX
@@ -114,6 +121,7 @@ class Flow(Layer):
             out.append(packet)
             self._sent += 1
             if alone:
+                self._consumed_by_all += 1
                 continue
             self._charges.append(charge)
             self._on_way += charge
@@ -172,4 +180,4 @@ def charged(size: int) -> int:
     """What the Linux kernel counts against a socket buffer for a datagram of `size` bytes."""
     if size > 16 * 1024:
         return size + size // 64 + 1024
-    return (1 << (size + 319).bit_length()) + 256
+    return max(832, (1 << (size + 319).bit_length()) + 256)

@@ -5,6 +5,8 @@
     asked      send the same bytes again, to the one who asked
     silence    while somebody lacks something, say from time to time how far we got: that reveals
                a lost last packet, and a lost acknowledgement
+    greeting   with `greet`, the same from the start, until every member was heard of
+    goodbye    a member that leaves says so, and nobody waits for it any more
     reports    on request (an urgent packet) or when some layer wants it, all our counters leave at
                the end of the turn: on data if some leaves, else in a packet of their own
 
@@ -23,6 +25,8 @@ from inga.wire.packet import RUNS_MAX
 
 LSN_WINDOW = 8192
 """How far ahead of a hole packets are taken: twice what flow control lets a sender have on its way."""
+
+GOODBYE = b"goodbye"
 
 
 class Reliable(Layer):
@@ -43,6 +47,7 @@ class Reliable(Layer):
         heartbeat_max: float = 1.0,
         repairs_max: int = 64,
         patience: float = 60.0,
+        greet: bool = False,
     ) -> None:
         self.nack_delay = nack_delay  # a packet may only have been overtaken
         self.nack_again = nack_again  # first repetition, doubled each time
@@ -51,6 +56,7 @@ class Reliable(Layer):
         self.heartbeat_max = heartbeat_max
         self.repairs_max = repairs_max  # packets sent again for one request
         self.patience = patience  # without progress, after which a hole is lost for good
+        self.greet = greet  # say from the start that we are here, until everybody was heard
 
     def view(self, view: View) -> None:
         n = len(view)
@@ -62,7 +68,8 @@ class Reliable(Layer):
         self._acked = [0] * n  # per member
         self._receipts: deque[tuple[int, Receipt]] = deque()
         self._repaired: dict[tuple[int, int], float] = {}  # (member, lsn) -> when
-        self._beat_at: float | None = None
+        self._unheard = set(self.stack.others()) if self.greet else set()
+        self._beat_at: float | None = self.stack.now if self._unheard else None
         self._beat_wait = self.heartbeat
         # as a receiver
         self._arrived = [Arrivals() for _ in range(n)]
@@ -70,12 +77,13 @@ class Reliable(Layer):
         self._nack_at: dict[int, float] = {}  # members with holes -> when to ask
         self._nack_wait = [self.nack_again] * n
         self._progress = [0.0] * n
+        self._rearm()
 
     # Sending
 
     def down(self, batch: list[Packet]) -> None:
         stack = self.stack
-        alone = len(stack.view) == 1
+        alone = stack.alone
         for packet in batch:
             self._last = packet.lsn = self._last + 1
             if alone:
@@ -86,6 +94,7 @@ class Reliable(Layer):
             if packet.receipt is not None:
                 self._receipts.append((packet.lsn, packet.receipt))
         if alone:
+            self._settle()
             return
         if stack.report:
             self._report_on(batch[-1])
@@ -95,7 +104,7 @@ class Reliable(Layer):
         self.below(batch)
 
     def turn(self) -> None:
-        if self.stack.report and len(self.stack.view) > 1:
+        if self.stack.report and not self.stack.alone:
             self._tell(None)
 
     def tick(self, now: float) -> None:
@@ -111,6 +120,8 @@ class Reliable(Layer):
     def up(self, batch: list[Packet]) -> None:
         out = []
         holes = False
+        if self._unheard:
+            self._unheard.difference_update([packet.src for packet in batch])
         for packet in batch:
             src, lsn = packet.src, packet.lsn
             if packet.ack is not None:
@@ -129,6 +140,7 @@ class Reliable(Layer):
             out.append(packet)
             if self._known[src] >= arrived.expected or src in self._nack_at:
                 holes = True
+                self._progress[src] = self.stack.now
                 self._note_hole(src)
         if holes:
             self._rearm()
@@ -136,6 +148,10 @@ class Reliable(Layer):
             self.above(out)
 
     def control(self, packet: Packet) -> None:
+        self._unheard.discard(packet.src)
+        if packet.ext == GOODBYE:
+            self.stack.gone(packet.src)
+            return
         if packet.ack is not None:
             self._acknowledged(packet)
         if packet.runs is not None:
@@ -156,19 +172,42 @@ class Reliable(Layer):
             self._rearm()
         self._tell(src)
 
+    # Leaving
+
+    def goodbye(self) -> None:
+        """Tell everybody that we leave; what they still lack of us is lost."""
+        packet = self._packet(None)
+        packet.ext = GOODBYE
+        self._beat_at = None
+        self._nack_at.clear()
+        self._rearm()
+        self.stack.emit([packet])
+
+    @property
+    def settled(self) -> bool:
+        """Whether everybody who was ever heard has all we sent."""
+        heard = [m for m in self.stack.peers() if m in self.stack.addresses]
+        return all(self._acked[m] >= self._last for m in heard)
+
+    def gone(self, member: int) -> None:
+        self._unheard.discard(member)
+        self._nack_at.pop(member, None)
+        self._settle()
+        self._rearm()
+
     # As the one who lacks something
 
     def _note_hole(self, src: int) -> None:
         now = self.stack.now
         arrived = self._arrived[src]
-        if self._known[src] < arrived.expected:
+        if self._known[src] < arrived.expected or src in self.stack.left:
             self._nack_at.pop(src, None)
             return
         if src not in self._nack_at:
             self._nack_at[src] = now + self.nack_delay
+            self._progress[src] = now
             self._row("gap", src, n=self._known[src] + 1 - arrived.expected - len(arrived.early))
         self._nack_wait[src] = self.nack_again
-        self._progress[src] = now
 
     def _ask(self, src: int, now: float) -> None:
         runs = self._arrived[src].missing(self._known[src] + 1)[:RUNS_MAX]
@@ -218,7 +257,14 @@ class Reliable(Layer):
         if lsn <= self._acked[packet.src]:
             return
         self._acked[packet.src] = lsn
-        everywhere = min([self._acked[m] for m in stack.others()])
+        self._settle()
+        if lsn > self._somewhere:
+            self._somewhere = lsn
+            stack.heard(lsn)
+
+    def _settle(self) -> None:
+        """Forget what everybody has."""
+        everywhere = min([self._acked[m] for m in self.stack.peers()], default=self._last)
         if everywhere > self._everywhere:
             for done in range(self._everywhere + 1, everywhere + 1):
                 self._sent.pop(done, None)
@@ -227,16 +273,20 @@ class Reliable(Layer):
                 self._receipts.popleft()[1].reach("confirmed")
             if self._repaired:
                 self._repaired = {key: at for key, at in self._repaired.items() if key[1] > everywhere}
-            if everywhere == self._last:
-                self._beat_at = None
-                self._rearm()
-        if lsn > self._somewhere:
-            self._somewhere = lsn
-            stack.heard(lsn)
+        if everywhere >= self._last and not self._unheard:
+            self._beat_at = None
+            self._rearm()
+        if everywhere > self._somewhere:  # also when nobody is left who could say so
+            self._somewhere = everywhere
+            self.stack.heard(everywhere)
 
     def _beat(self, now: float) -> None:
-        lagging = [m for m in self.stack.others() if self._acked[m] < self._last]
-        packet = self._packet(lagging[0] if len(lagging) == 1 else None)
+        lagging = [m for m in self.stack.peers() if self._acked[m] < self._last or m in self._unheard]
+        if not lagging:
+            self._beat_at = None
+            return
+        # To everybody, even if only one lags: on the way of data it cannot overtake data.
+        packet = self._packet(None)
         packet.lsn = self._last
         packet.urgent = True
         self._row("control", None, note="heartbeat")

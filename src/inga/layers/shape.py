@@ -6,6 +6,7 @@ fault means the same in both. Loss is per copy, at its receiver.
 
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
@@ -49,16 +50,63 @@ class Faults:
         return delay
 
 
-class Shape(Layer):
-    """Applies faults to everything that comes in."""
+class Unshaped(Layer):
+    """Keeps the place of a `shape` layer that may come later, and costs nothing."""
 
     name = "shape"
     transparent = True
 
-    def __init__(self, faults: Faults) -> None:
-        self.faults = faults
-        self._delayed: list[tuple[float, int, Packet]] = []
+
+class PeerDelay(NamedTuple):
+    """What is sent to one member leaves later by `seconds`, and by up to `jitter` more."""
+
+    seconds: float
+    jitter: float
+    keep_order: bool  # otherwise copies leave by due time, which reorders
+
+
+class Shape(Layer):
+    """Applies faults to everything that comes in, and delays by peer to what goes out."""
+
+    name = "shape"
+    transparent = True
+
+    def __init__(self, faults: Faults | None = None) -> None:
+        self.faults = faults or Faults()
+        self._peers: dict[int, PeerDelay] = {}
+        self._last_due: dict[int, float] = {}
+        self._incoming: list[tuple[float, int, Packet]] = []
+        self._outgoing: list[tuple[float, int, Packet]] = []
         self._order = 0
+
+    def delay(self, member: int, seconds: float, jitter: float = 0.0, keep_order: bool = False) -> None:
+        """From now on, for what is sent to that member; 0 ends it."""
+        if seconds < 0 or jitter < 0:
+            raise UsageError("a delay and its jitter are not negative")
+        if seconds:
+            self._peers[member] = PeerDelay(seconds, jitter, keep_order)
+        else:
+            self._peers.pop(member, None)
+
+    def down(self, batch: list[Packet]) -> None:
+        if not self._peers:
+            self.below(batch)
+            return
+        now: list[Packet] = []
+        for packet in batch:
+            targets = self.stack.others() if packet.to is None else (packet.to,)
+            if not any(member in self._peers for member in targets):
+                now.append(packet)
+                continue
+            # A delay for one must not hold up the others, so everybody gets a copy of its own.
+            for member in self.stack.others() if packet.to is None else (packet.to,):
+                copy = packet.copy_to(member)
+                if member in self._peers:
+                    self._postpone(copy, member)
+                else:
+                    now.append(copy)
+        if now:
+            self.below(now)
 
     def up(self, batch: list[Packet]) -> None:
         now: list[Packet] = []
@@ -68,34 +116,55 @@ class Shape(Layer):
                 self._row("lost", packet)
             for delay in fates:
                 if delay:
-                    self._delay(packet, delay)
+                    packet.keep()
+                    self._row("delayed", packet)
+                    self._push(self._incoming, self.stack.now + delay, packet)
                 else:
                     now.append(packet)
         if now:
             self.above(now)
 
     def tick(self, now: float) -> None:
-        due = []
-        while self._delayed and self._delayed[0][0] <= now:
-            due.append(heappop(self._delayed)[2])
-        self.wake = self._delayed[0][0] if self._delayed else None
-        if due:
-            self.above(due)
+        arrived, left = _due(self._incoming, now), _due(self._outgoing, now)
+        self._rearm()
+        if left:
+            self.below(left)
+        if arrived:
+            self.above(arrived)
 
     def drain(self) -> list[Packet]:
-        packets = [packet for _, _, packet in sorted(self._delayed)]
-        self._delayed.clear()
+        """What is delayed on its way out leaves at once; what came in goes on through the next layer."""
+        if self._outgoing:
+            self.below([packet for _, _, packet in sorted(self._outgoing)])
+        packets = [packet for _, _, packet in sorted(self._incoming)]
+        self._incoming.clear()
+        self._outgoing.clear()
         self.wake = None
         return packets
 
-    def _delay(self, packet: Packet, delay: float) -> None:
-        packet.keep()
-        self._row("delayed", packet)
+    def _postpone(self, packet: Packet, member: int) -> None:
+        peer = self._peers[member]
+        due = self.stack.now + peer.seconds + peer.jitter * self.stack.rng.random()
+        if peer.keep_order:
+            due = self._last_due[member] = max(due, self._last_due.get(member, 0.0))
+        self._push(self._outgoing, due, packet)
+
+    def _push(self, heap: list[tuple[float, int, Packet]], due: float, packet: Packet) -> None:
         self._order += 1
-        heappush(self._delayed, (self.stack.now + delay, self._order, packet))
-        self.wake = self._delayed[0][0]
+        heappush(heap, (due, self._order, packet))
+        self._rearm()
+
+    def _rearm(self) -> None:
+        self.wake = min((heap[0][0] for heap in (self._incoming, self._outgoing) if heap), default=None)
 
     def _row(self, step: str, packet: Packet) -> None:
         trace = self.stack.trace
         if trace is not None and trace.full:
             trace.row(step, self.stack.now, packet.view, peer=packet.src, n=len(packet.body))
+
+
+def _due(heap: list[tuple[float, int, Packet]], now: float) -> list[Packet]:
+    packets = []
+    while heap and heap[0][0] <= now:
+        packets.append(heappop(heap)[2])
+    return packets

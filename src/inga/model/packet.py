@@ -132,7 +132,9 @@ class Packet:
             self.frag,
             self.trace,
         )
-        copy.ack, copy.buf, copy.ext, copy.urgent = self.ack, self.buf, self.ext, self.urgent
+        copy.ack, copy.buf, copy.runs = self.ack, self.buf, self.runs
+        copy.ext, copy.urgent = self.ext, self.urgent
+        copy.runs = self.runs
         copy.encoded = self.encoded
         copy.to = member
         return copy

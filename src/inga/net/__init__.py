@@ -1,1 +1,1 @@
-"""Drive stacks by asyncio over real sockets: join a group, send, iterate; local clusters of processes."""
+"""Real members: asyncio, sockets, and the public API of a group."""

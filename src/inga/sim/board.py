@@ -64,6 +64,7 @@ class Board:
         ]
         self.oracle = Oracle(sites)
         self.under_way: list[tuple[int, int]] = []  # (message, site) of copies not yet arrived
+        self.in_queues = 0  # messages released and not yet taken
         self.taken: list[list[int]] = [[] for _ in range(sites)]
         self.played: list[Event] = []
         self._queues = queues
@@ -96,7 +97,9 @@ class Board:
             self.under_way.remove((message, site))
         stack = self.stacks[site]
         stack.receive([(data, None) for data in self._copies[message, site]], now=self._tick())
-        self._released[site].extend(stack.ready().deliver)  # type: ignore[arg-type]  # no views here
+        released = stack.ready().deliver
+        self.in_queues += len(released)
+        self._released[site].extend(released)  # type: ignore[arg-type]  # no views here
         if not self._queues:
             self._take_free(site)
 
@@ -153,6 +156,7 @@ class Board:
             self._take(site, queue.popleft(), message)
 
     def _take(self, site: int, batch: Batch, message: int) -> None:
+        self.in_queues -= 1
         self.stacks[site].taken([batch.packet], now=self._tick())
         concurrent = self.oracle.take(site, message)
         if self._flags and concurrent != batch.concurrent:
@@ -177,7 +181,7 @@ def wander(rng: Rng, sites: int, messages: int, build: Build, *, duplicates: flo
     board = Board(sites, build, queues=True)
     left = messages
     random = rng.random
-    while left or board.under_way or any(board.waiting(site) for site in range(sites)):
+    while left or board.under_way or board.in_queues:
         roll = random()
         if left and roll < 0.3:
             board.send(int(random() * sites), messages - left + 1)

@@ -17,10 +17,9 @@ from inga.recipes import Options, find
 from inga.sim.simulator import DELAY, Sim
 from inga.trace.manifest import Manifest
 from inga.trace.writer import TraceWriter
+from inga.trial.people import names
 from inga.trial.result import Result, judge
 from inga.trial.workload import Workload
-
-NAMES = "alice bob cathy dave erin frank grace heidi ivan judy mallory niaj olivia peggy rupert sybil".split()
 
 FLOW_WINDOW = 1 << 20
 DATAGRAM = 60 * 1024
@@ -144,8 +143,3 @@ class Case:
                 writer.close(complete=complete)
         replace(manifest, complete=True).write(directory)
         return sim
-
-
-def names(members: int) -> tuple[str, ...]:
-    """People's names as far as they go, then numbers."""
-    return tuple(NAMES[i] if i < len(NAMES) else f"member{i + 1}" for i in range(members))

@@ -13,7 +13,7 @@ pause, as real ones do.
     sim.check()
 """
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from random import Random
@@ -22,7 +22,7 @@ from typing import Any
 from inga.layers.shape import Faults
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import UsageError
-from inga.model.packet import DATA, Packet
+from inga.model.packet import Packet
 from inga.model.steps import Trace
 from inga.model.view import View
 from inga.recipes import Options, find
@@ -32,6 +32,7 @@ from inga.sim.schedule import Schedule
 from inga.stack.layer import Layer
 from inga.stack.stack import Datagram, Stack
 from inga.trial.oracle import Oracle
+from inga.trial.result import packets_sent
 from inga.trial.workload import HEADER, Workload, number_of
 
 DELAY = Faults(delay_min=0.001, delay_max=0.01)
@@ -122,7 +123,6 @@ class Sim:
         self.now = 0.0
         self.oracle = Oracle(len(names))
         self.bytes = 0
-        self._datagrams: Counter[bool] = Counter()  # by whether they carry data
         self._recorder = Recorder() if record else None
         self._finished = False
         self._names = {name: index for index, name in enumerate(names)}
@@ -182,13 +182,8 @@ class Sim:
 
     @property
     def pdus(self) -> dict[str, int]:
-        """Datagrams sent; one for everybody counts once."""
-        repairs = sum(site.stack.counts["repair"] for site in self.sites)
-        return {
-            "data": self._datagrams[True] - repairs,
-            "control": self._datagrams[False],
-            "repair": repairs,
-        }
+        """Packets sent; one for everybody counts once."""
+        return packets_sent([site.stack.counts for site in self.sites])
 
     # Running
 
@@ -326,7 +321,6 @@ class Sim:
     def _transmit(self, site: Site, address: int | None, datagram: Datagram) -> None:
         data = b"".join(datagram) if isinstance(datagram, list) else bytes(datagram)
         targets = site.stack.others() if address is None else (address,)
-        self._datagrams[data[3] == DATA] += 1
         self.bytes += len(data)
         trace = site.stack.trace
         full = trace is not None and trace.full

@@ -66,6 +66,9 @@ class Layer:
     def heard(self, lsn: int) -> None:
         """Some member has everything up to `lsn`; bottom to top."""
 
+    def gone(self, member: int) -> None:
+        """A member has left for good: nothing is to be expected of it any more; bottom to top."""
+
     def turn(self) -> None:
         """The turn ends: what waited for company leaves now; top to bottom."""
 

@@ -90,9 +90,12 @@ class Stack:
         self.report = False  # some layer wants our counters told to all at the end of this turn
         self.held = 0  # bytes that wait for their causes
         self.queued = 0  # bytes delivered and not yet taken
-        self.counts: Counter[str] = Counter()  # what layers want known: repairs, questions
+        self.counts: Counter[str] = (
+            Counter()
+        )  # packets sent: data (repairs included), control, repair, nack; bytes
         self.rejected: Counter[str] = Counter()  # datagrams and packets dropped, by reason
         self.addresses: dict[int, Hashable] = {}  # where each member's last valid packet came from
+        self.left: set[int] = set()  # members that have left for good
         self.layers = list(layers)
         self.emit: Callable[[list[Packet]], None]  # where a layer sends packets of its own kind
         self._beneath = frozenset(beneath)
@@ -120,7 +123,7 @@ class Stack:
         if to is not None and (to <= 0 or to >> len(self.view)):
             raise UsageError(f"destinations {to:#b} are no members of a group of {len(self.view)}")
         self.now = now
-        return self._entrance(payloads, to)
+        return self.entrance(payloads, to)
 
     def receive(self, batch: Iterable[tuple[Buffer, Hashable]], *, now: float) -> None:
         """Take datagrams and where they came from. Whatever they hold, nothing is raised."""
@@ -185,12 +188,17 @@ class Stack:
         if held:
             layer.up(held)
 
-    def ready(self) -> Ready:
-        """End the turn: hand over all effects since the last call, and forget them."""
+    def ready(self, *, turn: bool = True) -> Ready:
+        """Hand over all effects since the last call, and forget them.
+
+        `turn` ends the turn, so that what waited for company leaves; without it, only what is
+        complete anyway, for a driver whose application is still at work in this turn.
+        """
         wake = None
         if self._error is None:
-            for turn in self._turners:
-                turn()
+            if turn:
+                for end_turn in self._turners:
+                    end_turn()
             for layer in self._timed:
                 if layer.wake is not None and (wake is None or layer.wake < wake):
                     wake = layer.wake
@@ -223,6 +231,12 @@ class Stack:
         for ride in self._riders:
             ride(packet)
 
+    def gone(self, member: int) -> None:
+        """Tell the layers that a member has left for good."""
+        self.left.add(member)
+        for gone in self._mourners:
+            gone(member)
+
     def heard(self, lsn: int) -> None:
         """Tell the layers that some member has everything up to `lsn`."""
         for heard in self._hearers:
@@ -235,6 +249,20 @@ class Stack:
     def others(self) -> Iterable[int]:
         """Everybody's index but ours."""
         return (m for m in range(len(self.view)) if m != self.me)
+
+    def peers(self) -> list[int]:
+        """The others that are still to be reckoned with."""
+        return [m for m in range(len(self.view)) if m != self.me and m not in self.left]
+
+    @property
+    def alone(self) -> bool:
+        """Whether nobody else is left."""
+        return len(self.view) - len(self.left) == 1
+
+    @property
+    def has_output(self) -> bool:
+        """Whether datagrams wait for the driver."""
+        return bool(self._send)
 
     @property
     def body_max(self) -> int:
@@ -250,7 +278,10 @@ class Stack:
 
     def _encode(self, batch: list[Packet]) -> None:
         send = self._send
+        counts = self.counts
         for packet in batch:
+            counts["data" if packet.kind == DATA else "control"] += 1
+            counts["bytes"] += len(packet.body)
             if packet.encoded is None:
                 packet.encoded = [encode(packet, self.group), None]
             full, bare = packet.encoded
@@ -335,16 +366,17 @@ class Stack:
                 if layer.transparent:
                     self.emit = below
         self._kinds = {layer.id: layer for layer in self.layers if layer.id}
-        self._entrance = next(layer.send for layer in self.layers if _overrides(layer, "send"))
+        self.entrance = next(layer.send for layer in self.layers if _overrides(layer, "send"))
         self._takers = [layer.taken for layer in self.layers if _overrides(layer, "taken")]
         self._turners = [layer.turn for layer in self.layers if _overrides(layer, "turn")]
         self._timed = [layer for layer in self.layers if _overrides(layer, "tick")]
         self._riders = [layer.ride for layer in reversed(self.layers) if _overrides(layer, "ride")]
         self._noters = [layer.note for layer in reversed(self.layers) if _overrides(layer, "note")]
+        self._mourners = [layer.gone for layer in reversed(self.layers) if _overrides(layer, "gone")]
         self._hearers = [layer.heard for layer in reversed(self.layers) if _overrides(layer, "heard")]
 
     def __getstate__(self) -> dict[str, Any]:
-        routes = "emit _up _lowest _kinds _entrance _takers _turners _timed _riders _noters _hearers".split()
+        routes = "emit _up _lowest _kinds entrance _takers _turners _timed _riders _noters _mourners _hearers".split()
         state = self.__dict__.copy()
         for name in (*routes, "trace", "receipt"):
             state.pop(name, None)

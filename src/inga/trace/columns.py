@@ -197,7 +197,9 @@ def to_rows(table: Any) -> Iterator[Row]:
     return map(Row._make, zip(*(_values(table.column(name), name) for name in Row._fields), strict=True))
 
 
-def _values(column: Any, name: str) -> Iterator[Any] | list[Any]:
+def _values(column: Any, name: str) -> list[Any]:
+    if column.null_count == len(column):
+        return [None] * len(column)
     if name == "dst":
         return [None if value is None else unpack_dst(value) for value in column.to_pylist()]
     if name == "deps":
@@ -206,5 +208,11 @@ def _values(column: Any, name: str) -> Iterator[Any] | list[Any]:
         zeros = bytes(width)
         vectors = iter_unpack(f"<{width // 4}i", b"".join(value or zeros for value in packed))
         return [vector if value else None for vector, value in zip(vectors, packed, strict=True)]
-    values: list[Any] = column.to_pylist()
+    values: list[Any]
+    if name == "step":
+        values = column.cast(load_pyarrow().string()).to_pylist()
+    elif column.null_count == 0 and load_pyarrow().types.is_integer(column.type):
+        values = column.to_numpy().tolist()  # twice as fast
+    else:
+        values = column.to_pylist()
     return values

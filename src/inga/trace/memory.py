@@ -28,6 +28,7 @@ class MemoryTrace:
         self.rows: list[Row] = [] if rows is None else rows
         self.pos = 0
         self._numbering = Numbering.of(n)
+        self._plain = True  # no view was closed yet
         self._left_out = steps_left_out(full, receipt)
 
     def row(
@@ -50,18 +51,18 @@ class MemoryTrace:
         if step in self._left_out:
             return
         self.pos += 1
-        frame = self._numbering.frame(view)
-        if not frame.is_plain:
-            src, seq, peer = frame.process(src), frame.seq(src, seq), frame.process(peer)
-            dst, deps, height = frame.mask(dst), frame.deps(deps), frame.height(height)
+        if not self._plain:
+            frame = self._numbering.frame(view)
+            if not frame.is_plain:  # in the first frame a short vector stays as it is
+                src, seq, peer = frame.process(src), frame.seq(src, seq), frame.process(peer)
+                dst, deps, height = frame.mask(dst), frame.deps(deps), frame.height(height)
         if deps is not None:
             height = sum(deps) + 1
-        self.rows.append(
-            Row(
-                self.process, self.pos, nanoseconds(now), step, view,
-                src, seq, dst, deps, height, peer, n, op, ref, note,
-            )
+        values = (
+            self.process, self.pos, nanoseconds(now), step, view,
+            src, seq, dst, deps, height, peer, n, op, ref, note,
         )  # fmt: skip
+        self.rows.append(tuple.__new__(Row, values))  # cheaper than calling Row
 
     def grow(self, n: int) -> None:
         """From now on there are n processes. See `TraceWriter.grow`."""
@@ -70,3 +71,4 @@ class MemoryTrace:
     def cut(self, view: int, seqs: Sequence[int], indices: Sequence[int] | None = None) -> None:
         """A view was closed. See `TraceWriter.cut`."""
         self._numbering = self._numbering.cut(view, seqs, indices)
+        self._plain = False

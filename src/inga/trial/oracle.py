@@ -2,14 +2,16 @@
 
 It is told what each application sent and took, in the order in which that site did it. From this
 alone follows what caused what: whatever a site had sent or taken, with all its causes, when it sent.
-Sets are bit sets in plain integers, one bit a message.
 
     integrity  each message is taken where it was addressed, once, and only if it was sent
     complete   each message is taken everywhere it was addressed
     fifo       messages of one sender are taken in the order they were sent
     causal     no message is taken before one that caused it and is addressed here
 
-A late message counts where it is taken, once, so causal contains fifo.
+A late message counts where it is taken, once, so causal contains fifo. Sets are bit sets in plain
+integers, one bit a message, numbered as it was told of them. The oldest messages, once taken
+wherever they were addressed and known to everybody, are in every set that matters: they are
+forgotten, so that a run of any length is judged in the memory of what is under way.
 """
 
 from collections import Counter
@@ -18,6 +20,9 @@ from collections.abc import Iterable, Iterator
 GUARANTEES = ("integrity", "complete", "fifo", "causal")
 WITNESSES_MAX = 20
 """Violations described in words; all are counted."""
+
+FORGET_EVERY = 1024
+"""Messages after which it is worth looking for what can be forgotten."""
 
 
 class Oracle:
@@ -31,75 +36,112 @@ class Oracle:
         self.taken = 0
         self.expected = 0
         self.related = 0  # pairs of which one caused the other
-        self._sender: dict[int, int] = {}
-        self._causes: dict[int, int] = {}  # of each message, all that caused it
+        self._forgotten = 0  # messages, the oldest
+        self._place: dict[int, int] = {}  # of each message: how many were sent before it
+        self._messages: list[int] = []  # by place, those not forgotten
+        self._senders: list[int] = []
+        self._missing: list[int] = []  # how many sites have yet to take it
+        self._causes: list[int] = []  # all that caused it
         self._known = [0] * members  # sent or taken at the site, and all that caused that
-        self._addressed = [0] * members  # messages the site should take
+        self._addressed = [0] * members  # what the site should take
         self._taken = [0] * members
-        self._needed = [0] * members  # what caused anything taken at the site
         self._own = [0] * members  # sent by the site
+        self._needed = [0] * members  # what caused anything taken at the site
+        self._followed = [[0] * members for _ in range(members)]  # the same, by sender of the taken
 
     def send(self, site: int, message: int, dst: int | None = None) -> None:
         """`site` sent a new message, to all others or to those in the bit set."""
-        bit = 1 << message
-        assert message not in self._sender, f"message {message} sent twice"
+        assert message not in self._place, f"message {message} sent twice"
+        if self.sent % FORGET_EVERY == 0:
+            self._forget()
+        bit = 1 << len(self._messages)
+        audience = [m for m in range(self.members) if (m != site if dst is None else dst >> m & 1)]
+        self._place[message] = self.sent
+        self._messages.append(message)
+        self._senders.append(site)
+        self._missing.append(len(audience))
+        self._causes.append(self._known[site])
+        self.related += self._known[site].bit_count() + self._forgotten
         self.sent += 1
-        self._sender[message] = site
-        self._causes[message] = self._known[site]
-        self.related += self._known[site].bit_count()
+        self.expected += len(audience)
         self._known[site] |= bit
         self._own[site] |= bit
-        for member in range(self.members):
-            if member != site if dst is None else dst >> member & 1:
-                self._addressed[member] |= bit
-                self.expected += 1
+        for member in audience:
+            self._addressed[member] |= bit
 
     def take(self, site: int, message: int) -> bool:
         """The application at `site` got it. Returns whether it is concurrent with something known."""
-        bit = 1 << message
-        sender = self._sender.get(message)
-        if sender is None:
+        place = self._place.get(message)
+        if place is None:
             self.blame("integrity", f"site {site} took message {message}, which nobody sent")
             return False
         self.taken += 1
-        if self._taken[site] & bit:
+        index = place - self._forgotten
+        if index < 0 or self._taken[site] >> index & 1:
             self.blame("integrity", f"site {site} took message {message} twice")
             return False
-        if not self._addressed[site] & bit:
+        bit, sender, causes = 1 << index, self._senders[index], self._causes[index]
+        if self._addressed[site] & bit:
+            self._missing[index] -= 1
+        else:
             self.blame("integrity", f"site {site} took message {message}, which is not for it")
-        known, causes = self._known[site], self._causes[message]
         self._judge(site, message, bit, sender)
+        # What is known only as a cause of something was never seen here.
+        seen = self._known[site] & (self._taken[site] | self._own[site]) & ~bit
         self._taken[site] |= bit
         self._needed[site] |= causes
+        self._followed[site][sender] |= causes
         self._known[site] |= bit | causes
-        # What is known only as a cause of something was never seen here.
-        seen = known & (self._taken[site] | self._own[site]) & ~bit
         return site != sender and bool(seen & ~causes)
 
     def finish(self) -> None:
         """Nothing will be taken any more: whatever is missing is lost."""
         for site in range(self.members):
-            missing = self._addressed[site] & ~self._taken[site]
-            for message in _members(missing):
-                self.blame("complete", f"site {site} never took message {message}")
+            for index in _members(self._addressed[site] & ~self._taken[site]):
+                self.blame("complete", f"site {site} never took message {self._messages[index]}")
 
     def count(self, guarantees: Iterable[str]) -> int:
         """Violations of these."""
         return sum(self.violations[name] for name in guarantees)
 
-    def _judge(self, site: int, message: int, bit: int, sender: int) -> None:
-        if self._needed[site] & bit:
-            effect = next(m for m in _members(self._taken[site]) if self._causes[m] & bit and m != message)
-            self.blame("causal", f"site {site} took message {effect} before its cause {message}")
-        later = self._taken[site] & self._own[sender] & ~(2 * bit - 1)
-        later = later and next((m for m in _members(later) if self._causes[m] & bit), 0)
-        if later:
-            self.blame("fifo", f"site {site} took {later} before {message} of the same sender")
-
     def blame(self, guarantee: str, witness: str) -> None:
+        """Count a violation, and remember the first few in words."""
         self.violations[guarantee] += 1
         if len(self.witnesses) < WITNESSES_MAX:
             self.witnesses.append(f"{guarantee}: {witness}")
+
+    def _judge(self, site: int, message: int, bit: int, sender: int) -> None:
+        if self._needed[site] & bit:
+            effect = self._effect(bit, self._taken[site])
+            self.blame("causal", f"site {site} took message {effect} before its cause {message}")
+        if self._followed[site][sender] & bit:
+            later = self._effect(bit, self._taken[site] & self._own[sender])
+            self.blame("fifo", f"site {site} took {later} before {message} of the same sender")
+
+    def _effect(self, cause: int, among: int) -> int:
+        """A message caused by that one."""
+        return next(self._messages[i] for i in _members(among) if self._causes[i] & cause)
+
+    def _forget(self) -> None:
+        """Drop the oldest messages that are taken everywhere and known to all."""
+        known = -1
+        for each in self._known:
+            known &= each
+        # What is still to be taken somewhere may be concurrent with what everybody knows by now.
+        for causes, missing in zip(self._causes, self._missing, strict=True):
+            if missing:
+                known &= causes
+        count = 0
+        while count < len(self._messages) and known >> count & 1 and not self._missing[count]:
+            count += 1
+        if count < FORGET_EVERY // 2:
+            return
+        self._forgotten += count
+        for column in (self._messages, self._senders, self._missing, self._causes):
+            del column[:count]
+        self._causes = [causes >> count for causes in self._causes]
+        for sets in (self._known, self._addressed, self._taken, self._own, self._needed, *self._followed):
+            sets[:] = [each >> count for each in sets]
 
 
 def _members(bits: int) -> Iterator[int]:

@@ -1,5 +1,7 @@
 """What a trial found, for a person and as JSON."""
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -28,6 +30,18 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def packets_sent(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """What all members sent, from their stacks' counts, repairs apart from first copies."""
+    totals: Counter[str] = Counter()
+    for each in counts:
+        totals.update(each)
+    return {
+        "data": totals["data"] - totals["repair"],
+        "control": totals["control"],
+        "repair": totals["repair"],
+    }
 
 
 CHECKED_BY_ORACLE = ("integrity", "complete", "fifo", "causal")

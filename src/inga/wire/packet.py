@@ -44,6 +44,8 @@ GATHERED_FROM = 16 * 1024
 """Bodies from this size are not copied behind their header: the socket gathers both."""
 
 INDEX_MAX = 1 << 16
+COUNT_MAX = (1 << 31) - 1
+"""The largest `seq`, and so the largest entry of a vector: what a trace can hold of it."""
 RUNS_MAX = 1 << 10
 FRAGMENTS_MAX = 1 << 20
 
@@ -133,6 +135,8 @@ def decode(data: Buffer, group: int, members: int, me: int) -> Packet | None:
     at = _get_sections(packet, sections, data, members) if sections else 20
     if at + size != len(data):
         raise WireError("length", f"body of {len(data) - at} bytes, announced {size}")
+    if packet.bare and (size or packet.dst is None or packet.dst >> me & 1):
+        raise WireError("malformed", "a bare header for one who gets the body")
     if size:
         packet.body = memoryview(data)[at:] if size > 64 else bytes(data[at:])
     return packet
@@ -143,8 +147,8 @@ def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> 
     at = 20
     if sections & SEQ:
         packet.seq, at = get(data, at)
-        if not packet.seq:
-            raise WireError("malformed", "seq 0")
+        if not 0 < packet.seq <= COUNT_MAX:
+            raise WireError("malformed", f"seq {packet.seq}")
     if sections & STAMP:
         packet.stamp, at = _get_stamp(data, at, packet.src, members)
     if sections & LSN:
@@ -163,6 +167,8 @@ def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> 
         packet.frag = (index, count)
     if sections & TRACE:
         packet.trace, at = _get_vector(data, at, members)
+        if max(packet.trace) > COUNT_MAX:
+            raise WireError("malformed", f"a vector that counts to {max(packet.trace)}")
     if sections & DST:
         size, at = get(data, at)
         if size > (members + 7) // 8 or at + size > len(data):
@@ -201,9 +207,14 @@ def _get_stamp(data: Buffer, at: int, src: int, members: int) -> tuple[Stamp, in
         raise WireError("malformed", f"a stamp with {changes} changes among {members} members")
     delta = []
     index = -1
+    last = len(data) - 1
     for _ in range(changes):
-        gap, at = get(data, at)
-        count, at = get(data, at)
+        # Nearly every number fits one byte, and there may be hundreds.
+        if at < last and data[at] < 0x80 and data[at + 1] < 0x80:
+            gap, count, at = data[at], data[at + 1], at + 2
+        else:
+            gap, at = get(data, at)
+            count, at = get(data, at)
         index += gap + 1
         if index >= members or index == src:
             raise WireError("malformed", f"a stamp that names member {index}")

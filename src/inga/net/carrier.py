@@ -1,0 +1,259 @@
+"""How datagrams travel: IP multicast, UDP fan-out, TCP frames. All may lose; `reliable` repairs.
+
+A carrier reads in bounded bursts into buffers it uses again, hands each burst to the stack at once,
+and transmits to one member or to everybody.
+"""
+
+import asyncio
+import ctypes
+import logging
+import socket
+import struct
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Callable, Hashable
+
+from inga.model.errors import UsageError
+from inga.model.packet import Buffer
+from inga.net.address import LOOPBACK_DATAGRAM, Interface, Via
+from inga.stack.stack import Address, Datagram
+
+log = logging.getLogger("inga")
+
+Arrivals = list[tuple[Buffer, Hashable]]
+Deliver = Callable[[Arrivals], None]
+
+BURST = 16
+"""Datagrams read before others in the loop get a turn."""
+
+DATAGRAM_BYTES = 65536
+RECEIVE_BUFFER = 8 << 20
+"""Asked of the kernel; it grants what its limits allow."""
+
+BACKLOG_MAX = 1 << 20
+"""Bytes that wait for a socket that is full; beyond it datagrams are dropped, to be repaired."""
+
+SO_RCVBUFFORCE, SO_SNDBUFFORCE, SO_ATTACH_FILTER = 33, 32, 26
+
+
+class Carrier(ABC):
+    """Sockets of one member."""
+
+    datagram_max = LOOPBACK_DATAGRAM
+    granted = RECEIVE_BUFFER  # bytes of receive buffer, as the kernel counts them
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    @abstractmethod
+    async def open(self, deliver: Deliver) -> None:
+        """Open sockets in the running loop; bursts go to `deliver` from now on."""
+
+    @abstractmethod
+    def transmit(self, to: Address, datagram: Datagram) -> None:
+        """Send to a member, or to everybody."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close everything; nothing is delivered afterwards."""
+
+
+class UdpCarrier(Carrier):
+    """What multicast and fan-out share: reading bursts, writing, waiting for a full socket."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._buffers = [memoryview(bytearray(DATAGRAM_BYTES)) for _ in range(BURST)]
+        self._readers: list[socket.socket] = []
+        self._own: socket.socket | None = None
+        self._backlog: deque[tuple[Datagram, tuple[str, int]]] = deque()
+        self._backlog_bytes = 0
+        self._closed = False
+        self._loop = asyncio.get_running_loop()
+
+    def _listen(self, sock: socket.socket, deliver: Deliver) -> None:
+        self._readers.append(sock)
+        self._loop.add_reader(sock, self._drain, sock, deliver)
+
+    def _drain(self, sock: socket.socket, deliver: Deliver) -> None:
+        burst: Arrivals = []
+        receive = sock.recvfrom_into
+        for buffer in self._buffers:
+            try:
+                size, address = receive(buffer)
+            except (BlockingIOError, InterruptedError):
+                break
+            except OSError as error:  # an earlier unicast found nobody at home
+                self.counts[f"receive errno {error.errno}"] += 1
+                continue
+            burst.append((buffer[:size], address))
+        if burst:
+            deliver(burst)
+
+    def _write(self, datagram: Datagram, address: tuple[str, int]) -> None:
+        sock = self._own
+        if sock is None or self._closed:
+            return
+        if self._backlog:
+            self._wait(datagram, address)
+            return
+        try:
+            _send(sock, datagram, address)
+        except (BlockingIOError, InterruptedError):
+            self._wait(datagram, address)
+        except OSError as error:
+            self.counts[f"send errno {error.errno}"] += 1
+
+    def _wait(self, datagram: Datagram, address: tuple[str, int]) -> None:
+        size = _size(datagram)
+        if self._backlog_bytes + size > BACKLOG_MAX:
+            self.counts["dropped"] += 1
+            return
+        if not self._backlog:
+            assert self._own is not None
+            self._loop.add_writer(self._own, self._flush)
+        self._backlog.append((datagram, address))
+        self._backlog_bytes += size
+
+    def _flush(self) -> None:
+        assert self._own is not None
+        while self._backlog:
+            datagram, address = self._backlog[0]
+            try:
+                _send(self._own, datagram, address)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                self.counts[f"send errno {error.errno}"] += 1
+            self._backlog.popleft()
+            self._backlog_bytes -= _size(datagram)
+        self._loop.remove_writer(self._own)
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        for sock in self._readers:
+            if not self._loop.is_closed():
+                self._loop.remove_reader(sock)
+                self._loop.remove_writer(sock)
+            sock.close()
+
+
+class MulticastCarrier(UdpCarrier):
+    """Two sockets: the group's, shared and receive-only, and one of our own that sends everything
+    and receives what is meant for us alone. Members' addresses are learned from what they send."""
+
+    def __init__(self, via: Via, interface: Interface) -> None:
+        super().__init__()
+        self._target = (via.group, via.port)
+        self._interface = interface
+        self.addresses: dict[int, Hashable] = {}  # the stack's
+        self.datagram_max = interface.datagram_max
+
+    async def open(self, deliver: Deliver) -> None:
+        interface = socket.inet_aton(self._interface.address)
+        own = self._own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        own.setblocking(False)
+        own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, interface)
+        own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)
+        own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+        own.bind((self._interface.address, 0))
+        shared = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        shared.setblocking(False)
+        shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            shared.bind(self._target)
+            member = socket.inet_aton(self._target[0]) + interface
+            shared.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
+        except OSError as error:
+            own.close()
+            shared.close()
+            where = f"{self._target[0]}:{self._target[1]} on {self._interface.address}"
+            raise UsageError(f"cannot receive multicast at {where}: {error.strerror}") from None
+        self.granted = min(_enlarge(shared), _enlarge(own))
+        _deafen(shared, own)
+        log.info("multicast %s:%d by %s (%s)", *self._target, self._interface.address, self._interface.reason)
+        self._listen(shared, deliver)
+        self._listen(own, deliver)
+
+    def transmit(self, to: Address, datagram: Datagram) -> None:
+        # Whom we have not heard yet has no address: what is meant for it goes to everybody.
+        address = self._target if to is None else self.addresses.get(to, self._target)
+        self._write(datagram, address)  # type: ignore[arg-type]
+
+
+class UnicastCarrier(UdpCarrier):
+    """One socket at a known address; everybody means one datagram each."""
+
+    def __init__(self, me: int, addresses: list[tuple[str, int]]) -> None:
+        super().__init__()
+        self._me = me
+        self._members = addresses
+        if any(not host.startswith("127.") for host, _ in addresses):
+            self.datagram_max = 1500 - 28
+
+    async def open(self, deliver: Deliver) -> None:
+        own = self._own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        own.setblocking(False)
+        try:
+            own.bind(self._members[self._me])
+        except OSError as error:
+            own.close()
+            host, port = self._members[self._me]
+            raise UsageError(f"cannot listen at {host}:{port}: {error.strerror}") from None
+        self.granted = _enlarge(own)
+        self._listen(own, deliver)
+
+    def transmit(self, to: Address, datagram: Datagram) -> None:
+        if to is not None:
+            self._write(datagram, self._members[to])
+            return
+        for member, address in enumerate(self._members):
+            if member != self._me:
+                self._write(datagram, address)
+
+
+def _send(sock: socket.socket, datagram: Datagram, address: tuple[str, int]) -> None:
+    if type(datagram) is list:
+        sock.sendmsg(datagram, (), 0, address)
+    else:
+        sock.sendto(datagram, address)  # type: ignore[arg-type]
+
+
+def _size(datagram: Datagram) -> int:
+    return sum(map(len, datagram)) if isinstance(datagram, list) else len(datagram)
+
+
+def _enlarge(sock: socket.socket) -> int:
+    """Ask for large buffers, by force where we may; what was granted for receiving."""
+    for forced, plain in ((SO_RCVBUFFORCE, socket.SO_RCVBUF), (SO_SNDBUFFORCE, socket.SO_SNDBUF)):
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, forced, RECEIVE_BUFFER // 2)
+        except OSError:
+            sock.setsockopt(socket.SOL_SOCKET, plain, RECEIVE_BUFFER // 2)
+    return sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+
+
+def _deafen(shared: socket.socket, own: socket.socket) -> None:
+    """Let the kernel drop our own multicasts before they are copied to us (Linux; elsewhere the
+    stack drops them): a classic filter on the datagram's source port and address."""
+    host, port = own.getsockname()
+    source = struct.unpack("!I", socket.inet_aton(host))[0]
+    network = 0xFFFFFFFF - 0x100000 + 1  # SKF_NET_OFF: where the IP header begins
+    program = [
+        (0x28, 0, 0, 0),  # load the source port
+        (0x15, 0, 3, port),  # not ours: accept
+        (0x20, 0, 0, network + 12),  # load the source address
+        (0x15, 0, 1, source),  # not ours: accept
+        (0x06, 0, 0, 0),  # drop
+        (0x06, 0, 0, 0xFFFFFFFF),  # accept
+    ]
+    code = b"".join(struct.pack("HBBI", *line) for line in program)
+    memory = ctypes.create_string_buffer(code)
+    try:
+        shared.setsockopt(
+            socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HP", len(program), ctypes.addressof(memory))
+        )
+    except OSError as error:
+        log.debug("no filter for our own multicasts: %s", error)

@@ -1,0 +1,436 @@
+"""A live member: one stack, driven by an event loop and sockets.
+
+The driver does nothing per message. It reads a burst, gives it to the stack, sends what the stack
+wants sent, puts what it delivers into a queue, and re-arms one timer. When the application is about
+to answer what was just delivered, the turn ends only after it had its chance, so that its answer and
+our acknowledgement leave in one datagram.
+"""
+
+import asyncio
+import logging
+import warnings
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable
+from types import TracebackType
+from typing import Any, Self
+
+from inga.layers.reliable import Reliable
+from inga.layers.shape import Shape
+from inga.model.delivery import Batch, Delivery
+from inga.model.errors import Concurrent, IngaError, UsageError, WouldBlock
+from inga.model.view import View
+from inga.net.carrier import Arrivals, Carrier
+from inga.net.receipt import LiveReceipt
+from inga.recipes import Recipe
+from inga.stack.stack import Ready, Stack
+from inga.trace.writer import TraceWriter
+
+log = logging.getLogger("inga")
+
+LINGER = 2.0
+"""Seconds a leaving member waits for the others to have all it sent."""
+
+POLITE = 16
+"""Batches an iteration yields before others in the loop get a turn."""
+
+Listener = Callable[[str], None]
+
+
+class Group:
+    """What `inga.join` gives: send, iterate, know who is here."""
+
+    def __init__(self, name: str, me: str, stack: Stack, carrier: Carrier, recipe: Recipe) -> None:
+        self.name = name
+        self.me = me
+        self.recipe = recipe
+        self.stack = stack
+        self.carrier = carrier
+        self._loop = asyncio.get_running_loop()
+        self._time = self._loop.time
+        self._index = {member: index for index, member in enumerate(stack.view.names)}
+        self._queue: deque[Batch | View] = deque([stack.view])
+        self._error: BaseException | None = None
+        self._reader: asyncio.Future[None] | None = None  # an iteration waits for it
+        self._writers: deque[asyncio.Future[None]] = deque()  # sends the window keeps out
+        self._here = 0  # members heard of
+        self._watchers: list[tuple[int, asyncio.Future[None]]] = []  # ready() calls
+        self._on_join: list[Listener] = []
+        self._on_leave: list[Listener] = []
+        self._present: set[int] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self._ending = False  # the end of this turn is scheduled
+        self._iterating = False
+        self._closed = False
+        self._put: Callable[[list[bytes], int | None], Any] = stack.entrance  # makes LiveReceipts
+        self.trace: TraceWriter | None = None
+        self._raises = any(getattr(layer, "on_concurrent", "") == "error" for layer in stack.layers)
+
+    # Sending
+
+    async def send(self, data: bytes, to: str | Iterable[str] | None = None) -> LiveReceipt:
+        """Queue one message for everybody else, or for some; waits only while the window is closed."""
+        stack = self.stack
+        if self._ending and to is None and type(data) is bytes and stack.writable and not self._writers:
+            # The common case of a fast sender: the turn's end is scheduled, the group is open.
+            receipt: LiveReceipt = self._put([data], None)
+            if stack.has_output:
+                self._act(stack.ready(turn=False))
+            return receipt
+        while not stack.writable or self._writers:
+            self._check_open()
+            await self._wait_writable()
+        return self._send([_immutable(data)], to)
+
+    def post(self, data: bytes, to: str | Iterable[str] | None = None) -> LiveReceipt:
+        """The same without waiting: raises WouldBlock while the window is closed."""
+        if not self.stack.writable or self._writers:
+            self._check_open()
+            raise WouldBlock("the flow window is closed")
+        return self._send([_immutable(data)], to)
+
+    async def send_many(
+        self, messages: Iterable[bytes], to: str | Iterable[str] | None = None
+    ) -> LiveReceipt:
+        """Many at once; the receipt is that of the last."""
+        payloads = list(map(_immutable, messages))
+        if not payloads:
+            raise UsageError("nothing to send")
+        receipt: LiveReceipt | None = None
+        at = 0
+        while at < len(payloads):
+            while not self.stack.writable or self._writers:
+                self._check_open()
+                await self._wait_writable()
+            part = payloads[at : at + 512] if len(payloads) > 512 else payloads
+            receipt = self._send(part, to)
+            at += len(part)
+        assert receipt is not None
+        return receipt
+
+    # Receiving
+
+    def __aiter__(self) -> AsyncIterator[Delivery]:
+        return self._deliveries()
+
+    async def _deliveries(self) -> AsyncIterator[Delivery]:
+        async for item in self._items():
+            if isinstance(item, Batch):
+                for index in range(len(item.payloads)):
+                    yield Delivery(item, index)
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        """Whole packets, each taken at once: the fast way."""
+        async for item in self._items():
+            if isinstance(item, Batch):
+                yield item
+
+    async def items(self) -> AsyncIterator[Delivery | View]:
+        """Deliveries and views, each view at its exact place in the order."""
+        async for item in self._items():
+            if isinstance(item, View):
+                yield item
+            else:
+                for index in range(len(item.payloads)):
+                    yield Delivery(item, index)
+
+    async def _items(self) -> AsyncIterator[Batch | View]:
+        if self._iterating:
+            raise UsageError("this group is being iterated already; there is one iterator per group")
+        self._iterating = True
+        queue = self._queue
+        polite = POLITE
+        try:
+            while True:
+                if not queue:
+                    if self._error is not None:
+                        raise self._error
+                    if self._closed:
+                        return
+                    self._reader = self._loop.create_future()
+                    await self._reader
+                    polite = POLITE
+                    continue
+                polite -= 1
+                if not polite:
+                    polite = POLITE
+                    await asyncio.sleep(0)
+                    continue
+                item = queue.popleft()
+                if isinstance(item, Batch):
+                    self._take(item)
+                yield item
+        finally:
+            self._iterating = False
+            self._reader = None
+
+    # Who is here
+
+    @property
+    def view(self) -> View:
+        """The members everybody agrees on."""
+        return self.stack.view
+
+    @property
+    def here(self) -> tuple[str, ...]:
+        """Members heard of that have not left, ourselves included."""
+        mine = self.stack.me
+        return tuple(n for i, n in enumerate(self.view.names) if i == mine or i in self._present)
+
+    async def ready(self, at_least: int | None = None) -> None:
+        """Wait until so many members are here, ourselves included; all of them if not said."""
+        wanted = len(self.view) if at_least is None else at_least
+        if wanted > len(self.view):
+            raise UsageError(f"ready(at_least={wanted}): the group has {len(self.view)} members")
+        self._check_open()
+        if len(self.here) < wanted:
+            future = self._loop.create_future()
+            self._watchers.append((wanted, future))
+            await future
+
+    def on_join(self, listener: Listener) -> None:
+        """Call with a member's name when it is first heard of; at once for those already here."""
+        self._on_join.append(listener)
+        for name in self.here:
+            if name != self.me:
+                listener(name)
+
+    def on_leave(self, listener: Listener) -> None:
+        """Call with a member's name when it leaves."""
+        self._on_leave.append(listener)
+
+    def delay(self, to: str, seconds: float, jitter: float = 0.0, *, keep_order: bool = False) -> None:
+        """For tests: everything we send to `to` leaves at least so much later."""
+        self._check_open()
+        member = self._member(to)
+        if member == self.stack.me:
+            raise UsageError("a delay to oneself has no effect; name another member")
+        shape = self.stack.layer("shape")
+        if shape is None:
+            raise UsageError(f"order {self.recipe.name!r} has no place for delays")
+        if not isinstance(shape, Shape):
+            shape = Shape()
+            self.stack.replace("shape", shape, now=self._time())
+        shape.delay(member, seconds, jitter, keep_order)
+
+    # Living and leaving
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Open the sockets and greet."""
+        await self.carrier.open(self._on_burst)
+        self._end_turn()
+        if self.trace is not None:
+            self._poll_trace()
+
+    async def close(self, *, linger: float = LINGER) -> None:
+        """Leave: wait a moment for the others to have all we sent, say goodbye, close everything."""
+        if self._closed:
+            return
+        try:
+            reliable = self.stack.layer("reliable")
+            if isinstance(reliable, Reliable) and self._error is None:
+                await self._settle(reliable, linger)
+                reliable.goodbye()
+                self._end_turn()
+        finally:
+            self._shut()
+            if self.trace is not None:
+                complete = self._error is None
+                await asyncio.shield(self._loop.run_in_executor(None, self.trace.close, complete))
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            warnings.warn(f"group {self.name!r} was never closed", ResourceWarning, source=self, stacklevel=2)
+            self.carrier.close()
+
+    async def _settle(self, reliable: Reliable, seconds: float) -> None:
+        """Wait until everybody who is here has all we sent."""
+        self._end_turn()
+        deadline = self._time() + seconds
+        while not reliable.settled and self._time() < deadline:
+            await asyncio.sleep(0.005)
+
+    def _shut(self) -> None:
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self.carrier.close()
+        closed = UsageError("the group is closed")
+        for future in (*self._writers, *(future for _, future in self._watchers)):
+            if not future.done():
+                future.set_exception(closed)
+        self._writers.clear()
+        self._wake_reader()
+
+    # The driver
+
+    def _poll_trace(self) -> None:
+        """Let segments end by time, also when nothing happens."""
+        if self.trace is not None and not self._closed:
+            self.trace.poll(self._time())
+            self._loop.call_later(1.0, self._poll_trace)
+
+    def _on_burst(self, burst: Arrivals) -> None:
+        stack = self.stack
+        stack.receive(burst, now=self._time())
+        if len(stack.addresses) != self._here or stack.left:
+            self._notice_members()
+        # An application that waits for what this burst delivers gets to answer before the turn ends.
+        if self._reader is not None:
+            self._act(stack.ready(turn=False))
+            self._schedule_end()
+        else:
+            self._act(stack.ready())
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.stack.tick(self._time())
+        self._act(self.stack.ready())
+
+    def _schedule_end(self) -> None:
+        if not self._ending:
+            self._ending = True
+            self._loop.call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        self._ending = False
+        if not self._closed:
+            self.stack.now = self._time()
+            self._act(self.stack.ready())
+
+    def _act(self, ready: Ready) -> None:
+        transmit = self.carrier.transmit
+        for address, datagram in ready.send:
+            transmit(address, datagram)
+        if ready.deliver:
+            self._queue.extend(ready.deliver)
+            self._wake_reader()
+        wake = ready.wake
+        if wake is not None and (self._timer is None or wake < self._timer_at):
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_at = wake
+            self._timer = self._loop.call_at(wake, self._on_timer)
+        if self._writers and ready.writable:
+            self._wake_writers()
+        for text in ready.notices:
+            log.warning("group %s: %s", self.name, text)
+        if ready.error is not None and self._error is None:
+            self._fail(ready.error)
+
+    def _send(self, payloads: list[bytes], to: str | Iterable[str] | None) -> LiveReceipt:
+        self._check_open()
+        stack = self.stack
+        dst = None if to is None else self._mask(to)
+        receipt = stack.send_many(payloads, dst, now=self._time())
+        if stack.has_output:
+            self._act(stack.ready(turn=False))
+        if not self._ending:
+            self._ending = True
+            self._loop.call_soon(self._end_turn)
+        return receipt  # type: ignore[return-value]  # the stack makes LiveReceipts
+
+    def _take(self, batch: Batch) -> None:
+        """The application begins a packet: it becomes a cause of what is sent from here on."""
+        stack = self.stack
+        stack.taken([batch.packet], now=self._time())
+        if stack.has_output or stack.report:
+            self._schedule_end()
+        if self._raises and batch.concurrent:
+            raise Concurrent(f"{batch!r} is concurrent with {batch.concurrent_with}", batch)
+
+    def _wake_reader(self) -> None:
+        reader = self._reader
+        if reader is not None:
+            self._reader = None
+            if not reader.done():
+                reader.set_result(None)
+
+    async def writable(self) -> None:
+        """Wait until `post` may go through."""
+        while not self.stack.writable:
+            self._check_open()
+            await self._wait_writable()
+
+    async def _wait_writable(self) -> None:
+        future = self._loop.create_future()
+        self._writers.append(future)
+        self._schedule_end()
+        try:
+            await future
+        finally:
+            if future in self._writers:
+                self._writers.remove(future)
+
+    def _wake_writers(self) -> None:
+        """Let everybody who waited try; who finds the window closed again waits again."""
+        writers, self._writers = self._writers, deque()
+        for future in writers:
+            if not future.done():
+                future.set_result(None)
+
+    def _notice_members(self) -> None:
+        stack = self.stack
+        present = set(stack.addresses) - stack.left
+        names = self.view.names
+        joined, left = present - self._present, self._present - present
+        self._present, self._here = present, len(stack.addresses)
+        for member in sorted(joined):
+            for listener in self._on_join:
+                listener(names[member])
+        for member in sorted(left):
+            for listener in self._on_leave:
+                listener(names[member])
+        if joined:
+            count = len(present) + 1
+            for wanted, future in self._watchers:
+                if count >= wanted and not future.done():
+                    future.set_result(None)
+            self._watchers = [(wanted, future) for wanted, future in self._watchers if not future.done()]
+
+    def _fail(self, error: IngaError) -> None:
+        self._error = error
+        for future in self._writers:
+            if not future.done():
+                future.set_exception(UsageError(f"the group has failed: {error}"))
+        self._writers.clear()
+        self._wake_reader()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("the group is closed")
+        if self._error is not None:
+            raise UsageError(f"the group has failed: {self._error}")
+
+    def _mask(self, to: str | Iterable[str]) -> int:
+        if isinstance(to, str):
+            return 1 << self._member(to)
+        mask = 0
+        for name in to:
+            mask |= 1 << self._member(name)
+        if not mask:
+            raise UsageError("a message needs at least one destination")
+        return mask
+
+    def _member(self, name: str) -> int:
+        index = self._index.get(name)
+        if index is None:
+            raise UsageError(f"{name!r} is not a member of this group; there are {', '.join(self._index)}")
+        return index
+
+
+def _immutable(data: Any) -> bytes:
+    """What is sent must not change afterwards."""
+    if type(data) is bytes:
+        return data
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    raise UsageError(f"a message is bytes, not {type(data).__name__}; encode text first")

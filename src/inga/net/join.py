@@ -1,0 +1,180 @@
+"""Joining a group: options checked, a stack built, sockets opened."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+
+from inga.layers.shape import Faults
+from inga.model.errors import UsageError
+from inga.model.receipt import LEVELS
+from inga.model.view import View
+from inga.net.address import choose_interface, parse_host_port, parse_via
+from inga.net.carrier import Carrier, MulticastCarrier, UnicastCarrier
+from inga.net.group import Group
+from inga.net.receipt import LiveReceipt
+from inga.net.tcp import TcpCarrier
+from inga.recipes import Options, Recipe, find
+from inga.stack.stack import Stack
+from inga.trace.manifest import Manifest
+from inga.trace.reader import read_manifest
+from inga.trace.writer import TraceWriter
+
+WINDOW_MAX = 1 << 20
+"""Charged bytes a sender may have on their way: sixteen full bundles; more only makes queues."""
+
+WINDOW_MIN = 64 << 10
+
+
+@asynccontextmanager
+async def join(
+    group: str,
+    name: str,
+    *,
+    members: Sequence[str] | Mapping[str, str] | None = None,
+    via: str = "udp://239.7.7.7:7400",
+    order: str = "causal",
+    deliver: str | None = None,
+    on_concurrent: str = "deliver",
+    echo: bool | None = None,
+    secret: bytes | None = None,
+    trace: str | os.PathLike[str] | None = None,
+    trace_level: str = "full",
+    interface: str | None = None,
+    datagram_max: int | None = None,
+    window: int | None = None,
+    queue_max: int = 16 << 20,
+    coarse: bool = False,
+    faults: Faults | None = None,
+    seed: int | None = None,
+) -> AsyncIterator[Group]:
+    """Be a member of a group for as long as the `async with` block runs.
+
+    `members` lists everybody, in the same order everywhere: names, or `{name: "host:port"}` where
+    `via` is `unicast` or `tcp`. `trace` writes what happens here to a directory that members share.
+    `faults`, `window`, `queue_max` and `seed` are for tests.
+    """
+    recipe = _check(name, members, order, deliver, secret)
+    assert members is not None
+    names = list(members)
+    me = names.index(name)
+    view = View.of(*names, recipe=recipe.name, traced=trace is not None)
+    place = parse_via(via)
+    loop = asyncio.get_running_loop()
+    carrier: Carrier
+    if place.kind == "udp":
+        carrier = MulticastCarrier(place, choose_interface(place, interface))
+    else:
+        if not isinstance(members, Mapping):
+            raise UsageError(f"via={via!r} needs addresses: members={{name: 'host:port'}}")
+        where = [parse_host_port(members[member], member) for member in names]
+        carrier = UnicastCarrier(me, where) if place.kind == "unicast" else TcpCarrier(me, where)
+    if datagram_max is not None:
+        if not 256 <= datagram_max <= 65000:
+            raise UsageError("datagram_max is between 256 and 65000 bytes")
+        carrier.datagram_max = datagram_max
+    options = Options(
+        echo=echo,
+        on_concurrent=on_concurrent,
+        coarse=coarse,
+        faults=faults,
+        reliable={"greet": True},
+        flow={"window": window or WINDOW_MAX, "queue_max": queue_max},
+    )
+    receipts = _receipts()
+    stack = Stack(
+        recipe.build(options),
+        me,
+        view,
+        rng=Random(seed),
+        group=group,
+        receipt=receipts,
+        datagram_max=carrier.datagram_max,
+        now=loop.time(),
+    )
+    receipts.levels = stack.levels
+    if isinstance(carrier, MulticastCarrier):
+        carrier.addresses = stack.addresses
+    live = Group(group, name, stack, carrier, recipe)
+    if trace is not None:
+        live.trace = _open_trace(Path(trace), group, names, me, recipe, loop, full=trace_level == "full")
+        stack.trace = live.trace
+    try:
+        await live.open()
+        if window is None:
+            _fit_window(stack, carrier)
+        yield live
+    except BaseException:
+        # Whatever happened, do not make the others wait longer than needed.
+        await live.close(linger=0.2)
+        raise
+    else:
+        await live.close()
+
+
+def _fit_window(stack: Stack, carrier: Carrier) -> None:
+    """All senders together stay within what the kernel granted a receiver."""
+    flow = stack.layer("flow")
+    if flow is not None:
+        share = carrier.granted // max(1, len(stack.view) - 1)
+        flow.window = max(WINDOW_MIN, min(WINDOW_MAX, share))  # type: ignore[attr-defined]
+
+
+def _check(
+    name: str,
+    members: Sequence[str] | Mapping[str, str] | None,
+    order: str,
+    deliver: str | None,
+    secret: bytes | None,
+) -> Recipe:
+    recipe = find(order)
+    if members is None:
+        raise UsageError("finding members by itself is not built yet: pass members=[...]")
+    names = list(members)
+    if isinstance(members, str) or not all(names):
+        raise UsageError("members is a list of names, or a dict of names and addresses")
+    if len(set(names)) < len(names):
+        raise UsageError("two members of one name")
+    if name not in names:
+        raise UsageError(f"{name!r} is not among the members: {', '.join(names)}")
+    if secret is not None:
+        raise UsageError("groups with a secret are not built yet")
+    if deliver is not None and deliver not in LEVELS:
+        raise UsageError(f"deliver is one of {', '.join(LEVELS)}, not {deliver!r}")
+    if deliver not in (None, recipe.level):
+        raise UsageError(f"order {recipe.name!r} delivers at level {recipe.level!r}, not {deliver!r}")
+    return recipe
+
+
+def _receipts() -> type[LiveReceipt]:
+    """A class of receipts that know the levels of one group."""
+    return type("GroupReceipt", (LiveReceipt,), {"__slots__": ()})
+
+
+def _open_trace(
+    directory: Path,
+    group: str,
+    names: list[str],
+    me: int,
+    recipe: Recipe,
+    loop: asyncio.AbstractEventLoop,
+    *,
+    full: bool,
+) -> TraceWriter:
+    """This member's part of a trace; whoever comes first writes the manifest."""
+    if not (directory / "manifest.json").exists():
+        Manifest(
+            group=group,
+            processes=names,
+            source="live",
+            order=recipe.name,
+            guarantees=list(recipe.guarantees),
+            receipt=recipe.receipt,
+            clock="wall",
+        ).write(directory)
+    elif read_manifest(directory).processes != names:
+        raise UsageError(f"{directory} holds a trace of another group")
+    return TraceWriter(directory, me, names[me], len(names), full=full, origin=time.time() - loop.time())

@@ -1,0 +1,23 @@
+"""Running an event loop: uvloop's where it is installed, asyncio's elsewhere."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def run(main: Coroutine[Any, Any, T], *, uvloop: bool = True) -> T:
+    """Like asyncio.run, faster where it can be."""
+    factory = _uvloop_factory() if uvloop else None
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(main)
+
+
+def _uvloop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = new_event_loop
+    return factory

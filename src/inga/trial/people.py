@@ -1,0 +1,10 @@
+"""Names for the members of a trial."""
+
+PEOPLE = (
+    "alice bob cathy dave erin frank grace heidi ivan judy mallory niaj olivia peggy rupert sybil".split()
+)
+
+
+def names(members: int) -> tuple[str, ...]:
+    """People's names as far as they go, then numbers."""
+    return tuple(PEOPLE[i] if i < len(PEOPLE) else f"member{i + 1}" for i in range(members))

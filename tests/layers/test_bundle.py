@@ -1,0 +1,243 @@
+"""When a bundle closes, what shares it, and what waits for company."""
+
+from random import Random
+
+import pytest
+
+from inga.layers.bundle import MESSAGE_BYTES_MAX, MESSAGES_MAX, Bundle
+from inga.model.errors import UsageError
+from inga.model.packet import Packet
+from inga.model.view import View
+from inga.recipes import Options
+from inga.stack.stack import Stack
+from inga.wire import bundle as wire
+
+from ..stack.harness import NAMES, Bottom, Net
+
+
+class Loose:
+    """A bundle layer on the ground, whose numbers and acknowledgements the test makes up."""
+
+    def __init__(self, *, members: int = 3, datagram_max: int = 60 * 1024, **options: bool) -> None:
+        self.bundle, self.bottom = Bundle(**options), Bottom()
+        view = View.of(*NAMES[:members])
+        self.stack = Stack([self.bundle, self.bottom], 0, view, rng=Random(0), datagram_max=datagram_max)
+
+    def send(self, *messages: bytes, to: int | None = None) -> None:
+        self.stack.send_many(list(messages), to, now=0.0)
+
+    @property
+    def left(self) -> list[list[bytes]]:
+        """The messages of each bundle that has left."""
+        return [[bytes(m) for m in wire.split(packet.body)] for packet in self.bottom.sent]
+
+    def number(self) -> None:
+        """As `reliable` would."""
+        for lsn, packet in enumerate(self.bottom.sent, 1):
+            packet.lsn = lsn
+
+
+def test_sends_of_one_turn_share_a_packet() -> None:
+    loose = Loose()
+    loose.send(b"one")
+    loose.send(b"two", b"three")
+    assert loose.left == []
+    loose.stack.ready()
+    assert loose.left == [[b"one", b"two", b"three"]]
+    assert loose.bottom.sent[0].count == 3
+    assert loose.bottom.sent[0].dst is None
+
+
+def test_messages_of_one_bundle_share_a_receipt() -> None:
+    loose = Loose()
+    first = loose.stack.send(b"one", now=0.0)
+    assert loose.stack.send(b"two", now=0.0) is first
+    assert loose.stack.send(b"to bob", 0b010, now=0.0) is not first
+    loose.stack.ready()
+    assert loose.bottom.sent[0].receipt is first
+
+
+def test_another_destination_closes_the_bundle() -> None:
+    loose = Loose(gather=False)
+    loose.send(b"to all")
+    loose.send(b"to bob", to=0b010)
+    loose.send(b"to bob too", to=0b010)
+    loose.send(b"to cathy", to=0b100)
+    loose.send(b"to all again")
+    loose.stack.ready()
+    assert loose.left == [[b"to all"], [b"to bob", b"to bob too"], [b"to cathy"], [b"to all again"]]
+    assert [packet.dst for packet in loose.bottom.sent] == [None, 0b010, 0b100, None]
+
+
+def test_a_full_bundle_leaves_at_once() -> None:
+    loose = Loose(datagram_max=512)
+    for number in range(100):
+        loose.send(b"message %03d" % number)
+    full = loose.left
+    assert len(full) == 3
+    assert all(not packet.urgent for packet in loose.bottom.sent), "nobody waits for a full one"
+    loose.stack.ready()
+    assert [m for bundle in loose.left for m in bundle] == [b"message %03d" % n for n in range(100)]
+
+
+@pytest.mark.parametrize("sizes", [(1, 2), (3, 3), (0, 5), (1, 1, 2), (100, 7), (50, 50, 50, 51)])
+def test_a_bundle_of_several_always_fits_a_datagram(sizes: tuple[int, ...]) -> None:
+    """At the limit, byte by byte: no bundle of several needs to be cut."""
+    for datagram_max in range(256, 256 + 2 * sum(sizes) + 40):
+        loose = Loose(datagram_max=datagram_max, gather=False)
+        for _ in range(60):
+            for size in sizes:
+                loose.send(b"x" * size)
+        loose.stack.ready()
+        assert max(len(packet.body) for packet in loose.bottom.sent) <= loose.stack.body_max
+        assert sum(packet.count for packet in loose.bottom.sent) == 60 * len(sizes)
+
+
+def test_a_message_larger_than_a_datagram_goes_alone() -> None:
+    loose = Loose(datagram_max=512)
+    loose.send(b"small")
+    loose.send(b"x" * 5000)
+    loose.send(b"small too")
+    loose.stack.ready()
+    assert list(map(len, loose.left)) == [1, 1, 1]
+
+
+def test_a_bundle_has_a_largest_number_of_messages() -> None:
+    loose = Loose()
+    loose.send(*[b""] * (MESSAGES_MAX + 1))
+    loose.stack.ready()
+    assert [packet.count for packet in loose.bottom.sent] == [MESSAGES_MAX, 1]
+
+
+def test_a_message_can_be_too_large() -> None:
+    loose = Loose()
+    with pytest.raises(UsageError, match="at most"):
+        loose.stack.send(memoryview(bytes(MESSAGE_BYTES_MAX + 1)), now=0.0)  # type: ignore[arg-type]
+    loose.stack.ready()
+    assert loose.left == []
+
+
+def test_a_take_closes_the_bundle() -> None:
+    """The next send has another past."""
+    loose = Loose()
+    loose.send(b"before")
+    loose.stack.taken([Packet(1, 1)], now=0.0)
+    loose.send(b"after")
+    assert loose.left == [[b"before"]]
+
+
+def test_a_coarse_bundle_outlives_a_take() -> None:
+    loose = Loose(coarse=True)
+    loose.send(b"before")
+    loose.stack.taken([Packet(1, 1)], now=0.0)
+    loose.send(b"after")
+    loose.stack.ready()
+    assert loose.left == [[b"before", b"after"]]
+
+
+# Company
+
+
+def test_a_second_partial_bundle_waits_for_the_acknowledgement() -> None:
+    loose = Loose()
+    loose.send(b"one")
+    loose.stack.ready()
+    assert loose.bottom.sent[0].urgent, "it asks for an acknowledgement at once"
+    loose.send(b"two")
+    loose.stack.ready()
+    loose.send(b"three")
+    loose.stack.ready()
+    assert loose.left == [[b"one"]]
+    loose.number()
+    loose.stack.ready()
+    assert loose.left == [[b"one"]], "numbered is not acknowledged"
+    loose.stack.heard(1)
+    assert loose.left == [[b"one"], [b"two", b"three"]]
+    loose.number()
+    loose.stack.heard(2)
+    loose.send(b"four")
+    loose.stack.ready()
+    assert loose.left[2:] == [[b"four"]]
+
+
+def test_without_gathering_every_turn_makes_a_packet() -> None:
+    loose = Loose(gather=False)
+    for text in (b"one", b"two"):
+        loose.send(text)
+        loose.stack.ready()
+    assert loose.left == [[b"one"], [b"two"]]
+    assert not any(packet.urgent for packet in loose.bottom.sent)
+
+
+def test_full_bundles_wait_for_nobody() -> None:
+    loose = Loose(datagram_max=512)
+    loose.send(b"one")
+    loose.stack.ready()
+    for _ in range(20):
+        loose.send(b"x" * 100)
+    assert len(loose.left) > 3
+
+
+def test_in_a_group_the_rule_costs_one_round_trip() -> None:
+    net = Net(2)
+    net.send(0, b"one")
+    net.send(0, b"two")
+    net.send(0, b"three")
+    assert len(net.to(1)) == 1
+    net.settle()
+    assert net.texts(1) == ["one", "two", "three"]
+    assert [len(batch) for batch in net.batches[1]] == [1, 2]
+    assert net.now == 0.0
+
+
+@pytest.mark.parametrize("size", [100, 5_000, 200_000])
+def test_what_follows_a_cut_message_is_not_forgotten(size: int) -> None:
+    """A packet in pieces has no number of its own that could be acknowledged."""
+    net = Net(2, datagram_max=1472)
+    net.send(0, b"x" * size)
+    net.send(0, b"small")
+    net.quiet()
+    assert net.texts(1) == ["x" * size, "small"]
+
+
+def test_alone_in_a_group_nothing_waits_for_others() -> None:
+    net = Net(1, options=Options(echo=True), takes=False)
+    receipts = [net.send(0, text) for text in (b"one", b"two", b"three")]
+    net.quiet()
+    assert net.texts(0) == ["one", "two", "three"]
+    assert all(receipt.has("confirmed") for receipt in receipts)
+
+
+def test_when_all_others_have_left_nothing_waits_for_them() -> None:
+    net = Net(2, options=Options(echo=True), takes=False)
+    net.send(0, b"one")
+    receipt = net.send(0, b"two")
+    assert net.texts(0) == ["one"]
+    net.stacks[0].gone(1)
+    net.turn(0)
+    assert net.texts(0) == ["one", "two"]
+    assert receipt.has("confirmed")
+
+
+# Receiving
+
+
+def test_a_body_that_is_no_bundle_is_counted() -> None:
+    loose = Loose()
+    for body in (b"", b"\x09", b"\x01\0\0\0\x02abc"):
+        loose.bundle.up([Packet(1, 1, body)])
+    assert loose.stack.rejected == {"malformed": 3}
+    assert loose.stack.ready().deliver == []
+
+
+def test_a_broken_body_does_not_hurt_its_neighbours() -> None:
+    loose = Loose()
+    loose.bundle.up([Packet(1, 1, b"\0good"), Packet(1, 1, b"bad"), Packet(2, 1, b"\0good too")])
+    batches = loose.stack.ready().deliver
+    assert [(batch.sender, batch.payloads) for batch in batches] == [
+        ("bob", [b"good"]),
+        ("cathy", [b"good too"]),
+    ]
+    assert loose.stack.queued == len(b"\0good") + len(b"\0good too")
+    loose.stack.taken([batch.packet for batch in batches], now=0.0)
+    assert loose.stack.queued == 0

@@ -1,0 +1,324 @@
+"""The judge itself: runs made by hand, one for each way to break a promise."""
+
+from itertools import permutations
+from random import Random
+
+import pytest
+
+from inga.trial.oracle import FORGET_EVERY, GUARANTEES, WITNESSES_MAX, Oracle
+from inga.trial.result import judge
+
+A, B, C, D = range(4)
+
+
+def violations(oracle: Oracle) -> dict[str, int]:
+    oracle.finish()
+    return {name: number for name, number in oracle.violations.items() if number}
+
+
+def test_a_run_as_it_should_be() -> None:
+    oracle = Oracle(3)
+    oracle.send(A, 1)
+    oracle.take(B, 1)
+    oracle.send(B, 2)
+    for site, message in ((C, 1), (C, 2), (A, 2)):
+        oracle.take(site, message)
+    assert violations(oracle) == {}
+    assert (oracle.sent, oracle.taken, oracle.expected, oracle.related) == (2, 4, 4, 1)
+    assert oracle.witnesses == []
+
+
+def test_a_message_that_never_comes() -> None:
+    oracle = Oracle(3)
+    oracle.send(A, 1)
+    oracle.take(B, 1)
+    assert violations(oracle) == {"complete": 1}
+    assert oracle.witnesses == ["complete: site 2 never took message 1"]
+
+
+def test_a_message_taken_twice() -> None:
+    oracle = Oracle(2)
+    oracle.send(A, 1)
+    oracle.take(B, 1)
+    oracle.take(B, 1)
+    assert violations(oracle) == {"integrity": 1}
+    assert oracle.taken == 2
+
+
+def test_a_message_nobody_sent() -> None:
+    oracle = Oracle(2)
+    oracle.take(B, 7)
+    assert violations(oracle) == {"integrity": 1}
+    assert "nobody sent" in oracle.witnesses[0]
+
+
+def test_a_message_for_others() -> None:
+    oracle = Oracle(3)
+    oracle.send(A, 1, 1 << B)
+    oracle.take(B, 1)
+    oracle.take(C, 1)
+    assert violations(oracle) == {"integrity": 1}
+    assert "not for it" in oracle.witnesses[0]
+
+
+def test_an_own_message_is_for_others_unless_addressed_to_oneself() -> None:
+    oracle = Oracle(2)
+    oracle.send(A, 1)
+    oracle.take(A, 1)
+    oracle.take(B, 1)
+    assert violations(oracle) == {"integrity": 1}
+    oracle = Oracle(2)
+    oracle.send(A, 1, 0b11)
+    oracle.take(A, 1)
+    oracle.take(B, 1)
+    assert violations(oracle) == {}
+
+
+def test_a_sender_overtaken_by_itself() -> None:
+    oracle = Oracle(2)
+    oracle.send(A, 1)
+    oracle.send(A, 2)
+    oracle.take(B, 2)
+    oracle.take(B, 1)
+    assert violations(oracle) == {"fifo": 1, "causal": 1}, "causal contains fifo"
+    assert "fifo: site 1 took 2 before 1 of the same sender" in oracle.witnesses
+
+
+def test_the_numbers_of_messages_mean_nothing() -> None:
+    """What was sent first counts, whatever it is called: also 0."""
+    for first, second in permutations((0, 5, 9), 2):
+        oracle = Oracle(2)
+        oracle.send(A, first)
+        oracle.send(A, second)
+        oracle.take(B, second)
+        oracle.take(B, first)
+        assert violations(oracle) == {"fifo": 1, "causal": 1}
+        oracle = Oracle(2)
+        oracle.send(A, first)
+        oracle.send(A, second)
+        oracle.take(B, first)
+        oracle.take(B, second)
+        assert violations(oracle) == {}
+
+
+def test_an_effect_before_its_cause() -> None:
+    oracle = Oracle(3)
+    oracle.send(A, 1)
+    oracle.take(B, 1)
+    oracle.send(B, 2)
+    oracle.take(C, 2)
+    oracle.take(C, 1)
+    oracle.take(A, 2)
+    assert violations(oracle) == {"causal": 1}
+    assert oracle.witnesses == ["causal: site 2 took message 2 before its cause 1"]
+
+
+def test_a_cause_of_a_cause() -> None:
+    oracle = Oracle(4)
+    oracle.send(A, 1, 1 << B | 1 << D)
+    oracle.take(B, 1)
+    oracle.send(B, 2, 1 << C)
+    oracle.take(C, 2)
+    oracle.send(C, 3, 1 << D)
+    oracle.take(D, 3)
+    oracle.take(D, 1)
+    assert violations(oracle) == {"causal": 1}
+
+
+def test_a_cause_that_was_never_addressed_here_is_no_reason_to_wait() -> None:
+    oracle = Oracle(3)
+    oracle.send(A, 1, 1 << B)
+    oracle.take(B, 1)
+    oracle.send(B, 2)
+    oracle.take(C, 2)
+    oracle.take(A, 2)
+    assert violations(oracle) == {}
+
+
+def test_what_was_never_taken_caused_nothing() -> None:
+    oracle = Oracle(3)
+    oracle.send(A, 1)
+    oracle.send(B, 2)  # B has not taken 1
+    oracle.take(C, 2)
+    for site in (B, C):
+        oracle.take(site, 1)
+    oracle.take(A, 2)
+    assert violations(oracle) == {}
+    assert oracle.related == 0
+
+
+def test_a_late_message_counts_once_where_it_is_taken() -> None:
+    oracle = Oracle(3)
+    oracle.send(A, 1)
+    oracle.take(B, 1)
+    for message in (2, 3, 4):
+        oracle.send(B, message)
+        oracle.take(C, message)
+    oracle.take(C, 1)
+    assert oracle.violations == {"causal": 1}
+
+
+def test_whether_a_message_is_concurrent_with_something_known() -> None:
+    oracle = Oracle(3)
+    oracle.send(A, 1)
+    assert not oracle.take(B, 1)
+    oracle.send(B, 2)
+    oracle.send(C, 3)
+    assert oracle.take(C, 1), "C knows its own 3"
+    assert oracle.take(B, 3), "B knows 1 and 2"
+    assert not oracle.take(A, 2), "2 follows all that A knows"
+    assert oracle.take(A, 3)
+
+
+def test_what_is_known_only_by_hearsay_is_not_known() -> None:
+    """C took 2, whose cause 1 was for B alone: 3 is concurrent with 1, but C never saw 1."""
+    oracle = Oracle(4)
+    oracle.send(A, 1, 1 << B)
+    oracle.take(B, 1)
+    oracle.send(B, 2, 1 << C)
+    assert not oracle.take(C, 2)
+    oracle = Oracle(3)
+    oracle.send(A, 1, 1 << B)
+    oracle.send(A, 2, 1 << C)
+    assert not oracle.take(C, 2)
+
+
+def test_an_echo_is_never_concurrent() -> None:
+    oracle = Oracle(2)
+    oracle.send(A, 1, 0b11)
+    oracle.send(B, 2)
+    oracle.take(A, 2)
+    assert not oracle.take(A, 1)
+
+
+def test_related_pairs() -> None:
+    oracle = Oracle(2)
+    for message in range(5):
+        oracle.send(A, message)
+    assert oracle.related == 0 + 1 + 2 + 3 + 4
+    oracle.take(B, 1)  # it knows 0 by hearsay: as a cause of 1
+    oracle.send(B, 5)
+    assert oracle.related == 10 + 2
+
+
+def test_all_are_counted_and_some_described() -> None:
+    oracle = Oracle(2)
+    for message in range(100):
+        oracle.send(A, message)
+    assert violations(oracle) == {"complete": 100}
+    assert len(oracle.witnesses) == WITNESSES_MAX
+
+
+def test_a_message_is_sent_once() -> None:
+    oracle = Oracle(2)
+    oracle.send(A, 1)
+    with pytest.raises(AssertionError, match="sent twice"):
+        oracle.send(B, 1)
+
+
+def test_promised_and_unpromised() -> None:
+    oracle = Oracle(3)
+    oracle.send(A, 1)
+    oracle.send(A, 2)
+    oracle.take(B, 2)
+    oracle.take(B, 1)
+    oracle.finish()
+    assert judge(oracle, ("integrity", "fifo")) == (1, {"complete": 2, "causal": 1})
+    assert judge(oracle, ("integrity",)) == (0, {"complete": 2, "fifo": 1, "causal": 1})
+    assert judge(oracle, GUARANTEES) == (4, {})
+    oracle.blame("flags", "a wrong flag is nobody's promise and everybody's")
+    assert judge(oracle, ("integrity",))[0] == 1
+
+
+class Sets:
+    """The same judgement with Python's own sets: slow and plain."""
+
+    def __init__(self, members: int) -> None:
+        self.known: list[set[int]] = [set() for _ in range(members)]
+        self.order: list[list[int]] = [[] for _ in range(members)]
+        self.causes: dict[int, set[int]] = {}
+        self.sender: dict[int, int] = {}
+
+    def send(self, site: int, message: int) -> None:
+        self.causes[message] = set(self.known[site])
+        self.sender[message] = site
+        self.known[site].add(message)
+
+    def take(self, site: int, message: int) -> bool:
+        seen = {m for m in self.causes if self.sender[m] == site} | set(self.order[site])
+        concurrent = {m for m in seen if m not in self.causes[message]}
+        self.order[site].append(message)
+        self.known[site] |= {message} | self.causes[message]
+        return bool(concurrent)
+
+    def late(self, *, own: bool) -> int:
+        """Messages taken after something they caused; of the same sender only, if `own`."""
+        return sum(
+            any(
+                message in self.causes[earlier] and (not own or self.sender[earlier] == self.sender[message])
+                for earlier in order[:at]
+            )
+            for order in self.order
+            for at, message in enumerate(order)
+        )
+
+
+@pytest.mark.parametrize("forget_every", [2, 8, FORGET_EVERY])
+def test_like_plain_sets_on_random_runs(forget_every: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However early it forgets what is over."""
+    monkeypatch.setattr("inga.trial.oracle.FORGET_EVERY", forget_every)
+    total = 0
+    for seed in range(150):
+        rng = Random(seed)
+        members = rng.randint(2, 5)
+        oracle, sets = Oracle(members), Sets(members)
+        under_way: list[tuple[int, int]] = []
+        numbers = rng.sample(range(40), 20)
+        while numbers or under_way:
+            if numbers and rng.random() < 0.4:
+                site, message = rng.randrange(members), numbers.pop()
+                oracle.send(site, message)
+                sets.send(site, message)
+                under_way += [(other, message) for other in range(members) if other != site]
+            elif under_way:
+                site, message = under_way.pop(rng.randrange(len(under_way)))
+                assert oracle.take(site, message) == sets.take(site, message)
+        oracle.finish()
+        expected = {"causal": sets.late(own=False), "fifo": sets.late(own=True)}
+        assert dict(oracle.violations) == {name: n for name, n in expected.items() if n}
+        assert oracle.related == sum(map(len, sets.causes.values()))
+        total += oracle.violations["causal"]
+    assert total > 500
+
+
+def test_a_long_run_is_judged_in_the_memory_of_what_is_under_way() -> None:
+    oracle = Oracle(3)
+    for message in range(5 * FORGET_EVERY):
+        oracle.send(message % 3, message)
+        for site in range(3):
+            if site != message % 3:
+                assert not oracle.take(site, message)
+    assert max(known.bit_length() for known in oracle._known) <= 2 * FORGET_EVERY
+    assert violations(oracle) == {}
+    assert oracle.related == oracle.sent * (oracle.sent - 1) // 2
+    oracle.take(B, 3)
+    assert oracle.violations == {"integrity": 1}, "what is forgotten was taken"
+
+
+def test_what_is_forgotten_may_still_be_concurrent_with_what_comes() -> None:
+    """C said y before it heard anything of A, and B gets y last of all."""
+    oracle = Oracle(3)
+    early = FORGET_EVERY // 2 + 10
+    for message in range(early):
+        oracle.send(A, message)
+        oracle.take(B, message)
+    y = early
+    oracle.send(C, y)
+    oracle.take(A, y)
+    for message in range(early):
+        oracle.take(C, message)
+    for message in range(early + 1, FORGET_EVERY + 5):
+        oracle.send(A, message, 1 << C)
+        oracle.take(C, message)
+    assert oracle.take(B, y), "concurrent with all that B took of A"
+    assert violations(oracle) == {}
