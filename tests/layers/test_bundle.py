@@ -75,7 +75,7 @@ def test_a_full_bundle_leaves_at_once() -> None:
         loose.send(b"message %03d" % number)
     full = loose.left
     assert len(full) == 3
-    assert all(not packet.urgent for packet in loose.bottom.sent), "nobody waits for a full one"
+    assert all(not packet.partial for packet in loose.bottom.sent), "nobody waits for a full one"
     loose.stack.ready()
     assert [m for bundle in loose.left for m in bundle] == [b"message %03d" % n for n in range(100)]
 
@@ -142,7 +142,7 @@ def test_a_second_partial_bundle_waits_for_the_acknowledgement() -> None:
     loose = Loose()
     loose.send(b"one")
     loose.stack.ready()
-    assert loose.bottom.sent[0].urgent, "it asks for an acknowledgement at once"
+    assert loose.bottom.sent[0].partial, "it asks for an acknowledgement at once"
     loose.send(b"two")
     loose.stack.ready()
     loose.send(b"three")
@@ -166,7 +166,7 @@ def test_without_gathering_every_turn_makes_a_packet() -> None:
         loose.send(text)
         loose.stack.ready()
     assert loose.left == [[b"one"], [b"two"]]
-    assert not any(packet.urgent for packet in loose.bottom.sent)
+    assert not any(packet.partial for packet in loose.bottom.sent)
 
 
 def test_full_bundles_wait_for_nobody() -> None:

@@ -20,7 +20,7 @@ def cut(size: int, **more: object) -> list[Packet]:
     probe = Probe(Fragment(), datagram_max=512)
     packet = Packet(0, 1, bytes(i % 251 for i in range(size)), more.pop("dst", None))  # type: ignore[arg-type]
     packet.seq, packet.stamp, packet.trace = 7, Stamp(((1, 2),), 3), (1, 2, 3)
-    packet.receipt, packet.urgent = Receipt(), True
+    packet.receipt, packet.partial = Receipt(), True
     probe.layer.down([packet])
     return probe.bottom.sent
 
@@ -50,7 +50,7 @@ def test_only_the_first_piece_carries_the_stamp_and_only_the_last_the_receipt() 
     assert [packet.stamp is not None for packet in sent] == [True, False, False]
     assert [packet.trace is not None for packet in sent] == [True, False, False]
     assert [packet.receipt is not None for packet in sent] == [False, False, True]
-    assert [packet.urgent for packet in sent] == [False, False, True]
+    assert [packet.partial for packet in sent] == [False, False, True]
     assert {packet.seq for packet in sent} == {7}
 
 

@@ -15,6 +15,7 @@ from ..stack.harness import RELIABLE, Flight, Net, joined
 
 DELAY = Reliable().nack_delay
 BEAT = Reliable().heartbeat
+REPORT = Reliable().report_delay
 
 
 def lossy(members: int = 2, **more: float) -> Net:
@@ -190,6 +191,7 @@ def test_a_lost_last_packet_is_found_by_the_heartbeat() -> None:
     net.lose(lambda flight: flight.target == 1)
     net.settle()
     assert net.texts(1) == [] and net.texts(2) == ["one"]
+    net.wait(REPORT)
     assert net.wake == [BEAT, None, None]
     net.now = BEAT
     net.tick(0)
@@ -267,6 +269,49 @@ def test_an_acknowledgement_rides_on_data_of_the_same_turn() -> None:
     assert packet.ack == (1, 0)
 
 
+def reports(net: Net) -> list[tuple[int, float]]:
+    """Who has sent its counters, as far as others can tell."""
+    return sorted({(flight.source, net.now) for flight in net.under_way if flight.kind == RELIABLE})
+
+
+@pytest.mark.parametrize("sender", range(4))
+def test_of_a_partial_bundle_one_member_reports_at_once_and_the_others_soon(sender: int) -> None:
+    net = Net(4)
+    net.send(sender, b"one")
+    net.arrive(*list(net.under_way))
+    following = (sender + 1) % 4
+    assert reports(net) == [(following, 0.0)]
+    late = [member for member in range(4) if member not in (sender, following)]
+    assert [net.wake[member] for member in late] == [REPORT, REPORT]
+    net.wait(REPORT)
+    assert {flight.source for flight in net.log if flight.kind == RELIABLE} == {following, *late}
+    net.quiet()
+
+
+def test_who_left_does_not_report() -> None:
+    net = Net(4)
+    for member in (0, 2, 3):
+        net.stacks[member].gone(1)
+    net.send(0, b"one")
+    net.lose(lambda flight: flight.target == 1)
+    net.arrive(*list(net.under_way))
+    assert reports(net) == [(2, 0.0)]
+
+
+def test_a_late_report_rides_on_data_that_leaves_before() -> None:
+    net = Net(3)
+    net.send(0, b"one")
+    net.arrive(*net.to(2))
+    assert net.wake[2] == REPORT
+    net.send(2, b"two")
+    (packet,) = net.packets(net.to(0))
+    assert (packet.kind, packet.ack) == (0, (1, 0, 0))
+    net.under_way.clear()
+    net.now = REPORT
+    net.tick(2)
+    assert net.under_way == []
+
+
 @pytest.mark.parametrize("members", [2, 3, 5])
 def test_when_everybody_has_everything_nobody_says_anything(members: int) -> None:
     net = Net(members)
@@ -291,7 +336,8 @@ def test_confirmed_means_everybody() -> None:
     net.arrive(*net.to(0, source=1))
     assert not receipt.has("confirmed") and told == []
     net.arrive(*net.to(2))
-    net.arrive(*net.to(0, source=2))
+    assert not receipt.has("confirmed")
+    net.wait(REPORT)
     assert receipt.has("confirmed") and told == ["confirmed"]
     receipt.when("confirmed", lambda: told.append("at once"))
     assert told == ["confirmed", "at once"]

@@ -146,7 +146,7 @@ def _forge(rng: Random, packet: Packet) -> None:
         case 9:
             packet.dst = rng.choice((None, rng.randrange(1 << MEMBERS), 255))
         case 10:
-            packet.urgent = not packet.urgent
+            packet.urgent, packet.partial = rng.random() < 0.5, rng.random() < 0.5
         case 11:
             packet.bare = not packet.bare
         case 12:

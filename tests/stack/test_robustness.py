@@ -16,7 +16,7 @@ from inga.model.errors import WireError
 from inga.model.packet import Packet
 from inga.model.stamp import Stamp
 from inga.trace.writer import TraceWriter
-from inga.wire.packet import HEAD, encode
+from inga.wire.packet import ALL, HEAD, encode
 
 from .datagrams import GROUP, MEMBERS, busy_net, captured, forged, garbage, readable, spoiled, talk
 from .harness import NAMES, Flight, Net, joined
@@ -50,7 +50,7 @@ def headed(rest: bytes, sections: int, kind: int, source: int, body: int) -> byt
 any_bytes = st.binary(max_size=100) | st.builds(
     headed,
     st.binary(max_size=60),
-    st.integers(0, (1 << 12) - 1) | st.integers(0, 2**16 - 1),
+    st.integers(0, ALL) | st.integers(0, 2**16 - 1),
     st.sampled_from((0, 0, 1, 2, 7)),
     st.integers(0, MEMBERS),
     st.integers(0, 20) | st.integers(0, 2**32 - 1),

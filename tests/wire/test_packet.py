@@ -24,7 +24,7 @@ GROUP = 0x0A0B0C0D
 MEMBERS = 4
 ME = 3
 
-SECTIONS = "seq stamp lsn ack buf runs frag trace dst ext urgent bare".split()
+SECTIONS = "seq stamp lsn ack buf runs frag trace dst ext urgent bare partial".split()
 
 
 def packet(src: int = 1, view: int = 1, body: bytes = b"", kind: int = 0, **sections: Any) -> Packet:
@@ -76,6 +76,7 @@ GOLDEN = {
     "ext": (packet(ext=b"abc"), "696e0100 0a0b0c0d 02000001 00000001 00000000 03616263"),
     "urgent": (packet(urgent=True), "696e0100 0a0b0c0d 04000001 00000001 00000000"),
     "bare": (packet(bare=True, dst=0b1), "696e0100 0a0b0c0d 09000001 00000001 00000000 0101"),
+    "partial": (packet(partial=True), "696e0100 0a0b0c0d 10000001 00000001 00000000"),
     "all": (
         packet(
             src=2,
@@ -91,9 +92,10 @@ GOLDEN = {
             dst=0b11,
             ext=b"",
             urgent=True,
+            partial=True,
             body=b"body",
         ),
-        "696e0100 0a0b0c0d 07ff0002 00000003 00000004"
+        "696e0100 0a0b0c0d 17ff0002 00000003 00000004"
         " 05 09010104 06 01020304 05060708 010101 0002 04030201 0103 00 626f6479",
     ),
 }
@@ -148,6 +150,7 @@ def packets(draw: st.DrawFn) -> tuple[Packet, int, int]:
         dst=draw(st.none() | st.integers(0, 2**members - 1)),
         ext=draw(st.none() | st.binary(max_size=20)),
         urgent=draw(st.booleans()),
+        partial=draw(st.booleans()),
     )
     return made, members, me
 

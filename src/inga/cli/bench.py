@@ -1,36 +1,85 @@
 """Measure, as a table of ratios against baselines of the same run.
 
-inga bench sim
+  inga bench sim
+  inga bench throughput --members 4 --sizes 1024
+  inga bench latency
+
+throughput and latency start real processes that talk over loopback multicast. --profile adds where
+one member's time goes.
 """
 
 import argparse
 import sys
 
 from inga.cli.output import print_json
+from inga.lab import bench
 from inga.model.errors import UsageError
 
-LATER = ("throughput", "latency", "check")
+NAMES = ("sim", "throughput", "latency")
+LATER = ("check",)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="sim")
-    parser.add_argument("--quick", action="store_true", help="a fifth of the work")
+    add = parser.add_argument
+    add("name", metavar="NAME", help=", ".join(NAMES))
+    add("--quick", action="store_true", help="a fifth of the work")
+    add("--members", type=_numbers, metavar="N,N", help="sizes of groups (2,4,8; latency 2,4)")
+    add("--sizes", type=_numbers, default=[100, 1024], metavar="B,B", help="bytes (default 100,1024)")
+    add("--repeat", type=int, default=5, metavar="R", help="interleaved repetitions (default 5)")
+    add("--pairs", type=int, default=0, metavar="P", help="throughput: also P pairs of causal against fifo")
+    add("--profile", action="store_true", help="throughput: show where one member's time goes")
 
 
 def run(options: argparse.Namespace) -> int:
     if options.name in LATER:
-        raise UsageError(f"bench {options.name!r} is not built yet; there is sim")
-    if options.name != "sim":
-        raise UsageError(f"no bench {options.name!r}; there is sim")
-    from inga.lab import bench, bench_sim
+        raise UsageError(f"bench {options.name!r} is not built yet; there are {', '.join(NAMES)}")
+    if options.name not in NAMES:
+        raise UsageError(f"no bench {options.name!r}; there are {', '.join(NAMES)}")
+    if options.repeat < 1 or options.pairs < 0:
+        raise UsageError("--repeat is at least 1, --pairs at least 0")
 
     def progress(what: str) -> None:
         if not options.quiet:
             print(f"measuring {what}", file=sys.stderr, flush=True)
 
-    rows = bench_sim.run(progress, quick=options.quick)
+    rows, profile = _measure(options, progress)
     if options.json:
-        print_json({"bench": options.name, "rows": [r.to_json() for r in rows], "machine": bench.machine()})
+        content = {"bench": options.name, "rows": [r.to_json() for r in rows], "machine": bench.machine()}
+        print_json({**content, "profile": profile} if profile else content)
     else:
         print(bench.table(rows))
+        if profile:
+            print(profile)
     return 0
+
+
+def _measure(options: argparse.Namespace, progress: bench.Progress) -> tuple[list[bench.Row], str]:
+    """The rows, and a profile where one was asked for."""
+    if options.name == "sim":
+        from inga.lab import bench_sim
+
+        return bench_sim.run(progress, quick=options.quick), ""
+    from inga.lab import bench_net
+
+    repetitions = 1 if options.quick else options.repeat
+    if options.name == "latency":
+        rounds = 400 if options.quick else 2000
+        groups = options.members or [2, 4]
+        return bench_net.latency(progress, members=groups, rounds=rounds, repetitions=repetitions), ""
+    groups = options.members or ([4] if options.quick else [2, 4, 8])
+    rows = bench_net.throughput(progress, members=groups, sizes=options.sizes, repetitions=repetitions)
+    if options.pairs:
+        pairs = {"members": groups[0], "size": options.sizes[-1], "pairs": options.pairs}
+        rows.append(bench_net.causal_to_fifo(progress, **pairs))
+    profile = bench_net.profile(groups[0], options.sizes[-1]) if options.profile else ""
+    return rows, profile
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        numbers = [int(word) for word in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers such as 2,4,8") from None
+    if any(number < 1 for number in numbers):
+        raise argparse.ArgumentTypeError("numbers are at least 1")
+    return numbers

@@ -15,12 +15,13 @@ from inga.model.errors import IngaError
 COMMANDS = {
     "sim": "one deterministic run in virtual time",
     "live": "the same with one process per member, over real sockets",
+    "chat": "talk in a group from a terminal",
     "hunt": "many seeds with faults, until a promise breaks",
     "bench": "measure, as ratios against a baseline of the same run",
 }
 """Built: each has a module here with `add_options(parser)` and `run(options) -> exit code`."""
 
-LATER = "demo chat tap check order stamp watch metrics import export lab report dissect ior".split()
+LATER = "demo tap check order stamp watch metrics import export lab report dissect ior".split()
 
 OK, VIOLATED, BAD_USE, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 130
 

@@ -2,8 +2,12 @@
 
 import os
 import platform
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
+
+Progress = Callable[[str], None]
+"""Told what is being measured now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,19 @@
-"""What the processes of a benchmark do."""
+"""What the processes of a benchmark do: groups, and the baselines they are compared with.
+
+Every throughput job sends `messages` of `size` bytes and receives as many from each other member; a
+first, shorter round warms everything up. The raw baselines keep as much under way as a window does.
+"""
 
 import asyncio
 import gc
+import io
+import pstats
+import select
+import socket
+from collections.abc import Awaitable, Callable
+from cProfile import Profile
 from resource import RUSAGE_SELF, getrusage
+from statistics import quantiles
 from time import perf_counter
 from typing import Any
 
@@ -10,48 +21,91 @@ from inga.net.group import Group
 from inga.net.join import join
 from inga.net.worker import Link
 
+WARM_UP = 4
+"""The first round has this part of the messages."""
+
+RAW_WINDOW = 8
+"""Datagrams each raw sender keeps under way."""
+
 
 async def throughput(config: dict[str, Any], link: Link) -> None:
-    """All members send `messages` of `size` bytes as fast as the window lets them, and read all."""
-    async with join(
+    """All members send as fast as the window lets them, and read everything."""
+    others = len(config["members"]) - 1
+    data = b"x" * config["size"]
+    write, read = _WRITERS[config["write"]], _READERS[config["read"]]
+    async with _join(config) as group:
+        await group.ready()
+        reader = read(group)
+
+        async def play(messages: int) -> None:
+            received = asyncio.ensure_future(reader(messages * others))
+            await write(group, messages, data)
+            await received
+
+        await _measure(config, link, play, group)
+
+
+async def _measure(
+    config: dict[str, Any],
+    link: Link,
+    play: Callable[[int], Awaitable[None]],
+    group: Group | None = None,
+) -> None:
+    """Two rounds, each begun together; the second counts."""
+    link.say("ready")
+    await link.hear()
+    await play(config["messages"] // WARM_UP)
+    gc.collect()
+    gc.freeze()
+    link.say("warm")
+    await link.hear()
+    profiler = Profile() if config.get("profile") else None
+    started, cpu = perf_counter(), _cpu()
+    if profiler is not None:
+        profiler.enable()
+    await play(config["messages"])
+    if profiler is not None:
+        profiler.disable()
+    seconds, cpu = perf_counter() - started, _cpu() - cpu
+    counts = {} if group is None else group.stack.counts
+    extra = {} if profiler is None else {"profile": _profile(profiler)}
+    link.say("done", seconds=seconds, cpu=cpu, repairs=counts.get("repair", 0), **extra)
+    await link.hear()
+
+
+def _join(config: dict[str, Any]) -> Any:
+    return join(
         "bench",
         config["name"],
         members=config["members"],
         via=config["via"],
-        interface="lo" if config["via"].startswith("udp") else None,
+        interface="lo",
         order=config["order"],
-        window=config.get("window"),
-    ) as group:
-        await group.ready()
-        link.say("ready")
-        await link.hear()
-        gc.collect()
-        gc.freeze()
-        started, cpu = perf_counter(), _cpu()
-        wanted = config["messages"] * (len(config["members"]) - 1)
-        received = asyncio.create_task(_READERS[config["read"]](group, wanted))
-        await _WRITERS[config["write"]](group, config["messages"], b"x" * config["size"])
-        await received
-        seconds, cpu = perf_counter() - started, _cpu() - cpu
-        counts = group.stack.counts
-        link.say("done", seconds=seconds, cpu=cpu, repairs=counts["repair"], nacks=counts["nack"])
-        await link.hear()
+    )
 
 
-async def _read_batches(group: Group, wanted: int) -> None:
-    count = 0
-    async for batch in group.batches():
-        count += len(batch.payloads)
-        if count >= wanted:
-            return
+def _batches(group: Group) -> Callable[[int], Awaitable[None]]:
+    batches = group.batches()
+
+    async def read(wanted: int) -> None:
+        async for batch in batches:
+            wanted -= len(batch.payloads)
+            if wanted <= 0:
+                return
+
+    return read
 
 
-async def _read_one_by_one(group: Group, wanted: int) -> None:
-    count = 0
-    async for _ in group:
-        count += 1
-        if count >= wanted:
-            return
+def _one_by_one(group: Group) -> Callable[[int], Awaitable[None]]:
+    deliveries = aiter(group)
+
+    async def read(wanted: int) -> None:
+        async for _ in deliveries:
+            wanted -= 1
+            if wanted <= 0:
+                return
+
+    return read
 
 
 async def _send_many(group: Group, messages: int, data: bytes) -> None:
@@ -61,12 +115,173 @@ async def _send_many(group: Group, messages: int, data: bytes) -> None:
 
 
 async def _send_one_by_one(group: Group, messages: int, data: bytes) -> None:
+    send = group.send
     for _ in range(messages):
-        await group.send(data)
+        await send(data)
 
 
-_READERS = {"batches": _read_batches, "each": _read_one_by_one}
+_READERS = {"batches": _batches, "each": _one_by_one}
 _WRITERS = {"many": _send_many, "each": _send_one_by_one}
+
+
+async def raw_throughput(config: dict[str, Any], link: Link) -> None:
+    """The same datagrams over bare sockets, in a plain loop: no order, no repair, no messages."""
+    shared, own, target = _raw_sockets(config)
+    members = len(config["members"])
+    per_datagram = max(1, config["datagram"] // config["size"])
+    datagram = b"x" * (per_datagram * config["size"])
+    buffer = bytearray(65536)
+    me = own.getsockname()
+
+    def drain(wait: bool) -> int:
+        got = 0
+        if wait:
+            select.select([shared], [], [], 0.5)
+        try:
+            while True:
+                _, source = shared.recvfrom_into(buffer)
+                got += source != me
+        except BlockingIOError:
+            return got
+
+    async def play(messages: int) -> None:
+        sends = -(-messages // per_datagram)
+        sent = received = 0
+        wanted = sends * (members - 1)
+        while received < wanted:
+            while sent < sends and received >= (sent - RAW_WINDOW) * (members - 1):
+                own.sendto(datagram, target)
+                sent += 1
+            more = drain(wait=True)
+            if not more and sent == sends:
+                break  # lost, and nobody repairs
+            received += more
+
+    await _measure(config, link, play)
+    shared.close()
+    own.close()
+
+
+async def zmq_throughput(config: dict[str, Any], link: Link) -> None:
+    """pyzmq PUB/SUB over TCP: in order per sender, message by message."""
+    import zmq
+
+    context = zmq.Context()
+    publish, subscribe = context.socket(zmq.XPUB), context.socket(zmq.SUB)
+    publish.setsockopt(zmq.XPUB_VERBOSE, 1)  # tell of every subscriber, not of the first
+    publish.set_hwm(0)
+    subscribe.set_hwm(0)
+    names = config["members"]
+    me = names.index(config["name"])
+    publish.bind(f"tcp://127.0.0.1:{config['ports'][me]}")
+    for other, port in enumerate(config["ports"]):
+        if other != me:
+            subscribe.connect(f"tcp://127.0.0.1:{port}")
+    subscribe.subscribe(b"")
+    data = b"x" * config["size"]
+    for _ in range(len(names) - 1):
+        publish.recv()  # a subscription has arrived
+
+    async def play(messages: int) -> None:
+        wanted = messages * (len(names) - 1)
+        sent = received = 0
+        while received < wanted:
+            for _ in range(min(256, messages - sent)):
+                publish.send(data, copy=True)
+                sent += 1
+            try:
+                flags = zmq.NOBLOCK if sent < messages else 0
+                for _ in range(1024):
+                    subscribe.recv(flags)
+                    received += 1
+                    if received == wanted:
+                        break
+            except zmq.Again:
+                continue
+
+    await _measure(config, link, play)
+    context.destroy(linger=0)
+
+
+async def latency(config: dict[str, Any], link: Link) -> None:
+    """The first member multicasts, all others answer, it goes on when it has every answer."""
+    others = len(config["members"]) - 1
+    async with _join(config) as group:
+        await group.ready()
+        link.say("ready")
+        await link.hear()
+        if config["name"] != config["members"][0]:
+            async for delivery in group:
+                if delivery.data == b"ping":
+                    await group.send(b"pong")
+        times: list[float] = []
+        deliveries = aiter(group)
+        for _ in range(config["rounds"]):
+            started = perf_counter()
+            await group.send(b"ping")
+            for _ in range(others):
+                await anext(deliveries)
+            times.append(perf_counter() - started)
+        link.say("done", **_percentiles(times))
+        await link.hear()
+
+
+async def raw_latency(config: dict[str, Any], link: Link) -> None:
+    """The same with blocking bare sockets."""
+    shared, own, target = _raw_sockets(config)
+    others = len(config["members"]) - 1
+    link.say("ready")
+    await link.hear()
+    own.setblocking(True)
+    shared.setblocking(True)
+    if config["name"] != config["members"][0]:
+        shared.settimeout(5)
+        try:
+            while (data := shared.recvfrom(2048)[0]) != b"end":
+                if data == b"ping":
+                    own.sendto(b"pong", target)
+        except TimeoutError:
+            pass
+        return
+    times: list[float] = []
+    for _ in range(config["rounds"]):
+        started = perf_counter()
+        own.sendto(b"ping", target)
+        got = 0
+        while got < others:
+            got += shared.recvfrom(2048)[0] == b"pong"
+        times.append(perf_counter() - started)
+    own.sendto(b"end", target)
+    link.say("done", **_percentiles(times))
+    await link.hear()
+
+
+def _raw_sockets(config: dict[str, Any]) -> tuple[socket.socket, socket.socket, tuple[str, int]]:
+    host, port = config["via"].removeprefix("udp://").split(":")
+    loopback = socket.inet_aton("127.0.0.1")
+    own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, loopback)
+    own.bind(("127.0.0.1", 0))
+    shared = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    shared.bind((host, int(port)))
+    shared.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(host) + loopback)
+    shared.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+    shared.setblocking(False)
+    own.setblocking(False)
+    return shared, own, (host, int(port))
+
+
+def _profile(profiler: Profile) -> str:
+    text = io.StringIO()
+    pstats.Stats(profiler, stream=text).strip_dirs().sort_stats("tottime").print_stats(25)
+    return text.getvalue()
+
+
+def _percentiles(times: list[float]) -> dict[str, float]:
+    steady = times[len(times) // 10 :]
+    cuts = quantiles(steady, n=100)
+    return {"p50": 1e6 * cuts[49], "p99": 1e6 * cuts[98]}
 
 
 def _cpu() -> float:

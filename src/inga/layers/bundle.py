@@ -127,7 +127,7 @@ class Bundle(Layer):
         packet.count = len(self._open)
         packet.receipt = self._receipt  # only if somebody asked for one
         if self.gather and not full:
-            packet.urgent = True
+            packet.partial = True
             # A packet that will be cut never gets a number of its own, nor does it want company.
             self._partial = packet if self._size <= self._size_max else None
         self._open = []

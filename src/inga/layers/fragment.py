@@ -94,5 +94,5 @@ def _cut(packet: Packet, limit: int) -> list[Packet]:
         piece.frag = (index, count)
         pieces.append(piece)
     pieces[0].stamp, pieces[0].trace = packet.stamp, packet.trace
-    pieces[-1].receipt, pieces[-1].urgent = packet.receipt, packet.urgent
+    pieces[-1].receipt, pieces[-1].partial = packet.receipt, packet.partial
     return pieces

@@ -7,8 +7,9 @@
                a lost last packet, and a lost acknowledgement
     greeting   with `greet`, the same from the start, until every member was heard of
     goodbye    a member that leaves says so, and nobody waits for it any more
-    reports    on request (an urgent packet) or when some layer wants it, all our counters leave at
-               the end of the turn: on data if some leaves, else in a packet of their own
+    reports    when an urgent packet or some layer wants it, all our counters leave at the end of
+               the turn, on data if some leaves, else in a packet of their own; for a partial
+               bundle one member does so, the others within a moment
 
 When everybody has everything, nobody sends anything.
 """
@@ -45,6 +46,7 @@ class Reliable(Layer):
         nack_again_max: float = 0.5,
         heartbeat: float = 0.02,
         heartbeat_max: float = 1.0,
+        report_delay: float = 0.005,
         repairs_max: int = 64,
         patience: float = 60.0,
         greet: bool = False,
@@ -54,6 +56,7 @@ class Reliable(Layer):
         self.nack_again_max = nack_again_max
         self.heartbeat = heartbeat  # first, doubled each time
         self.heartbeat_max = heartbeat_max
+        self.report_delay = report_delay  # how long an acknowledgement waits for data to ride on
         self.repairs_max = repairs_max  # packets sent again for one request
         self.patience = patience  # without progress, after which a hole is lost for good
         self.greet = greet  # say from the start that we are here, until everybody was heard
@@ -76,6 +79,7 @@ class Reliable(Layer):
         self._known = [0] * n  # highest lsn each member is known to have used
         self._nack_at: dict[int, float] = {}  # members with holes -> when to ask
         self._nack_wait = [self.nack_again] * n
+        self._report_at: float | None = None  # when a report is due that nothing has carried so far
         self._progress = [0.0] * n
         self._rearm()
 
@@ -96,7 +100,7 @@ class Reliable(Layer):
         if alone:
             self._settle()
             return
-        if stack.report:
+        if stack.report or self._report_at is not None:
             self._report_on(batch[-1])
         self._beat_wait = self.heartbeat
         self._beat_at = stack.now + self._beat_wait
@@ -108,6 +112,8 @@ class Reliable(Layer):
             self._tell(None)
 
     def tick(self, now: float) -> None:
+        if self._report_at is not None and self._report_at <= now:
+            self._tell(None)
         if self._beat_at is not None and self._beat_at <= now:
             self._beat(now)
         for member, due in sorted(self._nack_at.items()):
@@ -132,6 +138,8 @@ class Reliable(Layer):
                 continue
             if packet.urgent:
                 self.stack.report = True
+            elif packet.partial:
+                self._owe(src)
             if lsn > self._known[src]:
                 self._known[src] = lsn
             if not arrived.add(lsn):
@@ -146,6 +154,19 @@ class Reliable(Layer):
             self._rearm()
         if out:
             self.above(out)
+
+    def _owe(self, src: int) -> None:
+        """A partial bundle came: one of us answers at once, for its sender waits for somebody; the
+        others wait for company, or for a moment."""
+        stack = self.stack
+        following = (src + 1) % len(stack.view)
+        while following in stack.left:
+            following = (following + 1) % len(stack.view)
+        if following == stack.me:
+            stack.report = True
+        elif self._report_at is None:
+            self._report_at = stack.now + self.report_delay
+            self._rearm()
 
     def control(self, packet: Packet) -> None:
         self._unheard.discard(packet.src)
@@ -313,6 +334,7 @@ class Reliable(Layer):
 
     def _report_on(self, packet: Packet) -> None:
         self.stack.report = False
+        self._report_at = None
         if packet.ack is None:
             packet.ack = self._counters()
             self.stack.ride(packet)
@@ -322,6 +344,8 @@ class Reliable(Layer):
 
     def _rearm(self) -> None:
         wake = self._beat_at
+        if self._report_at is not None and (wake is None or self._report_at < wake):
+            wake = self._report_at
         for due in self._nack_at.values():
             if wake is None or due < wake:
                 wake = due

@@ -41,7 +41,8 @@ class Packet:
         # on the wire: others
         "trace",  # full vector for orders that carry none, while tracing
         "ext",  # third-party layers'
-        "urgent",  # please acknowledge at once
+        "urgent",  # please acknowledge at once, everybody
+        "partial",  # a bundle that left before it was full: somebody acknowledge at once, all soon
         "bare",  # the body went to others; only the header is for us
         "body",
         # never on the wire
@@ -72,6 +73,7 @@ class Packet:
     trace: Deps | None
     ext: bytes | None
     urgent: bool
+    partial: bool
     bare: bool
     body: Buffer
     to: int | None
@@ -103,6 +105,7 @@ class Packet:
         self.trace = None
         self.ext = None
         self.urgent = False
+        self.partial = False
         self.bare = False
         self.body = body
         self.to = None
@@ -134,7 +137,7 @@ class Packet:
         )
         copy.ack, copy.buf, copy.runs = self.ack, self.buf, self.runs
         copy.ext, copy.urgent = self.ext, self.urgent
-        copy.runs = self.runs
+        copy.runs, copy.partial = self.runs, self.partial
         copy.encoded = self.encoded
         copy.to = member
         return copy

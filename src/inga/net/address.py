@@ -64,14 +64,14 @@ def parse_via(via: str) -> Via:
     return Via("udp", parts.hostname, port, query.get("interface", [None])[-1])
 
 
-def parse_host_port(text: str, name: str) -> tuple[str, int]:
+def parse_host_port(text: object, name: str) -> tuple[str, int]:
     """`host:port` of one member."""
-    host, _, port = text.rpartition(":")
+    host, _, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise UsageError(f"the address of {name} is host:port, not {text!r}")
     try:
         return socket.gethostbyname(host), int(port)
-    except OSError:
+    except (OSError, UnicodeError):  # the latter of what cannot be a name at all
         raise UsageError(f"the host {host!r} of {name} cannot be resolved") from None
 
 

@@ -153,16 +153,16 @@ class MulticastCarrier(UdpCarrier):
 
     async def open(self, deliver: Deliver) -> None:
         interface = socket.inet_aton(self._interface.address)
-        own = self._own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        own.setblocking(False)
-        own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, interface)
-        own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)
-        own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
-        own.bind((self._interface.address, 0))
+        own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         shared = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        shared.setblocking(False)
-        shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
+            own.setblocking(False)
+            own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, interface)
+            own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)
+            own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+            own.bind((self._interface.address, 0))
+            shared.setblocking(False)
+            shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             shared.bind(self._target)
             member = socket.inet_aton(self._target[0]) + interface
             shared.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
@@ -171,6 +171,7 @@ class MulticastCarrier(UdpCarrier):
             shared.close()
             where = f"{self._target[0]}:{self._target[1]} on {self._interface.address}"
             raise UsageError(f"cannot receive multicast at {where}: {error.strerror}") from None
+        self._own = own  # only now: a socket without its interface would multicast by the default route
         self.granted = min(_enlarge(shared), _enlarge(own))
         _deafen(shared, own)
         log.info("multicast %s:%d by %s (%s)", *self._target, self._interface.address, self._interface.reason)
@@ -194,7 +195,7 @@ class UnicastCarrier(UdpCarrier):
             self.datagram_max = 1500 - 28
 
     async def open(self, deliver: Deliver) -> None:
-        own = self._own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         own.setblocking(False)
         try:
             own.bind(self._members[self._me])
@@ -202,6 +203,7 @@ class UnicastCarrier(UdpCarrier):
             own.close()
             host, port = self._members[self._me]
             raise UsageError(f"cannot listen at {host}:{port}: {error.strerror}") from None
+        self._own = own
         self.granted = _enlarge(own)
         self._listen(own, deliver)
 

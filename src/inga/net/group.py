@@ -9,15 +9,17 @@ our acknowledgement leave in one datagram.
 import asyncio
 import logging
 import warnings
+import weakref
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from itertools import repeat
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from inga.layers.reliable import Reliable
 from inga.layers.shape import Shape
 from inga.model.delivery import Batch, Delivery
-from inga.model.errors import Concurrent, IngaError, UsageError, WouldBlock
+from inga.model.errors import Concurrent, IngaError, TraceError, UsageError, WouldBlock
 from inga.model.view import View
 from inga.net.carrier import Arrivals, Carrier
 from inga.net.receipt import LiveReceipt
@@ -34,17 +36,27 @@ POLITE = 16
 """Batches an iteration yields before others in the loop get a turn."""
 
 Listener = Callable[[str], None]
+T = TypeVar("T")
 
 
 class Group:
     """What `inga.join` gives: send, iterate, know who is here."""
 
-    def __init__(self, name: str, me: str, stack: Stack, carrier: Carrier, recipe: Recipe) -> None:
+    def __init__(
+        self,
+        name: str,
+        me: str,
+        stack: Stack,
+        carrier: Carrier,
+        recipe: Recipe,
+        receipts: type[LiveReceipt],
+    ) -> None:
         self.name = name
         self.me = me
         self.recipe = recipe
         self.stack = stack
         self.carrier = carrier
+        self.receipts = receipts  # a class of this group alone
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
         self._index = {member: index for index, member in enumerate(stack.view.names)}
@@ -60,7 +72,8 @@ class Group:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._ending = False  # the end of this turn is scheduled
-        self._iterating = False
+        self._iteration: weakref.ref[AsyncGenerator[Any, None]] | None = None  # the one there is
+        self._rest: Iterator[Delivery] = iter(())  # of the packet it is at
         self._closed = False
         self._put: Callable[[list[bytes], int | None], Any] = stack.entrance  # makes LiveReceipts
         self.trace: TraceWriter | None = None
@@ -111,58 +124,81 @@ class Group:
     # Receiving
 
     def __aiter__(self) -> AsyncIterator[Delivery]:
-        return self._deliveries()
+        return self._claim(self._deliveries())
 
-    async def _deliveries(self) -> AsyncIterator[Delivery]:
-        async for item in self._items():
-            if isinstance(item, Batch):
-                for index in range(len(item.payloads)):
-                    yield Delivery(item, index)
-
-    async def batches(self) -> AsyncIterator[Batch]:
+    def batches(self) -> AsyncIterator[Batch]:
         """Whole packets, each taken at once: the fast way."""
+        return self._claim(self._batches())
+
+    def items(self) -> AsyncIterator[Delivery | View]:
+        """Deliveries and views, each view at its exact place in the order."""
+        return self._claim(self._deliveries_and_views())
+
+    async def _deliveries(self) -> AsyncGenerator[Delivery, None]:
+        for delivery in self._rest:
+            yield delivery
         async for item in self._items():
             if isinstance(item, Batch):
-                yield item
+                self._rest = map(Delivery, repeat(item), range(len(item.payloads)))
+                for delivery in self._rest:
+                    yield delivery
 
-    async def items(self) -> AsyncIterator[Delivery | View]:
-        """Deliveries and views, each view at its exact place in the order."""
+    async def _deliveries_and_views(self) -> AsyncGenerator[Delivery | View, None]:
+        for delivery in self._rest:
+            yield delivery
         async for item in self._items():
             if isinstance(item, View):
                 yield item
             else:
-                for index in range(len(item.payloads)):
-                    yield Delivery(item, index)
+                self._rest = map(Delivery, repeat(item), range(len(item.payloads)))
+                for delivery in self._rest:
+                    yield delivery
 
-    async def _items(self) -> AsyncIterator[Batch | View]:
-        if self._iterating:
+    async def _batches(self) -> AsyncGenerator[Batch, None]:
+        rest = list(self._rest)
+        if rest:
+            batch = Batch(rest[0].sender, rest[0].batch.packet)
+            batch.payloads = [delivery.data for delivery in rest]
+            yield batch
+        async for item in self._items():
+            if isinstance(item, Batch):
+                yield item
+
+    def _claim(self, iteration: AsyncGenerator[T, None]) -> AsyncIterator[T]:
+        """One at a time. Who broke out of a loop has let go of its iteration, and the next one goes on
+        where it stopped, within a packet too."""
+        other = None if self._iteration is None else self._iteration()
+        if getattr(other, "ag_frame", None) is not None:  # alive, and not at its end
             raise UsageError("this group is being iterated already; there is one iterator per group")
-        self._iterating = True
+        self._iteration = weakref.ref(iteration)
+        return iteration
+
+    async def _items(self) -> AsyncGenerator[Batch | View, None]:
         queue = self._queue
         polite = POLITE
-        try:
-            while True:
-                if not queue:
-                    if self._error is not None:
-                        raise self._error
-                    if self._closed:
-                        return
-                    self._reader = self._loop.create_future()
-                    await self._reader
-                    polite = POLITE
-                    continue
-                polite -= 1
-                if not polite:
-                    polite = POLITE
-                    await asyncio.sleep(0)
-                    continue
-                item = queue.popleft()
-                if isinstance(item, Batch):
-                    self._take(item)
-                yield item
-        finally:
-            self._iterating = False
-            self._reader = None
+        while True:
+            if not queue:
+                if self._error is not None:
+                    raise self._error
+                if self._closed:
+                    return
+                reader = self._reader = self._loop.create_future()
+                try:
+                    await reader
+                finally:
+                    if self._reader is reader:  # nobody woke us
+                        self._reader = None
+                polite = POLITE
+                continue
+            polite -= 1
+            if not polite:
+                polite = POLITE
+                await asyncio.sleep(0)
+                continue
+            item = queue.popleft()
+            if isinstance(item, Batch):
+                self._take(item)
+            yield item
 
     # Who is here
 
@@ -263,19 +299,19 @@ class Group:
         if self._timer is not None:
             self._timer.cancel()
         self.carrier.close()
-        closed = UsageError("the group is closed")
-        for future in (*self._writers, *(future for _, future in self._watchers)):
-            if not future.done():
-                future.set_exception(closed)
-        self._writers.clear()
-        self._wake_reader()
+        self.stack.trace = None  # what is read from now on is read after the end of the trace
+        self._dismiss("the group is closed")
 
     # The driver
 
     def _poll_trace(self) -> None:
         """Let segments end by time, also when nothing happens."""
-        if self.trace is not None and not self._closed:
-            self.trace.poll(self._time())
+        if self.trace is not None and not self._closed and self._error is None:
+            try:
+                self.trace.poll(self._time())
+            except TraceError as error:
+                self.stack.fail(error)
+                self._end_turn()
             self._loop.call_later(1.0, self._poll_trace)
 
     def _on_burst(self, burst: Arrivals) -> None:
@@ -398,10 +434,17 @@ class Group:
 
     def _fail(self, error: IngaError) -> None:
         self._error = error
-        for future in self._writers:
+        self._dismiss(f"the group has failed: {error}")
+
+    def _dismiss(self, why: str) -> None:
+        """Nothing will come of what anybody waits for."""
+        self.stack.writable = False  # so that every way of sending looks why
+        for future in (*self._writers, *(future for _, future in self._watchers), *self.receipts.waiting):
             if not future.done():
-                future.set_exception(UsageError(f"the group has failed: {error}"))
+                future.set_exception(UsageError(why))
         self._writers.clear()
+        self._watchers.clear()
+        self.receipts.ended = why
         self._wake_reader()
 
     def _check_open(self) -> None:

@@ -3,19 +3,20 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from inga.layers.shape import Faults
-from inga.model.errors import UsageError
+from inga.model.errors import IngaError, TraceError, UsageError
 from inga.model.receipt import LEVELS
 from inga.model.view import View
 from inga.net.address import choose_interface, parse_host_port, parse_via
 from inga.net.carrier import Carrier, MulticastCarrier, UnicastCarrier
 from inga.net.group import Group
-from inga.net.receipt import LiveReceipt
+from inga.net.receipt import receipts_of_a_group
 from inga.net.tcp import TcpCarrier
 from inga.recipes import Options, Recipe, find
 from inga.stack.stack import Stack
@@ -57,7 +58,7 @@ async def join(
     `via` is `unicast` or `tcp`. `trace` writes what happens here to a directory that members share.
     `faults`, `window`, `queue_max` and `seed` are for tests.
     """
-    recipe = _check(name, members, order, deliver, secret)
+    recipe = _check(name, members, order, deliver, secret, trace_level)
     assert members is not None
     names = list(members)
     me = names.index(name)
@@ -84,7 +85,7 @@ async def join(
         reliable={"greet": True},
         flow={"window": window or WINDOW_MAX, "queue_max": queue_max},
     )
-    receipts = _receipts()
+    receipts = receipts_of_a_group()
     stack = Stack(
         recipe.build(options),
         me,
@@ -98,10 +99,11 @@ async def join(
     receipts.levels = stack.levels
     if isinstance(carrier, MulticastCarrier):
         carrier.addresses = stack.addresses
-    live = Group(group, name, stack, carrier, recipe)
+    writer: TraceWriter | None = None
     if trace is not None:
-        live.trace = _open_trace(Path(trace), group, names, me, recipe, loop, full=trace_level == "full")
-        stack.trace = live.trace
+        writer = _open_trace(Path(trace), group, names, me, recipe, stack, full=trace_level == "full")
+    live = Group(group, name, stack, carrier, recipe, receipts)
+    live.trace = stack.trace = writer
     try:
         await live.open()
         if window is None:
@@ -129,6 +131,7 @@ def _check(
     order: str,
     deliver: str | None,
     secret: bytes | None,
+    trace_level: str,
 ) -> Recipe:
     recipe = find(order)
     if members is None:
@@ -146,12 +149,9 @@ def _check(
         raise UsageError(f"deliver is one of {', '.join(LEVELS)}, not {deliver!r}")
     if deliver not in (None, recipe.level):
         raise UsageError(f"order {recipe.name!r} delivers at level {recipe.level!r}, not {deliver!r}")
+    if trace_level not in ("full", "deliveries"):
+        raise UsageError(f"trace_level is full or deliveries, not {trace_level!r}")
     return recipe
-
-
-def _receipts() -> type[LiveReceipt]:
-    """A class of receipts that know the levels of one group."""
-    return type("GroupReceipt", (LiveReceipt,), {"__slots__": ()})
 
 
 def _open_trace(
@@ -160,7 +160,7 @@ def _open_trace(
     names: list[str],
     me: int,
     recipe: Recipe,
-    loop: asyncio.AbstractEventLoop,
+    stack: Stack,
     *,
     full: bool,
 ) -> TraceWriter:
@@ -177,4 +177,22 @@ def _open_trace(
         ).write(directory)
     elif read_manifest(directory).processes != names:
         raise UsageError(f"{directory} holds a trace of another group")
-    return TraceWriter(directory, me, names[me], len(names), full=full, origin=time.time() - loop.time())
+    return _LiveTrace(
+        directory, me, names[me], len(names), full=full, origin=time.time() - stack.now, on_failure=stack.fail
+    )
+
+
+class _LiveTrace(TraceWriter):
+    """A trace that fails its group, instead of raising in the middle of whatever wrote a row."""
+
+    def __init__(self, *where: Any, on_failure: Callable[[IngaError], None], **options: Any) -> None:
+        self._on_failure = on_failure
+        super().__init__(*where, **options)
+
+    def _hand_over(self, seal: bool = False) -> None:
+        try:
+            super()._hand_over(seal)
+        except TraceError as error:
+            if self._closed:
+                raise
+            self._on_failure(error)

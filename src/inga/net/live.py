@@ -179,15 +179,15 @@ def _place(via: str, people: tuple[str, ...]) -> tuple[str, list[str] | dict[str
     """Where members on this machine meet: loopback, on ports that are free."""
     if via in ("unicast", "tcp"):
         kind = socket.SOCK_DGRAM if via == "unicast" else socket.SOCK_STREAM
-        ports = _free_ports(len(people), kind)
+        ports = free_ports(len(people), kind)
         return via, {name: f"127.0.0.1:{port}" for name, port in zip(people, ports, strict=True)}, None
     if via.endswith(":0"):
-        via = f"{via[:-2]}:{_free_ports(1, socket.SOCK_DGRAM)[0]}"
+        via = f"{via[:-2]}:{free_ports(1, socket.SOCK_DGRAM)[0]}"
     place = parse_via(via)
     return via, list(people), place.interface or "127.0.0.1"
 
 
-def _free_ports(count: int, kind: int) -> list[int]:
+def free_ports(count: int, kind: int) -> list[int]:
     sockets = [socket.socket(socket.AF_INET, kind) for _ in range(count)]
     try:
         for sock in sockets:

@@ -82,9 +82,12 @@ class Part:
 
     async def run(self, expected: int) -> None:
         """Send everything, and take everything that was sent to us."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._talk())
-            tasks.create_task(self._listen(expected))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._talk())
+                tasks.create_task(self._listen(expected))
+        except ExceptionGroup as failed:  # the first says why; a person reads one sentence
+            raise failed.exceptions[0] from None
 
     async def _talk(self) -> None:
         turn = 0

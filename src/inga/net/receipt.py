@@ -11,7 +11,10 @@ class LiveReceipt(Receipt):
     """What `Group.send` returns."""
 
     __slots__ = ()
+    # of one group: `receipts_of_a_group` makes a class for each
     levels: ClassVar[tuple[str, ...]] = ()  # those the recipe can reach
+    waiting: ClassVar[set[asyncio.Future[None]]] = set()
+    ended: ClassVar[str] = ""  # why nothing more will be reached
 
     async def reached(self, level: str) -> None:
         """Wait until the message got so far."""
@@ -21,6 +24,17 @@ class LiveReceipt(Receipt):
             raise UsageError(f"{level!r} is not {what}; a receipt here can reach: {known}")
         if self.has(level):
             return
+        if self.ended:
+            raise UsageError(f"whether it was {level} will not be known: {self.ended}")
         future = asyncio.get_running_loop().create_future()
         self.when(level, lambda: None if future.done() else future.set_result(None))
-        await future
+        self.waiting.add(future)
+        try:
+            await future
+        finally:
+            self.waiting.discard(future)
+
+
+def receipts_of_a_group() -> type[LiveReceipt]:
+    """A class of receipts that know the levels of one group, and who waits for them."""
+    return type("GroupReceipt", (LiveReceipt,), {"__slots__": (), "waiting": set()})

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import struct
 from collections.abc import Hashable
+from contextlib import suppress
 from typing import cast
 
 from inga.model.errors import UsageError
@@ -63,7 +64,8 @@ class TcpCarrier(Carrier):
         if self._server is not None:
             self._server.close()
         for task in self._connectors:
-            task.cancel()
+            if not task.get_loop().is_closed():
+                task.cancel()
         for connection in list(self._all):
             connection.close()
 
@@ -79,15 +81,16 @@ class TcpCarrier(Carrier):
         loop = asyncio.get_running_loop()
         wait = RECONNECT
         while not self._closed:
-            try:
+            started = loop.time()
+            with suppress(OSError):
                 _, connection = await loop.create_connection(
                     lambda: _Connection(self, deliver, member), *self._members[member]
                 )
-                wait = RECONNECT
                 await connection.lost
-            except OSError:
-                await asyncio.sleep(wait)
-                wait = min(2 * wait, RECONNECT_MAX)
+            if loop.time() - started > RECONNECT_MAX:  # it was a good one
+                wait = RECONNECT
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, RECONNECT_MAX)
 
 
 class _Connection(asyncio.BufferedProtocol):

@@ -15,7 +15,7 @@ from inga.model.view import View
 from inga.recipes import Options, find
 from inga.sim.schedule import Arrive, Event, Schedule, Send, Take, letter
 from inga.stack.layer import Layer
-from inga.stack.stack import Rng, Stack
+from inga.stack.stack import Ready, Rng, Stack
 from inga.trial.oracle import Oracle
 from inga.trial.workload import HEADER, number_of
 
@@ -82,7 +82,6 @@ class Board:
         self.oracle.send(site, message, dst)
         stack.send(message.to_bytes(HEADER, "big"), dst, now=self._tick())
         ready = stack.ready()
-        assert not ready.deliver, "nothing can be released by a send"
         for address, datagram in ready.send:
             data = b"".join(datagram) if isinstance(datagram, list) else bytes(datagram)
             for member in stack.others() if address is None else (address,):
@@ -90,6 +89,7 @@ class Board:
                 if not copies:
                     self.under_way.append((message, member))
                 copies.append(data)
+        self._collect(site, ready)  # who names oneself hears oneself
 
     def arrive(self, message: int, site: int, *, duplicate: bool = False) -> None:
         self.played.append(Arrive(message, site, duplicate))
@@ -97,11 +97,7 @@ class Board:
             self.under_way.remove((message, site))
         stack = self.stacks[site]
         stack.receive([(data, None) for data in self._copies[message, site]], now=self._tick())
-        released = stack.ready().deliver
-        self.in_queues += len(released)
-        self._released[site].extend(released)  # type: ignore[arg-type]  # no views here
-        if not self._queues:
-            self._take_free(site)
+        self._collect(site, stack.ready())
 
     def take(self, site: int) -> int:
         """The application begins the oldest released message; which one it was."""
@@ -145,6 +141,12 @@ class Board:
                         self.take(site)
                     self._take_free(site)
         return self.finish()
+
+    def _collect(self, site: int, ready: Ready) -> None:
+        self.in_queues += len(ready.deliver)
+        self._released[site].extend(ready.deliver)  # type: ignore[arg-type]  # no views here
+        if not self._queues:
+            self._take_free(site)
 
     def _take_free(self, site: int) -> None:
         """Take what is released, up to the first message that a later move takes."""

@@ -96,7 +96,7 @@ class Explorer:
         if state.sent < self.messages:
             for site in range(self.sites):
                 yield self._send(state, site)
-        for copy in state.under_way:
+        for copy in sorted(state.under_way):  # not as the hash seed has it
             yield self._arrive(state, copy)
         if self.queues:
             for site in range(self.sites):

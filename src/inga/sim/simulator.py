@@ -148,7 +148,9 @@ class Sim:
             )
             for index, name in enumerate(names)
         ]
-        self._flags = recipe.name == "vector" and (options is None or options.on_concurrent != "ignore")
+        # Flags are exact, unless nobody wants them or coarse bundles may hide concurrency.
+        wanted = options is None or (options.on_concurrent != "ignore" and not options.coarse)
+        self._flags = recipe.name == "vector" and wanted
         n = len(names)
         self._links = [[Link(faults) for _ in range(n)] for _ in range(n)]
         if like is not None:

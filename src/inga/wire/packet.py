@@ -38,7 +38,8 @@ DST = 1 << 8  # length, little-endian bit set
 EXT = 1 << 9  # length, bytes
 URGENT = 1 << 10
 BARE = 1 << 11
-ALL = (1 << 12) - 1
+PARTIAL = 1 << 12
+ALL = (1 << 13) - 1
 
 GATHERED_FROM = 16 * 1024
 """Bodies from this size are not copied behind their header: the socket gathers both."""
@@ -99,6 +100,8 @@ def encode(packet: Packet, group: int, *, bare: bool = False) -> Buffer | list[B
         out += packet.ext
     if packet.urgent:
         sections |= URGENT
+    if packet.partial:
+        sections |= PARTIAL
     body: Buffer = packet.body
     if bare:
         sections |= BARE
@@ -182,6 +185,7 @@ def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> 
         packet.ext = bytes(data[at : at + size])
         at += size
     packet.urgent = bool(sections & URGENT)
+    packet.partial = bool(sections & PARTIAL)
     packet.bare = bool(sections & BARE)
     return at
 

@@ -1,0 +1,162 @@
+"""Throughput and round trips of live groups on loopback, against baselines of the same run.
+
+Repetitions of all cases are interleaved and medians reported, since machines are noisy. CPU is that
+of all processes together, divided by deliveries.
+"""
+
+import importlib.util
+import socket
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from inga.lab.bench import Progress, Row
+from inga.net.cluster import Cluster
+from inga.net.live import free_ports
+
+BYTES_PER_RUN = 100 << 20
+"""Sent by each member in a measured round, at most; small messages are fewer than that makes."""
+
+MESSAGES_MAX = 400_000
+DATAGRAM = 60 * 1024
+SECONDS_MAX = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to move the same messages."""
+
+    name: str
+    job: str
+    order: str = ""
+    write: str = "many"
+    read: str = "batches"
+    slow: int = 1  # how many times fewer messages are enough
+
+
+FAST = Variant("causal, send_many + batches", "throughput", "causal")
+FIFO = Variant("fifo, send_many + batches", "throughput", "fifo")
+EACH = Variant("causal, await send + async for", "throughput", "causal", "each", "each")
+RAW = Variant("raw sockets", "raw_throughput")
+ZMQ = Variant("pyzmq PUB/SUB", "zmq_throughput", slow=4)
+
+
+def throughput(progress: Progress, *, members: list[int], sizes: list[int], repetitions: int) -> list[Row]:
+    """CPU per delivery and messages per second and receiver, for every size of group and message."""
+    rows: list[Row] = []
+    variants = [FAST, FIFO, EACH, RAW]
+    if importlib.util.find_spec("zmq") is not None:
+        variants.append(ZMQ)
+    for n in members:
+        for size in sizes:
+            results: dict[Variant, list[dict[str, float]]] = defaultdict(list)
+            for repetition in range(repetitions):
+                for variant in variants:
+                    progress(f"{n} members, {size} B, {variant.name} ({repetition + 1}/{repetitions})")
+                    results[variant].append(_throughput(variant, n, size))
+            rows += _rows(f"{n} x {size} B", results)
+    return rows
+
+
+def causal_to_fifo(progress: Progress, *, members: int, size: int, pairs: int) -> Row:
+    """What causal order costs over our own FIFO: the median of the ratios of interleaved pairs."""
+    ratios = []
+    for pair in range(pairs):
+        progress(f"causal against fifo, pair {pair + 1}/{pairs}")
+        order = (FAST, FIFO) if pair % 2 == 0 else (FIFO, FAST)
+        cost = {variant: _throughput(variant, members, size)["cpu"] for variant in order}
+        ratios.append(cost[FAST] / cost[FIFO])
+    return Row(
+        f"{members} x {size} B causal/fifo, {pairs} pairs", 1.0, median(ratios), "times the CPU", "fifo"
+    )
+
+
+def latency(progress: Progress, *, members: list[int], rounds: int, repetitions: int) -> list[Row]:
+    """Idle round trips: one multicasts, all others answer."""
+    rows = []
+    for n in members:
+        ours: dict[str, list[float]] = defaultdict(list)
+        raw: dict[str, list[float]] = defaultdict(list)
+        for repetition in range(repetitions):
+            progress(f"round trips of {n} members ({repetition + 1}/{repetitions})")
+            for job, into in (("latency", ours), ("raw_latency", raw)):
+                for key, value in _latency(job, n, rounds).items():
+                    into[key].append(value)
+        rows += [
+            Row(f"{n} members, {key}", median(raw[key]), median(ours[key]), "us", "blocking sockets")
+            for key in ("p50", "p99")
+        ]
+    return rows
+
+
+def profile(members: int, size: int) -> str:
+    """Where the time of one member goes, by the functions of its own."""
+    return str(_play(FAST, members, size, profile=True)[0]["profile"])
+
+
+def _rows(case: str, results: dict[Variant, list[dict[str, float]]]) -> list[Row]:
+    def mid(variant: Variant, key: str) -> float:
+        return median(result[key] for result in results[variant])
+
+    rows = []
+    for variant in (FAST, EACH):
+        name, cost = f"{case} {variant.name}", mid(variant, "cpu")
+        baselines = [other for other in results if other not in (FAST, EACH)]
+        rows += [Row(name, mid(other, "cpu"), cost, "us CPU/delivery", other.name) for other in baselines]
+        note = f"{RAW.name}; {mid(variant, 'repairs'):g} repairs"
+        rows.append(Row(name, mid(RAW, "rate"), mid(variant, "rate"), "messages/s and receiver", note))
+    return rows
+
+
+def _throughput(variant: Variant, members: int, size: int) -> dict[str, float]:
+    ends = _play(variant, members, size)
+    deliveries = _messages(variant, size) * (members - 1)
+    return {
+        "cpu": 1e6 * sum(end["cpu"] for end in ends) / (deliveries * members),
+        "rate": deliveries / max(end["seconds"] for end in ends),
+        "repairs": sum(end["repairs"] for end in ends),
+    }
+
+
+def _messages(variant: Variant, size: int) -> int:
+    return min(MESSAGES_MAX, BYTES_PER_RUN // size) // variant.slow
+
+
+def _play(variant: Variant, members: int, size: int, *, profile: bool = False) -> list[dict[str, Any]]:
+    """One run; what every member says at its end."""
+    names = [f"member{i}" for i in range(members)]
+    common: dict[str, Any] = {
+        "members": names,
+        "via": f"udp://239.7.7.8:{free_ports(1, socket.SOCK_DGRAM)[0]}",
+        "ports": free_ports(members, socket.SOCK_STREAM),
+        "messages": _messages(variant, size),
+        "size": size,
+        "order": variant.order,
+        "write": variant.write,
+        "read": variant.read,
+        "datagram": DATAGRAM,
+    }
+    configs = [{**common, "name": name, "profile": profile and name == names[0]} for name in names]
+    with Cluster(f"inga.lab.jobs:{variant.job}", configs) as cluster:
+        for word in ("ready", "warm"):
+            cluster.gather(word, timeout=SECONDS_MAX)
+            cluster.tell("go")
+        ends = cluster.gather("done", timeout=SECONDS_MAX)
+        cluster.tell("close")
+    return ends
+
+
+def _latency(job: str, members: int, rounds: int) -> dict[str, float]:
+    names = [f"member{i}" for i in range(members)]
+    via = f"udp://239.7.7.9:{free_ports(1, socket.SOCK_DGRAM)[0]}"
+    configs = [
+        {"members": names, "name": name, "via": via, "order": "causal", "rounds": rounds} for name in names
+    ]
+    with Cluster(f"inga.lab.jobs:{job}", configs) as cluster:
+        cluster.gather("ready", timeout=SECONDS_MAX)
+        for member in reversed(range(members)):  # those who answer first
+            cluster.tell("go", member)
+        end = cluster.gather("done", timeout=SECONDS_MAX, without=frozenset(range(1, members)))[0]
+        cluster.tell("close")
+    return {"p50": end["p50"], "p99": end["p99"]}

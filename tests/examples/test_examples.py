@@ -1,0 +1,103 @@
+"""Every example runs as its docstring says, and shows what it claims."""
+
+import asyncio
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SECONDS = 10
+
+pytestmark = pytest.mark.network
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """A place on loopback that no other test uses."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    return {**os.environ, "INGA_VIA": f"udp://239.7.7.8:{port}?interface=lo"}
+
+
+def command(program: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-W", "error", str(EXAMPLES / program), *arguments]
+
+
+def output(environment: dict[str, str], program: str, *arguments: str) -> list[str]:
+    result = subprocess.run(
+        command(program, *arguments), env=environment, capture_output=True, text=True, timeout=SECONDS
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
+
+
+@pytest.mark.parametrize("how", [[], ["--virtual"]])
+def test_cathy_sees_the_answer_first_only_under_fifo(environment: dict[str, str], how: list[str]) -> None:
+    assert output(environment, "lecture.py", *how) == [
+        "fifo: Cathy sees bob: Yes!, then alice: Lunch?",
+        "causal: Cathy sees alice: Lunch?, then bob: Yes!",
+    ]
+
+
+def test_the_counters_agree(environment: dict[str, str]) -> None:
+    total = 3 * sum(range(1, 2001))
+    assert output(environment, "counter.py", "2000") == [f"{n}: {total}" for n in ("alice", "bob", "cathy")]
+
+
+def test_three_people_chat(environment: dict[str, str]) -> None:
+    asyncio.run(_chat(environment))
+
+
+async def _chat(environment: dict[str, str]) -> None:
+    people = ("alice", "bob", "cathy")
+    pipe = asyncio.subprocess.PIPE
+    processes = [
+        await asyncio.create_subprocess_exec(
+            *command("chat.py", name, *people), stdin=pipe, stdout=pipe, env=environment
+        )
+        for name in people
+    ]
+    alice, bob, cathy = processes
+
+    async def hear(process: asyncio.subprocess.Process, pattern: str) -> list[str]:
+        """Lines up to one that matches."""
+        assert process.stdout is not None
+        lines: list[str] = []
+        while not lines or not re.fullmatch(pattern, lines[-1]):
+            line = await process.stdout.readline()
+            assert line, f"no {pattern!r} in {lines}"
+            lines.append(line.decode().rstrip("\n"))
+        return lines
+
+    def say(process: asyncio.subprocess.Process, text: str) -> None:
+        assert process.stdin is not None
+        process.stdin.write(text.encode() + b"\n")
+
+    try:
+        async with asyncio.timeout(SECONDS):
+            say(alice, "Lunch?")
+            await hear(bob, "alice: Lunch\\?")
+            say(bob, "Yes!")
+            heard = await hear(cathy, "bob: Yes!")
+            assert [line for line in heard if not line.startswith("*")] == ["alice: Lunch?", "bob: Yes!"]
+            await hear(alice, "bob: Yes!")
+            assert bob.stdin is not None
+            bob.stdin.close()
+            for other in (alice, cathy):
+                await hear(other, "\\* bob has left")
+            for process in processes:
+                assert process.stdin is not None
+                process.stdin.close()
+                await process.communicate()
+                assert process.returncode == 0
+    finally:
+        for process in processes:
+            if process.returncode is None:
+                process.kill()
+                await process.communicate()

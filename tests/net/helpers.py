@@ -1,0 +1,60 @@
+"""What network tests share besides fixtures."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import inga
+
+SECONDS = 30.0
+"""For anything a test waits for; far more than it takes, also on a busy machine."""
+
+LOOPS = ("asyncio", "uvloop")
+CARRIERS = ("udp", "unicast", "tcp")
+
+Run = Callable[..., Any]
+FreePort = Callable[[], int]
+Place = Callable[..., dict[str, Any]]
+Party = Callable[..., AbstractAsyncContextManager[list[inga.Group]]]
+
+
+class SkippingLoop(asyncio.SelectorEventLoop):
+    """A loop whose clock can be moved on, for what takes a minute in real time."""
+
+    skipped = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.skipped
+
+
+def skip(seconds: float) -> None:
+    """Let so much time have passed."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SkippingLoop)
+    loop.skipped += seconds
+
+
+async def take(iteration: AsyncIterator[Any], count: int) -> list[Any]:
+    """The next so many."""
+    return [await anext(iteration) for _ in range(count)]
+
+
+async def texts(group: inga.Group, count: int) -> list[str]:
+    """What the next so many messages say."""
+    return [text(delivery) for delivery in await take(aiter(group), count)]
+
+
+def text(delivery: inga.Delivery) -> str:
+    return bytes(delivery.data).decode()
+
+
+async def until(happened: Callable[[], object]) -> None:
+    """Wait for something that nobody announces."""
+    while not happened():
+        await asyncio.sleep(0.001)
+
+
+async def confirmed(receipts: Iterable[Any]) -> None:
+    for receipt in receipts:
+        await receipt.reached("confirmed")
