@@ -1,5 +1,6 @@
 """A person at a terminal: types into an `inga chat` process, and sees what a terminal would show."""
 
+import codecs
 import fcntl
 import os
 import re
@@ -111,6 +112,7 @@ class Person:
     def __init__(self, group: str, name: str, *options: str, columns: int = 80) -> None:
         self.name = name
         self.glass = Glass(columns)
+        self._decode = codecs.getincrementaldecoder("utf-8")().decode
         self._master, self._slave = os.openpty()
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self._modes = termios.tcgetattr(self._slave)
@@ -150,6 +152,18 @@ class Person:
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
+    def stopped(self) -> None:
+        """Wait until the process is stopped."""
+        _, status = os.waitpid(self.process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+
+    @property
+    def is_editing(self) -> bool:
+        """Whether the terminal gives keys one by one; otherwise it is as it was."""
+        modes = termios.tcgetattr(self._slave)
+        assert modes == self._modes or not modes[3] & (termios.ICANON | termios.ECHO)
+        return modes != self._modes
+
     @property
     def seen(self) -> list[str]:
         """The rows on the screen; the last that is not empty is the one being typed."""
@@ -177,12 +191,12 @@ class Person:
             self._read(0.02)
         while self._read(0):
             pass
-        assert termios.tcgetattr(self._slave) == self._modes
+        assert not self.is_editing
         return self.process.returncode
 
     def _read(self, seconds: float) -> bool:
         readable, _, _ = select.select([self._master], [], [], max(0.0, seconds))
         if readable:
             with suppress(OSError):
-                self.glass.feed(os.read(self._master, 1 << 16).decode())
+                self.glass.feed(self._decode(os.read(self._master, 1 << 16)))
         return bool(readable)

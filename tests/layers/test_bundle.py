@@ -80,7 +80,9 @@ def test_a_full_bundle_leaves_at_once() -> None:
     assert [m for bundle in loose.left for m in bundle] == [b"message %03d" % n for n in range(100)]
 
 
-@pytest.mark.parametrize("sizes", [(1, 2), (3, 3), (0, 5), (1, 1, 2), (100, 7), (50, 50, 50, 51)])
+@pytest.mark.parametrize(
+    "sizes", [(1, 2), (3, 3), (0, 5), (1, 1, 2), (100, 7), (50, 50, 50, 51), (70, 69), (90, 52)]
+)
 def test_a_bundle_of_several_always_fits_a_datagram(sizes: tuple[int, ...]) -> None:
     """At the limit, byte by byte: no bundle of several needs to be cut."""
     for datagram_max in range(256, 256 + 2 * sum(sizes) + 40):

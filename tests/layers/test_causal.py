@@ -11,6 +11,8 @@ from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.stamp import Stamp
 from inga.recipes import Options
+from inga.trace.memory import MemoryTrace
+from inga.trace.schema import Row
 
 from ..stack.harness import Net, Probe
 
@@ -267,6 +269,30 @@ def test_an_own_send_closes_all_branches() -> None:
     net.settle()
     assert [batch.branch for batch in net.batches[2]] == [1, 2, 1]
     assert [batch.merged for batch in net.batches[2]] == [(), (), ()]
+
+
+def test_an_echo_has_no_flags_and_opens_no_branch() -> None:
+    rows: list[Row] = []
+    net = Net(
+        2,
+        options=Options(echo=True, lossless=True),
+        takes=False,
+        traces=[MemoryTrace(me, 2, rows) for me in range(2)],
+    )
+    net.send(0, b"mine")
+    net.send(1, b"hers")
+    net.settle()
+    echo, other = net.batches[0]
+    net.take(0, other)
+    assert other.concurrent
+    net.take(0, echo)
+    assert not echo.concurrent and echo.concurrent_with == []
+    net.send(1, b"hers again")
+    net.settle()
+    net.take(0, net.batches[0][2])
+    assert [(batch.branch, batch.merged) for batch in (other, net.batches[0][2])] == [(2, ()), (2, ())]
+    assert [(row.src, row.seq) for row in rows if row.step == "take" and row.process == 0] == [(1, 1), (1, 2)]
+    assert [row.src for row in rows if row.step == "deliver" and row.process == 0] == [0, 1, 1]
 
 
 # Policies

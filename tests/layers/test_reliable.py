@@ -317,7 +317,9 @@ def test_when_everybody_has_everything_nobody_says_anything(members: int) -> Non
     net = Net(members)
     for member in range(members):
         net.send(member, b"hello")
-    net.wait(0.5)
+    net.settle()
+    net.wait(REPORT)
+    assert net.wake == [None] * members, "the last acknowledgement ends it, not the next heartbeat"
     said = len(net.log)
     net.wait(1e6)
     assert len(net.log) == said

@@ -144,12 +144,14 @@ def check_whole(path: Path, order: str, workload: Workload) -> list[list[Row]]:
 def test_what_members_of_one_process_write(
     run: Run, party: Party, tmp_path: Path, order: str, subset: int | None, echo: bool
 ) -> None:
-    workload = Workload(members=4, messages=60, size=100, subset=subset)
+    workload = Workload(members=4, messages=80, size=500, subset=subset)
     path = tmp_path / "trace"
     began = time_ns()
 
     async def main() -> Any:
-        async with party(4, order=order, faults=ROUGH, seed=9, echo=echo, trace=path) as groups:
+        async with party(
+            4, order=order, faults=ROUGH, seed=9, echo=echo, trace=path, datagram_max=1500
+        ) as groups:
             return await play(groups, workload, echo=echo)
 
     diaries = run(main())

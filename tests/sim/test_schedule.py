@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from inga.model.errors import UsageError
 from inga.sim import Board
 from inga.sim.board import lossless, replay
+from inga.sim.recorder import Recorder
 from inga.sim.schedule import Arrive, Schedule, Send, Take
 
 sites = st.integers(0, 25)
@@ -18,7 +19,12 @@ events = st.one_of(
 )
 
 
-@given(st.lists(events))
+def number_sent(event: Send | Arrive | Take) -> object:
+    """A message is sent once; everything else may happen as often as it likes."""
+    return event.message if isinstance(event, Send) else object()
+
+
+@given(st.lists(events, unique_by=number_sent))
 def test_round_trip(run: list[Send | Arrive | Take]) -> None:
     schedule = Schedule(tuple(run))
     assert Schedule.parse(str(schedule)) == schedule
@@ -74,6 +80,12 @@ def test_what_is_no_event_is_named(word: str) -> None:
     with pytest.raises(UsageError, match="is no event") as caught:
         Schedule.parse(f"A!1 {word} 1>B")
     assert repr(word) in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["A!1 A!1", "A!1 1>B B!1", "A!01 A!1:B"])
+def test_a_message_is_sent_once(text: str) -> None:
+    with pytest.raises(UsageError, match="message 1 is sent twice"):
+        Schedule.parse(text)
 
 
 @pytest.mark.parametrize("word", ["B.", "J+", "A-", "B=", "B|open", "B|shut"])
@@ -132,3 +144,22 @@ def test_what_was_played_can_be_played_again() -> None:
     again = Board(3, lossless("causal"))
     again.play(Schedule(tuple(board.played)))
     assert again.taken == board.taken
+
+
+# Recording
+
+
+def test_packets_are_retold_as_messages() -> None:
+    """Rows know packets: a bundle of two arrives as two messages, and a second copy as duplicates."""
+    recorder = Recorder()
+    for message in (1, 2, 3):
+        recorder.send(0, message, None)
+    recorder.packed(0, 1, 2)
+    recorder.packed(0, 2, 1)
+    recorder.arrived(1, 0, 2)
+    recorder.arrived(1, 0, 1)
+    recorder.take(1, 1)
+    recorder.arrived(1, 0, 1)
+    recorder.arrived(1, 0, 99)  # a packet nobody sent is none of ours
+    schedule = Schedule(tuple(recorder.events))
+    assert str(schedule) == "A!1 A!2 A!3 3>B 1>B 2>B B?1 1>>B 2>>B"

@@ -212,7 +212,7 @@ class Chat:
         """Say where we are, and who comes and goes from now on."""
         self._announce(f"{self._group.name}: you are {self._group.me}, with {', '.join(self._others)}")
         self._announce(f"by {via}, order {self._group.recipe.name}; /help for help")
-        self._group.on_join(lambda name: self._announce(f"{name} is here"))
+        self._group.on_join(self._on_join)
         self._group.on_leave(self._on_leave)
 
     async def run(self, history: HistoryFile | None = None) -> None:
@@ -290,7 +290,7 @@ class Chat:
             self._show_all(others, "")
         elif message.concurrent:
             self._note(f"{message.number} is concurrent with something that is not for you, or long ago")
-        elif message.deps is None and message.sender != self._group.me:
+        elif message.deps is None and message.seq:
             self._note(f"order {self._group.recipe.name} does not tell what is concurrent")
         else:
             self._note(f"{message.number} is not concurrent with anything")
@@ -319,6 +319,11 @@ class Chat:
     def _named(self, dst: int | None) -> list[str]:
         """Members of a bit set; nobody where a message is for everybody."""
         return [] if dst is None else [n for i, n in enumerate(self._group.view.names) if dst >> i & 1]
+
+    def _on_join(self, name: str) -> None:
+        if name in self._left:
+            self._left.remove(name)
+        self._announce(f"{name} is here")
 
     def _on_leave(self, name: str) -> None:
         """The last words of a member may still be unread: they are shown first."""

@@ -26,6 +26,8 @@ PASTE, PASTED = "\x1b[200~", "\x1b[201~"
 
 _KEY = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1bO[A-Za-z]|\x1b[^\[O]|.", re.DOTALL)
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-9;? -/]{0,32}|O)?\Z")
+_PASTE_CUT = re.compile(r"(\r|\x1b(\[(2(01?)?)?)?)\Z")
+"""The end of a piece of a paste that only the next piece makes sense of."""
 
 Complete = Callable[[str], list[str]]
 """Words that the text before the cursor could end with."""
@@ -128,9 +130,8 @@ class Editor:
     def _take_paste(self) -> bool:
         """Insert what is pasted; whether its end has come."""
         text, end, rest = self._pending.partition(PASTED)
-        if not end:  # the mark of the end may be cut in two
-            kept = next((n for n in range(len(PASTED) - 1, 0, -1) if text.endswith(PASTED[:n])), 0)
-            text, rest = text[: len(text) - kept], text[len(text) - kept :]
+        if not end and (cut := _PASTE_CUT.search(text)):
+            text, rest = text[: cut.start()], cut.group()
         self._pending = rest
         self._pasting = not end
         lines = re.sub("\r\n?", "\n", text).replace("\t", TAB)

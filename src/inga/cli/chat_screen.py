@@ -184,8 +184,8 @@ class HistoryFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         with suppress(FileNotFoundError):
-            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-            self.lines = [_unescaped(line) for line in lines[-HISTORY_MAX:]]
+            lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+            self.lines = [_unescaped(line) for line in lines[-HISTORY_MAX - 1 :] if line]
             return
         self.lines = []
         self.add()  # so that a path that cannot be written is known at once

@@ -24,7 +24,7 @@ TEXT_MAX, TEXT_LINES_MAX = 2000, 20
 
 COMMANDS = {
     "/who": "who is here",
-    "/to NAME TEXT": "say something to one, or to several (NAME,NAME); @NAME TEXT is short for it",
+    "/to NAME TEXT": "tell one, or several (NAME,NAME); also @NAME TEXT",
     "/why [NUMBER]": "what a message marked as concurrent is concurrent with",
     "/history [COUNT]": "what was said so far",
     "/help": "this",
@@ -142,14 +142,15 @@ def understand(line: str, me: str, members: Sequence[str]) -> Say | Do | Wrong |
     if not line.startswith("/"):
         return Say(text)
     name, _, rest = line[1:].partition(" ")
+    rest = rest.strip()
     if name == "to":
-        return _private(rest.strip(), me, members)
+        return _private(rest, me, members)
     if name not in {command.split()[0][1:] for command in COMMANDS}:
         return Wrong(f"no command /{name}; /help lists them, //{name} says it")
-    if not rest.strip():
+    if not rest:
         return Do(name)
-    if name not in ("why", "history") or not rest.strip().isdecimal():
-        return Wrong(f"/{name} {rest.strip()}: see /help")
+    if name not in ("why", "history") or not rest.isdecimal():
+        return Wrong(f"/{name} {rest}: see /help")
     return Do(name, int(rest[:9]))
 
 

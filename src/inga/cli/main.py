@@ -39,11 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
+    except BrokenPipeError:
+        return OK
     except (IngaError, OSError) as error:
         print(f"inga {options.command}: {error}", file=sys.stderr)
         return BAD_USE
-    except BrokenPipeError:
-        return OK
 
 
 def _parser(wanted: str | None) -> argparse.ArgumentParser:

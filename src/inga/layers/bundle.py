@@ -18,6 +18,9 @@ from inga.wire import bundle as wire
 MESSAGES_MAX = 8192
 """Messages in a bundle: enough to fill a datagram with the smallest."""
 
+LENGTH = 4
+"""Bytes reckoned for each message's length."""
+
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 """The largest single message; a larger one belongs in a file."""
 
@@ -47,32 +50,41 @@ class Bundle(Layer):
             self._close(full=False)
         self._dst = dst
         if len(payloads) == 1 and len(self._open) < MESSAGES_MAX:
-            size = self._size + len(payloads[0]) + 4
+            size = self._size + len(payloads[0]) + LENGTH
             if size <= self._size_max:
                 self._open += payloads
                 self._size = size
                 return self._receipt or self._new_receipt()
         sizes = list(map(len, payloads))
-        total = sum(sizes) + 4 * len(sizes)  # each with its length
-        if self._size + total <= self._size_max and len(self._open) + len(sizes) <= MESSAGES_MAX:
-            self._open += payloads
-            self._size += total
+        smallest, largest = min(sizes), max(sizes)
+        if largest > MESSAGE_BYTES_MAX:
+            raise UsageError(f"a message of {largest} bytes: at most {MESSAGE_BYTES_MAX} can be sent")
+        if smallest == largest:
+            self._fill_equal(payloads, largest + LENGTH)
         else:
             self._fill(payloads, sizes)
         return self._receipt or self._new_receipt()
 
-    def _new_receipt(self) -> Receipt:
-        self._receipt = self.stack.receipt()
-        return self._receipt
+    def _fill_equal(self, payloads: list[bytes], each: int) -> None:
+        """Messages of one length, by as many as fit."""
+        start = 0
+        while True:
+            room = min((self._size_max - self._size) // each, MESSAGES_MAX - len(self._open))
+            if not room and not self._open:
+                room = 1  # larger than a datagram: alone, to be cut
+            part = payloads[start : start + room]
+            self._open += part
+            self._size += each * len(part)
+            start += len(part)
+            if start == len(payloads):
+                return
+            self._close(full=True)
 
     def _fill(self, payloads: list[bytes], sizes: list[int]) -> None:
-        """More than fits: close what is full, leave the last one open."""
-        largest = max(sizes)
-        if largest > MESSAGE_BYTES_MAX:
-            raise UsageError(f"a message of {largest} bytes: at most {MESSAGE_BYTES_MAX} can be sent")
+        """Messages of any lengths: close what is full, leave the last one open."""
         start = 0
         for at, size in enumerate(sizes):
-            size += 4
+            size += LENGTH
             if self._size + size > self._size_max or len(self._open) + at - start >= MESSAGES_MAX:
                 self._open += payloads[start:at]
                 start = at
@@ -80,6 +92,10 @@ class Bundle(Layer):
                     self._close(full=True)
             self._size += size
         self._open += payloads[start:]
+
+    def _new_receipt(self) -> Receipt:
+        self._receipt = self.stack.receipt()
+        return self._receipt
 
     def up(self, batch: list[Packet]) -> None:
         out = []

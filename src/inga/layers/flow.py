@@ -92,6 +92,11 @@ class Flow(Layer):
             self._consumed_by_all = by_all
             self._pump()
 
+    @property
+    def waiting(self) -> int:
+        """Packets the window keeps back: nobody has them, and they have no number yet."""
+        return len(self._waiting)
+
     def tick(self, now: float) -> None:
         """Still closed: ask those who let us wait, and after a while say who they are."""
         assert self._blocked_since is not None

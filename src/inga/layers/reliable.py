@@ -199,15 +199,19 @@ class Reliable(Layer):
         """Tell everybody that we leave; what they still lack of us is lost."""
         packet = self._packet(None)
         packet.ext = GOODBYE
-        self._beat_at = None
+        self._beat_at = self._report_at = None
         self._nack_at.clear()
         self._rearm()
         self.stack.emit([packet])
 
     @property
     def settled(self) -> bool:
-        """Whether everybody who was ever heard has all we sent."""
-        heard = [m for m in self.stack.peers() if m in self.stack.addresses]
+        """Whether everybody who was ever heard has all we sent. Somebody must have been heard: who
+        came just now may be there and not have answered yet."""
+        peers = self.stack.peers()
+        heard = [m for m in peers if m in self.stack.addresses]
+        if peers and not heard:
+            return not self._last
         return all(self._acked[m] >= self._last for m in heard)
 
     def gone(self, member: int) -> None:

@@ -16,6 +16,7 @@ from itertools import repeat
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from inga.layers.flow import Flow
 from inga.layers.reliable import Reliable
 from inga.layers.shape import Shape
 from inga.model.delivery import Batch, Delivery
@@ -106,7 +107,9 @@ class Group:
         self, messages: Iterable[bytes], to: str | Iterable[str] | None = None
     ) -> LiveReceipt:
         """Many at once; the receipt is that of the last."""
-        payloads = list(map(_immutable, messages))
+        payloads = list(messages)
+        if set(map(type, payloads)) != _JUST_BYTES:
+            payloads = list(map(_immutable, payloads))
         if not payloads:
             raise UsageError("nothing to send")
         receipt: LiveReceipt | None = None
@@ -289,9 +292,15 @@ class Group:
 
     async def _settle(self, reliable: Reliable, seconds: float) -> None:
         """Wait until everybody who is here has all we sent."""
+        bundle = self.stack.layer("bundle")
+        if bundle is not None:
+            bundle.drain()  # what waits for company waits no longer
         self._end_turn()
         deadline = self._time() + seconds
-        while not reliable.settled and self._time() < deadline:
+        flow = self.stack.layer("flow")
+        while not reliable.settled or (isinstance(flow, Flow) and flow.waiting):
+            if self._time() >= deadline:
+                return
             await asyncio.sleep(0.005)
 
     def _shut(self) -> None:
@@ -468,6 +477,9 @@ class Group:
         if index is None:
             raise UsageError(f"{name!r} is not a member of this group; there are {', '.join(self._index)}")
         return index
+
+
+_JUST_BYTES = {bytes}
 
 
 def _immutable(data: Any) -> bytes:

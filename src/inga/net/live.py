@@ -181,8 +181,9 @@ def _place(via: str, people: tuple[str, ...]) -> tuple[str, list[str] | dict[str
         kind = socket.SOCK_DGRAM if via == "unicast" else socket.SOCK_STREAM
         ports = free_ports(len(people), kind)
         return via, {name: f"127.0.0.1:{port}" for name, port in zip(people, ports, strict=True)}, None
-    if via.endswith(":0"):
-        via = f"{via[:-2]}:{free_ports(1, socket.SOCK_DGRAM)[0]}"
+    address, mark, option = via.partition("?")
+    if address.endswith(":0"):
+        via = f"{address[:-2]}:{free_ports(1, socket.SOCK_DGRAM)[0]}{mark}{option}"
     place = parse_via(via)
     return via, list(people), place.interface or "127.0.0.1"
 

@@ -120,6 +120,9 @@ class _Connection(asyncio.BufferedProtocol):
         self._carrier._all.discard(self)
         if self._member is not None and self._carrier.connections.get(self._member) is self:
             del self._carrier.connections[self._member]
+            for other in self._carrier._all:  # who greets as a member may not be it
+                if other._member == self._member:
+                    self._carrier.connections[self._member] = other
         if not self.lost.done():
             self.lost.set_result(None)
 

@@ -59,10 +59,15 @@ class Schedule:
     @classmethod
     def parse(cls, text: str) -> "Schedule":
         events: list[Event] = []
+        sent: set[int] = set()
         for word in text.split():
             if found := _SEND.fullmatch(word):
                 dst = sum(1 << _index(c) for c in set(found[3])) if found[3] else None
-                events.append(Send(_index(found[1]), int(found[2]), dst))
+                send = Send(_index(found[1]), int(found[2]), dst)
+                if send.message in sent:
+                    raise UsageError(f"{word!r}: message {send.message} is sent twice")
+                sent.add(send.message)
+                events.append(send)
             elif found := _ARRIVE.fullmatch(word):
                 events.append(Arrive(int(found[1]), _index(found[3]), found[2] == ">>"))
             elif found := _TAKE.fullmatch(word):

@@ -8,11 +8,9 @@ messages, fewer faults, under the same seed.
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from inga.model.errors import IngaError
 from inga.sim.board import Board, Build, lossless
 from inga.sim.case import Case
 from inga.sim.schedule import Event, Schedule, Take
-from inga.sim.simulator import Unquiet
 
 ROUNDS_MAX = 50
 
@@ -48,7 +46,7 @@ def fails(case: Case) -> bool:
     """Whether a case breaks a promise, does not end, or raises."""
     try:
         return case.run().violations > 0
-    except (IngaError, Unquiet, AssertionError):
+    except Exception:  # any failure is one
         return True
 
 
@@ -58,7 +56,7 @@ def smallest(case: Case) -> tuple[Case, Schedule | None]:
     sim = case.sim(record=True)
     try:
         sim.run()
-    except (IngaError, Unquiet, AssertionError):
+    except Exception:  # not a matter of order
         return case, None
     build = lossless(case.order)
 

@@ -1,0 +1,124 @@
+"""What a line means, what is remembered, and how it looks."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inga.cli.chat_view import MESSAGES_MAX, Do, Message, Say, Transcript, View, Wrong, understand
+
+MEMBERS = ["alice", "bob", "cathy"]
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("hello ", Say("hello")),
+        ("  indented", Say("  indented")),
+        ("   ", None),
+        ("//who", Say("/who")),
+        ("@ five", Say("@ five")),
+        ("@", Say("@")),
+        ("@bob psst  now", Say("psst  now", ("bob",))),
+        ("/to bob,cathy,bob table?", Say("table?", ("bob", "cathy"))),
+        ("/who", Do("who")),
+        (" /quit ", Do("quit")),
+        ("/why 12", Do("why", 12)),
+        ("/why            12", Do("why", 12)),
+        ("/history 5", Do("history", 5)),
+    ],
+)
+def test_lines_are_understood(line: str, meant: object) -> None:
+    assert understand(line, "alice", MEMBERS) == meant
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("/nonsense", "no command /nonsense"),
+        ("/", "no command /"),
+        ("@dan hi", "no member 'dan'; there are alice, bob, cathy"),
+        ("@alice hi", "that is you"),
+        ("@bob", "/to NAME TEXT"),
+        ("/to", "/to NAME TEXT"),
+        ("/to ,, hi", "/to NAME TEXT"),
+        ("/why me", "/why me: see /help"),
+        ("/who bob", "/who bob: see /help"),
+    ],
+)
+def test_lines_that_cannot_be_meant(line: str, why: str) -> None:
+    meant = understand(line, "alice", MEMBERS)
+    assert isinstance(meant, Wrong)
+    assert meant.why.startswith(why)
+
+
+@given(st.text(alphabet="/@ ,12whyto bob\n\u2028é²"))
+def test_no_line_is_too_much(line: str) -> None:
+    meant = understand(line, "alice", MEMBERS)
+    assert not isinstance(meant, Say) or meant.text
+
+
+def stamped(message: Message, src: int, seq: int, *deps: int) -> Message:
+    message.src, message.seq, message.deps = src, seq, deps
+    return message
+
+
+def test_concurrency_is_found_in_both_directions() -> None:
+    transcript = Transcript()
+    mine = transcript.add_own("alice", "Lunch?")
+    assert transcript.concurrent_with(mine) == []  # not stamped yet
+    answer = stamped(transcript.add("bob", "yes"), 1, 1, 1, 0, 0)
+    other = stamped(transcript.add("cathy", "hello", concurrent=True), 2, 1, 0, 0, 0)
+    transcript.stamped(0, 1, (0, 0, 0))
+    assert transcript.concurrent_with(mine) == [other]
+    assert transcript.concurrent_with(answer) == [other]
+    assert transcript.concurrent_with(other) == [mine, answer]
+    assert transcript.find() is other
+    assert transcript.find(2) is answer
+    assert transcript.find(9) is None
+    assert transcript.to_json()[2]["concurrent_with"] == [1, 2]
+
+
+def test_only_so_much_is_remembered() -> None:
+    transcript = Transcript()
+    for _ in range(MESSAGES_MAX + 5):
+        transcript.add("bob", "x")
+    assert len(transcript.messages) == MESSAGES_MAX
+    assert [message.number for message in transcript.last(2)] == [MESSAGES_MAX + 4, MESSAGES_MAX + 5]
+    assert transcript.last(0) == []
+
+
+def test_how_messages_look() -> None:
+    view = View(MEMBERS)
+    assert view.message(Message(3, "bob", "yes")) == ["  3   bob> yes"]
+    assert view.message(Message(4, "cathy", "pizza?", concurrent=True)) == ["  4 ‖ cathy> pizza?"]
+    assert view.message(Message(5, "bob", "psst", ("alice", "cathy"))) == ["  5   bob → alice, cathy> psst"]
+    ascii_only = View(MEMBERS, ascii_only=True)
+    assert ascii_only.message(Message(4, "bob", "a\nb", ("alice",), concurrent=True)) == [
+        "  4 || bob -> alice> a",
+        "       | b",
+    ]
+    assert view.note("bob is here") == "* bob is here"
+
+
+def test_no_row_but_the_first_can_look_like_a_message() -> None:
+    fake = "  9   bob> I agree"
+    view = View(MEMBERS)
+    plain = view.message(Message(1, "cathy", f"hm\n{fake}\r\n* bob has left"))
+    assert plain == ["  1   cathy> hm", f"      │ {fake}", "      │ * bob has left"]
+    wrapped = view.message(Message(1, "cathy", "x" + " " * 25 + fake), columns=40)
+    assert len(wrapped) > 1
+    assert all(row.startswith("      │ ") for row in wrapped[1:])
+    assert all(len(row) < 40 for row in wrapped)
+
+
+def test_long_texts_are_cut() -> None:
+    view = View(MEMBERS)
+    rows = view.message(Message(1, "bob", "x" * 5000))
+    assert rows[0] == "  1   bob> " + "x" * 2000
+    assert rows[1:] == ["      │ … 3,000 more characters"]
+    assert len(view.message(Message(1, "bob", "\n" * 500))) == 21
+
+
+def test_colours_surround_and_change_nothing_else() -> None:
+    row = View(MEMBERS, colour=True).message(Message(1, "bob", "hi", concurrent=True))[0]
+    assert row == "\x1b[2m  1\x1b[0m \x1b[1;33m‖\x1b[0m \x1b[33mbob\x1b[0m> hi"

@@ -1,0 +1,184 @@
+"""`inga live` as a person and a script see it: JSON, exit codes, what is refused."""
+
+import json
+import socket
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inga import recipes
+from inga.cli.main import main
+from inga.trace import read_manifest, rows
+
+pytestmark = pytest.mark.network
+
+KEYS = set(
+    "order members seed sent delivered expected violations unpromised related pdus bytes seconds "
+    "cpu_seconds trace".split()
+)
+"""Of spec/cli.md."""
+
+ROUGH = "--order none --members 3 --messages 100 --size 16000 --reorder 0.5 --delay 0:2 --seed 1"
+"""So large that few share a datagram: hardly any two come in order."""
+
+
+def live(*words: str) -> int:
+    return main(["live", "--quiet", *words])
+
+
+def found(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """The one JSON object on standard output; nothing else anywhere."""
+    said, complained = capsys.readouterr()
+    assert complained == "" and said.count("\n") == 1
+    content: dict[str, Any] = json.loads(said)
+    return content
+
+
+def sentence(capsys: pytest.CaptureFixture[str]) -> str:
+    """The one sentence on standard error; nothing on standard output."""
+    said, complained = capsys.readouterr()
+    assert said == "" and complained.startswith("inga live: ") and complained.count("\n") == 1
+    return complained.removeprefix("inga live: ").strip()
+
+
+def test_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    assert live(*f"--members 2 --messages 40 --seed 3 --loss 0.1 --json --trace {trace}".split()) == 0
+    content = found(capsys)
+    assert set(content) >= KEYS
+    assert (content["order"], content["members"], content["seed"]) == ("vector", 2, 3)
+    assert (content["sent"], content["delivered"], content["expected"]) == (80, 80, 80)
+    assert (content["violations"], content["unpromised"], content["trace"]) == (0, {}, str(trace))
+    assert set(content["pdus"]) == {"data", "control", "repair"}
+    assert all(type(number) is int for number in (*content["pdus"].values(), content["bytes"]))
+    assert content["related"] > 0 and content["bytes"] >= 80 * 64
+    assert 0 < content["seconds"] < 60 and 0 <= content["cpu_seconds"] < 60
+    manifest = read_manifest(trace)
+    assert (manifest.order, manifest.seed, manifest.complete) == ("vector", 3, True)
+    assert manifest.options["messages"] == 40 and manifest.options["loss"] == 0.1
+    assert sum(row.n or 0 for row in rows(trace) if row.step == "take") == 80
+
+
+def test_words(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """To a subset, with echo, a lean trace in an empty directory, over TCP."""
+    trace = tmp_path / "trace"
+    trace.mkdir()
+    options = "--order fifo --members 3 --messages 20 --subset 1 --echo --via tcp --trace-level deliveries"
+    assert live(*options.split(), "--trace", str(trace)) == 0
+    said, complained = capsys.readouterr()
+    assert complained == ""
+    first, *_, last = said.splitlines()
+    assert first.startswith("fifo: 3 members, seed 0: 60 sent, 120 of 120 delivered in ")
+    assert "all promises kept" in said and "causally related pairs" in said
+    assert last == f"trace: {trace}"
+    assert {row.step for row in rows(trace)} == {"send", "deliver", "take"}
+
+
+def test_a_broken_promise(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here, and not in the members, the order that promises nothing is said to promise everything."""
+    plain = recipes.find("none")
+    guarantees = ("integrity", "complete", "fifo", "causal")
+    monkeypatch.setitem(recipes._recipes, "none", replace(plain, guarantees=guarantees))
+    assert live(*ROUGH.split(), "--json") == 1
+    content = found(capsys)
+    assert content["violations"] > 0 and content["unpromised"] == {}
+    assert content["delivered"] == content["expected"] == 600
+    assert content["witnesses"] and all(": site " in each for each in content["witnesses"])
+
+
+def test_what_was_not_promised(capsys: pytest.CaptureFixture[str]) -> None:
+    assert live(*ROUGH.split(), "--via", "unicast") == 0
+    said, _ = capsys.readouterr()
+    assert "causal violations" in said and "all promises kept" in said
+    assert "site " in said, "a witness or two"
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["live", "--help"])
+    assert ended.value.code == 0
+    said, complained = capsys.readouterr()
+    assert complained == "" and "\n  inga live --order causal --members 4" in said, "an example"
+    for option in (
+        "--json --quiet --order --members --messages --size --rate --subset --loss --dup --reorder --delay "
+        "--crash --join --deliver --seed --trace --trace-level --via"
+    ).split():
+        assert option in said
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("--crash 1", "members that crash or join come with membership, which is not built yet"),
+        ("--join 2", "members that crash or join come with membership, which is not built yet"),
+        ("--order chaos", "no order 'chaos'; there are causal, fifo, none, vector"),
+        ("--order co", "order 'co' is not built yet"),
+        ("--deliver confirmed", "order 'vector' delivers at level 'causal', not 'confirmed'"),
+        ("--members 0", "a group of 0 members"),
+        ("--messages -1", "-1 messages per member"),
+        ("--size 3", "--size is at least 4"),
+        ("--rate 0", "the rate must be above 0"),
+        ("--subset 4", "--subset 4: there are 3 others to choose from"),
+        ("--subset 0", "--subset 0"),
+        ("--loss 1", "with a loss of 1 nothing ever arrives"),
+        ("--loss 1.5", "loss is a probability between 0 and 1"),
+        ("--dup -0.1", "duplicate is a probability"),
+        ("--reorder 2", "reorder is a probability"),
+        ("--delay 5:1", "is not MIN:MAX"),
+        ("--via pigeon", "via is udp://239.x.y.z:port, unicast or tcp, not 'pigeon'"),
+        ("--via udp://10.0.0.1:7400", "10.0.0.1 is no multicast address"),
+        ("--via udp://239.7.7.7:0?ttl=3", "via has no option ttl"),
+    ],
+)
+def test_what_is_refused(capsys: pytest.CaptureFixture[str], words: str, reason: str) -> None:
+    assert live("--json", *words.split()) == 2
+    assert reason in sentence(capsys)
+
+
+@pytest.mark.parametrize(
+    "words", ["--members many", "--delay soon", "--trace-level some", "--tunnel", "--loss", "x"]
+)
+def test_what_cannot_be_read(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        live(*words.split())
+    assert ended.value.code == 2
+    said, complained = capsys.readouterr()
+    assert said == "" and "error: " in complained.splitlines()[-1]
+
+
+def test_a_trace_is_not_written_over(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "directory" / "something").touch()
+    for name in ("file", "directory"):
+        assert live("--trace", str(tmp_path / name)) == 2
+        assert sentence(capsys).endswith(f"{name} exists already; a trace is written to a new directory")
+
+
+def test_a_trace_nobody_may_write(capsys: pytest.CaptureFixture[str]) -> None:
+    assert live("--members", "2", "--messages", "1", "--trace", "/proc/trace") == 2
+    assert "/proc/trace" in sentence(capsys)
+
+
+def test_a_run_without_progress_is_given_up(capsys: pytest.CaptureFixture[str]) -> None:
+    assert live(*"--members 2 --messages 100000 --timeout 0.001".split()) == 2
+    assert "did not say 'done' within 0.001 s" in sentence(capsys)
+
+
+def test_a_chosen_place(capsys: pytest.CaptureFixture[str]) -> None:
+    """A port, or any that is free; an interface, of which live runs know loopback by themselves."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    for via in (f"udp://239.7.7.8:{port}", "udp://239.7.7.8:0?interface=lo"):
+        assert live(*"--members 2 --messages 5 --json --via".split(), via) == 0
+        assert found(capsys)["delivered"] == 10
+
+
+def test_nothing_to_say(capsys: pytest.CaptureFixture[str]) -> None:
+    assert live(*"--members 2 --messages 0".split()) == 0
+    assert "this run proves nothing" in capsys.readouterr().out
+    assert live(*"--members 1 --messages 10 --json".split()) == 0
+    assert found(capsys)["expected"] == 0

@@ -1,0 +1,318 @@
+"""Strangers at the door: whatever reaches a member's sockets is counted, and the group's messages all come."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from random import Random
+from typing import Any
+
+import pytest
+
+import inga
+from inga.net.tcp import FRAME_MAX, HELLO, RECONNECT
+from inga.recipes import Options, find
+from inga.stack.stack import Stack
+from inga.trial.workload import Workload
+
+from .helpers import LOOPS, Party, Place, Run, take, text, texts, until
+from .trials import judged, play
+
+pytestmark = pytest.mark.network
+
+REASONS = {"truncated", "foreign", "version", "group", "stranger", "length", "view"}
+
+
+@contextmanager
+def stranger() -> Iterator[socket.socket]:
+    """A socket of nobody's, whose multicasts stay on loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("127.0.0.1"))
+        sock.setblocking(False)
+        yield sock
+
+
+def datagrams_of(group: str, me: int = 0) -> list[bytes]:
+    """Some real ones, of one of three members."""
+    view = inga.View.of("a", "b", "c", recipe="vector")
+    layers = find("vector").build(Options(reliable={"greet": True}))
+    stack = Stack(layers, me, view, rng=Random(0), group=group)
+    stack.send(b"hello", now=0)
+    stack.tick(1)
+    stack.send(bytes(2000), now=2)
+    stack.send(bytes(100), 0b100, now=2)
+    return [bytes(data) for _, data in stack.ready().send]
+
+
+def nonsense(rng: Random, group: str) -> Iterator[bytes]:
+    """Without end, and something for each reason to refuse it."""
+    ours, theirs = datagrams_of(group, 0) + datagrams_of(group, 1), datagrams_of("dinner")
+    while True:
+        some = rng.choice(ours)
+        yield rng.randbytes(rng.choice((0, 1, 19, 20, 100, 1400, 60_000)))
+        yield some[: rng.randrange(len(some))]
+        yield rng.choice(theirs)
+        yield some[:2] + b"\7" + some[3:]  # another version
+        yield some[:10] + b"\0\7" + some[12:]  # no member
+        yield some[:12] + b"\0\0\0\7" + some[16:]  # another view
+        yield some + b"more"
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("via", ["udp", "unicast"])
+def test_nonsense_while_members_talk(run: Run, party: Party, group_name: str, via: str, loop: str) -> None:
+    workload = Workload(members=3, messages=400, size=300)
+
+    async def main() -> Any:
+        async with party(3, via) as groups:
+            own = [group.carrier._own.getsockname() for group in groups]  # type: ignore[attr-defined]
+            targets = own if via == "unicast" else [*own, groups[0].carrier._target]  # type: ignore[attr-defined]
+
+            async def disturb() -> None:
+                rng, rubbish = Random(3), nonsense(Random(4), group_name)
+                while True:
+                    for _ in range(8):
+                        sock.sendto(next(rubbish), rng.choice(targets))
+                    await asyncio.sleep(0)
+
+            with stranger() as sock:
+                noise = asyncio.create_task(disturb())
+                diaries = await play(groups, workload)
+                await until(lambda: all(set(group.stack.rejected) >= REASONS for group in groups))
+                noise.cancel()
+            assert [set(group.stack.addresses.values()) <= set(own) for group in groups] == [True] * 3
+            return diaries
+
+    assert judged(run(main(), loop=loop), workload) == {}
+
+
+def test_members_of_another_group_at_the_same_place(run: Run, place: Place, group_name: str) -> None:
+    where = place("udp", 2)
+
+    async def main() -> None:
+        async with (
+            inga.join(group_name, "alice", **where) as alice,
+            inga.join("dinner", "alice", **where) as diner,
+            inga.join(group_name, "bob", **where) as bob,
+            inga.join("dinner", "bob", **where) as guest,
+        ):
+            await asyncio.gather(alice.ready(), bob.ready(), diner.ready(), guest.ready())
+            alice.post(b"Lunch?")
+            diner.post(b"Dinner?")
+            assert (await texts(bob, 1), await texts(guest, 1)) == (["Lunch?"], ["Dinner?"])
+            assert bob.stack.rejected["group"] and guest.stack.rejected["group"]
+
+    run(main())
+
+
+# TCP
+
+
+async def hung_up(reader: asyncio.StreamReader) -> None:
+    """The other side closes, without having said anything."""
+    with suppress(ConnectionResetError):
+        assert await reader.read() == b""
+
+
+def frame(data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + data
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        frame(b""),
+        frame(b"hello?"),
+        frame(HELLO + b"\0\2"),  # of a member that does not call this one
+        frame(HELLO + b"\xff\xff"),
+        frame(HELLO + b"\0\0\0"),
+        struct.pack(">I", FRAME_MAX + 1),
+    ],
+)
+def test_a_caller_who_is_no_member(
+    run: Run, party: Party, said: bytes, loop: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with party(3, "tcp") as (alice, bob, _cathy):
+            host, port = bob.carrier._members[1]  # type: ignore[attr-defined]
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(said)
+            await hung_up(reader)
+            writer.close()
+            assert bob.carrier.counts["refused"] == 1
+            alice.post(b"still here")
+            assert await texts(bob, 1) == ["still here"]
+
+    run(main(), loop=loop)
+    assert "a TCP connection was closed: " in caplog.text
+
+
+def test_a_caller_who_says_nothing_or_half_of_it(run: Run, party: Party) -> None:
+    async def main() -> None:
+        async with party(2, "tcp") as (alice, bob):
+            host, port = bob.carrier._members[1]  # type: ignore[attr-defined]
+            for said in (b"", b"\0\0", frame(HELLO)[:6]):
+                _, writer = await asyncio.open_connection(host, port)
+                writer.write(said)
+                await writer.drain()
+                alice.post(b"x")
+                assert await texts(bob, 1) == ["x"]
+                writer.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_frame_too_large_ends_the_connection_and_not_the_talk(run: Run, party: Party, loop: str) -> None:
+    async def main() -> None:
+        async with party(2, "tcp") as (alice, bob):
+            carrier: Any = alice.carrier
+            before = carrier.connections[1]
+            before._transport.write(struct.pack(">I", FRAME_MAX + 1) + bytes(1000))
+            alice.post(b"behind it")
+            assert await texts(bob, 1) == ["behind it"]
+            assert bob.carrier.counts["refused"] == 1
+            assert carrier.connections[1] is not before
+
+    run(main(), loop=loop)
+
+
+def test_rubbish_in_frames_is_counted(run: Run, party: Party, group_name: str) -> None:
+    async def main() -> None:
+        async with party(2, "tcp") as (alice, bob):
+            carrier: Any = alice.carrier
+            rubbish = nonsense(Random(5), group_name)
+            for _ in range(200):
+                carrier.connections[1].write(next(rubbish))
+            alice.post(b"and this")
+            assert await texts(bob, 1) == ["and this"]
+            assert set(bob.stack.rejected) >= REASONS and bob.carrier.counts["refused"] == 0
+
+    run(main())
+
+
+def test_a_frame_larger_than_the_buffer(run: Run, party: Party) -> None:
+    async def main() -> None:
+        async with party(2, "tcp") as (alice, bob):
+            carrier: Any = alice.carrier
+            carrier.connections[1].write(b"in" + bytes(FRAME_MAX - 2))
+            carrier.connections[1].write([b"in", bytes(FRAME_MAX - 2)])
+            alice.post(b"and this")
+            assert await texts(bob, 1) == ["and this"]
+            assert bob.carrier.counts["refused"] == 0 and bob.stack.rejected["version"] == 2
+
+    run(main())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_connections_cut_while_members_talk(run: Run, party: Party, loop: str) -> None:
+    """By either side, in the middle of a frame: they come back, and nothing is lost."""
+    workload = Workload(members=3, messages=500, size=2000)
+
+    async def main() -> Any:
+        async with party(3, "tcp") as groups:
+            playing = asyncio.create_task(play(groups, workload))
+            cuts = 0
+            for number in range(6):
+                await asyncio.sleep(0.01)
+                carrier: Any = groups[number % 3].carrier
+                for connection in list(carrier.connections.values()):
+                    connection._transport.write(struct.pack(">I", 1000) + b"half a frame")
+                    connection._transport.abort()
+                    cuts += 1
+            assert cuts
+            diaries = await playing
+            carriers: list[Any] = [group.carrier for group in groups]
+            await until(lambda: all(len(carrier.connections) == 2 for carrier in carriers))
+            return diaries
+
+    assert judged(run(main(), loop=loop), workload) == {}
+
+
+def test_an_impostor_does_not_take_the_place_of_a_member_for_good(run: Run, party: Party) -> None:
+    """Nothing is signed, so it can greet as alice; when it is gone, bob still knows alice's connection."""
+
+    async def main() -> None:
+        async with party(2, "tcp") as (alice, bob):
+            carrier: Any = bob.carrier
+            reader, writer = await asyncio.open_connection(*carrier._members[1])
+            alices = carrier.connections[0]
+            writer.write(frame(HELLO + b"\0\0"))
+            await until(lambda: carrier.connections[0] is not alices)
+            writer.write(struct.pack(">I", FRAME_MAX + 1))
+            while await reader.read(1 << 16):
+                pass
+            writer.close()
+            await until(lambda: carrier.connections.get(0) is alices)
+            bob.post(b"to alice")
+            assert await texts(alice, 1) == ["to alice"]
+
+    run(main())
+
+
+def test_calls_that_are_hung_up_are_not_repeated_without_pause(
+    run: Run, place: Place, group_name: str
+) -> None:
+    where = place("tcp", 2)
+
+    async def main() -> None:
+        calls = 0
+
+        def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal calls
+            calls += 1
+            writer.close()
+
+        host, port = where["members"]["bob"].split(":")
+        server = await asyncio.start_server(hang_up, host, int(port))
+        async with inga.join(group_name, "alice", **where):
+            await until(lambda: calls)
+            await asyncio.sleep(5 * RECONNECT)
+        server.close()
+        assert calls <= 5
+
+    run(main())
+
+
+def test_whoever_comes_late_is_called_until_it_is_there(run: Run, place: Place, group_name: str) -> None:
+    where = place("tcp", 2)
+
+    async def main() -> None:
+        async with inga.join(group_name, "alice", **where) as alice:
+            await alice.send_many([b"1", b"2"])
+            await until(lambda: alice.carrier.counts["unconnected"])
+            async with inga.join(group_name, "bob", **where) as bob:
+                heard = await take(aiter(bob), 2)
+                assert [text(d) for d in heard] == ["1", "2"]
+
+    run(main())
+
+
+def test_a_reader_that_hangs_costs_a_bounded_queue(run: Run, place: Place, group_name: str) -> None:
+    """A connection nobody reads from: beyond a bound frames are dropped, to be repaired."""
+    where = place("tcp", 2)
+
+    async def main() -> None:
+        holding = asyncio.Event()
+
+        async def never_read(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await holding.wait()
+            writer.close()
+
+        host, port = where["members"]["bob"].split(":")
+        server = await asyncio.start_server(never_read, host, int(port), limit=1)
+        async with inga.join(group_name, "alice", **where) as alice:
+            carrier: Any = alice.carrier
+            await until(lambda: carrier.connections)
+            while not carrier.counts["dropped"]:
+                carrier.transmit(None, bytes(60_000))
+                await asyncio.sleep(0)
+            assert carrier.connections[1]._transport.get_write_buffer_size() < 2 << 20
+            carrier.connections[1]._transport.abort()
+            holding.set()
+        server.close()
+
+    run(main())
