@@ -33,7 +33,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check hunt bench format venv pins clean stale
+.PHONY: help demo test packages check hunt bench format venv pins clean stale
 
 help: ## List the targets (this)
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -42,8 +42,12 @@ demo: ## The main job, end to end: members talk, Spark certifies, a report shows
 	@echo "The demo comes with the Spark pipeline, which is not built yet; 'make test' shows what is." >&2
 	@exit 2
 
-test: $(STAMP) ## Run the tests
+test: $(STAMP) packages ## Run the tests
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(TESTS)
+
+# A missing package costs some tests, which are then skipped and say so; it never fails the run.
+packages: ## Install the Debian packages that some tests need, where that is allowed
+	@requirements/debian.sh
 
 check: $(STAMP) ## Lint, formatting, types, import rules
 	$(BIN)/ruff check .

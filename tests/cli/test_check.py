@@ -30,7 +30,7 @@ def test_a_weak_order_is_seen_to_break_causality(tmp_path: Path) -> None:
     result = inga("check", trace, "--checks", "fifo,causal,atomic", "--witnesses", "2", "--json")
 
     assert result.returncode == 1, result.stderr
-    assert result.stderr.startswith(f"checking {trace} with Spark on local[*]\n")
+    assert result.stderr.startswith("Spark on local[*] with Java ")
     found = json.loads(result.stdout)
     assert set(found) >= {
         "verdict",

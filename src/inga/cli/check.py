@@ -9,11 +9,14 @@ Ends with 0 if all checks pass, 1 if one fails, 3 if something that is missing l
 
 import argparse
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from inga.certify.verdict import FAIL, UNKNOWN, Certificate, Check
 from inga.cli.output import Progress, plain, print_json
 from inga.model.errors import UsageError
 from inga.pipeline.jobs import check_trace
+from inga.pipeline.session import find_java
 
 EXIT_CODES = {FAIL: 1, UNKNOWN: 3}
 GROUPS_SHOWN = 10
@@ -33,7 +36,13 @@ def add_check_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    certificate = check(options.trace, options)
+    if options.witnesses < 0:
+        raise UsageError("--witnesses is at least 0")
+    checks = options.checks.split(",") if options.checks else None
+    with watched(options) as progress:
+        _, certificate = check_trace(
+            options.trace, checks, master=options.master, witnesses=options.witnesses, progress=progress
+        )
     if options.json:
         print_json(certificate.to_json())
     else:
@@ -41,10 +50,9 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_CODES.get(certificate.verdict, 0)
 
 
-def check(path: str, options: argparse.Namespace) -> Certificate:
-    """Certify with progress on standard error."""
-    if options.witnesses < 0:
-        raise UsageError("--witnesses is at least 0")
+@contextmanager
+def watched(options: argparse.Namespace) -> Iterator[Callable[[str, int, int], None]]:
+    """Progress on standard error, one bar for each thing that is done."""
     bars: dict[str, Progress] = {}
 
     def progress(what: str, done: int, total: int) -> None:
@@ -54,15 +62,9 @@ def check(path: str, options: argparse.Namespace) -> Certificate:
             bar.end()
 
     if not options.quiet:
-        print(f"checking {plain(path)} with Spark on {options.master}", file=sys.stderr, flush=True)
+        print(f"Spark on {options.master} with {find_java()}", file=sys.stderr, flush=True)
     try:
-        return check_trace(
-            path,
-            options.checks.split(",") if options.checks else None,
-            master=options.master,
-            witnesses=options.witnesses,
-            progress=progress,
-        )[1]
+        yield progress
     finally:
         for bar in bars.values():
             bar.end()

@@ -16,11 +16,12 @@ COMMANDS = {
     "sim": "one deterministic run in virtual time",
     "hunt": "many seeds with faults, until a promise breaks",
     "check": "certify a trace with Spark",
+    "report": "verdicts and a space-time diagram as one HTML file",
     "bench": "measure, as ratios against a baseline of the same run",
 }
 """Built: each has a module here with `add_options(parser)` and `run(options) -> exit code`."""
 
-LATER = "demo chat live tap order stamp watch metrics import export lab report dissect ior".split()
+LATER = "demo chat live tap order stamp watch metrics import export lab dissect ior".split()
 
 OK, VIOLATED, BAD_USE, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 130
 

@@ -1,6 +1,7 @@
 """What commands ask of the pipeline, from a path to small results."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -8,9 +9,10 @@ from inga.certify.certificate import BUILT, WITNESSES, certify
 from inga.certify.verdict import Certificate
 from inga.model.errors import UsageError
 from inga.pipeline.certify import Progress, SparkSource
+from inga.pipeline.diagram import Window
 from inga.pipeline.session import LOCAL, open_session
 from inga.pipeline.storage import Trace, is_remote, open_trace
-from inga.trace.manifest import CHECKS
+from inga.trace import CHECKS, Row
 
 
 def check_trace(
@@ -42,6 +44,38 @@ def check_trace(
             spark.stop()
     certificate.seconds = perf_counter() - started
     return trace, certificate
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What a report shows of a trace."""
+
+    trace: Trace
+    certificate: Certificate
+    rows: list[Row]
+    shown: str  # which rows these are
+
+
+def report_tables(
+    path: str,
+    checks: Sequence[str] | None = None,
+    *,
+    master: str = LOCAL,
+    witnesses: int = WITNESSES,
+    progress: Progress = lambda what, done, total: None,
+    session: Any = None,
+) -> Tables:
+    """Certify a trace, and pick the rows to draw: around violations, or the first ones."""
+    if not is_remote(path):
+        open_trace(path)  # what is wrong with it is said before Spark starts
+    spark = session or open_session(master)
+    try:
+        trace, certificate = check_trace(path, checks, witnesses=witnesses, progress=progress, session=spark)
+        rows, shown = Window(spark, trace, progress).pick(certificate)
+    finally:
+        if session is None:
+            spark.stop()
+    return Tables(trace, certificate, rows, shown)
 
 
 def choose_checks(trace: Trace, checks: Sequence[str] | None) -> list[str]:
