@@ -22,7 +22,6 @@ def inga(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_weak_order_is_seen_to_break_causality(tmp_path: Path) -> None:
     trace = str(tmp_path / "fifo")
     Case("fifo", members=4, messages=50, loss=0.2, seed=1).run(Path(trace))

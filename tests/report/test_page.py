@@ -111,7 +111,9 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Any]:
         each.page.close()
 
 
-browser_test = pytest.mark.browser
+def browser_test(test: Any) -> Any:
+    """One worker opens the browser."""
+    return pytest.mark.browser(pytest.mark.xdist_group("browser")(test))
 
 
 @browser_test

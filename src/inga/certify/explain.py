@@ -82,6 +82,7 @@ class Explainer:
         here, message = self._names[witness.process], self._message(witness.message)
         if bad.check == "complete":
             witness.text = f"{message} {bad.what} at {here}"
+            witness.chain = self._chains.find(witness.message, witness.message)
         else:
             witness.text = f"{here} delivered {message}, which {bad.what}"
 

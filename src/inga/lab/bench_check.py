@@ -5,7 +5,8 @@ first, so start-up is in neither. The baseline reads every column that the check
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,6 +17,7 @@ from inga.lab.bench import Row
 from inga.lab.traces import Recipe, make
 from inga.model.errors import UsageError
 from inga.pipeline.certify import SparkSource
+from inga.pipeline.files import Files
 from inga.pipeline.session import open_session
 from inga.pipeline.storage import open_trace
 
@@ -31,6 +33,7 @@ def run(progress: Callable[[str], None], *, quick: bool = False) -> list[Row]:
     session = open_session(name="inga bench", quick=False)
     rows: list[Row] = []
     costs: dict[tuple[int, int], float] = {}
+    peaks: dict[tuple[int, int], float] = {}
     try:
         with TemporaryDirectory() as scratch:
             for members in MEMBERS:
@@ -43,22 +46,30 @@ def run(progress: Callable[[str], None], *, quick: bool = False) -> list[Row]:
                     make(path, Recipe(events, members))
                     scan, check = _measure(session, path)
                     costs[members, events] = check
+                    peaks[members, events] = _worker_peak()
                     rows.append(Row(f"check, {case}", scan, check, "cpu s", "Spark scan of the same columns"))
-            rows += _growth(costs)
+            rows += _growth(costs, peaks)
     finally:
         session.stop()
     return rows
 
 
-def _growth(costs: dict[tuple[int, int], float]) -> list[Row]:
-    """Cost per event of the larger trace against that of the smaller: 1 is linear."""
+Sizes = dict[tuple[int, int], float]
+"""Something measured, by members and events."""
+
+
+def _growth(costs: Sizes, peaks: Sizes) -> list[Row]:
+    """The larger trace against the smaller: cost per event, and memory. 1 is linear, 1 is constant."""
     rows = []
     for members in MEMBERS:
         sizes = sorted(events for n, events in costs if n == members)
-        if len(sizes) > 1:
-            small, large = (1e9 * costs[members, events] / events for events in (sizes[0], sizes[-1]))
-            what = f"check, n = {members}, {sizes[-1]:,} events"
-            rows.append(Row(what, small, large, "cpu ns per event", f"{sizes[0]:,} events"))
+        if len(sizes) < 2:
+            continue
+        small, large = (members, sizes[0]), (members, sizes[-1])
+        what, baseline = f"n = {members}, {large[1]:,} events", f"{small[1]:,} events"
+        before, after = (1e9 * costs[size] / size[1] for size in (small, large))
+        rows.append(Row(f"cost, {what}", before, after, "cpu ns per event", baseline))
+        rows.append(Row(f"peak of a worker, {what}", peaks[small], peaks[large], "MB", baseline))
     return rows
 
 
@@ -66,7 +77,7 @@ def _measure(session: Any, path: Path) -> tuple[float, float]:
     """CPU seconds of a scan and of the checks: the least of some repetitions, taken in turn."""
 
     def check() -> None:
-        source = SparkSource(session, open_trace(str(path)), lambda *_: None)
+        source = SparkSource(Files(session, open_trace(str(path)), lambda *_: None))
         certificate = certify(source, BUILT)
         assert certificate.verdict == "pass", certificate.to_json()
 
@@ -93,20 +104,36 @@ def _cpu_of(action: Callable[[], None]) -> float:
 
 def cpu_seconds() -> float:
     """What this process and all its descendants have used so far, also those that have ended."""
-    children: dict[int, list[int]] = {}
-    used: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
+    ticks = sum(sum(map(int, fields[11:15])) for _, fields in _family())  # own and waited-for
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _worker_peak() -> float:
+    """The most memory that a Python worker ever had, in MB."""
+    peaks = [0.0]
+    for process, _ in _family():
         try:
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            is_worker = b"pyspark.daemon" in Path(f"/proc/{process}/cmdline").read_bytes()
+            status = Path(f"/proc/{process}/status").read_text()
         except OSError:  # it ended meanwhile
             continue
-        children.setdefault(int(fields[1]), []).append(int(entry.name))
-        used[int(entry.name)] = sum(map(int, fields[11:15]))  # own and waited-for, user and system
-    total, waiting = 0, [os.getpid()]
+        if is_worker:
+            peaks += [int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM")]
+    return max(peaks)
+
+
+def _family() -> Iterator[tuple[int, list[str]]]:
+    """This process and its descendants, with the fields of /proc/PID/stat after the name."""
+    children: dict[int, list[int]] = {}
+    fields: dict[int, list[str]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):  # it may end meanwhile
+                process = int(entry.name)
+                fields[process] = (entry / "stat").read_text().rpartition(")")[2].split()
+                children.setdefault(int(fields[process][1]), []).append(process)
+    waiting = [os.getpid()]
     while waiting:
         process = waiting.pop()
-        total += used.get(process, 0)
+        yield process, fields[process]
         waiting += children.get(process, [])
-    return total / os.sysconf("SC_CLK_TCK")

@@ -8,8 +8,9 @@ from typing import Any
 from inga.certify.certificate import BUILT, WITNESSES, certify
 from inga.certify.verdict import Certificate
 from inga.model.errors import UsageError
-from inga.pipeline.certify import Progress, SparkSource
+from inga.pipeline.certify import SparkSource
 from inga.pipeline.diagram import Window
+from inga.pipeline.files import Files, Progress
 from inga.pipeline.session import LOCAL, open_session
 from inga.pipeline.storage import Trace, is_remote, open_trace
 from inga.trace import CHECKS, Row
@@ -38,7 +39,7 @@ def check_trace(
             trace = open_trace(path, spark)
             wanted = choose_checks(trace, checks)
         assert wanted is not None
-        certificate = certify(SparkSource(spark, trace, progress), wanted, witnesses=witnesses)
+        certificate = certify(SparkSource(Files(spark, trace, progress)), wanted, witnesses=witnesses)
     finally:
         if session is None:
             spark.stop()
@@ -71,7 +72,7 @@ def report_tables(
     spark = session or open_session(master)
     try:
         trace, certificate = check_trace(path, checks, witnesses=witnesses, progress=progress, session=spark)
-        rows, shown = Window(spark, trace, progress).pick(certificate)
+        rows, shown = Window(Files(spark, trace, progress)).pick(certificate)
     finally:
         if session is None:
             spark.stop()
