@@ -71,6 +71,16 @@ def test_bad_use_is_said_before_spark_starts(
     assert capsys.readouterr().err.startswith(message.format(tmp_path))
 
 
+def test_a_missing_package_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inga.cli.check.find_spec", lambda name: None if name == "pyspark" else name)
+    assert main(["check", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        "inga check: pyspark is not installed; certification needs it: pip install inga[spark]\n"
+    )
+
+
 def test_a_missing_manifest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "events").mkdir()
     assert main(["check", "--quiet", str(tmp_path)]) == 2

@@ -27,7 +27,7 @@ NEVER = np.iinfo(np.int64).max
 """Lowest number of no message at all."""
 
 BLOCK_ROWS = 4096  # of running maxima: as much as fits the processor's cache
-COMPILED_COUNTS_MIN = 1 << 20  # entries of vectors in a chunk from which loading numba pays
+COMPILED_COUNTS_MIN = 1 << 18  # entries of vectors in a chunk from which loading numba pays
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ LATER = ("throughput", "latency")
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help=" or ".join(BENCHES))
-    parser.add_argument("--quick", action="store_true", help="a fifth of the work")
+    parser.add_argument("--quick", action="store_true", help="less work, and less to rely on")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -11,14 +11,16 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-from inga.certify.verdict import FAIL, UNKNOWN, Certificate, Check
 from inga.cli.output import Progress, plain, print_json
 from inga.model.errors import UsageError
-from inga.pipeline.jobs import check_trace
-from inga.pipeline.session import find_java
 
-EXIT_CODES = {FAIL: 1, UNKNOWN: 3}
+if TYPE_CHECKING:
+    from inga.certify.verdict import Certificate, Check
+
+EXIT_CODES = {"pass": 0, "fail": 1, "unknown": 3}
 GROUPS_SHOWN = 10
 
 
@@ -36,6 +38,9 @@ def add_check_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    need_spark()
+    from inga.pipeline.jobs import check_trace
+
     if options.witnesses < 0:
         raise UsageError("--witnesses is at least 0")
     checks = options.checks.split(",") if options.checks else None
@@ -47,12 +52,21 @@ def run(options: argparse.Namespace) -> int:
         print_json(certificate.to_json())
     else:
         print(table(certificate))
-    return EXIT_CODES.get(certificate.verdict, 0)
+    return EXIT_CODES[certificate.verdict]
+
+
+def need_spark() -> None:
+    """Say what to install, before anything is imported that needs it."""
+    for package in ("numpy", "pyarrow", "pyspark"):
+        if find_spec(package) is None:
+            raise UsageError(f"{package} is not installed; certification needs it: pip install inga[spark]")
 
 
 @contextmanager
 def watched(options: argparse.Namespace) -> Iterator[Callable[[str, int, int], None]]:
     """Progress on standard error, one bar for each thing that is done."""
+    from inga.pipeline.session import find_java
+
     bars: dict[str, Progress] = {}
 
     def progress(what: str, done: int, total: int) -> None:
@@ -70,7 +84,7 @@ def watched(options: argparse.Namespace) -> Iterator[Callable[[str, int, int], N
             bar.end()
 
 
-def table(certificate: Certificate) -> str:
+def table(certificate: "Certificate") -> str:
     """For a person: a line per check, then what is behind the failures."""
     lines = [
         f"{certificate.events:,} events of {len(certificate.names)} processes: {certificate.messages:,} messages "
@@ -95,7 +109,7 @@ def table(certificate: Certificate) -> str:
     return "\n".join([*lines, "", f"verdict: {certificate.verdict} ({certificate.seconds:.1f} s)"])
 
 
-def _line(check: Check) -> str:
+def _line(check: "Check") -> str:
     line = f"{check.name:<10} {check.verdict:<8} {check.violations:>10,}"
     return f"{line}  {plain(check.reason)}" if check.reason else line
 

@@ -9,15 +9,16 @@ The file needs nothing else and no network. Ends as `inga check` would.
 import argparse
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from inga.certify.verdict import FAIL, PASS, UNKNOWN
-from inga.cli.check import EXIT_CODES, add_check_options, watched
+from inga.cli.check import EXIT_CODES, add_check_options, need_spark, watched
 from inga.cli.output import plain, print_json
 from inga.model.errors import UsageError
-from inga.pipeline.jobs import Tables, report_tables
-from inga.pipeline.session import open_session
 from inga.report.page import render
 from inga.report.section import Section
+
+if TYPE_CHECKING:
+    from inga.pipeline.jobs import Tables
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -29,13 +30,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    need_spark()
     out = options.out or Path(options.traces[0]) / "report.html"
     if not out.parent.is_dir():
         raise UsageError(f"{out.parent} is not a directory, so the report cannot be written there")
     sections = make_sections(options.traces, options)
     write(out, sections)
     verdicts = {section.certificate["verdict"] for section in sections}
-    verdict = next((each for each in (FAIL, UNKNOWN) if each in verdicts), PASS)
+    verdict = next(each for each in ("fail", "unknown", "pass") if each in verdicts)
     if options.json:
         traces = [{"trace": path, **s.certificate} for path, s in zip(options.traces, sections, strict=True)]
         print_json({"report": str(out), "verdict": verdict, "traces": traces})
@@ -44,25 +46,37 @@ def run(options: argparse.Namespace) -> int:
             answers = ", ".join(f"{each['name']} {each['verdict']}" for each in section.certificate["checks"])
             print(f"{plain(section.title)}: {answers}")
         print(f"report: {out}")
-    return EXIT_CODES.get(verdict, 0)
+    return EXIT_CODES[verdict]
 
 
 def make_sections(paths: list[str], options: argparse.Namespace) -> list[Section]:
     """Certify the traces one after the other, in one Spark session."""
+    from inga.pipeline.jobs import report_tables
+    from inga.pipeline.session import open_session
+
     checks = options.checks.split(",") if options.checks else None
     with watched(options) as progress:
         if len(paths) == 1:
-            found = [report_tables(paths[0], checks, master=options.master, progress=progress)]
+            found = [
+                report_tables(
+                    paths[0], checks, master=options.master, witnesses=options.witnesses, progress=progress
+                )
+            ]
         else:
             session = open_session(options.master)
             try:
-                found = [report_tables(path, checks, session=session, progress=progress) for path in paths]
+                found = [
+                    report_tables(
+                        path, checks, session=session, witnesses=options.witnesses, progress=progress
+                    )
+                    for path in paths
+                ]
             finally:
                 session.stop()
     return [describe(path, tables) for path, tables in zip(paths, found, strict=True)]
 
 
-def describe(path: str, tables: Tables) -> Section:
+def describe(path: str, tables: "Tables") -> Section:
     manifest = tables.trace.manifest
     facts = [
         ("trace", path),

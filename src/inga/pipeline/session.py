@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from time import time
 from typing import Any
 
 from inga.model.errors import UsageError
@@ -25,6 +26,7 @@ JAVA_MIN = 17
 LOCAL = "local[*]"
 SHUFFLE_PARTITIONS = 4
 ARROW_ROWS = 65_536
+SETTLED_SECONDS = 10  # since a file was last written to, after which nobody writes to it
 
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """A JVM that starts fast. Wrong for long jobs with much work in the JVM."""
@@ -197,15 +199,24 @@ def _java_options(java: Java, quick: bool) -> tuple[str, ...]:
 
 
 def _archive_options(java: Java) -> tuple[str, ...]:
-    """Classes as the JVM last had them, from a file: the first quick session leaves it at its end."""
+    """Classes as the JVM last had them, from a file that an earlier quick session left at its end."""
     import pyspark
 
     key = _digest(f"{java.program} {java.version} {pyspark.__version__} {pyspark.__file__}")
     archive = cache_directory() / f"classes-{key}.jsa"
+    _adopt(archive)
     quiet = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=off")
     if archive.exists():
         return (f"-XX:SharedArchiveFile={archive}", *quiet)
-    return (f"-XX:ArchiveClassesAtExit={archive}", *quiet)
+    return (f"-XX:ArchiveClassesAtExit={archive}.{os.getpid()}", *quiet)
+
+
+def _adopt(archive: Path) -> None:
+    """Give an archive its name once the JVM that wrote it must be done with it."""
+    for written in archive.parent.glob(f"{archive.name}.*"):
+        with suppress(OSError):  # another process may be faster
+            if time() - written.stat().st_mtime > SETTLED_SECONDS:
+                os.replace(written, archive)
 
 
 # ---- files
