@@ -86,6 +86,20 @@ def test_importing_inga_is_cheap() -> None:
     assert not loaded & (EXTRAS | {"asyncio", "concurrent", "multiprocessing", "socket", "ssl"})
 
 
-@pytest.mark.parametrize("room", ["recipes", "trial", "trace", "sim", "net", "report", "cli.main"])
+@pytest.mark.parametrize(
+    "room",
+    [
+        "recipes",
+        "trial",
+        "trace",
+        "sim",
+        "net",
+        "report",
+        "report.page",
+        "cli.main",
+        "cli.check",
+        "cli.report",
+    ],
+)
 def test_no_extra_is_needed_to_start(room: str) -> None:
     assert not packages_loaded_by(f"import inga.{room}") & EXTRAS

@@ -13,15 +13,18 @@ from importlib.metadata import version
 from inga.model.errors import IngaError
 
 COMMANDS = {
+    "demo": "the main job: talk, trace, certify, show",
     "sim": "one deterministic run in virtual time",
     "live": "the same with one process per member, over real sockets",
     "chat": "talk in a group from a terminal",
     "hunt": "many seeds with faults, until a promise breaks",
+    "check": "certify a trace with Spark",
+    "report": "verdicts and a space-time diagram as one HTML file",
     "bench": "measure, as ratios against a baseline of the same run",
 }
 """Built: each has a module here with `add_options(parser)` and `run(options) -> exit code`."""
 
-LATER = "demo tap check order stamp watch metrics import export lab report dissect ior".split()
+LATER = "tap order stamp watch metrics import export lab dissect ior".split()
 
 OK, VIOLATED, BAD_USE, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 130
 

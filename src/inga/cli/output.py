@@ -10,6 +10,11 @@ def print_json(content: dict[str, Any]) -> None:
     print(json.dumps(content, ensure_ascii=False))
 
 
+def plain(text: str) -> str:
+    """Text of others, such as names, without what would steer a terminal or turn the line around."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
 class Progress:
     """A bar on a terminal, a plain line now and then elsewhere, nothing when quiet."""
 

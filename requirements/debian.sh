@@ -1,0 +1,17 @@
+#!/bin/sh
+# Programs that some tests drive and PyPI does not have: installed with apt as root, named otherwise.
+set -u
+
+packages=""
+command -v chromium >/dev/null 2>&1 || packages="$packages chromium"
+[ -n "$packages" ] || exit 0
+
+if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+  echo "Not installed, and only root can with apt:$packages. The tests that need them will be skipped." >&2
+  exit 0
+fi
+echo "Installing$packages with apt."
+export DEBIAN_FRONTEND=noninteractive
+# shellcheck disable=SC2086
+{ apt-get update -qq && apt-get install -y -qq --no-install-recommends $packages; } >/dev/null 2>&1 ||
+  echo "Installing$packages failed. The tests that need them will be skipped." >&2

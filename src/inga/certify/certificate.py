@@ -1,0 +1,167 @@
+"""Certifying a trace: summaries first, then only what they leave open.
+
+    1  summarise every chunk                                   all rows, once
+    2  scan suspect chunks again, with their carry             order and stamps
+    3  compare messages of pairs whose sums disagree           integrity and completeness
+    4  explain: what came too early, by which chain, and why   a few segments
+
+Who reads chunks and where the work is done is the business of a `Source`: a list in memory, files, Spark.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from inga.certify import work
+from inga.certify.chunk import Chunk
+from inga.certify.combine import Line, Process, check_widths, line_up, suspects, unequal_pairs
+from inga.certify.explain import Explainer
+from inga.certify.fingerprint import Keys
+from inga.certify.pairs import compare_pairs
+from inga.certify.roots import EXPLAINED_MAX, Bad, group_by_root
+from inga.certify.verdict import FAIL, PASS, UNKNOWN, Certificate, Check
+from inga.certify.work import Row
+
+BUILT = ("integrity", "complete", "fifo", "stamps", "causal")
+WITNESSES = 5
+
+
+class Source(Protocol):
+    """A trace whose chunks are numbered."""
+
+    processes: Sequence[Process]
+    receipt: str
+    segment_names: Sequence[str]
+
+    def map(
+        self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
+    ) -> list[tuple[int, Any]]:
+        """Apply a function to chunks, given as (number, question); `what` is for people who wait."""
+        ...
+
+    def read(self, segment: int) -> Chunk: ...
+
+
+def certify(
+    source: Source, checks: Sequence[str], *, witnesses: int = WITNESSES, seed: int | None = None
+) -> Certificate:
+    """Answer the checks. A check that is not built yet answers *unknown*."""
+    return _Certification(source, checks, witnesses, seed).run()
+
+
+class _Certification:
+    def __init__(self, source: Source, checks: Sequence[str], witnesses: int, seed: int | None) -> None:
+        self._source = source
+        self._checks = list(checks)
+        self._witnesses = witnesses
+        self._listed_max = max(witnesses, EXPLAINED_MAX)
+        self._names = [process.name for process in source.processes]
+        self._keys = Keys.draw(len(self._names), seed)
+        self._lines: list[Line] = []
+        self._bad: list[Bad] = []
+        self._restarts: dict[int, Row] = {}
+        self._open: dict[str, list[str]] = {}  # per check, why it cannot be decided
+
+    def run(self) -> Certificate:
+        source = self._source
+        questions = [(segment, self._keys) for segment in range(len(source.segment_names))]
+        found = source.map("segments read", work.summarise, questions)
+        check_widths([summary for _, summary in found], source.processes)
+        self._lines = line_up(found, source.processes)
+        summaries = [link.summary for line in self._lines for link in line]
+        self._find_holes()
+        self._look_again()
+        self._compare()
+        explainer = Explainer(self._names, self._lines, source.read, source.receipt, source.segment_names)
+        return Certificate(
+            events=sum(summary.events for summary in summaries),
+            messages=sum(summary.sends for summary in summaries),
+            deliveries=sum(summary.deliveries for summary in summaries),
+            payloads=sum(summary.payloads for summary in summaries),
+            names=self._names,
+            checks=[self._answer(name, explainer) for name in self._checks],
+            groups=group_by_root(self._names, self._bad, self._restarts, explainer.effect),
+        )
+
+    def _find_holes(self) -> None:
+        summaries = [link.summary for line in self._lines for link in line]
+        for process, line in zip(self._source.processes, self._lines, strict=True):
+            if not process.complete:
+                last = line[-1].summary.last if line else 0
+                what = f"after position {last:,}" if last else "altogether"
+                self._leave_open(BUILT, f"rows of {process.name} are missing {what}")
+        if not any(summary.sends or summary.deliveries for summary in summaries):
+            self._leave_open(BUILT, "no message was sent or delivered")
+        deliveries = sum(summary.unstamped_deliveries for summary in summaries)
+        if deliveries:
+            self._leave_open(("causal",), f"{deliveries:,} deliveries have no deps")
+        known = sum(summary.unstamped_known for summary in summaries)
+        if known:
+            self._leave_open(("stamps",), f"{known:,} sends and receipts have no deps")
+
+    def _leave_open(self, checks: Iterable[str], reason: str) -> None:
+        for check in checks:
+            self._open.setdefault(check, []).append(reason)
+
+    def _look_again(self) -> None:
+        """Scan suspect chunks with their carry."""
+        links = {link.segment: link for link in suspects(self._lines, self._checks)}
+        if not links:
+            return
+        questions = [(at, (self._keys, link.carry, self._listed_max)) for at, link in links.items()]
+        for segment, findings in sorted(
+            self._source.map("suspect segments read", work.rescan, questions), key=lambda pair: pair[0]
+        ):
+            process = links[segment].summary.process
+            for check, broken in findings.broken.items():
+                if check in self._checks and not (check == "stamps" and self._lacks_receipts(process)):
+                    self._note(check, process, broken)
+            if findings.restarts and "stamps" in self._checks:
+                self._restarts.setdefault(process, findings.restarts[0])
+
+    def _lacks_receipts(self, process: int) -> bool:
+        """Where receipts have no vector, what a send should say is not known."""
+        return any(link.summary.unstamped_known for link in self._lines[process])
+
+    def _note(self, check: str, process: int, broken: work.Broken) -> None:
+        for source in np.flatnonzero(broken.counts).tolist():
+            rows = [row for row in broken.rows if row.src == source]
+            self._bad.append(Bad(check, process, source, check, int(broken.counts[source]), rows))
+
+    def _compare(self) -> None:
+        wanted = [check for check in ("integrity", "complete") if check in self._checks]
+        pairs = unequal_pairs(self._lines, self._source.processes) if wanted else []
+
+        def collect(questions: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
+            return self._source.map("segments compared", work.collect, questions)
+
+        for bad in compare_pairs(
+            self._lines, self._source.processes, pairs, self._keys, collect, self._listed_max
+        ):
+            if bad.check in wanted:
+                self._bad.append(bad)
+
+    def _answer(self, name: str, explainer: Explainer) -> Check:
+        if name not in BUILT:
+            return Check(name, UNKNOWN, reason=f"the check {name} is not built yet")
+        bad = [each for each in self._bad if each.check == name]
+        violations = sum(each.count for each in bad)
+        reasons = self._open.get(name, [])
+        verdict = FAIL if violations else UNKNOWN if reasons else PASS
+        witnesses = [explainer.witness(row, each) for row, each in _spread(bad, self._witnesses)]
+        return Check(name, verdict, violations, "; ".join(reasons), witnesses)
+
+
+def _spread(bad: Sequence[Bad], count: int) -> list[tuple[Row, Bad]]:
+    """Some of the violations: the first of each process and sender, then others."""
+    listed = [(row, each) for each in bad for row in each.rows]
+    listed.sort(key=lambda pair: (pair[0].process, pair[0].pos, pair[0].seq))
+    seen: set[tuple[int, int]] = set()
+    firsts: list[tuple[Row, Bad]] = []
+    others: list[tuple[Row, Bad]] = []
+    for row, each in listed:
+        key = (row.process, row.src)
+        (others if key in seen else firsts).append((row, each))
+        seen.add(key)
+    return (firsts + others)[:count]

@@ -1,0 +1,136 @@
+"""The shortest causal chain between two messages, for a person to follow.
+
+The search goes backwards from the effect. What its sender had received before sending it is one hop away, what
+the senders of those had received before is two, and so on. Of each process only the latest message matters, since
+whatever precedes an earlier one precedes it too; so a hop looks at one place of each process, not at all rows.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from inga.certify.chunk import RECEIPT, SEND, Chunk, Ints
+from inga.certify.combine import Line, Link
+
+ReadChunk = Callable[[int], Chunk]
+"""The chunk of a segment, by its number."""
+
+Message = tuple[int, int]
+"""Source and number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One link of a chain: what happened to which message, where."""
+
+    process: int
+    pos: int
+    step: str
+    message: Message
+
+    def to_json(self) -> dict[str, Any]:
+        src, seq = self.message
+        return {"process": self.process, "pos": self.pos, "step": self.step, "src": src, "seq": seq}
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """`message` leads to the effect: it was received before `then` was sent."""
+
+    message: Message
+    then: "_Node | None"
+
+
+class Chains:
+    """Finds chains in a trace whose chunks can be read again."""
+
+    def __init__(self, lines: list[Line], read: ReadChunk, receipt: str) -> None:
+        self._lines = lines
+        self._read = read
+        self._receipt = receipt
+
+    def find(self, cause: Message, effect: Message) -> list[Step]:
+        """From the send of the cause to the send of the effect; empty if nothing links them."""
+        path = self._path(cause, effect)
+        if path is None:
+            return []
+        steps = [self._sent(*cause)]
+        node: _Node | None = self._shortened(path, cause)
+        while node is not None:
+            if node.message != cause:
+                steps.append(self._sent(*node.message))
+            if node.then is not None:
+                steps.append(self._received(node.then.message[0], node.message))
+            node = node.then
+        return [step for step in steps if step is not None]
+
+    def _shortened(self, path: _Node, cause: Message) -> _Node:
+        """The cause itself as first message, if it was received in time and not only a later one."""
+        if path.then is None:
+            return path
+        sent = self._sent(*path.then.message)
+        received = self._received(path.then.message[0], cause)
+        if sent is not None and received is not None and received.pos < sent.pos:
+            return _Node(cause, path.then)
+        return path
+
+    def _path(self, cause: Message, effect: Message) -> _Node | None:
+        source, seq = cause
+        layer = [_Node(effect, None)]
+        limits = {effect[0]: effect[1]}  # the latest message of each process that leads to the effect
+        while layer:
+            for node in layer:
+                if node.message[0] == source and node.message[1] >= seq:
+                    return node
+            following = []
+            for node in layer:
+                for other, latest in enumerate(self._heard_before(node.message).tolist()):
+                    if latest > limits.get(other, 0):
+                        limits[other] = latest
+                        following.append(_Node((other, latest), node))
+            layer = following
+        return None
+
+    def _heard_before(self, message: Message) -> Ints:
+        """The highest number that its sender had received of each process before sending it."""
+        link = self._link_of_send(message)
+        if link is None:
+            return np.zeros(len(self._lines), np.int64)
+        chunk = self._read(link.segment)
+        heard = link.received.copy()
+        end = int(np.flatnonzero(((chunk.kind & SEND) != 0) & (chunk.seq == message[1]))[0])
+        rows = np.flatnonzero(((chunk.kind[:end] & RECEIPT) != 0) & (chunk.src[:end] != chunk.process))
+        np.maximum.at(heard, chunk.src[rows], chunk.seq[rows])
+        return heard
+
+    def _link_of_send(self, message: Message) -> Link | None:
+        source, seq = message
+        for link in self._lines[source]:
+            if link.summary.sent_low <= seq <= link.summary.sent_high:
+                chunk = self._read(link.segment)
+                if (((chunk.kind & SEND) != 0) & (chunk.seq == seq)).any():
+                    return link
+        return None
+
+    def _sent(self, source: int, seq: int) -> Step | None:
+        link = self._link_of_send((source, seq))
+        if link is None:
+            return None
+        chunk = self._read(link.segment)
+        row = np.flatnonzero(((chunk.kind & SEND) != 0) & (chunk.seq == seq))[0]
+        return Step(source, int(chunk.pos[row]), "send", (source, seq))
+
+    def _received(self, process: int, message: Message) -> Step | None:
+        """The receipt of a message at a process: in the first chunk that saw so high a number."""
+        source, seq = message
+        for link in self._lines[process]:
+            if link.summary.received_high[source] >= seq:
+                chunk = self._read(link.segment)
+                rows = np.flatnonzero(
+                    ((chunk.kind & RECEIPT) != 0) & (chunk.src == source) & (chunk.seq == seq)
+                )
+                if len(rows):
+                    return Step(process, int(chunk.pos[rows[0]]), self._receipt, message)
+        return None

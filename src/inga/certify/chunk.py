@@ -1,0 +1,159 @@
+"""A chunk: a contiguous run of one process's rows, as plain numpy arrays.
+
+Only the rows that matter to the checks are kept: sends, deliveries and the receipts that make a message a
+cause. What else a segment holds is counted and forgotten.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inga.model.errors import TraceError
+
+SEND, DELIVER, RECEIPT = 1, 2, 4
+"""What a row is: bits, since a delivery may be the receipt as well."""
+
+EVERYBODY = -1
+"""In `Chunk.dst`: all others of the view, not a set."""
+
+COLUMNS = ("process", "pos", "step", "view", "src", "seq", "dst", "deps", "n")
+"""What the checks need of a trace."""
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The kept rows of one segment, in `pos` order. `deps` is zero where a row has none."""
+
+    process: int
+    first: int  # position of the segment's first row
+    events: int  # all rows of the segment, also those that were not kept
+    pos: Ints
+    kind: NDArray[np.uint8]
+    view: NDArray[np.int32]
+    src: NDArray[np.int32]
+    seq: Ints
+    deps: NDArray[np.int32]  # one line of n counts per row
+    stamped: Bools  # whether the row has deps
+    dst: NDArray[np.int32]  # of a send: a line of `sets`, or EVERYBODY
+    sets: Bools
+    payloads: int = 0  # application messages in the sends
+    width: int = 0  # processes that the file's vectors had room for
+    left: bool = False  # the process says that it left or crashed
+    flushed: int = -1  # the last view it helped to close
+
+    @property
+    def n(self) -> int:
+        return int(self.deps.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.pos)
+
+    def is_known(self) -> Bools:
+        """The rows whose message the process knows from then on: its sends, and receipts from others."""
+        foreign: Bools = ((self.kind & RECEIPT) != 0) & (self.src != self.process)
+        own: Bools = (self.kind & SEND) != 0
+        return foreign | own
+
+
+def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, width: int = 0) -> Chunk:
+    """The chunk of a table that the trace's reader made: types are right, vectors have n entries."""
+    kinds, left, flushed = _kinds(table, process, receipt)
+    events = table.num_rows
+    first = table.column("pos")[0].as_py() if events else 0
+    kept = kinds != 0
+    if not kept.all():
+        table, kinds = table.filter(_arrow_mask(kept)), kinds[kept]
+    pos = _numbers(table, "pos", np.int64)
+    for name in ("src", "seq"):
+        column = table.column(name)
+        if column.null_count:
+            at = int(np.argmax(column.is_null().to_numpy()))
+            raise TraceError(f"{where}: the row at position {pos[at]} concerns a message but has no {name}.")
+    src, seq = _numbers(table, "src", np.int32), _numbers(table, "seq", np.int64)
+    sends = (kinds & SEND) != 0
+    strange = np.flatnonzero((sends & (src != process)) | (seq < 1))
+    if len(strange):
+        at = strange[0]
+        raise TraceError(
+            f"{where}: the row at position {pos[at]} of process {process} concerns message {seq[at]} of "
+            f"process {src[at]}, which cannot be."
+        )
+    deps, stamped = _vectors(table.column("deps"), n)
+    dst, sets = _destinations(table, sends, n)
+    return Chunk(
+        process, first, events, pos, kinds, _numbers(table, "view", np.int32), src, seq, deps, stamped,
+        dst, sets, _payloads(table, sends), width, left, flushed,
+    )  # fmt: skip
+
+
+def _kinds(table: Any, process: int, receipt: str) -> tuple[NDArray[np.uint8], bool, int]:
+    """What each row is, whether the process left, and the last view that it closed."""
+    steps = _one_array(table.column("step"))
+    names = steps.dictionary.to_pylist()
+    codes = steps.indices.to_numpy(zero_copy_only=False)
+    bits = {"send": SEND, "deliver": DELIVER}
+    bits[receipt] = bits.get(receipt, 0) | RECEIPT
+    kinds = np.array([bits.get(name, 0) for name in names] or [0], np.uint8)[codes]
+    about_itself = [
+        table.column("src")[int(row)].as_py() in (None, process)
+        for row in _rows_of(codes, names, ("leave", "crash"))
+    ]
+    views = [table.column("view")[int(row)].as_py() for row in _rows_of(codes, names, ("flush",))]
+    return kinds, any(about_itself), max(views, default=-1)
+
+
+def _rows_of(codes: NDArray[Any], names: list[str], wanted: Iterable[str]) -> NDArray[np.intp]:
+    numbers = [code for code, name in enumerate(names) if name in wanted]
+    return np.flatnonzero(np.isin(codes, numbers)) if numbers else np.empty(0, np.intp)
+
+
+def _numbers(table: Any, name: str, kind: Any) -> NDArray[Any]:
+    return np.asarray(_one_array(table.column(name)).to_numpy(zero_copy_only=False), kind)
+
+
+def _vectors(column: Any, n: int) -> tuple[NDArray[np.int32], Bools]:
+    """The vectors as a matrix, without copying them unless some are missing."""
+    array = _one_array(column)
+    rows = len(array)
+    data = np.frombuffer(array.buffers()[1] or b"", "<i4", count=-1)
+    matrix = data[array.offset * n : (array.offset + rows) * n].reshape(rows, n)
+    if not array.null_count:
+        return matrix, np.ones(rows, np.bool_)
+    stamped = array.is_valid().to_numpy(zero_copy_only=False)
+    return np.where(stamped[:, None], matrix, np.int32(0)), stamped
+
+
+def _destinations(table: Any, sends: Bools, n: int) -> tuple[NDArray[np.int32], Bools]:
+    column = _one_array(table.column("dst"))
+    dst = np.full(table.num_rows, EVERYBODY, np.int32)
+    if column.null_count == len(column):
+        return dst, np.zeros((0, n), np.bool_)
+    coded, size = column.dictionary_encode(), -(-n // 8)
+    codes = coded.indices.fill_null(EVERYBODY).to_numpy(zero_copy_only=False)
+    dst[sends] = codes[sends]
+    sets = [
+        np.frombuffer(value.ljust(size, b"\0")[:size], np.uint8) for value in coded.dictionary.to_pylist()
+    ]
+    return dst, np.unpackbits(np.array(sets), axis=1, count=n, bitorder="little").astype(np.bool_)
+
+
+def _payloads(table: Any, sends: Bools) -> int:
+    counts = _one_array(table.column("n")).fill_null(0).to_numpy(zero_copy_only=False)
+    return int(counts[sends].sum())
+
+
+def _one_array(column: Any) -> Any:
+    combined = column.combine_chunks()
+    return combined.chunk(0) if hasattr(combined, "chunk") else combined
+
+
+def _arrow_mask(mask: Bools) -> Any:
+    import pyarrow
+
+    return pyarrow.array(mask)

@@ -1,0 +1,188 @@
+"""From summaries of chunks to what is proven, and what has to be looked at again.
+
+All of this runs in one place and sees a few vectors per chunk. If nothing is suspect and all sums agree, the
+trace passes without a row having been moved.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from inga.certify.chunk import Ints
+from inga.certify.fingerprint import Words
+from inga.certify.scan import Carry, Summary, Tally
+from inga.model.errors import TraceError
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A chunk at its place: the carry it starts with, and the highest number received before it."""
+
+    summary: Summary
+    segment: int  # which file it is
+    carry: Carry
+    received: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What is known about a process apart from its chunks."""
+
+    name: str
+    first_view: int | None
+    last_pos: int
+    complete: bool
+    crashed: bool
+
+
+Line = list[Link]
+"""The chunks of one process, in order."""
+
+
+def line_up(summaries: Sequence[tuple[int, Summary]], processes: Sequence[Process]) -> list[Line]:
+    """Put (segment, summary) pairs in order, and see that no position is missing."""
+    n = len(processes)
+    lines: list[Line] = [[] for _ in processes]
+    carries = [Carry.none(n) for _ in processes]
+    received = [np.zeros(n, np.int64) for _ in processes]
+    for segment, summary in sorted(summaries, key=lambda pair: (pair[1].process, pair[0])):
+        at, line = summary.process, lines[summary.process]
+        expected = line[-1].summary.last + 1 if line else 1
+        if summary.events and summary.first != expected:
+            raise TraceError(
+                f"The rows of process {at} jump from position {expected - 1} to {summary.first}: a segment is missing."
+            )
+        if not summary.events:
+            summary.first = expected
+        line.append(Link(summary, segment, carries[at], received[at]))
+        carries[at] = carries[at].after(summary)
+        received[at] = np.maximum(received[at], summary.received_high)
+    for index, (process, line) in enumerate(zip(processes, lines, strict=True)):
+        last = line[-1].summary.last if line else 0
+        # While a run goes on, a segment may be newer than the process file, never the other way round.
+        if last < process.last_pos or (process.complete and last > process.last_pos):
+            raise TraceError(
+                f"The rows of process {index} end at position {last}, but its process file says {process.last_pos}."
+            )
+    return lines
+
+
+def check_widths(summaries: Sequence[Summary], processes: Sequence[Process]) -> None:
+    """A manifest may name processes that never wrote, but then the vectors of the others have room for them."""
+    widest = max((summary.width for summary in summaries), default=0)
+    wrote = {summary.process for summary in summaries}
+    for index, process in enumerate(processes):
+        if widest and index >= widest and index not in wrote and not process.complete:
+            raise TraceError(
+                f"The manifest names {len(processes)} processes, but the vectors in all segments are "
+                f"those of {widest}."
+            )
+
+
+def suspects(lines: Iterable[Line], checks: Iterable[str]) -> list[Link]:
+    """The chunks that a second scan must judge, with their carry."""
+    tests = [_SUSPICIONS[check] for check in checks if check in _SUSPICIONS]
+    return [link for line in lines for link in line if any(test(link) for test in tests)]
+
+
+def _is_causally_suspect(link: Link) -> bool:
+    late = link.carry.required >= link.summary.delivered_low
+    return link.summary.late_causal > 0 or bool(late.any())
+
+
+def _is_fifo_suspect(link: Link) -> bool:
+    late = link.carry.delivered > link.summary.delivered_low
+    return link.summary.late_fifo > 0 or bool(late.any())
+
+
+def _is_stamp_suspect(link: Link) -> bool:
+    summary = link.summary
+    if summary.wrong_stamps or not summary.first_send:
+        return summary.wrong_stamps > 0
+    expected = np.maximum(link.carry.known, summary.first_known)
+    wrong = (summary.first_deps != expected).any() or summary.first_seq != expected[summary.process] + 1
+    return bool(wrong)
+
+
+_SUSPICIONS = {
+    "causal": _is_causally_suspect,
+    "fifo": _is_fifo_suspect,
+    "stamps": _is_stamp_suspect,
+}
+
+
+# ---- who got what
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Pair:
+    """A destination and a source whose messages have to be compared one by one."""
+
+    destination: int
+    source: int
+
+
+def unequal_pairs(lines: Sequence[Line], processes: Sequence[Process]) -> list[Pair]:
+    """The pairs for which what was sent and what was delivered differ in some view."""
+    totals = [_total(line) for line in lines]
+    n = len(lines)
+    views = sorted({view for total in totals for view in total})
+    unequal = set()
+    for view in views:
+        tallies = [total.get(view) or Tally.empty(n) for total in totals]
+        members = [is_member(process, view) for process in processes]
+        sent, sent_sum = _sent(tallies, members)
+        delivered = np.stack([tally.delivered for tally in tallies])
+        delivered_sum = np.stack([tally.delivered_sum for tally in tallies])
+        differ = (sent != delivered) | (sent_sum != delivered_sum)
+        np.fill_diagonal(differ, [not _is_echo_plain(tally, at) for at, tally in enumerate(tallies)])
+        unequal |= {Pair(int(i), int(j)) for i, j in np.argwhere(differ)}
+    # Sums cannot tell two messages of one number from one message that came twice.
+    repeating = [source for source, line in enumerate(lines) if _repeats(line)]
+    unequal |= {Pair(destination, source) for source in repeating for destination in range(n)}
+    return sorted(unequal)
+
+
+def _repeats(line: Line) -> bool:
+    """Whether a process used a number again."""
+    highest = 0
+    for link in line:
+        if link.summary.repeats or link.summary.sent_low <= highest:
+            return True
+        highest = max(highest, link.summary.sent_high)
+    return False
+
+
+def is_member(process: Process, view: int) -> bool:
+    """Whether a message to everybody in this view is also for this process."""
+    return process.first_view is None or process.first_view <= view
+
+
+def _total(line: Line) -> dict[int, Tally]:
+    total: dict[int, Tally] = {}
+    for link in line:
+        for view, tally in link.summary.tallies.items():
+            total.setdefault(view, Tally.empty(len(tally.delivered))).add(tally)
+    return total
+
+
+def _sent(tallies: Sequence[Tally], members: Sequence[bool]) -> tuple[Ints, Words]:
+    """Counts and sums of what each source sent to each destination: line = destination."""
+    counts = np.stack([tally.addressed for tally in tallies], axis=1)
+    sums = np.stack([tally.addressed_sum for tally in tallies], axis=1)
+    meant = np.array(members)[:, None] & ~np.eye(len(tallies), dtype=np.bool_)
+    counts += np.where(meant, np.array([tally.everybody for tally in tallies]), 0)
+    everybody = np.array([tally.everybody_sum for tally in tallies], np.uint64)
+    sums += np.where(meant, everybody, np.uint64(0))
+    return counts, sums
+
+
+def _is_echo_plain(tally: Tally, process: int) -> bool:
+    """Whether a member's own deliveries are none, all of its sends, or all that name itself.
+
+    Anything else may be right too, but has to be looked at: echoes owe nothing to anybody.
+    """
+    echoed = int(tally.delivered[process]), int(tally.delivered_sum[process])
+    named = int(tally.addressed[process]), int(tally.addressed_sum[process])
+    return echoed in ((0, 0), named, (tally.sent, tally.sent_sum))

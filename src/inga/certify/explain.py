@@ -1,0 +1,118 @@
+"""One violation in words: what came too early, by which chain it follows from the other, where to look."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from inga.certify.chain import Chains, ReadChunk, Step
+from inga.certify.chunk import DELIVER, Chunk, Ints
+from inga.certify.combine import Line, Link
+from inga.certify.roots import Bad, named
+from inga.certify.verdict import Witness
+from inga.certify.work import Row
+
+
+class Explainer:
+    """Reads the few segments it needs again. `segment_names` are what people call them."""
+
+    def __init__(
+        self, names: list[str], lines: list[Line], read: ReadChunk, receipt: str, segment_names: Sequence[str]
+    ) -> None:
+        self._names = names
+        self._lines = lines
+        self._read = read
+        self._segment_names = segment_names
+        self._chains = Chains(lines, read, receipt)
+
+    def witness(self, row: Row, bad: Bad) -> Witness:
+        segment = self._segment_names[self._link_at(row.process, row.pos).segment] if row.pos else None
+        found = Witness(bad.check, row.process, row.pos, (row.src, row.seq), "", segment)
+        if bad.check in ("causal", "fifo"):
+            self._explain_late(found, row)
+        elif bad.check == "stamps":
+            self._explain_stamp(found, row)
+        else:
+            self._explain_pair(found, bad)
+        return found
+
+    def effect(self, row: Row, check: str) -> Row | None:
+        """The first delivery at that process that should have come after this one."""
+        for link in self._lines[row.process]:
+            if check == "fifo":
+                highest = link.summary.delivered_high[row.src] - 1
+            else:
+                highest = link.summary.required[row.src]
+            if highest < row.seq or link.summary.first >= row.pos:
+                continue
+            chunk = self._read(link.segment)
+            newer = (chunk.src == row.src) & (chunk.seq > row.seq)
+            if check != "fifo":
+                newer |= chunk.deps[:, row.src] >= row.seq
+            at = np.flatnonzero(newer & ((chunk.kind & DELIVER) != 0) & (chunk.pos < row.pos))
+            if len(at):
+                return Row(row.process, *(int(a[at[0]]) for a in (chunk.pos, chunk.src, chunk.seq)))
+        return None
+
+    def _explain_late(self, witness: Witness, row: Row) -> None:
+        effect = self.effect(row, witness.check)
+        assert effect is not None, f"{row} is late, but nothing came before it"
+        witness.other, witness.other_pos = (effect.src, effect.seq), effect.pos
+        witness.chain = self._chains.find(witness.message, witness.other)
+        if effect.src == row.src:
+            why = "was sent first"
+        elif witness.chain:
+            why = f"precedes it: {self._tell(witness.chain)}"
+        else:
+            why = "precedes it by its vector only: nothing in the trace links them"
+        early, late = self._message(witness.other), self._message(witness.message)
+        witness.text = f"{self._names[row.process]} delivered {early} before {late}, which {why}"
+
+    def _explain_stamp(self, witness: Witness, row: Row) -> None:
+        link = self._link_at(row.process, row.pos)
+        chunk = self._read(link.segment)
+        at = int(np.searchsorted(chunk.pos, row.pos))
+        witness.text = (
+            f"{self._names[row.process]} stamped {self._message(witness.message)} with "
+            f"{_show(chunk.deps[at])}, but had sent and received {_show(_known_before(chunk, link, at))}"
+        )
+
+    def _explain_pair(self, witness: Witness, bad: Bad) -> None:
+        here, message = self._names[witness.process], self._message(witness.message)
+        if bad.check == "complete":
+            witness.text = f"{message} {bad.what} at {here}"
+            witness.chain = self._chains.find(witness.message, witness.message)
+        else:
+            witness.text = f"{here} delivered {message}, which {bad.what}"
+
+    def _tell(self, chain: list[Step]) -> str:
+        """The chain as half a sentence: who got what before sending what. The last of these is the effect."""
+        hops = [(got, sent) for got, sent in pairwise(chain) if got.step != "send" and sent.step == "send"]
+        told = [
+            f"{self._names[got.process]} had {self._message(got.message)} when it sent {self._message(sent.message)}"
+            for got, sent in hops[:-1]
+        ]
+        last = hops[-1][0]
+        told.append(f"{self._names[last.process]} had {self._message(last.message)} when it sent it")
+        return ", and ".join(told)
+
+    def _message(self, message: tuple[int, int]) -> str:
+        return named(self._names, message)
+
+    def _link_at(self, process: int, pos: int) -> Link:
+        return next(link for link in self._lines[process] if link.summary.first <= pos <= link.summary.last)
+
+
+def _known_before(chunk: Chunk, link: Link, at: int) -> Ints:
+    """What the process had sent and received before a row of the chunk."""
+    known = link.carry.known.copy()
+    rows = np.flatnonzero(chunk.is_known()[:at])
+    if len(rows):
+        known = np.maximum(known, chunk.deps[rows].max(axis=0))
+        np.maximum.at(known, chunk.src[rows], chunk.seq[rows])
+    return known
+
+
+def _show(deps: Any) -> str:
+    return "<" + ",".join(str(int(entry)) for entry in deps) + ">"

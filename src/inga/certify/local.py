@@ -1,0 +1,25 @@
+"""Chunks in memory as a source, for traces that are small anyway: no files, no Spark."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from inga.certify.chunk import Chunk
+from inga.certify.combine import Process
+
+
+class Chunks:
+    """The chunks of all processes; those of one process in order."""
+
+    def __init__(self, chunks: Sequence[Chunk], processes: Sequence[Process], receipt: str) -> None:
+        self._chunks = list(chunks)
+        self.processes = processes
+        self.receipt = receipt
+        self.segment_names = [f"{chunk.process} from {chunk.first}" for chunk in chunks]
+
+    def map(
+        self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
+    ) -> list[tuple[int, Any]]:
+        return [(at, function(self._chunks[at], question)) for at, question in questions]
+
+    def read(self, segment: int) -> Chunk:
+        return self._chunks[segment]

@@ -1,0 +1,138 @@
+"""Pairs of a destination and a source whose sums disagree: their messages are compared, some at a time."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from inga.certify import compare
+from inga.certify.chunk import Bools, Ints
+from inga.certify.combine import Line, Link, Pair, Process, is_member
+from inga.certify.compare import Deliveries, Range, Sends
+from inga.certify.fingerprint import Keys
+from inga.certify.roots import Bad
+from inga.certify.scan import NEVER
+from inga.certify.work import Found, Row, Wanted
+
+ROWS_AT_ONCE = 1 << 22
+PAIRS_AT_ONCE = 64
+
+Collect = Callable[[Sequence[tuple[int, Any]]], list[tuple[int, Any]]]
+"""Apply `work.collect` to chunks."""
+
+
+def compare_pairs(
+    lines: list[Line],
+    processes: Sequence[Process],
+    pairs: list[Pair],
+    keys: Keys,
+    collect: Collect,
+    listed_max: int,
+) -> Iterator[Bad]:
+    """What is wrong between them. Rounds are so small that memory does not depend on the trace."""
+    judge = _Judge(lines, processes, listed_max)
+    for group, numbers in _rounds(lines, pairs):
+        questions = [
+            (link.segment, (keys, wanted))
+            for line in lines
+            for link in line
+            if (wanted := _wanted(link, group, numbers)) is not None
+        ]
+        if questions:
+            found = sorted(collect(questions), key=lambda pair: pair[0])
+            yield from judge.judge(group, [part for _, part in found])
+
+
+def _rounds(lines: list[Line], pairs: list[Pair]) -> Iterator[tuple[list[Pair], Range]]:
+    for start in range(0, len(pairs), PAIRS_AT_ONCE):
+        group = pairs[start : start + PAIRS_AT_ONCE]
+        width = ROWS_AT_ONCE // len(group)
+        high = max(_sent_high(lines[pair.source]) for pair in group)
+        for low in range(1, high + 1, width):
+            yield group, Range(low, min(low + width, high + 1))
+        yield group, Range(high + 1, NEVER)  # of which nothing was sent
+
+
+def _sent_high(line: Line) -> int:
+    return max((link.summary.sent_high for link in line), default=0)
+
+
+def _wanted(link: Link, pairs: list[Pair], numbers: Range) -> Wanted | None:
+    """What a chunk has to contribute, if anything."""
+    summary = link.summary
+    is_source = any(pair.source == summary.process for pair in pairs)
+    sends = is_source and summary.sent_low < numbers.high and summary.sent_high >= numbers.low
+    sources = [
+        pair.source
+        for pair in pairs
+        if pair.destination == summary.process
+        and summary.delivered_low[pair.source] < numbers.high
+        and summary.delivered_high[pair.source] >= numbers.low
+    ]
+    return Wanted(numbers, sends, sources) if sends or sources else None
+
+
+class _Judge:
+    def __init__(self, lines: list[Line], processes: Sequence[Process], listed_max: int) -> None:
+        self._lines = lines
+        self._processes = processes
+        self._listed_max = listed_max
+        self._closed_view = max((link.summary.flushed for line in lines for link in line), default=-1)
+
+    def judge(self, pairs: list[Pair], parts: list[Found]) -> Iterator[Bad]:
+        n = len(self._processes)
+        for pair in pairs:
+            sent = [part.sends for part in parts if part.process == pair.source and part.sends is not None]
+            received = [
+                part.deliveries[pair.source]
+                for part in parts
+                if part.process == pair.destination and pair.source in part.deliveries
+            ]
+            sends, delivered = compare.join_sends(sent, n), compare.join_deliveries(received)
+            mine = compare.is_for(sends, pair.destination, pair.source, self._members(pair, sends))
+            yield from self._wrong(pair, sends, mine, delivered)
+            yield from self._lost(pair, sends, mine, delivered)
+
+    def _wrong(self, pair: Pair, sends: Sends, mine: Bools, delivered: Deliveries) -> Iterator[Bad]:
+        echo = pair.destination == pair.source
+        wrong = compare.judge_deliveries(sends, mine, delivered, echo=echo)
+        if not self._processes[pair.source].complete:
+            # Its last sends were lost with the end of its trace.
+            beyond = delivered.seq > _sent_high(self._lines[pair.source])
+            wrong[(wrong == compare.UNSENT) & beyond] = 0
+        for reason in np.unique(wrong[wrong > 0]).tolist():
+            rows = np.flatnonzero(wrong == reason)
+            what = compare.REASONS[reason]
+            yield self._bad("integrity", pair, what, delivered.seq[rows], delivered.pos[rows])
+
+    def _lost(self, pair: Pair, sends: Sends, mine: Bools, delivered: Deliveries) -> Iterator[Bad]:
+        if pair.destination == pair.source or self._is_excused(pair):
+            return
+        lost = compare.missing(sends, mine, delivered)
+        # What a view lost before it was closed, it lost by agreement.
+        lost = lost[sends.view[lost] > self._closed_view]
+        if len(lost):
+            yield self._bad("complete", pair, "was never delivered", sends.seq[lost], np.zeros_like(lost))
+
+    def _members(self, pair: Pair, sends: Sends) -> Bools:
+        """Per view, whether a message to everybody is for this destination."""
+        process = self._processes[pair.destination]
+        return np.array([is_member(process, view) for view in range(int(sends.view.max(initial=0)) + 1)])
+
+    def _is_excused(self, pair: Pair) -> bool:
+        """Whoever crashed or left need not deliver nor be delivered; an unfinished trace does not tell."""
+        return any(
+            self._processes[at].crashed
+            or not self._processes[at].complete
+            or any(link.summary.left for link in self._lines[at])
+            for at in (pair.destination, pair.source)
+        )
+
+    def _bad(self, check: str, pair: Pair, what: str, seqs: Ints, positions: Ints) -> Bad:
+        rows = [
+            Row(pair.destination, pos, pair.source, seq)
+            for pos, seq in zip(
+                positions[: self._listed_max].tolist(), seqs[: self._listed_max].tolist(), strict=True
+            )
+        ]
+        return Bad(check, pair.destination, pair.source, what, len(seqs), rows)

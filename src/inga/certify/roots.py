@@ -1,0 +1,123 @@
+"""Violations under what they have in common.
+
+A process that counts again from an earlier number spoils whatever is checked about its messages. A wrong vector
+makes others look late that are not. One message that is lost is one cause, however many miss it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from inga.certify.chain import Message
+from inga.certify.verdict import Group
+from inga.certify.work import Row
+
+EXPLAINED_MAX = 200  # late deliveries of which each is traced to its root; beyond that only counted
+LOST_MAX = 50  # missing messages that are grouped one by one
+
+FindEffect = Callable[[Row, str], Row | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """One kind of violation between a process and a sender: exact count, first examples."""
+
+    check: str
+    process: int
+    source: int
+    what: str  # is wrong, in words
+    count: int
+    rows: list[Row]
+
+
+def named(names: list[str], message: Message) -> str:
+    src, seq = message
+    return f"message {seq} of {names[src]}"
+
+
+def group_by_root(
+    names: list[str], bad: list[Bad], restarts: dict[int, Row], effect: FindEffect
+) -> list[Group]:
+    """Largest first. `restarts`: where a process began to count again."""
+    return _Roots(names, bad, restarts, effect).groups()
+
+
+class _Roots:
+    def __init__(
+        self, names: list[str], bad: list[Bad], restarts: dict[int, Row], effect: FindEffect
+    ) -> None:
+        self._names = names
+        self._bad = bad
+        self._restarts = restarts
+        self._effect = effect
+        self._stamps: dict[int, Row] = {}  # the first wrong one of each process
+        for each in bad:
+            if each.check == "stamps" and each.rows:
+                self._stamps.setdefault(each.process, each.rows[0])
+        self._groups: dict[tuple[Any, ...], Group] = {}
+
+    def groups(self) -> list[Group]:
+        explained = self._count("causal") <= EXPLAINED_MAX
+        one_by_one = self._count("complete") <= LOST_MAX
+        for each in self._bad:
+            if each.source in self._restarts:
+                self._add_restart(each)
+            elif each.check == "stamps":
+                self._add_stamps(each.process, each.check, each.count)
+            elif each.check == "fifo" and self._count("causal"):
+                self._add_late(replace(each, count=0), explained)  # causal counts the same deliveries
+            elif each.check in ("causal", "fifo"):
+                self._add_late(each, explained)
+            elif each.check == "complete" and one_by_one:
+                self._add_lost(each)
+            else:
+                self._add_pair(each)
+        return sorted(self._groups.values(), key=lambda group: -group.count)
+
+    def _count(self, check: str) -> int:
+        return sum(each.count for each in self._bad if each.check == check)
+
+    def _add(self, key: tuple[Any, ...], cause: str, check: str, count: int, row: Row) -> None:
+        first = {"process": row.process, "pos": row.pos, "message": [row.src, row.seq]}
+        group = self._groups.setdefault(key, Group(cause, [], 0, first))
+        group.count += count
+        if check not in group.checks:
+            group.checks.append(check)
+
+    def _add_restart(self, each: Bad) -> None:
+        row = self._restarts[each.source]
+        cause = f"{self._names[each.source]} counts again from message {row.seq} at position {row.pos}"
+        self._add(("restart", each.source), cause, each.check, each.count, row)
+
+    def _add_stamps(self, process: int, check: str, count: int) -> None:
+        row = self._stamps[process]
+        cause = f"{self._names[process]} stamped {named(self._names, (row.src, row.seq))} with a wrong vector"
+        self._add(("stamps", process), cause, check, count, row)
+
+    def _add_late(self, each: Bad, explained: bool) -> None:
+        rest = each.count
+        if explained and each.check == "causal":
+            for row in each.rows:
+                effect = self._effect(row, each.check)
+                wrong = None if effect is None else self._stamps.get(effect.src)
+                if effect is not None and wrong is not None and effect.seq >= wrong.seq:
+                    self._add_stamps(effect.src, each.check, 1)
+                    rest -= 1
+        if rest or each.check == "fifo":
+            here, source = self._names[each.process], self._names[each.source]
+            cause = f"{here} delivered messages of {source} after others that they precede"
+            self._add(("late", each.process, each.source), cause, each.check, rest, each.rows[0])
+
+    def _add_lost(self, each: Bad) -> None:
+        for row in each.rows:
+            cause = f"{named(self._names, (row.src, row.seq))} was lost"
+            self._add(("lost", row.src, row.seq), cause, each.check, 1, row)
+
+    def _add_pair(self, each: Bad) -> None:
+        here, source = self._names[each.process], self._names[each.source]
+        if each.check == "complete":
+            cause = f"messages of {source} were never delivered at {here}"
+        else:
+            cause = f"{here} delivered a message of {source} that {each.what}"
+        key = (each.check, each.what, each.process, each.source)
+        self._add(key, cause, each.check, each.count, each.rows[0])

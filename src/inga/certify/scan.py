@@ -1,0 +1,320 @@
+"""One pass over a chunk: order inside it, a summary of it, fingerprints of what was sent and delivered.
+
+Three questions are answered row by row, each from a running maximum along the process:
+
+    causal   was something that this message precedes delivered before it?
+    fifo     was a later message of the same sender delivered before it?
+    stamps   is the vector of this send the join of all that the process had sent and received?
+
+A running maximum over a process is the maximum of its chunks' maxima, so chunks can be scanned in any
+order and in parallel. What a chunk needs to know of those before it is a `Carry`; without one, a scan finds what
+is wrong inside the chunk, and its summary tells `combine` whether a second look with the carry is needed.
+
+For stamps without a carry, the chunk's first send cannot be judged, so it is only described. All later ones
+can: own sends are part of the join, and the first send, if it is right, contains all that came before.
+"""
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from inga.certify.chunk import DELIVER, EVERYBODY, RECEIPT, SEND, Bools, Chunk, Ints
+from inga.certify.fingerprint import Keys, Words, hashes
+
+NEVER = np.iinfo(np.int64).max
+"""Lowest number of no message at all."""
+
+BLOCK_ROWS = 4096  # of running maxima: as much as fits the processor's cache
+COMPILED_COUNTS_MIN = 1 << 18  # entries of vectors in a chunk from which loading numba pays
+
+
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """What the rows before a chunk hand to it, per process."""
+
+    required: Ints  # the highest number that anything delivered depends on
+    delivered: Ints  # the highest number delivered
+    known: Ints  # the join of what was sent and received
+
+    @classmethod
+    def none(cls, n: int) -> "Carry":
+        return cls(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64))
+
+    def after(self, summary: "Summary") -> "Carry":
+        return Carry(
+            np.maximum(self.required, summary.required),
+            np.maximum(self.delivered, summary.delivered_high),
+            np.maximum(self.known, summary.known),
+        )
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts and sums of hashes of one view: what was delivered here, and what was sent from here."""
+
+    delivered: Ints  # by source; the own entry counts echoes
+    delivered_sum: Words
+    addressed: Ints  # sends to a set, by destination
+    addressed_sum: Words
+    everybody: int = 0  # sends to all others
+    everybody_sum: int = 0
+    sent: int = 0  # all sends
+    sent_sum: int = 0
+
+    @classmethod
+    def empty(cls, n: int) -> "Tally":
+        def zeros(kind: Any) -> Any:
+            return np.zeros(n, kind)
+
+        return cls(zeros(np.int64), zeros(np.uint64), zeros(np.int64), zeros(np.uint64))
+
+    def add(self, other: "Tally") -> None:
+        self.delivered += other.delivered
+        self.delivered_sum += other.delivered_sum
+        self.addressed += other.addressed
+        self.addressed_sum += other.addressed_sum
+        self.everybody += other.everybody
+        self.everybody_sum = (self.everybody_sum + other.everybody_sum) % 2**64
+        self.sent += other.sent
+        self.sent_sum = (self.sent_sum + other.sent_sum) % 2**64
+
+
+@dataclass(slots=True)
+class Summary:
+    """All that is kept of a chunk: a few vectors, however many rows it has."""
+
+    process: int
+    first: int
+    events: int
+    sends: int
+    deliveries: int
+    payloads: int
+    width: int
+    last_view: int
+    left: bool
+    flushed: int
+    unstamped_deliveries: int  # rows without deps
+    unstamped_known: int  # the same among sends and receipts
+    required: Ints
+    delivered_low: Ints  # NEVER where nothing was
+    delivered_high: Ints
+    known: Ints
+    received_high: Ints
+    sent_low: int
+    sent_high: int
+    repeats: bool  # a number does not follow those before it
+    first_send: int  # its position, 0 if there is none
+    first_seq: int
+    first_deps: Ints
+    first_known: Ints  # what this chunk knew before it
+    late_causal: int
+    late_fifo: int
+    wrong_stamps: int
+    tallies: dict[int, Tally] = field(default_factory=dict)  # by view
+
+    @property
+    def last(self) -> int:
+        return self.first + self.events - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The rows of a chunk that break something."""
+
+    late_causal: Bools
+    late_fifo: Bools
+    wrong_stamp: Bools
+
+
+def scan(chunk: Chunk, keys: Keys, carry: Carry | None = None) -> tuple[Summary, Flags]:
+    """Look at every row once. Without a carry, rows before the chunk count as none."""
+    if chunk.deps.size >= COMPILED_COUNTS_MIN and (compiled := _compiled()) is not None:
+        return compiled.scan(chunk, keys, carry)  # type: ignore[no-any-return]
+    return scan_numpy(chunk, keys, carry)
+
+
+@cache
+def _compiled() -> Any:
+    try:
+        from inga.certify import compiled
+    except ImportError:  # numba is optional
+        return None
+    return compiled
+
+
+def scan_numpy(chunk: Chunk, keys: Keys, carry: Carry | None = None) -> tuple[Summary, Flags]:
+    """`scan` with numpy alone."""
+    start = carry or Carry.none(chunk.n)
+    summary = describe(chunk)
+    flags = Flags(*(np.zeros(len(chunk), np.bool_) for _ in range(3)))
+    _scan_deliveries(chunk, start, summary, flags)
+    _scan_known(chunk, start, summary, flags, judge_first=carry is not None)
+    tally(chunk, hashes(chunk, keys), summary)
+    count(summary, flags)
+    return summary, flags
+
+
+# ---- parts that the compiled scan shares
+
+
+def describe(chunk: Chunk) -> Summary:
+    """A summary with everything that takes no running maximum."""
+    n = chunk.n
+    sends, deliveries = (chunk.kind & SEND) != 0, (chunk.kind & DELIVER) != 0
+    known = chunk.is_known()
+    numbers = chunk.seq[sends]
+
+    def zeros() -> Ints:
+        return np.zeros(n, np.int64)
+
+    return Summary(
+        process=chunk.process,
+        first=chunk.first,
+        events=chunk.events,
+        sends=len(numbers),
+        deliveries=int(deliveries.sum()),
+        payloads=chunk.payloads,
+        width=chunk.width,
+        last_view=int(chunk.view.max(initial=-1)),
+        left=chunk.left,
+        flushed=chunk.flushed,
+        unstamped_deliveries=int((deliveries & ~chunk.stamped).sum()),
+        unstamped_known=int((known & ~chunk.stamped).sum()),
+        required=zeros(),
+        delivered_low=np.full(n, NEVER),
+        delivered_high=zeros(),
+        known=zeros(),
+        received_high=zeros(),
+        sent_low=int(numbers.min(initial=NEVER)),
+        sent_high=int(numbers.max(initial=0)),
+        repeats=bool((numbers[1:] <= numbers[:-1]).any()),
+        first_send=0,
+        first_seq=0,
+        first_deps=zeros(),
+        first_known=zeros(),
+        late_causal=0,
+        late_fifo=0,
+        wrong_stamps=0,
+    )
+
+
+def count(summary: Summary, flags: Flags) -> None:
+    summary.late_causal = int(flags.late_causal.sum())
+    summary.late_fifo = int(flags.late_fifo.sum())
+    summary.wrong_stamps = int(flags.wrong_stamp.sum())
+
+
+def tally(chunk: Chunk, words: Words, summary: Summary) -> None:
+    """Add up the hashes of sends and deliveries, view by view."""
+    views = np.unique(chunk.view)
+    for view in views.tolist():
+        inside = slice(None) if len(views) == 1 else chunk.view == view
+        summary.tallies[view] = _tally_view(chunk, words, inside)
+
+
+def _tally_view(chunk: Chunk, words: Words, inside: Any) -> Tally:
+    n, tally = chunk.n, Tally.empty(chunk.n)
+    kind, src, dst, words = chunk.kind[inside], chunk.src[inside], chunk.dst[inside], words[inside]
+    delivered = (kind & DELIVER) != 0
+    _add_by(src[delivered], words[delivered], tally.delivered, tally.delivered_sum)
+    sent = (kind & SEND) != 0
+    tally.sent, tally.sent_sum = _count_and_sum(words[sent])
+    to_all = sent & (dst == EVERYBODY)
+    tally.everybody, tally.everybody_sum = _count_and_sum(words[to_all])
+    to_set = sent & (dst != EVERYBODY)
+    if to_set.any():
+        # Sums per set first: groups address few different sets.
+        counts, sums = np.zeros(len(chunk.sets), np.int64), np.zeros(len(chunk.sets), np.uint64)
+        _add_by(dst[to_set], words[to_set], counts, sums)
+        for destination in range(n):
+            chosen = chunk.sets[:, destination]
+            tally.addressed[destination] = counts[chosen].sum()
+            tally.addressed_sum[destination] = sums[chosen].sum(dtype=np.uint64)
+    return tally
+
+
+def _count_and_sum(words: Words) -> tuple[int, int]:
+    return len(words), int(words.sum(dtype=np.uint64))
+
+
+def _add_by(index: Any, words: Words, counts: Ints, sums: Words) -> None:
+    counts += np.bincount(index, minlength=len(counts))
+    np.add.at(sums, index, words)
+
+
+# ---- running maxima with numpy
+
+
+def _scan_deliveries(chunk: Chunk, carry: Carry, summary: Summary, flags: Flags) -> None:
+    rows = np.flatnonzero(chunk.kind & DELIVER)
+    if not len(rows):
+        return
+    src, seq = chunk.src[rows], chunk.seq[rows]
+    flags.late_fifo[rows] = _is_below_earlier(src, seq, carry.delivered)
+    np.minimum.at(summary.delivered_low, src, seq)
+    np.maximum.at(summary.delivered_high, src, seq)
+    running = carry.required
+    for first in range(0, len(rows), BLOCK_ROWS):
+        block = slice(first, first + BLOCK_ROWS)
+        vectors = _joined(chunk, rows[block], seq[block] - 1)
+        summary.required = np.maximum(summary.required, vectors.max(axis=0))
+        before, running = _running_maximum(vectors, running)
+        flags.late_causal[rows[block]] = before[np.arange(len(before)), src[block]] >= seq[block]
+
+
+def _scan_known(chunk: Chunk, carry: Carry, summary: Summary, flags: Flags, *, judge_first: bool) -> None:
+    rows = np.flatnonzero(chunk.is_known())
+    if not len(rows):
+        return
+    is_receipt = (chunk.kind[rows] & RECEIPT) != 0
+    np.maximum.at(summary.received_high, chunk.src[rows[is_receipt]], chunk.seq[rows[is_receipt]])
+    running = carry.known
+    for first in range(0, len(rows), BLOCK_ROWS):
+        block = rows[first : first + BLOCK_ROWS]
+        vectors = _joined(chunk, block, chunk.seq[block])
+        summary.known = np.maximum(summary.known, vectors.max(axis=0))
+        before, running = _running_maximum(vectors, running)
+        sends = np.flatnonzero(chunk.kind[block] & SEND)
+        if not len(sends):
+            continue
+        expected, which = before[sends], block[sends]
+        wrong = (chunk.deps[which] != expected).any(axis=1)
+        wrong |= chunk.seq[which] != expected[:, chunk.process] + 1
+        if not summary.first_send:
+            at = which[0]
+            summary.first_send, summary.first_seq = int(chunk.pos[at]), int(chunk.seq[at])
+            summary.first_deps, summary.first_known = chunk.deps[at].astype(np.int64), expected[0].copy()
+            wrong[0] &= judge_first
+        flags.wrong_stamp[which] = wrong & chunk.stamped[which]
+
+
+def _joined(chunk: Chunk, rows: Ints, own: Ints) -> Ints:
+    """The vectors of these rows, each at least `own` in the entry of its sender."""
+    vectors = chunk.deps[rows].astype(np.int64)
+    entry = np.arange(len(rows)), chunk.src[rows]
+    vectors[entry] = np.maximum(vectors[entry], own)
+    return vectors
+
+
+def _running_maximum(vectors: Ints, start: Ints) -> tuple[Ints, Ints]:
+    """What the maximum was before each line, and what it is after the last."""
+    running = np.vstack([start, vectors])
+    np.maximum.accumulate(running, axis=0, out=running)
+    return running[:-1], running[-1]
+
+
+def _is_below_earlier(src: Any, seq: Ints, carry: Ints) -> Bools:
+    """Whether a higher number of the same source came before."""
+    order = np.argsort(src, kind="stable")
+    below = np.zeros(len(src), np.bool_)
+    ends = np.cumsum(np.bincount(src, minlength=len(carry)))
+    start = 0
+    for source, end in enumerate(ends.tolist()):
+        mine = order[start:end]
+        if end > start:
+            earlier = np.maximum.accumulate(np.concatenate([carry[source : source + 1], seq[mine]]))[:-1]
+            below[mine] = earlier > seq[mine]
+        start = end
+    return below

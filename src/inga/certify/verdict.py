@@ -1,0 +1,102 @@
+"""What a check answers: verdicts, counts, witnesses, and the causes they have in common."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from inga.certify.chain import Message, Step
+
+PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
+
+
+@dataclass(slots=True)
+class Witness:
+    """One violation, so that a person can go and look."""
+
+    check: str
+    process: int
+    pos: int  # of the row that is wrong; 0 if the wrong is that there is none
+    message: Message
+    text: str
+    segment: str | None = None  # the file with the row
+    other: Message | None = None  # the second message: what came too early, or was sent in truth
+    other_pos: int = 0  # its position at the same process
+    chain: list[Step] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "check": self.check,
+            "process": self.process,
+            "pos": self.pos,
+            "message": list(self.message),
+            "other": None if self.other is None else list(self.other),
+            "other_pos": self.other_pos,
+            "chain": [step.to_json() for step in self.chain],
+            "segment": self.segment,
+            "text": self.text,
+        }
+
+
+@dataclass(slots=True)
+class Group:
+    """Violations with one root. `first` is where to begin to look."""
+
+    cause: str
+    checks: list[str]
+    count: int
+    first: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"cause": self.cause, "checks": self.checks, "count": self.count, "first": self.first}
+
+
+@dataclass(slots=True)
+class Check:
+    """The answer to one check. `violations` is exact, `witnesses` are some of them."""
+
+    name: str
+    verdict: str
+    violations: int = 0
+    reason: str = ""
+    witnesses: list[Witness] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "verdict": self.verdict,
+            "violations": self.violations,
+            "reason": self.reason,
+            "witnesses": [witness.to_json() for witness in self.witnesses],
+        }
+
+
+@dataclass(slots=True)
+class Certificate:
+    """All answers about one trace. Counts are of rows; `payloads` are the application's messages."""
+
+    events: int
+    messages: int
+    deliveries: int
+    payloads: int
+    names: list[str]
+    checks: list[Check]
+    groups: list[Group]
+    seconds: float = 0.0
+
+    @property
+    def verdict(self) -> str:
+        """A failure outranks a hole, a hole outranks a pass."""
+        found = {check.verdict for check in self.checks}
+        return next((verdict for verdict in (FAIL, UNKNOWN) if verdict in found), PASS)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict,
+            "events": self.events,
+            "messages": self.messages,
+            "deliveries": self.deliveries,
+            "payloads": self.payloads,
+            "processes": len(self.names),
+            "checks": [check.to_json() for check in self.checks],
+            "groups": [group.to_json() for group in self.groups],
+            "seconds": self.seconds,
+        }

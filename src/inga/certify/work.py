@@ -1,0 +1,97 @@
+"""What is asked of one chunk: the functions that tasks apply, wherever they run."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from inga.certify.chunk import SEND, Chunk, Ints
+from inga.certify.compare import Deliveries, Range, Sends, deliveries_of, sends_of
+from inga.certify.fingerprint import Keys
+from inga.certify.scan import Carry, Summary, scan
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Enough of a row to find it again."""
+
+    process: int
+    pos: int
+    src: int
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Rows of a chunk that break one property: how many per sender, and the first ones."""
+
+    counts: Ints
+    rows: list[Row]
+
+    @property
+    def count(self) -> int:
+        return int(self.counts.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a second scan found, by check."""
+
+    broken: dict[str, Broken]
+    restarts: list[Row] = field(default_factory=list)  # sends that count from an earlier number again
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Rows to compare: the chunk's sends, its deliveries from `sources`, or both."""
+
+    numbers: Range
+    sends: bool
+    sources: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    process: int
+    sends: Sends | None
+    deliveries: dict[int, Deliveries]
+
+
+def summarise(chunk: Chunk, keys: Keys) -> Summary:
+    """The first look at a chunk."""
+    return scan(chunk, keys)[0]
+
+
+def rescan(chunk: Chunk, question: tuple[Keys, Carry, int]) -> Findings:
+    """The second look, with what came before; lists at most so many rows per check."""
+    keys, carry, listed_max = question
+    _, flags = scan(chunk, keys, carry)
+    rows = {
+        "causal": np.flatnonzero(flags.late_causal),
+        "fifo": np.flatnonzero(flags.late_fifo),
+        "stamps": np.flatnonzero(flags.wrong_stamp),
+    }
+    broken = {check: _broken(chunk, which, listed_max) for check, which in rows.items()}
+    sends = np.flatnonzero(chunk.kind & SEND)
+    highest = np.maximum.accumulate(np.append(carry.known[chunk.process], chunk.seq[sends]))[:-1]
+    return Findings(broken, _listed(chunk, sends[chunk.seq[sends] <= highest], 1))
+
+
+def collect(chunk: Chunk, question: tuple[Keys, Wanted]) -> Found:
+    """The rows that have to be compared one by one."""
+    keys, wanted = question
+    return Found(
+        chunk.process,
+        sends_of(chunk, keys, wanted.numbers) if wanted.sends else None,
+        {source: deliveries_of(chunk, keys, source, wanted.numbers) for source in wanted.sources},
+    )
+
+
+def _broken(chunk: Chunk, rows: Ints, listed_max: int) -> Broken:
+    return Broken(np.bincount(chunk.src[rows], minlength=chunk.n), _listed(chunk, rows, listed_max))
+
+
+def _listed(chunk: Chunk, rows: Ints, listed_max: int) -> list[Row]:
+    return [
+        Row(chunk.process, int(chunk.pos[row]), int(chunk.src[row]), int(chunk.seq[row]))
+        for row in rows[:listed_max]
+    ]

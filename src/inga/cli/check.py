@@ -1,0 +1,118 @@
+"""Certify a trace with Spark: did the run keep what it claims?
+
+  inga check run7
+  inga check run7 --checks causal,stamps --witnesses 20
+  inga check hdfs://cluster/run7 --master spark://cluster:7077 --json
+
+Ends with 0 if all checks pass, 1 if one fails, 3 if something that is missing leaves one open.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from inga.cli.output import Progress, plain, print_json
+from inga.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from inga.certify.verdict import Certificate, Check
+
+EXIT_CODES = {"pass": 0, "fail": 1, "unknown": 3}
+GROUPS_SHOWN = 10
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("trace", metavar="TRACE", help="a directory, or anything Spark can read")
+    add_check_options(parser)
+
+
+def add_check_options(parser: argparse.ArgumentParser) -> None:
+    """What all commands that certify have in common."""
+    add = parser.add_argument
+    add("--checks", metavar="A,B", help="which, or all (default: what the run claims)")
+    add("--master", default="local[*]", metavar="M", help="where Spark runs (default local[*])")
+    add("--witnesses", type=int, default=5, metavar="K", help="violations to explain per check (default 5)")
+
+
+def run(options: argparse.Namespace) -> int:
+    need_spark()
+    from inga.pipeline.jobs import check_trace
+
+    if options.witnesses < 0:
+        raise UsageError("--witnesses is at least 0")
+    checks = options.checks.split(",") if options.checks else None
+    with watched(options) as progress:
+        _, certificate = check_trace(
+            options.trace, checks, master=options.master, witnesses=options.witnesses, progress=progress
+        )
+    if options.json:
+        print_json(certificate.to_json())
+    else:
+        print(table(certificate))
+    return EXIT_CODES[certificate.verdict]
+
+
+def need_spark() -> None:
+    """Say what to install, before anything is imported that needs it."""
+    for package in ("numpy", "pyarrow", "pyspark"):
+        if find_spec(package) is None:
+            raise UsageError(f"{package} is not installed; certification needs it: pip install inga[spark]")
+
+
+@contextmanager
+def watched(options: argparse.Namespace) -> Iterator[Callable[[str, int, int], None]]:
+    """Progress on standard error, one bar for each thing that is done."""
+    from inga.pipeline.session import find_java
+
+    bars: dict[str, Progress] = {}
+
+    def progress(what: str, done: int, total: int) -> None:
+        bar = bars.setdefault(what, Progress(what, total, quiet=options.quiet))
+        bar(done)
+        if done == total:
+            bar.end()
+
+    if not options.quiet:
+        print(f"Spark on {options.master} with {find_java()}", file=sys.stderr, flush=True)
+    try:
+        yield progress
+    finally:
+        for bar in bars.values():
+            bar.end()
+
+
+def table(certificate: "Certificate") -> str:
+    """For a person: a line per check, then what is behind the failures."""
+    lines = [
+        f"{certificate.events:,} events of {len(certificate.names)} processes: {certificate.messages:,} messages "
+        f"({certificate.payloads:,} payloads), {certificate.deliveries:,} deliveries",
+        "",
+        f"{'check':<10} {'verdict':<8} {'violations':>10}",
+    ]
+    lines += [_line(check) for check in certificate.checks]
+    if certificate.groups:
+        lines += ["", "causes:"]
+        lines += [
+            f"  {group.count:>8,}  {plain(group.cause)} ({', '.join(group.checks)})"
+            for group in certificate.groups[:GROUPS_SHOWN]
+        ]
+        rest = certificate.groups[GROUPS_SHOWN:]
+        if rest:
+            lines.append(f"  {sum(group.count for group in rest):>8,}  in {len(rest)} more groups")
+    witnesses = [witness for check in certificate.checks for witness in check.witnesses]
+    if witnesses:
+        lines += ["", "for example:"]
+        lines += [f"  {each.check}: {plain(each.text)}{_place(each.segment, each.pos)}" for each in witnesses]
+    return "\n".join([*lines, "", f"verdict: {certificate.verdict} ({certificate.seconds:.1f} s)"])
+
+
+def _line(check: "Check") -> str:
+    line = f"{check.name:<10} {check.verdict:<8} {check.violations:>10,}"
+    return f"{line}  {plain(check.reason)}" if check.reason else line
+
+
+def _place(segment: str | None, pos: int) -> str:
+    return f" [{segment}, position {pos}]" if segment else ""

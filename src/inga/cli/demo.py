@@ -1,0 +1,136 @@
+"""The main job, end to end: talk, trace, certify, show.
+
+  inga demo
+  inga demo --members 5 --messages 1000 --loss 0.05 --out somewhere --no-open
+
+Real member processes talk over loopback multicast, with injected loss and delay, under one order after
+the other. Each run writes a trace, Spark certifies the traces, and one HTML report shows what happened.
+Ends with 0 if every order kept what it promises.
+"""
+
+import argparse
+import os
+import sys
+import webbrowser
+from datetime import datetime
+from pathlib import Path
+
+from inga.certify.verdict import Certificate
+from inga.cli.check import watched
+from inga.cli.output import Progress, print_json
+from inga.cli.report import describe, write
+from inga.layers.shape import Faults
+from inga.model.errors import UsageError
+from inga.net.live import VIA, LiveCase
+from inga.net.live import run as run_live
+from inga.pipeline.jobs import Tables, report_tables
+from inga.pipeline.session import open_session
+from inga.trial.result import Result
+from inga.trial.workload import Workload
+
+ORDERS = ("fifo", "causal")
+CHECKS = ("integrity", "complete", "fifo", "stamps", "causal")
+
+DELAY_MAX = 0.003
+"""Seconds by which a copy may be late: enough for an answer to overtake its question."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--out", type=Path, metavar="DIR", help="where traces and report go (default inga-demo/TIME)")
+    add("--no-open", action="store_true", help="do not open the report in a browser")
+    add("--members", type=int, default=4, metavar="N", help="size of the group (default 4)")
+    add("--messages", type=int, default=4000, metavar="M", help="sends per member (default 4000)")
+    add("--loss", type=float, default=0.02, metavar="P", help="share of copies lost (default 0.02)")
+    add("--seed", type=int, default=1, metavar="S", help="of the workload and the faults (default 1)")
+    add("--via", default=VIA, metavar="V", help="loopback multicast (default), unicast, or tcp")
+    add("--master", default="local[*]", metavar="M", help="where Spark runs (default local[*])")
+
+
+def run(options: argparse.Namespace) -> int:
+    out = options.out or Path("inga-demo") / datetime.now().strftime("%Y%m%d-%H%M%S")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out} exists already; the demo writes to a new directory")
+    out.mkdir(parents=True, exist_ok=True)
+    runs = {order: _talk(order, out / order, options) for order in ORDERS}
+    tables = _certify([out / order for order in ORDERS], options)
+    report = out / "report.html"
+    write(report, [describe(str(out / order), each) for order, each in zip(ORDERS, tables, strict=True)])
+    kept = all(_kept(each) for each in tables) and not any(result.violations for result in runs.values())
+    if options.json:
+        content = {each.trace.manifest.order: each.certificate.to_json() for each in tables}
+        print_json({"kept": kept, "orders": content, "report": str(report)})
+    else:
+        print(_verdicts(tables))
+        print(f"\nreport: {report}")
+    if not options.no_open and not options.json and _has_screen():
+        webbrowser.open(report.resolve().as_uri())
+    return 0 if kept else 1
+
+
+def _talk(order: str, trace: Path, options: argparse.Namespace) -> Result:
+    """One live run under one order, with the same workload and the same kind of faults."""
+    workload = Workload(options.members, options.messages, size=1000)
+    faults = Faults(loss=options.loss, duplicate=0.01, reorder=0.05, delay_max=DELAY_MAX)
+    total = workload.members * workload.messages * (workload.members - 1)
+    _say(options, f"{order}: {workload.members} members send {workload.messages} messages each")
+    progress = Progress(f"{order}: delivered", total, quiet=options.quiet)
+    case = LiveCase(workload, order, faults, options.via, options.seed, trace=trace)
+    result = run_live(case, progress)
+    progress.end()
+    pdus = result.pdus
+    _say(
+        options,
+        f"{order}: {result.delivered:,} deliveries in {result.seconds:.1f} s, {pdus['data']:,} packets, "
+        f"{pdus['repair']:,} repairs",
+    )
+    return result
+
+
+def _certify(traces: list[Path], options: argparse.Namespace) -> list[Tables]:
+    with watched(options) as progress:
+        session = open_session(options.master)
+        try:
+            return [report_tables(str(t), CHECKS, session=session, progress=progress) for t in traces]
+        finally:
+            session.stop()
+
+
+def _kept(tables: Tables) -> bool:
+    """Whether every check that the order claims passed."""
+    promised = tables.trace.manifest.guarantees
+    return all(check.verdict == "pass" for check in tables.certificate.checks if check.name in promised)
+
+
+def _verdicts(tables: list[Tables]) -> str:
+    """A line per check, a column per order; what an order does not promise stands in brackets."""
+    orders = [each.trace.manifest.order for each in tables]
+    lines = ["", f"{'':<12}" + "".join(f"{order:<24}" for order in orders)]
+    for name in CHECKS:
+        cells = [_cell(name, each) for each in tables]
+        lines.append(f"{name:<12}" + "".join(f"{cell:<24}" for cell in cells).rstrip())
+    lines += ["", "in brackets: what the order does not promise"]
+    lines += [f"for example: {text}" for text in map(_example, (t.certificate for t in tables)) if text]
+    return "\n".join(lines)
+
+
+def _cell(name: str, tables: Tables) -> str:
+    check = next(check for check in tables.certificate.checks if check.name == name)
+    text = f"fails {check.violations:,} times" if check.verdict == "fail" else check.verdict
+    return text if name in tables.trace.manifest.guarantees else f"({text})"
+
+
+def _example(certificate: Certificate) -> str:
+    """The first violation of causality, in words."""
+    return next(
+        (w.text for check in certificate.checks if check.name == "causal" for w in check.witnesses), ""
+    )
+
+
+def _say(options: argparse.Namespace, text: str) -> None:
+    if not options.quiet:
+        print(text, file=sys.stderr, flush=True)
+
+
+def _has_screen() -> bool:
+    return sys.stdout.isatty() and (sys.platform == "darwin" or bool(os.environ.get("DISPLAY")))

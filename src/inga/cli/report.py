@@ -1,0 +1,102 @@
+"""One HTML file about one or several traces: verdicts, counts, a space-time diagram.
+
+  inga report run7
+  inga report fifo-run causal-run -o compared.html --checks all
+
+The file needs nothing else and no network. Ends as `inga check` would.
+"""
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inga.cli.check import EXIT_CODES, add_check_options, need_spark, watched
+from inga.cli.output import plain, print_json
+from inga.model.errors import UsageError
+from inga.report.page import render
+from inga.report.section import Section
+
+if TYPE_CHECKING:
+    from inga.pipeline.jobs import Tables
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("traces", nargs="+", metavar="TRACE", help="directories, or anything Spark can read")
+    parser.add_argument(
+        "-o", "--out", type=Path, metavar="FILE", help="default: report.html in the first trace"
+    )
+    add_check_options(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    need_spark()
+    out = options.out or Path(options.traces[0]) / "report.html"
+    if not out.parent.is_dir():
+        raise UsageError(f"{out.parent} is not a directory, so the report cannot be written there")
+    sections = make_sections(options.traces, options)
+    write(out, sections)
+    verdicts = {section.certificate["verdict"] for section in sections}
+    verdict = next(each for each in ("fail", "unknown", "pass") if each in verdicts)
+    if options.json:
+        traces = [{"trace": path, **s.certificate} for path, s in zip(options.traces, sections, strict=True)]
+        print_json({"report": str(out), "verdict": verdict, "traces": traces})
+    else:
+        for section in sections:
+            answers = ", ".join(f"{each['name']} {each['verdict']}" for each in section.certificate["checks"])
+            print(f"{plain(section.title)}: {answers}")
+        print(f"report: {out}")
+    return EXIT_CODES[verdict]
+
+
+def make_sections(paths: list[str], options: argparse.Namespace) -> list[Section]:
+    """Certify the traces one after the other, in one Spark session."""
+    from inga.pipeline.jobs import report_tables
+    from inga.pipeline.session import open_session
+
+    checks = options.checks.split(",") if options.checks else None
+    with watched(options) as progress:
+        if len(paths) == 1:
+            found = [
+                report_tables(
+                    paths[0], checks, master=options.master, witnesses=options.witnesses, progress=progress
+                )
+            ]
+        else:
+            session = open_session(options.master)
+            try:
+                found = [
+                    report_tables(
+                        path, checks, session=session, witnesses=options.witnesses, progress=progress
+                    )
+                    for path in paths
+                ]
+            finally:
+                session.stop()
+    return [describe(path, tables) for path, tables in zip(paths, found, strict=True)]
+
+
+def describe(path: str, tables: "Tables") -> Section:
+    manifest = tables.trace.manifest
+    facts = [
+        ("trace", path),
+        ("group", manifest.group),
+        ("order", manifest.order),
+        ("source", manifest.source + (f", seed {manifest.seed}" if manifest.seed is not None else "")),
+        ("claims", ", ".join(manifest.guarantees) or "nothing"),
+        ("receipt", manifest.receipt),
+        ("run", manifest.run),
+        ("members", ", ".join(manifest.processes)),
+    ]
+    title = f"{manifest.order}: {os.path.basename(path.rstrip('/')) or path}"
+    return Section(title, manifest.processes, facts, tables.certificate.to_json(), tables.rows, tables.shown)
+
+
+def write(out: Path, sections: list[Section]) -> None:
+    """Replace the file as a whole."""
+    hidden = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        hidden.write_text(render(sections), encoding="utf-8")
+        os.replace(hidden, out)
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written: {error.strerror}") from error

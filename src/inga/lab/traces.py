@@ -1,0 +1,323 @@
+"""Traces made by the million, clean or with one planted defect: input for tests and measurements of checks.
+
+  python -m inga.lab.traces OUT --events 10000000 --members 8
+  python -m inga.lab.traces OUT --events 1000000 --defect swap --seed 3
+
+Time goes in rounds. In each, every member sends `burst` messages and delivers what the others sent in the
+round before, all in a random order that keeps each sender's. So nothing of one round depends on anything of the
+same round but the sender's own, every such order is causal, and whole rounds can be made by numpy at once.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inga.model.errors import UsageError
+from inga.trace import Manifest, ProcessFile, schema
+from inga.trace.writer import SEGMENT_ROWS, segment_name
+
+DEFECTS = ("swap", "loss", "duplicate", "stamp", "forgery", "unsent")
+"""Two deliveries in the wrong order; one that is missing, or there twice; a send with a wrong vector; a
+delivered copy with another vector than was sent; a delivery of what nobody sent."""
+
+BLOCK_ROWS = 1 << 18  # rows of one member that are made at once
+STEPS = ("send", "deliver", "take")
+SEND, DELIVER, TAKE = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """What was broken, and where a check should find it."""
+
+    defect: str
+    check: str
+    process: int
+    pos: int  # of the row; 0 for a loss, which has none
+    message: tuple[int, int]
+
+    def to_json(self) -> dict[str, Any]:
+        return {field: getattr(self, field) for field in self.__slots__}
+
+
+@dataclass(slots=True)
+class Rows:
+    """Rows of one member, as columns."""
+
+    step: NDArray[np.int8]
+    src: NDArray[np.int32]
+    seq: NDArray[np.int64]
+    deps: NDArray[np.int32]
+
+    def take(self, order: Any) -> "Rows":
+        return Rows(self.step[order], self.src[order], self.seq[order], self.deps[order])
+
+    def table(self, process: int, first: int) -> Any:
+        """With the columns of a trace; time is the position."""
+        import pyarrow as pa
+
+        count, n = self.deps.shape
+        pos = np.arange(first, first + count)
+        vectors = pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(4 * n), count, [None, pa.py_buffer(np.ascontiguousarray(self.deps))]
+        )
+        columns = {
+            "process": pa.array(np.full(count, process, np.int32)),
+            "pos": pa.array(pos),
+            "time": pa.array(pos * 1000),
+            "step": pa.DictionaryArray.from_arrays(self.step.astype(np.int32), pa.array(STEPS)),
+            "view": pa.array(np.ones(count, np.int32)),
+            "src": pa.array(self.src),
+            "seq": pa.array(self.seq),
+            "deps": vectors,
+            "height": pa.array(self.deps.sum(axis=1, dtype=np.int64) + 1),
+            "n": pa.array(np.ones(count, np.int64)),
+        }
+        layout = schema(n)
+        return pa.table([columns.get(f.name, pa.nulls(count, f.type)) for f in layout], schema=layout)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What to make. `events` is rounded up to whole rounds."""
+
+    events: int
+    members: int = 8
+    burst: int = 4
+    receipt: str = "deliver"  # or `take`: every delivery is taken at once, which adds a row
+    seed: int = 0
+    defect: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.members < 2 or self.burst < 1 or self.receipt not in ("deliver", "take"):
+            raise UsageError("a made trace has 2 members or more, a burst and the receipt deliver or take")
+        if self.defect not in (None, *DEFECTS):
+            raise UsageError(f"no defect {self.defect!r}; there are {', '.join(DEFECTS)}")
+        if self.rounds < 6:
+            raise UsageError(f"{self.events} events are too few for {self.members} members")
+
+    @property
+    def rounds(self) -> int:
+        slots = self.members * self.burst
+        rows = 2 * slots - self.burst if self.receipt == "take" else slots
+        return -(-self.events // (rows * self.members))
+
+    @property
+    def rounds_at_once(self) -> int:
+        return max(BLOCK_ROWS // (2 * self.members * self.burst), 1)
+
+
+class Maker:
+    """Makes the rows, block after block, so that memory does not grow with the trace."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
+        self.planted: Planted | None = None
+        self._random = np.random.default_rng(recipe.seed)
+        # Not at the very end, where what a defect disturbs may not follow any more.
+        self._defect_round = int(self._random.integers(2, recipe.rounds - 2)) if recipe.defect else -1
+        self._positions = [0] * recipe.members
+
+    def blocks(self) -> Iterator[list[Rows]]:
+        """Rows for all members: `block[process]`."""
+        recipe = self.recipe
+        last_stamps = np.zeros((recipe.members, recipe.burst, recipe.members), np.int32)
+        for first in range(0, recipe.rounds + 1, recipe.rounds_at_once):
+            # One more round than there are sends, in which the last are delivered.
+            rounds = np.arange(first, min(first + recipe.rounds_at_once, recipe.rounds + 1))
+            made = [self._order(process, rounds) for process in range(recipe.members)]
+            stamps = np.stack([vectors for _, vectors in made])
+            self._break_stamp(stamps, rounds)
+            earlier = np.concatenate([last_stamps[:, None], stamps], axis=1)
+            block = [
+                self._rows(process, rounds, labels, stamps[process], earlier)
+                for process, (labels, _) in enumerate(made)
+            ]
+            last_stamps = stamps[:, -1]
+            if rounds[0] <= self._defect_round <= rounds[-1]:
+                self._break_rows(block, rounds)
+            for process, rows in enumerate(block):
+                self._positions[process] += len(rows.step)
+            yield block
+
+    def _order(self, process: int, rounds: Any) -> tuple[Any, Any]:
+        """Whose turn it is in each place of each round, and the vectors of the own sends."""
+        recipe = self.recipe
+        n, burst, slots = recipe.members, recipe.burst, recipe.members * recipe.burst
+        labels = self._random.random((len(rounds), slots)).argsort(axis=1).astype(np.int32) // burst
+        seen = np.cumsum(labels[:, :, None] == np.arange(n), axis=1, dtype=np.int32)
+        seen += np.maximum(rounds - 1, 0).astype(np.int32)[:, None, None] * burst
+        if rounds[0] == 0:  # nothing was sent before the first round
+            seen[0] = 0
+        sends = seen[labels == process].reshape(len(rounds), burst, n)
+        sends[:, :, process] = rounds[:, None] * burst + np.arange(burst)
+        return labels, sends
+
+    def _rows(self, process: int, rounds: Any, labels: Any, own: Any, earlier: Any) -> Rows:
+        recipe = self.recipe
+        burst, (count, slots) = recipe.burst, labels.shape
+        order = np.argsort(labels, axis=1, kind="stable")
+        place = np.empty_like(order)  # the how-manieth of its label, in its round
+        np.put_along_axis(place, order, np.broadcast_to(np.arange(slots) % burst, (count, slots)), axis=1)
+        is_send = labels == process
+        index = np.broadcast_to(np.arange(count)[:, None], (count, slots))
+        deps = np.where(
+            is_send[:, :, None], own[index, place], earlier[labels, index, place]
+        )  # `earlier` starts one round before: its line i is the round before line i
+        seq = np.where(is_send, rounds[:, None], rounds[:, None] - 1) * burst + place + 1
+        kept = np.where(is_send, rounds[:, None] < recipe.rounds, rounds[:, None] > 0)
+        rows = Rows(
+            np.where(is_send, SEND, DELIVER)[kept].astype(np.int8), labels[kept], seq[kept], deps[kept]
+        )
+        if recipe.receipt == "take":
+            repeat = np.where(rows.step == DELIVER, 2, 1)
+            rows = rows.take(np.repeat(np.arange(len(repeat)), repeat))
+            rows.step[np.cumsum(repeat)[repeat == 2] - 1] = TAKE
+        return rows
+
+    # ---- defects
+
+    def _break_stamp(self, stamps: Any, rounds: Any) -> None:
+        """A wrong vector, carried by all copies: only its origin shows that it is wrong."""
+        if self.recipe.defect != "stamp" or not rounds[0] <= self._defect_round <= rounds[-1]:
+            return
+        n, burst = self.recipe.members, self.recipe.burst
+        process, number = int(self._random.integers(n)), int(self._random.integers(burst))
+        entry = int(self._random.choice([other for other in range(n) if other != process]))
+        change = int(self._random.choice([-1, 1]))
+        stamps[process, self._defect_round - rounds[0], number, entry] += change
+        seq = self._defect_round * burst + number + 1
+        self.planted = Planted("stamp", "stamps", process, 0, (process, seq))
+
+    def _break_rows(self, block: list[Rows], rounds: Any) -> None:
+        defect = self.recipe.defect
+        if defect == "stamp":
+            assert self.planted is not None
+            process, message = self.planted.process, self.planted.message
+            at = int(np.flatnonzero((block[process].step == SEND) & (block[process].seq == message[1]))[0])
+            self.planted = Planted("stamp", "stamps", process, self._positions[process] + at + 1, message)
+            return
+        process = int(self._random.integers(self.recipe.members))
+        rows = block[process]
+        low = (self._defect_round - 1) * self.recipe.burst  # deliveries of that round are of the one before
+        chosen = (rows.step == DELIVER) & (rows.seq > low) & (rows.seq <= low + self.recipe.burst)
+        at = int(self._random.choice(np.flatnonzero(chosen)))
+        block[process], where, check = getattr(self, f"_plant_{defect}")(rows, at)
+        broken = block[process] if defect != "loss" else rows
+        message = (int(broken.src[where]), int(broken.seq[where]))
+        pos = 0 if defect == "loss" else self._positions[process] + where + 1
+        self.planted = Planted(str(defect), check, process, pos, message)
+
+    def _plant_swap(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+        """Change places with the next delivery of the same sender."""
+        same = np.flatnonzero((rows.step == DELIVER) & (rows.src == rows.src[at]))
+        place = int(np.searchsorted(same, at))
+        one, two = (at, int(same[place + 1])) if place + 1 < len(same) else (int(same[place - 1]), at)
+        order = np.arange(len(rows.step))
+        order[[one, two]] = two, one
+        return rows.take(order), two, "causal"
+
+    def _plant_loss(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+        return rows.take(np.delete(np.arange(len(rows.step)), at)), at, "complete"
+
+    def _plant_duplicate(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+        again = int(self._random.integers(at + 1, min(at + 50, len(rows.step)) + 1))
+        return rows.take(np.insert(np.arange(len(rows.step)), again, at)), again, "integrity"
+
+    def _plant_forgery(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+        others = [other for other in range(self.recipe.members) if other != rows.src[at]]
+        rows.deps[at, int(self._random.choice(others))] -= 1
+        return rows, at, "integrity"
+
+    def _plant_unsent(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+        """After the last message of a sender comes one that it never sent."""
+        rows = rows.take(np.insert(np.arange(len(rows.step)), at + 1, at))
+        rows.seq[at + 1] = (self.recipe.rounds + 5) * self.recipe.burst
+        return rows, at + 1, "integrity"
+
+
+def make(directory: Path, recipe: Recipe, *, segment_rows: int = SEGMENT_ROWS) -> Planted | None:
+    """Write the trace; what was planted in it."""
+    maker = Maker(recipe)
+    names = [f"member{index + 1}" for index in range(recipe.members)]
+    manifest = Manifest(
+        group="made", processes=names, source="made", order="vector", receipt=recipe.receipt, clock="virtual",
+        guarantees=["integrity", "complete", "fifo", "stamps", "causal"], seed=recipe.seed, complete=True,
+        options={"events": recipe.events, "burst": recipe.burst, "defect": recipe.defect},
+    )  # fmt: skip
+    manifest.write(directory)
+    (directory / "events").mkdir(exist_ok=True)
+    writers = [_Segments(directory, process, segment_rows) for process in range(recipe.members)]
+    for block in maker.blocks():
+        for writer, rows in zip(writers, block, strict=True):
+            writer.add(rows)
+    for writer, name in zip(writers, names, strict=True):
+        writer.end(name)
+    return maker.planted
+
+
+class _Segments:
+    """Cuts rows into segments of equal size."""
+
+    def __init__(self, directory: Path, process: int, segment_rows: int) -> None:
+        self._directory, self._process, self._segment_rows = directory, process, segment_rows
+        self._waiting: list[Any] = []
+        self._count = self._number = self._pos = 0
+
+    def add(self, rows: Rows) -> None:
+        self._waiting.append(rows.table(self._process, self._pos + 1))
+        self._pos += len(rows.step)
+        self._count += len(rows.step)
+        while self._count >= self._segment_rows:
+            self._write(self._segment_rows)
+
+    def end(self, name: str) -> None:
+        if self._count:
+            self._write(self._count)
+        ProcessFile(self._process, name, first_view=1, last_pos=self._pos, complete=True).write(
+            self._directory
+        )
+
+    def _write(self, count: int) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.concat_tables(self._waiting)
+        part, rest = table.slice(0, count), table.slice(count)
+        path = self._directory / "events" / segment_name(self._process, self._number)
+        repeated = ["process", "step", "view", "src", "dst", "peer", "n"]
+        counting = dict.fromkeys(("pos", "time", "seq", "height"), "DELTA_BINARY_PACKED")
+        pq.write_table(
+            part, path, row_group_size=count, compression="zstd", use_dictionary=repeated,
+            column_encoding=counting, write_statistics=["process", "pos"], write_page_checksum=True,
+        )  # fmt: skip
+        self._waiting, self._count = [rest], self._count - count
+        self._number += 1
+
+
+def main() -> None:
+    assert __doc__ is not None
+    parser = argparse.ArgumentParser(
+        prog="python -m inga.lab.traces",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--members", type=int, default=8)
+    parser.add_argument("--burst", type=int, default=4, help="sends of a member in one round")
+    parser.add_argument("--receipt", choices=("deliver", "take"), default="deliver")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--defect", choices=DEFECTS)
+    given = vars(parser.parse_args())
+    planted = make(given.pop("out"), Recipe(**given))
+    print(json.dumps({"planted": None if planted is None else planted.to_json()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""A trace as a source of chunks for `inga.certify`: tasks read files and return summaries."""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from inga.certify.chunk import Chunk
+from inga.certify.combine import Process
+from inga.pipeline.files import Files
+from inga.pipeline.storage import File, read_chunk
+
+CHUNKS_KEPT = 8  # of those read again for explanations
+
+
+class SparkSource:
+    """The chunks of a trace, worked on by Spark."""
+
+    def __init__(self, files: Files) -> None:
+        trace = files.trace
+        self._files = files
+        self.processes: Sequence[Process] = trace.processes
+        self.receipt = trace.receipt
+        self.segment_names: Sequence[str] = [file.name for file in trace.files]
+        self.read = lru_cache(CHUNKS_KEPT)(self._read)
+
+    def map(
+        self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
+    ) -> list[tuple[int, Any]]:
+        n, receipt = len(self.processes), self.receipt
+
+        def work(file: File, content: bytes | None, question: Any) -> Any:
+            return function(read_chunk(file, n, receipt, content), question)
+
+        return self._files.map(what, work, questions)
+
+    def _read(self, segment: int) -> Chunk:
+        file = self._files.trace.files[segment]
+        return read_chunk(file, len(self.processes), self.receipt, self._files.content(segment))

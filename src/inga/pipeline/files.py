@@ -1,0 +1,109 @@
+"""Work on the segments of a trace: a task gets files, and returns something small for each."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from uuid import uuid4
+
+from inga.model.errors import TraceError
+from inga.pipeline.storage import File, Trace
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how many are done, and of how many."""
+
+Work = Callable[[File, bytes | None, Any], Any]
+"""What a task does with a file; its bytes, if Spark brought them; and a question of its own."""
+
+TASKS_PER_CORE = 4  # enough to share the work evenly and to show progress
+FILES_PER_TASK = 16
+POLL_SECONDS = 0.1
+
+
+class Files:
+    """The segments of one trace, numbered as in `trace.files`."""
+
+    def __init__(self, session: Any, trace: Trace, progress: Progress) -> None:
+        self.trace = trace
+        self._session = session
+        self._progress = progress
+
+    def map(self, what: str, function: Work, questions: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
+        """Answers, in no particular order. `what` is for people who wait."""
+        work = [(at, self.trace.files[at], question) for at, question in questions]
+        if not work:
+            return []
+
+        def apply(part: Iterator[tuple[int, File, Any, bytes | None]]) -> Iterator[tuple[int, Any]]:
+            for at, file, question, content in part:
+                try:
+                    yield at, function(file, content, question)
+                except TraceError as error:  # bad input is an answer; a failed task would be tried again
+                    yield at, error
+
+        tasks = self._bytes(work) if self.trace.is_remote else self._paths(work)
+        found = collect(self._session, tasks.mapPartitions(apply), what, len(work), self._progress)
+        for _, answer in found:
+            if isinstance(answer, TraceError):
+                raise answer
+        return found
+
+    def content(self, segment: int) -> bytes | None:
+        """The bytes of a segment that this process cannot open itself."""
+        if not self.trace.is_remote:
+            return None
+        path = self.trace.files[segment].path
+        (row,) = self._session.read.format("binaryFile").load(path).select("content").collect()
+        return bytes(row.content)
+
+    def _paths(self, work: list[tuple[int, File, Any]]) -> Any:
+        context = self._session.sparkContext
+        slices = max(TASKS_PER_CORE * context.defaultParallelism, len(work) // FILES_PER_TASK)
+        return context.parallelize([(*each, None) for each in work], min(slices, len(work)))
+
+    def _bytes(self, work: list[tuple[int, File, Any]]) -> Any:
+        by_path = {file.path: (at, file, question) for at, file, question in work}
+        files = self._session.read.format("binaryFile").load(list(by_path))
+        return files.select("path", "content").rdd.map(lambda row: (*by_path[row.path], bytes(row.content)))
+
+
+def collect(session: Any, rdd: Any, what: str, total: int, progress: Progress) -> list[Any]:
+    """What a job returns, with progress while it runs; an interruption cancels it."""
+    from pyspark import InheritableThread
+
+    context, group = session.sparkContext, uuid4().hex
+    outcome: list[Any] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        context.setJobGroup(group, what, interruptOnCancel=True)
+        try:
+            outcome.append(rdd.collect())
+        except BaseException as error:  # raised again below, in the thread that waits
+            failure.append(error)
+
+    thread = InheritableThread(target=run, daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(POLL_SECONDS)
+            progress(what, _share_done(context, group, total), total)
+    except BaseException:
+        context.cancelJobGroup(group)
+        raise
+    if failure:
+        raise failure[0]
+    progress(what, total, total)
+    found: list[Any] = outcome[0]
+    return found
+
+
+def _share_done(context: Any, group: str, total: int) -> int:
+    """Of `total`, as many as the finished tasks of the job stand for."""
+    tracker = context.statusTracker()
+    done = tasks = 0
+    for job in tracker.getJobIdsForGroup(group):
+        stages = tracker.getJobInfo(job)
+        for stage in stages.stageIds if stages else ():
+            info = tracker.getStageInfo(stage)
+            if info is not None:
+                done, tasks = done + info.numCompletedTasks, tasks + info.numTasks
+    return total * done // tasks if tasks else 0

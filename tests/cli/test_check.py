@@ -1,0 +1,104 @@
+"""`inga check`: exit codes, one clear sentence for bad input, a table for people and JSON for programs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from inga.certify.verdict import Certificate, Check, Group, Witness
+from inga.cli.check import table
+from inga.cli.main import main
+from inga.sim.case import Case
+
+
+def inga(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "inga", *arguments],
+        capture_output=True, text=True, check=False, env=dict(os.environ), timeout=180,
+    )  # fmt: skip
+
+
+@pytest.mark.spark
+def test_a_weak_order_is_seen_to_break_causality(tmp_path: Path) -> None:
+    trace = str(tmp_path / "fifo")
+    Case("fifo", members=4, messages=50, loss=0.2, seed=1).run(Path(trace))
+
+    result = inga("check", trace, "--checks", "fifo,causal,atomic", "--witnesses", "2", "--json")
+
+    assert result.returncode == 1, result.stderr
+    assert result.stderr.startswith("Spark on local[*] with Java ")
+    found = json.loads(result.stdout)
+    assert set(found) >= {
+        "verdict",
+        "events",
+        "messages",
+        "processes",
+        "checks",
+        "groups",
+        "seconds",
+        "payloads",
+    }
+    assert [(each["name"], each["verdict"]) for each in found["checks"]] == [
+        ("fifo", "pass"),
+        ("causal", "fail"),
+        ("atomic", "unknown"),
+    ]
+    assert found["payloads"] == 200
+    causal = found["checks"][1]
+    assert len(causal["witnesses"]) == 2
+    assert sum(group["count"] for group in found["groups"]) == causal["violations"]
+    witness = causal["witnesses"][0]
+    assert witness["chain"][0]["step"] == "send" and witness["chain"][-1]["step"] == "send"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{}/nowhere"], "inga check: {}/nowhere does not exist, so it is not a trace.\n"),
+        (["{}"], "inga check: {} is empty, so it is not a trace.\n"),
+        (["{}", "--witnesses", "-1"], "inga check: --witnesses is at least 0\n"),
+        (["{}", "--checks", "casual"], "inga check: no check 'casual'; there are integrity, "),
+    ],
+)
+def test_bad_use_is_said_before_spark_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    code = main(["check", "--quiet", *(each.format(tmp_path) for each in arguments)])
+    assert code == 2
+    assert capsys.readouterr().err.startswith(message.format(tmp_path))
+
+
+def test_a_missing_package_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inga.cli.check.find_spec", lambda name: None if name == "pyspark" else name)
+    assert main(["check", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        "inga check: pyspark is not installed; certification needs it: pip install inga[spark]\n"
+    )
+
+
+def test_a_missing_manifest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "events").mkdir()
+    assert main(["check", "--quiet", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"inga check: {tmp_path} has no manifest.json, so it is not a trace.\n"
+
+
+def test_the_table_shows_hostile_names_as_they_are() -> None:
+    witness = Witness(
+        "causal", 0, 3, (0, 1), "\x1b[2Jmallory \N{RIGHT-TO-LEFT OVERRIDE}x", "events/0-00000.parquet"
+    )
+    certificate = Certificate(
+        events=10, messages=2, deliveries=4, payloads=3, names=["a", "b"],
+        checks=[Check("causal", "fail", 1, "", [witness]), Check("fifo", "unknown", reason="rows are missing")],
+        groups=[Group("a late message", ["causal"], 1, {})] * 12,
+    )  # fmt: skip
+    text = table(certificate)
+    assert "\x1b" not in text and "\N{RIGHT-TO-LEFT OVERRIDE}" not in text
+    assert "mallory" in text and "[events/0-00000.parquet, position 3]" in text
+    assert "in 2 more groups" in text
+    assert "rows are missing" in text
+    assert text.endswith("verdict: fail (0.0 s)")

@@ -1,0 +1,56 @@
+"""`inga report`: one file about several traces."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from inga.cli.main import main
+from inga.sim.case import Case
+
+
+@pytest.mark.spark
+def test_two_orders_side_by_side(tmp_path: Path) -> None:
+    for order in ("fifo", "causal"):
+        Case(order, members=3, messages=30, loss=0.2, seed=1).run(tmp_path / order)
+    out = tmp_path / "compared.html"
+
+    result = subprocess.run(
+        [sys.executable, "-m", "inga", "report", "fifo", "causal", "-o", str(out), "--checks", "all", "--json"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, env=dict(os.environ), timeout=180,
+    )  # fmt: skip
+
+    assert result.returncode == 1, result.stderr
+    found = json.loads(result.stdout)
+    assert (found["report"], found["verdict"]) == (str(out), "fail")
+    assert [(each["trace"], each["verdict"]) for each in found["traces"]] == [
+        ("fifo", "fail"),
+        ("causal", "pass"),
+    ]
+    page = out.read_text()
+    assert page.count('class="viewer"') == 2
+    assert "vector: causal" in page
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["{}/nowhere", "-o", "{}/r.html"],
+            "inga report: {}/nowhere does not exist, so it is not a trace.\n",
+        ),
+        (
+            ["{}", "-o", "{}/no/r.html"],
+            "inga report: {}/no is not a directory, so the report cannot be written",
+        ),
+    ],
+)
+def test_bad_use(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert main(["report", "--quiet", *(each.format(tmp_path) for each in arguments)]) == 2
+    assert capsys.readouterr().err.startswith(message.format(tmp_path))

@@ -1,0 +1,18 @@
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from inga.model.errors import UsageError
+from inga.pipeline.session import find_java, open_session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    try:
+        find_java()
+    except UsageError as error:
+        pytest.skip(str(error))
+    session = open_session("local[2]", name="inga tests")
+    yield session
+    session.stop()
