@@ -95,6 +95,26 @@ def test_messages_of_one_sender_out_of_order() -> None:
     assert [(group.count, sorted(group.checks)) for group in certificate.groups] == [(1, ["causal", "fifo"])]
 
 
+def test_more_violations_than_are_listed_still_have_their_groups() -> None:
+    """Hundreds of late messages of one sender come before the first late one of another."""
+    many = 3000
+    trace: Trace = [
+        [send(0, seq, (seq - 1, 0, 0)) for seq in range(1, many + 1)],
+        [send(1, 1, (0, 0, 0)), send(1, 2, (0, 1, 0))],
+        [
+            deliver(2, 0, many, (many - 1, 0, 0)),
+            *(deliver(2, 0, seq, (seq - 1, 0, 0)) for seq in range(1, many)),
+            deliver(2, 1, 2, (0, 1, 0)),
+            deliver(2, 1, 1, (0, 0, 0)),
+        ],
+    ]
+    trace[0] += [deliver(0, 1, 1, (0, 0, 0)), deliver(0, 1, 2, (0, 1, 0))]
+    trace[1] += [deliver(1, 0, seq, (seq - 1, 0, 0)) for seq in range(1, many + 1)]
+    certificate = judged(trace)
+    assert named(certificate, "causal").violations == many
+    assert [group.count for group in certificate.groups] == [many - 1, 1]
+
+
 def test_a_message_that_was_not_for_it() -> None:
     trace: Trace = [
         [send(0, 1, (0, 0, 0), dst=0b010)],

@@ -101,6 +101,17 @@ def live(tmp_path: Path) -> Live:
     return start
 
 
+def workers_of(launcher: "subprocess.Popen[str]", count: int) -> list[int]:
+    """Its processes, once there are so many."""
+
+    def started() -> list[int]:
+        assert launcher.poll() is None, launcher.communicate()
+        found = children_of(launcher.pid)
+        return found if len(found) == count else []
+
+    return list(wait_for(started, "starting"))
+
+
 # A member that stops
 
 
@@ -204,7 +215,7 @@ def test_a_member_killed_while_it_writes(free_port: FreePort, group_name: str, t
 def test_a_killed_member_ends_a_live_run(tmp_path: Path, live: Live) -> None:
     path = tmp_path / "trace"
     with live("--members", "3", "--messages", MANY, "--trace", str(path)) as launcher:
-        workers = wait_for(lambda: len(found := children_of(launcher.pid)) == 3 and found, "starting")
+        workers = workers_of(launcher, 3)
         wait_for(lambda: len(list((path / "processes").glob("*.json"))) == 3, "joining")
         os.kill(workers[1], signal.SIGKILL)
         said, complained = launcher.communicate(timeout=SECONDS)
@@ -221,7 +232,7 @@ def test_a_killed_member_ends_a_live_run(tmp_path: Path, live: Live) -> None:
 
 def test_ctrl_c(tmp_path: Path, live: Live) -> None:
     with live("--members", "3", "--messages", MANY, "--json") as launcher:
-        workers = wait_for(lambda: len(found := children_of(launcher.pid)) == 3 and found, "starting")
+        workers = workers_of(launcher, 3)
         wait_for(lambda: any((tmp_path / "scratch").iterdir()), "making files")
         os.killpg(launcher.pid, signal.SIGINT)
         said, complained = launcher.communicate(timeout=SECONDS)
@@ -234,8 +245,8 @@ def test_ctrl_c_in_the_middle_of_a_traced_run(tmp_path: Path, live: Live) -> Non
     """Workers are told to leave, and close what they wrote."""
     path = tmp_path / "trace"
     with live("--members", "2", "--messages", MANY, "--trace", str(path)) as launcher:
+        workers = workers_of(launcher, 2)
         wait_for(lambda: len(list((path / "processes").glob("*.json"))) == 2, "joining")
-        workers = children_of(launcher.pid)
         cpu = [time_of(worker) for worker in workers]
         wait_for(lambda: all(time_of(w) > 0.3 + t for w, t in zip(workers, cpu, strict=True)), "working")
         os.killpg(launcher.pid, signal.SIGINT)
@@ -255,7 +266,7 @@ def time_of(process: int) -> float:
 
 def test_workers_end_with_their_launcher(live: Live) -> None:
     with live("--members", "3", "--messages", MANY) as launcher:
-        workers = wait_for(lambda: len(found := children_of(launcher.pid)) == 3 and found, "starting")
+        workers = workers_of(launcher, 3)
         wait_for(lambda: time_of(workers[2]) > 0.3, "working")
         launcher.kill()
         launcher.communicate()

@@ -87,7 +87,10 @@ def collect(chunk: Chunk, question: tuple[Keys, Wanted]) -> Found:
 
 
 def _broken(chunk: Chunk, rows: Ints, listed_max: int) -> Broken:
-    return Broken(np.bincount(chunk.src[rows], minlength=chunk.n), _listed(chunk, rows, listed_max))
+    """Exact counts, the first few rows, and at least one row of every sender that is counted."""
+    firsts = np.unique(chunk.src[rows], return_index=True)[1]
+    shown = np.union1d(firsts, np.arange(min(listed_max, len(rows))))
+    return Broken(np.bincount(chunk.src[rows], minlength=chunk.n), _listed(chunk, rows[shown], len(shown)))
 
 
 def _listed(chunk: Chunk, rows: Ints, listed_max: int) -> list[Row]:

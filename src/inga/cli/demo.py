@@ -31,7 +31,7 @@ from inga.trial.workload import Workload
 ORDERS = ("fifo", "causal")
 CHECKS = ("integrity", "complete", "fifo", "stamps", "causal")
 
-DELAY_MAX = 0.003
+DELAY_MAX = 0.001
 """Seconds by which a copy may be late: enough for an answer to overtake its question."""
 
 
