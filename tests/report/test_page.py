@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -237,3 +238,10 @@ def test_a_trace_without_events_has_no_diagram() -> None:
     empty = Section(section.title, section.names, [], section.certificate)
     page = render([empty])
     assert "There are no events to draw" in page and 'class="viewer"' not in page
+
+
+def test_what_an_order_does_not_promise_is_marked() -> None:
+    section = lunch()
+    page = render([replace(section, promised=frozenset({"fifo"}))])
+    assert page.count("not promised by this order") == len(section.certificate["checks"]) - 1
+    assert "not promised" not in render([section])

@@ -89,7 +89,8 @@ def describe(path: str, tables: "Tables") -> Section:
         ("members", ", ".join(manifest.processes)),
     ]
     title = f"{manifest.order}: {os.path.basename(path.rstrip('/')) or path}"
-    return Section(title, manifest.processes, facts, tables.certificate.to_json(), tables.rows, tables.shown)
+    certificate, promised = tables.certificate.to_json(), frozenset(manifest.guarantees)
+    return Section(title, manifest.processes, facts, certificate, tables.rows, tables.shown, promised)
 
 
 def write(out: Path, sections: list[Section]) -> None:

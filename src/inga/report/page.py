@@ -71,7 +71,10 @@ def _verdicts(sections: Sequence[Section]) -> str:
     )
     lines = [
         f'<tr><th scope="row">{escape(name)}<small>{escape(MEANINGS.get(name, ""))}</small></th>'
-        + "".join(f"<td>{_badge(answer.get(name))}</td>" for answer in answers)
+        + "".join(
+            f"<td>{_badge(answer.get(name), _is_promised(name, section))}</td>"
+            for answer, section in zip(answers, sections, strict=True)
+        )
         + "</tr>"
         for name in known
     ]
@@ -83,7 +86,11 @@ def _verdicts(sections: Sequence[Section]) -> str:
     )
 
 
-def _badge(check: dict[str, Any] | None) -> str:
+def _is_promised(check: str, section: Section) -> bool:
+    return section.promised is None or check in section.promised
+
+
+def _badge(check: dict[str, Any] | None, promised: bool) -> str:
     if check is None:
         return '<span class="muted">not asked</span>'
     detail = ""
@@ -91,6 +98,8 @@ def _badge(check: dict[str, Any] | None) -> str:
         detail = f"<b>{check['violations']:,}</b> violation{'s' if check['violations'] != 1 else ''}"
     elif check["reason"]:
         detail = _text(check["reason"])
+    if not promised:
+        detail += (", " if detail else "") + "not promised by this order"
     return _mark(check["verdict"]) + (f' <span class="detail">{detail}</span>' if detail else "")
 
 

@@ -16,3 +16,4 @@ class Section:
     certificate: dict[str, Any]  # the JSON of `inga check`
     rows: list[Row] = field(default_factory=list)  # in the order to draw them
     shown: str = ""  # which rows these are, in one sentence
+    promised: frozenset[str] | None = None  # checks the run claims; None = not known

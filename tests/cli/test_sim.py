@@ -1,0 +1,122 @@
+"""`inga sim` and `inga hunt` as a user calls them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from inga.cli.main import main
+from inga.trace import read_manifest, read_processes, rows
+
+KEYS = {
+    "order", "members", "seed", "sent", "delivered", "expected", "violations", "unpromised", "related",
+    "pdus", "bytes", "seconds", "cpu_seconds", "trace",
+}  # fmt: skip
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    """The one JSON object on standard output."""
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_run_under_causal_order(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("sim --order causal --members 5 --messages 20 --loss 0.2 --seed 3 --json".split()) == 0
+    result = said(capsys)
+    assert result.keys() >= KEYS
+    assert (result["order"], result["violations"], result["unpromised"]) == ("vector", 0, {})
+    assert result["delivered"] == result["expected"] == 5 * 20 * 4
+    assert isinstance(result["related"], int) and result["related"] > 0
+
+
+def test_fifo_breaks_causality_on_the_seed_on_which_causal_does_not(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = "--members 4 --messages 50 --loss 0.2 --seed 7 --json".split()
+    assert main(["sim", "--order", "fifo", *options]) == 0
+    weak = said(capsys)
+    assert weak["unpromised"]["causal"] > 0  # type: ignore[index]
+    assert main(["sim", "--order", "causal", *options]) == 0
+    assert said(capsys)["unpromised"] == {}
+
+
+def test_the_same_seed_gives_the_same_run(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "sim --members 3 --messages 30 --loss 0.3 --dup 0.1 --reorder 0.2 --seed 11 --json".split()
+    results = []
+    for _ in range(2):
+        assert main(words) == 0
+        results.append({k: v for k, v in said(capsys).items() if k != "cpu_seconds"})
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("level", ["full", "deliveries"])
+def test_it_writes_a_trace(level: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "run"
+    words = f"sim --order fifo --members 3 --messages 10 --loss 0.3 --trace-level {level} --json --trace".split()
+    assert main([*words, str(trace)]) == 0
+    result = said(capsys)
+    manifest = read_manifest(trace)
+    assert (manifest.order, manifest.source, manifest.complete) == ("fifo", "sim", True)
+    assert all(each.complete for each in read_processes(trace))
+    steps = [row.step for row in rows(trace)]
+    assert sum(row.n for row in rows(trace) if row.step == "deliver") == result["delivered"]
+    assert all(row.deps is not None for row in rows(trace) if row.step in ("send", "deliver", "take"))
+    assert ("datagram_out" in steps) == (level == "full")
+
+
+def test_a_schedule_is_played(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", "--order", "fifo", "--schedule", "A!1 1>B B!2 2>C"]) == 0
+    assert "C took 2 1" in capsys.readouterr().out
+    assert main(["sim", "--order", "causal", "--schedule", "A!1 1>B B!2 2>C"]) == 0
+    assert "C took 1 2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("sim --order co", "not built yet"),
+        ("sim --order upside-down", "no order"),
+        ("sim --crash 1", "not built yet"),
+        ("sim --join 1", "not built yet"),
+        ("sim --loss 1.5", "probability"),
+        ("sim --loss 1", "nothing ever arrives"),
+        ("sim --delay 5:1", "MIN"),
+        ("sim --members 0", "members"),
+        ("sim --size 2", "--size"),
+        ("sim --subset 9", "--subset"),
+        ("sim --rate 0", "rate"),
+        ("sim --deliver acknowledged", "level"),
+        ("sim --schedule A?B", "schedule"),
+        ("sim --datagram 5", "--datagram"),
+        ("hunt --runs 0", "--runs"),
+        ("hunt --order nothing", "no order"),
+        ("bench nothing", "no bench"),
+        ("tap x y", "not built yet"),
+    ],
+)
+def test_bad_use_gets_one_sentence(words: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words.split()) == 2
+    captured = capsys.readouterr()
+    assert sentence in captured.err and captured.err.count("\n") == 1 and not captured.out
+
+
+def test_a_trace_is_never_written_over_something(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine").write_text("precious")
+    assert main(["sim", "--trace", str(tmp_path)]) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_a_hunt_that_finds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("hunt --order causal --runs 60 --jobs 1 --json --quiet".split()) == 0
+    result = said(capsys)
+    assert (result["runs"], result["failure"]) == (60, None)
+
+
+@pytest.mark.parametrize("command", ["sim", "live", "hunt", "bench", "check", "report", "demo", "chat"])
+def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([command, "--help"])
+    assert end.value.code == 0
+    assert f"inga {command}" in capsys.readouterr().out
