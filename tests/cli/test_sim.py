@@ -52,7 +52,9 @@ def test_the_same_seed_gives_the_same_run(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize("level", ["full", "deliveries"])
 def test_it_writes_a_trace(level: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = tmp_path / "run"
-    words = f"sim --order fifo --members 3 --messages 10 --loss 0.3 --trace-level {level} --json --trace".split()
+    words = (
+        f"sim --order fifo --members 3 --messages 10 --loss 0.3 --trace-level {level} --json --trace".split()
+    )
     assert main([*words, str(trace)]) == 0
     result = said(capsys)
     manifest = read_manifest(trace)
@@ -100,9 +102,7 @@ def test_bad_use_gets_one_sentence(words: str, sentence: str, capsys: pytest.Cap
     assert sentence in captured.err and captured.err.count("\n") == 1 and not captured.out
 
 
-def test_a_trace_is_never_written_over_something(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_trace_is_never_written_over_something(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine").write_text("precious")
     assert main(["sim", "--trace", str(tmp_path)]) == 2
     assert "exists already" in capsys.readouterr().err
