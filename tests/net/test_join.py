@@ -13,7 +13,7 @@ import inga
 from inga.net.address import Interface, Via, choose_interface, parse_host_port, parse_via
 from inga.net.carrier import MulticastCarrier
 
-from .helpers import CARRIERS, LOOPS, FreePort, Party, Place, Run, texts
+from .helpers import CARRIERS, LOOPS, FreePort, Party, Place, Run, texts, until
 
 pytestmark = pytest.mark.network
 
@@ -197,5 +197,21 @@ def test_the_interface_may_be_part_of_via(run: Run, place: Place) -> None:
             inga.join("lunch", "bob", members=MEMBERS, via=via, interface="127.0.0.1") as bob,
         ):
             await asyncio.gather(alice.ready(), bob.ready())
+
+    run(main())
+
+
+def test_members_who_mean_different_groups_do_not_mix(run: Run, place: Place, group_name: str) -> None:
+    """Another list of members, or the same in another order, would give everybody other numbers."""
+
+    async def main() -> None:
+        where = place(members=2)
+        other = {**where, "members": list(reversed(where["members"]))}
+        async with (
+            inga.join(group_name, "alice", **where) as alice,
+            inga.join(group_name, "bob", **other) as bob,
+        ):
+            await until(lambda: alice.stack.rejected["group"] or bob.stack.rejected["group"])
+            assert alice.here == ("alice",) and bob.here == ("bob",)
 
     run(main())

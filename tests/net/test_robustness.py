@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 import inga
+from inga.net.join import identity
 from inga.net.tcp import FRAME_MAX, HELLO, RECONNECT
 from inga.recipes import Options, find
 from inga.stack.stack import Stack
+from inga.trial.people import names
 from inga.trial.workload import Workload
 
 from .helpers import LOOPS, Party, Place, Run, take, text, texts, until
@@ -35,9 +37,9 @@ def stranger() -> Iterator[socket.socket]:
 
 def datagrams_of(group: str, me: int = 0) -> list[bytes]:
     """Some real ones, of one of three members."""
-    view = inga.View.of("a", "b", "c", recipe="vector")
+    view = inga.View.of(*names(3), recipe="vector")
     layers = find("vector").build(Options(reliable={"greet": True}))
-    stack = Stack(layers, me, view, rng=Random(0), group=group)
+    stack = Stack(layers, me, view, rng=Random(0), group=identity(group, "vector", view.names))
     stack.send(b"hello", now=0)
     stack.tick(1)
     stack.send(bytes(2000), now=2)
@@ -182,7 +184,7 @@ def test_a_frame_too_large_ends_the_connection_and_not_the_talk(run: Run, party:
 
 def test_rubbish_in_frames_is_counted(run: Run, party: Party, group_name: str) -> None:
     async def main() -> None:
-        async with party(2, "tcp") as (alice, bob):
+        async with party(3, "tcp") as (alice, bob, _):
             carrier: Any = alice.carrier
             rubbish = nonsense(Random(5), group_name)
             for _ in range(200):

@@ -12,6 +12,7 @@ import argparse
 from inga.cli.output import Progress
 from inga.cli.sim import add_trial_options, check_trial_options, show
 from inga.layers.shape import Faults
+from inga.model.errors import UsageError
 from inga.net.live import VIA, LiveCase
 from inga.net.live import run as run_live
 from inga.trial.workload import Workload
@@ -34,6 +35,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     check_trial_options(options)
+    if options.reorder and not options.delay[1]:
+        raise UsageError("--reorder delays copies beyond the maximum of --delay, which is 0: give one")
     workload = Workload(options.members, options.messages, options.size, options.rate, options.subset)
     case = LiveCase(
         workload=workload,

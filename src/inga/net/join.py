@@ -77,6 +77,8 @@ async def join(
         if not 256 <= datagram_max <= 65000:
             raise UsageError("datagram_max is between 256 and 65000 bytes")
         carrier.datagram_max = datagram_max
+    if (window is not None and window < 1) or queue_max < 1:
+        raise UsageError("window and queue_max are at least 1 byte")
     options = Options(
         echo=echo,
         on_concurrent=on_concurrent,
@@ -91,7 +93,7 @@ async def join(
         me,
         view,
         rng=Random(seed),
-        group=group,
+        group=identity(group, recipe.name, names),
         receipt=receipts,
         datagram_max=carrier.datagram_max,
         now=loop.time(),
@@ -115,6 +117,12 @@ async def join(
         raise
     else:
         await live.close()
+
+
+def identity(group: str, order: str, members: Sequence[str]) -> str:
+    """What packets of a group are known by: whoever means another list of members, in which
+    everybody has other numbers, or another order, is in another group."""
+    return "\n".join((group, order, *members))
 
 
 def _fit_window(stack: Stack, carrier: Carrier) -> None:
