@@ -126,6 +126,7 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
         ("--loss 1.5", "loss is a probability between 0 and 1"),
         ("--dup -0.1", "duplicate is a probability"),
         ("--reorder 2", "reorder is a probability"),
+        ("--reorder 0.1", "--delay"),
         ("--delay 5:1", "is not MIN:MAX"),
         ("--via pigeon", "via is udp://239.x.y.z:port, unicast or tcp, not 'pigeon'"),
         ("--via udp://10.0.0.1:7400", "10.0.0.1 is no multicast address"),

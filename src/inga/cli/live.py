@@ -35,13 +35,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     check_trial_options(options)
-    if options.reorder and not options.delay[1]:
+    faults = Faults(options.loss, options.dup, options.reorder, *options.delay)
+    if faults.reorder and not faults.delay_max:
         raise UsageError("--reorder delays copies beyond the maximum of --delay, which is 0: give one")
     workload = Workload(options.members, options.messages, options.size, options.rate, options.subset)
     case = LiveCase(
         workload=workload,
         order=options.order,
-        faults=Faults(options.loss, options.dup, options.reorder, *options.delay),
+        faults=faults,
         via=options.via,
         seed=options.seed,
         echo=options.echo,
