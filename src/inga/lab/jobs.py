@@ -24,6 +24,8 @@ from inga.net.worker import Link
 WARM_UP = 4
 """The first round has this part of the messages."""
 
+ZMQ_PATIENCE_MS = 2000
+
 RAW_WINDOW = 8
 """Datagrams each raw sender keeps under way."""
 
@@ -189,13 +191,12 @@ async def zmq_throughput(config: dict[str, Any], link: Link) -> None:
             for _ in range(min(256, messages - sent)):
                 publish.send(data, copy=True)
                 sent += 1
+            if sent == messages and not subscribe.poll(ZMQ_PATIENCE_MS):
+                break  # lost, and nobody repairs
             try:
-                flags = zmq.NOBLOCK if sent < messages else 0
-                for _ in range(1024):
-                    subscribe.recv(flags)
+                for _ in range(min(1024, wanted - received)):
+                    subscribe.recv(zmq.NOBLOCK)
                     received += 1
-                    if received == wanted:
-                        break
             except zmq.Again:
                 continue
 
