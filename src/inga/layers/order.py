@@ -6,7 +6,6 @@ have no holes; the body goes to its destinations. At the others it is *bare*: co
 
 from inga.model.errors import WireError
 from inga.model.packet import Packet
-from inga.model.stamp import Deps
 from inga.stack.layer import Layer
 from inga.wire.bundle import count
 
@@ -19,20 +18,7 @@ class Order(Layer):
 
     def _sent(self, packet: Packet) -> None:
         """A packet of ours was numbered and is about to leave."""
-        trace = self.stack.trace
-        if trace is not None:
-            deps = packet.deps
-            trace.row(
-                "send",
-                self.stack.now,
-                packet.view,
-                packet.src,
-                packet.seq,
-                dst=packet.dst,
-                deps=deps,
-                height=_height(deps),
-                n=packet.count,
-            )
+        self._row("send", packet, packet.count, dst=packet.dst)
 
     def _echo(self, batch: list[Packet]) -> None:
         """Give our own messages to our own application, at the send; they move no clock."""
@@ -95,40 +81,21 @@ class Order(Layer):
         return True
 
     def _delivered(self, batch: list[Packet]) -> None:
-        trace = self.stack.trace
-        if trace is None:
-            return
-        for packet in batch:
-            deps = packet.deps
-            trace.row(
-                "deliver",
-                self.stack.now,
-                packet.view,
-                packet.src,
-                packet.seq,
-                deps=deps,
-                height=_height(deps),
-                n=packet.count,
-            )
+        if self.stack.trace is not None:
+            for packet in batch:
+                self._row("deliver", packet, packet.count)
 
     def _took(self, packet: Packet) -> None:
-        trace = self.stack.trace
-        if trace is not None:
+        self._row("take", packet, 0 if packet.payloads is None else len(packet.payloads))
+
+    def _row(self, step: str, packet: Packet, messages: int, *, dst: int | None = None) -> None:
+        """One row about a packet and its past."""
+        stack = self.stack
+        if stack.trace is not None:
             deps = packet.deps
-            trace.row(
-                "take",
-                self.stack.now,
-                packet.view,
-                packet.src,
-                packet.seq,
-                deps=deps,
-                height=_height(deps),
-                n=0 if packet.payloads is None else len(packet.payloads),
-            )
+            height = None if deps is None else sum(deps) + 1
+            where = (step, stack.now, packet.view, packet.src, packet.seq)
+            stack.trace.row(*where, dst=dst, deps=deps, height=height, n=messages)
 
     def _is_bare(self, packet: Packet) -> bool:
         return packet.bare or (packet.dst is not None and not packet.dst >> self.stack.me & 1)
-
-
-def _height(deps: Deps | None) -> int | None:
-    return None if deps is None else sum(deps) + 1

@@ -20,7 +20,7 @@ from inga.recipes import Recipe, find
 from inga.trace.manifest import Manifest
 from inga.trial.oracle import Oracle
 from inga.trial.people import names
-from inga.trial.result import Result, judge, packets_sent
+from inga.trial.result import Result, packets_sent
 from inga.trial.workload import Workload
 
 START_SECONDS = 30.0
@@ -71,23 +71,16 @@ def run(case: LiveCase, progress: Callable[[int], None] = lambda taken: None) ->
             replace(manifest, complete=True).write(case.trace)
         diaries = [_diary(Path(config["diary"])) for config in configs]
     oracle = judge_diaries(workload, case.seed, diaries, echo=case.echo)
-    violations, unpromised = judge(oracle, recipe.guarantees)
-    return Result(
-        order=recipe.name,
-        members=workload.members,
+    return Result.of(
+        oracle,
+        recipe.name,
+        recipe.guarantees,
         seed=case.seed,
-        sent=oracle.sent,
-        delivered=oracle.taken,
-        expected=oracle.expected,
-        violations=violations,
-        unpromised=unpromised,
-        related=oracle.related,
         pdus=packets_sent([end["counts"] for end in ends]),
         bytes=sum(end["counts"].get("bytes", 0) for end in ends),
         seconds=seconds,
         cpu_seconds=sum(end["cpu"] for end in ends),
         trace=None if case.trace is None else str(case.trace),
-        witnesses=oracle.witnesses,
     )
 
 

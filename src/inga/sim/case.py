@@ -18,7 +18,7 @@ from inga.sim.simulator import DELAY, Sim
 from inga.trace.manifest import Manifest
 from inga.trace.writer import TraceWriter
 from inga.trial.people import names
-from inga.trial.result import Result, judge
+from inga.trial.result import Result
 from inga.trial.workload import Workload
 
 FLOW_WINDOW = 1 << 20
@@ -78,24 +78,16 @@ class Case:
             sim.run()
         else:
             sim = self._traced(trace, full)
-        oracle = sim.finish()
-        violations, unpromised = judge(oracle, sim.guarantees)
-        return Result(
-            order=sim.order,
-            members=self.members,
+        return Result.of(
+            sim.finish(),
+            sim.order,
+            sim.guarantees,
             seed=self.seed,
-            sent=oracle.sent,
-            delivered=oracle.taken,
-            expected=oracle.expected,
-            violations=violations,
-            unpromised=unpromised,
-            related=oracle.related,
             pdus=sim.pdus,
             bytes=sim.bytes,
             seconds=sim.now,
             cpu_seconds=process_time() - started,
             trace=None if trace is None else str(trace),
-            witnesses=oracle.witnesses,
         )
 
     def command(self, program: str = "inga sim") -> str:

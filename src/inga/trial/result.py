@@ -31,6 +31,23 @@ class Result:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    @classmethod
+    def of(cls, oracle: Oracle, order: str, promised: tuple[str, ...], **measured: Any) -> "Result":
+        """What the oracle found, with what was measured beside it."""
+        violations, unpromised = judge(oracle, promised)
+        return cls(
+            order=order,
+            members=oracle.members,
+            sent=oracle.sent,
+            delivered=oracle.taken,
+            expected=oracle.expected,
+            violations=violations,
+            unpromised=unpromised,
+            related=oracle.related,
+            witnesses=oracle.witnesses,
+            **measured,
+        )
+
 
 def packets_sent(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """What all members sent, from their stacks' counts, repairs apart from first copies."""
