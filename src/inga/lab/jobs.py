@@ -26,6 +26,7 @@ WARM_UP = 4
 
 ZMQ_PATIENCE_MS = 2000
 
+RAW_PATIENCE = 2.0  # seconds
 RAW_WINDOW = 8
 """Datagrams each raw sender keeps under way."""
 
@@ -150,14 +151,17 @@ async def raw_throughput(config: dict[str, Any], link: Link) -> None:
         sends = -(-messages // per_datagram)
         sent = received = 0
         wanted = sends * (members - 1)
+        heard = perf_counter()
         while received < wanted:
             while sent < sends and received >= (sent - RAW_WINDOW) * (members - 1):
                 own.sendto(datagram, target)
                 sent += 1
             more = drain(wait=True)
-            if not more:
-                break  # lost, and nobody repairs
             received += more
+            if more:
+                heard = perf_counter()
+            elif perf_counter() - heard > RAW_PATIENCE:
+                break  # lost, and nobody repairs
 
     await _measure(config, link, play)
     shared.close()
