@@ -13,6 +13,7 @@ import pytest
 import inga
 from inga.layers.bundle import MESSAGE_BYTES_MAX
 from inga.net.group import Group
+from inga.net.join import identity
 from inga.net.member import Part
 from inga.recipes import Options, find
 from inga.stack.stack import Stack
@@ -753,7 +754,13 @@ def test_repair_gives_up_after_a_minute(run: Run, place: Place, group_name: str)
     """Alice, whom we play by hand, loses her second message and never repairs it."""
     where = place("unicast", 2)
     view = inga.View.of("alice", "bob", recipe="vector")
-    alice = Stack(find("vector").build(Options()), 0, view, rng=Random(), group=group_name)
+    alice = Stack(
+        find("vector").build(Options()),
+        0,
+        view,
+        rng=Random(),
+        group=identity(group_name, "vector", view.names),
+    )
     alice.layer("bundle").gather = False  # type: ignore[union-attr]
 
     async def main() -> None:
