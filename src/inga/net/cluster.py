@@ -37,9 +37,14 @@ class Cluster:
         self._errors = [tempfile.TemporaryFile() for _ in configs]  # noqa: SIM115 — closed in _reap
 
     def __enter__(self) -> Self:
+        # An interrupt waits until every process that was started is known, or it would survive us.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            for index, config in enumerate(self._configs):
-                self._start(index, config)
+            try:
+                for index, config in enumerate(self._configs):
+                    self._start(index, config)
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         except BaseException:
             self._reap()
             raise
