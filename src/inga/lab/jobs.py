@@ -12,9 +12,8 @@ import select
 import socket
 from collections.abc import Awaitable, Callable
 from cProfile import Profile
-from resource import RUSAGE_SELF, getrusage
 from statistics import quantiles
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 from inga.net.group import Group
@@ -63,13 +62,13 @@ async def _measure(
     link.say("warm")
     await link.hear()
     profiler = Profile() if config.get("profile") else None
-    started, cpu = perf_counter(), _cpu()
+    started, cpu = perf_counter(), process_time()
     if profiler is not None:
         profiler.enable()
     await play(config["messages"])
     if profiler is not None:
         profiler.disable()
-    seconds, cpu = perf_counter() - started, _cpu() - cpu
+    seconds, cpu = perf_counter() - started, process_time() - cpu
     counts = {} if group is None else group.stack.counts
     extra = {} if profiler is None else {"profile": _profile(profiler)}
     link.say("done", seconds=seconds, cpu=cpu, repairs=counts.get("repair", 0), **extra)
@@ -287,8 +286,3 @@ def _percentiles(times: list[float]) -> dict[str, float]:
     steady = times[len(times) // 10 :]
     cuts = quantiles(steady, n=100)
     return {"p50": 1e6 * cuts[49], "p99": 1e6 * cuts[98]}
-
-
-def _cpu() -> float:
-    usage = getrusage(RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime

@@ -137,7 +137,7 @@ class Packet:
         )
         copy.ack, copy.buf, copy.runs = self.ack, self.buf, self.runs
         copy.ext, copy.urgent = self.ext, self.urgent
-        copy.runs, copy.partial = self.runs, self.partial
+        copy.partial = self.partial
         copy.encoded = self.encoded
         copy.to = member
         return copy

@@ -9,7 +9,7 @@ from array import array
 from collections import deque
 from pathlib import Path
 from random import Random
-from resource import RUSAGE_SELF, getrusage
+from time import process_time
 from typing import Any
 
 from inga.layers.shape import Faults
@@ -47,14 +47,14 @@ async def play(config: dict[str, Any], link: Link) -> None:
         await group.ready()
         link.say("ready")
         await link.hear()
-        started = _cpu()
+        started = process_time()
         part = Part(group, Workload(**config["workload"]), me, seed)
         reports = asyncio.create_task(_report(part, link))
         try:
             await part.run(config["expected"])
         finally:
             reports.cancel()
-        cpu = _cpu() - started
+        cpu = process_time() - started
         link.say("done", taken=part.taken)
         await link.hear()
         Path(config["diary"]).write_bytes(part.diary.tobytes())
@@ -139,8 +139,3 @@ async def _report(part: Part, link: Link) -> None:
     while True:
         await asyncio.sleep(PROGRESS_SECONDS)
         link.say("progress", taken=part.taken)
-
-
-def _cpu() -> float:
-    usage = getrusage(RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime

@@ -15,7 +15,7 @@ from inga.model.view import View
 from inga.recipes import Options, find
 from inga.sim.schedule import Arrive, Event, Schedule, Send, Take, letter
 from inga.stack.layer import Layer
-from inga.stack.stack import Ready, Rng, Stack
+from inga.stack.stack import Ready, Rng, Stack, joined
 from inga.trial.oracle import Oracle
 from inga.trial.workload import HEADER, number_of
 
@@ -83,7 +83,7 @@ class Board:
         stack.send(message.to_bytes(HEADER, "big"), dst, now=self._tick())
         ready = stack.ready()
         for address, datagram in ready.send:
-            data = b"".join(datagram) if isinstance(datagram, list) else bytes(datagram)
+            data = joined(datagram)
             for member in stack.others() if address is None else (address,):
                 copies = self._copies.setdefault((message, member), [])
                 if not copies:

@@ -15,7 +15,7 @@ from inga.model.delivery import Batch
 from inga.model.view import View
 from inga.sim.board import Build, Still
 from inga.sim.schedule import Arrive, Event, Schedule, Send, Take, letter
-from inga.stack.stack import Stack
+from inga.stack.stack import Stack, joined
 from inga.trial.workload import HEADER, number_of
 
 
@@ -160,7 +160,7 @@ class Explorer:
                 taken.append(_begin(stack, queue))
         out = []
         for address, datagram in ready.send:
-            data = b"".join(datagram) if isinstance(datagram, list) else bytes(datagram)
+            data = joined(datagram)
             out += [(member, data) for member in (stack.others() if address is None else (address,))]
         return self._add(stack, queue, tuple(out), taken)
 

@@ -30,7 +30,7 @@ from inga.sim.board import Board, lossless
 from inga.sim.recorder import Recorder, Tap
 from inga.sim.schedule import Schedule
 from inga.stack.layer import Layer
-from inga.stack.stack import Datagram, Stack
+from inga.stack.stack import Datagram, Stack, joined
 from inga.trial.oracle import Oracle
 from inga.trial.result import packets_sent
 from inga.trial.workload import HEADER, Workload, number_of
@@ -321,7 +321,7 @@ class Sim:
             self._pump(site)
 
     def _transmit(self, site: Site, address: int | None, datagram: Datagram) -> None:
-        data = b"".join(datagram) if isinstance(datagram, list) else bytes(datagram)
+        data = joined(datagram)
         targets = site.stack.others() if address is None else (address,)
         self.bytes += len(data)
         trace = site.stack.trace

@@ -380,10 +380,7 @@ class Stack:
         state = self.__dict__.copy()
         for name in (*routes, "trace", "receipt"):
             state.pop(name, None)
-        state["_send"] = [
-            (address, b"".join(data) if isinstance(data, list) else bytes(data))
-            for address, data in self._send
-        ]
+        state["_send"] = [(address, joined(data)) for address, data in self._send]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -391,6 +388,11 @@ class Stack:
         self.trace = None
         self.receipt = Receipt
         self._bind()
+
+
+def joined(datagram: Datagram) -> bytes:
+    """A datagram in one piece that nobody else holds."""
+    return b"".join(datagram) if isinstance(datagram, list) else bytes(datagram)
 
 
 def _overrides(layer: Layer, name: str) -> bool:
