@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from inga.layers.bundle import Bundle
@@ -9,6 +10,7 @@ from inga.layers.causal import Causal
 from inga.layers.fifo import Fifo, Unordered
 from inga.layers.flow import Flow
 from inga.layers.fragment import Fragment
+from inga.layers.membership import Membership
 from inga.layers.order import Order
 from inga.layers.reliable import Reliable
 from inga.layers.shape import Faults, Shape, Unshaped
@@ -74,6 +76,11 @@ def find(name: str) -> Recipe:
     return recipe
 
 
+def build(name: str, options: Options) -> list[Layer]:
+    """The layers of a recipe."""
+    return find(name).build(options)
+
+
 def names() -> list[str]:
     """Everything `find` knows."""
     return sorted({*_recipes, *ALIASES})
@@ -83,7 +90,11 @@ def _over_datagrams(order: Order, options: Options) -> list[Layer]:
     """The common frame: bundles above the order, repair and flow beneath it."""
     layers: list[Layer] = [Bundle(gather=not options.lossless, coarse=options.coarse), order, Fragment()]
     if not options.lossless:
-        layers += [Flow(**options.flow), Reliable(**options.reliable)]
+        layers += [
+            Flow(**options.flow),
+            Reliable(**options.reliable),
+            Membership(partial(build, options=options)),
+        ]
         layers.append(Unshaped() if options.faults is None else Shape(options.faults))
     return layers
 

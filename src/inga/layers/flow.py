@@ -27,6 +27,7 @@ class Flow(Layer):
     id = 2
     requires = frozenset({"reliable"})
     provides = frozenset({"flow"})
+    grows = True
 
     def __init__(
         self,
@@ -58,6 +59,14 @@ class Flow(Layer):
         self._behind = False
         self._told: tuple[int, ...] = (0,) * n
 
+    def extend(self, view: View) -> None:
+        added = len(view) - len(self._consumed)
+        self._consumed += [self._sent] * added
+        self._told += (0,) * added
+
+    def adopt(self, bases: dict[str, list[int]]) -> None:
+        self._told = tuple(bases["lsn"])
+
     # Sending
 
     def down(self, batch: list[Packet]) -> None:
@@ -72,7 +81,7 @@ class Flow(Layer):
 
     def note(self, packet: Packet) -> None:
         counters = packet.buf if packet.buf is not None else packet.ack
-        if counters is None:
+        if counters is None or self.stack.me >= len(counters):
             return
         consumed = min(counters[self.stack.me], self._sent)
         if consumed <= self._consumed[packet.src]:
@@ -140,7 +149,7 @@ class Flow(Layer):
 
     def _gate(self) -> None:
         closed = bool(self._waiting) or self._on_way >= self.window
-        self.stack.writable = not closed
+        self.stack.writable = not closed and not self.stack.closing
         if not closed:
             if self._blocked_since is not None:
                 self._row("window_opened")

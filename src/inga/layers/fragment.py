@@ -26,9 +26,14 @@ class Fragment(Layer):
     """Cuts on the way down, joins on the way up."""
 
     name = "fragment"
+    grows = True
 
     def __init__(self) -> None:
         self._assemblies: dict[int, dict[int, _Assembly]] = {}
+        self._bases: list[int] = []  # of a newcomer: packets up to here are not for it
+
+    def adopt(self, bases: dict[str, list[int]]) -> None:
+        self._bases = bases["seq"]
 
     def down(self, batch: list[Packet]) -> None:
         limit = self.stack.body_max
@@ -59,6 +64,8 @@ class Fragment(Layer):
         """The whole packet, if this was its last piece."""
         assert packet.frag is not None
         index, count = packet.frag
+        if packet.src < len(self._bases) and packet.seq <= self._bases[packet.src]:
+            return None  # of whose earlier pieces we were no destination
         assemblies = self._assemblies.setdefault(packet.src, {})
         assembly = assemblies.get(packet.seq)
         if assembly is None:
@@ -95,4 +102,6 @@ def _cut(packet: Packet, limit: int) -> list[Packet]:
         pieces.append(piece)
     pieces[0].stamp, pieces[0].trace = packet.stamp, packet.trace
     pieces[-1].receipt, pieces[-1].partial = packet.receipt, packet.partial
+    for piece in pieces:
+        piece.at = packet.at
     return pieces

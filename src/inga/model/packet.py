@@ -46,6 +46,7 @@ class Packet:
         "bare",  # the body went to others; only the header is for us
         "body",
         # never on the wire
+        "at",  # when the application sent (the first message of) it; 0 = nobody did
         "to",  # the one member a datagram is for; None = as `dst` says
         "count",  # application messages in the body
         "payloads",  # those messages, once split
@@ -76,6 +77,7 @@ class Packet:
     partial: bool
     bare: bool
     body: Buffer
+    at: float
     to: int | None
     count: int
     payloads: list[Buffer] | None
@@ -108,6 +110,7 @@ class Packet:
         self.partial = False
         self.bare = False
         self.body = body
+        self.at = 0.0
         self.to = None
         self.count = 0
         self.payloads = None
@@ -137,7 +140,7 @@ class Packet:
         )
         copy.ack, copy.buf, copy.runs = self.ack, self.buf, self.runs
         copy.ext, copy.urgent = self.ext, self.urgent
-        copy.partial = self.partial
+        copy.partial, copy.at = self.partial, self.at
         copy.encoded = self.encoded
         copy.to = member
         return copy
