@@ -26,7 +26,7 @@ RELIABLE, FLOW = 1, 2
 ROUNDS_MAX = 20_000
 
 
-class in_any_view(dict[int, int]):  # noqa: N801
+class in_any_view(dict[int, int]):
     """So many members, whatever the view."""
 
     def __init__(self, members: int) -> None:

@@ -78,9 +78,9 @@ class Membership(Layer):
         self._work()
 
     @property
-    def waiting(self) -> int:
-        """Changes under way."""
-        return int(self._change is not None or self._closing is not None or self._wish is not None)
+    def settled(self) -> bool:
+        """Whether no change is under way."""
+        return self._change is None and self._closing is None and self._wish is None
 
     # Hooks
 
@@ -133,7 +133,7 @@ class Membership(Layer):
             self._lead(self._change)
         if self._wish is not None and self._closing is None:
             self._ask(self._wish[0])
-        self.wake = self.stack.now + self._pause if self.waiting else None
+        self.wake = self.stack.now + self._pause if not self.settled else None
 
     def _ask(self, recipe: str) -> None:
         leader = self._leader()
@@ -146,7 +146,7 @@ class Membership(Layer):
     def _follow(self, closing: "_Closing") -> None:
         stack = self.stack
         order = self._order()
-        if closing.counts is None and not any(layer.waiting for layer in stack.layers if layer is not self):
+        if closing.counts is None and not any(layer.waiting for layer in stack.layers):
             closing.counts = order.sent()
         if closing.cut is None:
             if closing.counts is not None:

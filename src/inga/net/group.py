@@ -18,7 +18,6 @@ from typing import Any, Self, TypeVar
 
 from inga.layers.membership import Membership
 from inga.layers.order import Order
-from inga.layers.reliable import Reliable
 from inga.layers.shape import Shape
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import Concurrent, IngaError, TraceError, UsageError, WouldBlock
@@ -80,6 +79,7 @@ class Group:
         self._closed = False
         self._changes: set[asyncio.Future[None]] = set()  # use() calls
         self.trace: TraceWriter | None = None
+        self.fits = False  # windows follow what the kernel grants
         self._know_view()
 
     # Sending
@@ -320,10 +320,9 @@ class Group:
         if self._closed:
             return
         try:
-            reliable = self.stack.layer("reliable")
-            if isinstance(reliable, Reliable) and self._error is None:
-                await self._settle(reliable, linger)
-                reliable.goodbye()
+            if self._error is None:
+                await self._settle(linger)
+                self.stack.goodbye(now=self._time())
                 self._end_turn()
         finally:
             self._shut()
@@ -336,12 +335,12 @@ class Group:
             warnings.warn(f"group {self.name!r} was never closed", ResourceWarning, source=self, stacklevel=2)
             self.carrier.close()
 
-    async def _settle(self, reliable: Reliable, seconds: float) -> None:
+    async def _settle(self, seconds: float) -> None:
         """Wait until everybody who is here has all we sent."""
         self.stack.flush()
         self._end_turn()
         deadline = self._time() + seconds
-        while not reliable.settled or any(layer.waiting for layer in self.stack.layers):
+        while not self.stack.settled:
             if self._time() >= deadline:
                 return
             await asyncio.sleep(0.005)
@@ -483,6 +482,8 @@ class Group:
         if known is not None and len(view) > len(known):
             learn_addresses(known, view)
             self.carrier.knows(stack.me, known)
+        if self.fits:
+            stack.fit(self.carrier.granted)
 
     def _notice_members(self) -> None:
         stack = self.stack

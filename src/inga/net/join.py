@@ -10,11 +10,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from inga.layers.flow import WINDOW_MAX
 from inga.layers.membership import WARN_AFTER, Membership
 from inga.layers.newcomer import Newcomer
 from inga.layers.shape import Faults
 from inga.model.errors import IngaError, TraceError, UsageError
-from inga.model.receipt import LEVELS
 from inga.model.view import Member, View
 from inga.net.address import Via, choose_interface, parse_host_port, parse_via
 from inga.net.carrier import Arrivals, Carrier, MulticastCarrier, UnicastCarrier
@@ -26,11 +26,6 @@ from inga.stack.stack import Stack
 from inga.trace.manifest import Manifest
 from inga.trace.reader import read_manifest
 from inga.trace.writer import TraceWriter
-
-WINDOW_MAX = 1 << 20
-"""Charged bytes a sender may have on their way: sixteen full bundles; more only makes queues."""
-
-WINDOW_MIN = 64 << 10
 
 log = logging.getLogger("inga")
 
@@ -54,6 +49,7 @@ async def join(
     window: int | None = None,
     queue_max: int = 16 << 20,
     coarse: bool = False,
+    protocol: Mapping[str, Any] | None = None,
     faults: Faults | None = None,
     seed: int | None = None,
     late: bool = False,
@@ -63,11 +59,13 @@ async def join(
 
     `members` lists everybody, in the same order everywhere: names, or `{name: "host:port"}` where
     `via` is `unicast` or `tcp`. `trace` writes what happens here to a directory that members share.
-    `late` joins a group that runs already: `members` are then those it was founded with, and `address`
-    says where we are to be reached, if not by multicast. `faults`, `window`, `queue_max` and `seed` are
-    for tests.
+    `deliver` is the level at which messages are handed over, of those the order has. `protocol` are
+    options of the order's own, such as `{"window": 8}`. `late` joins a group that runs already: `members`
+    are then those it was founded with, and `address` says where we are to be reached, if not by
+    multicast. `faults`, `window`, `queue_max` and `seed` are for tests.
     """
-    recipe = _check(name, members, order, deliver, secret, trace_level, late=late)
+    recipe = _check(name, members, order, secret, trace_level, late=late)
+    level = recipe.level_of(deliver)
     assert members is not None
     founders = list(members)
     place = parse_via(via)
@@ -83,8 +81,11 @@ async def join(
         on_concurrent=on_concurrent,
         coarse=coarse,
         faults=faults,
-        reliable={"greet": True},
-        flow={"window": window or WINDOW_MAX, "queue_max": queue_max},
+        deliver=level,
+        greet=True,
+        protocol=dict(protocol or {}),
+        queue_max=queue_max,
+        flow={"window": window or WINDOW_MAX},
     )
     known_as = identity(group, recipe.name, founders)
     loop = asyncio.get_running_loop()
@@ -136,7 +137,8 @@ async def join(
             live.begin(newcomer.bases)
             door.lead_to(live.receive)
         if window is None:
-            _fit_window(stack, carrier)
+            live.fits = True
+            stack.fit(carrier.granted)
         yield live
     except BaseException:
         # Whatever happened, do not make the others wait longer than needed.
@@ -244,19 +246,10 @@ def identity(group: str, order: str, members: Sequence[str]) -> str:
     return "\n".join((group, order, *members))
 
 
-def _fit_window(stack: Stack, carrier: Carrier) -> None:
-    """All senders together stay within what the kernel granted a receiver."""
-    flow = stack.layer("flow")
-    if flow is not None:
-        share = carrier.granted // max(1, len(stack.view) - 1)
-        flow.window = max(WINDOW_MIN, min(WINDOW_MAX, share))  # type: ignore[attr-defined]
-
-
 def _check(
     name: str,
     members: Sequence[str] | Mapping[str, str] | None,
     order: str,
-    deliver: str | None,
     secret: bytes | None,
     trace_level: str,
     *,
@@ -279,10 +272,6 @@ def _check(
         )
     if secret is not None:
         raise UsageError("groups with a secret are not built yet")
-    if deliver is not None and deliver not in LEVELS:
-        raise UsageError(f"deliver is one of {', '.join(LEVELS)}, not {deliver!r}")
-    if deliver not in (None, recipe.level):
-        raise UsageError(f"order {recipe.name!r} delivers at level {recipe.level!r}, not {deliver!r}")
     if trace_level not in ("full", "deliveries"):
         raise UsageError(f"trace_level is full or deliveries, not {trace_level!r}")
     return recipe
