@@ -9,6 +9,7 @@ from inga.layers.causal import Causal
 from inga.layers.fifo import Fifo, Unordered
 from inga.layers.flow import Flow
 from inga.layers.fragment import Fragment
+from inga.layers.ladder import RUNGS, Released, Rung
 from inga.layers.order import Order
 from inga.layers.reliable import Reliable
 from inga.layers.shape import Faults, Shape, Unshaped
@@ -27,6 +28,7 @@ class Options:
     lossless: bool = False  # the network loses nothing: leave out repair and flow
     reliable: dict[str, Any] = field(default_factory=dict)  # of the layer of that name
     flow: dict[str, Any] = field(default_factory=dict)
+    realtime: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Recipe:
     guarantees: tuple[str, ...]
     receipt: str  # the trace step that makes a message a cause at its receiver
     level: str  # what `deliver` means here
+    unsafe: bool = False  # teaching material: refused on real sockets unless asked for
 
 
 ALIASES = {"causal": "vector"}
@@ -54,11 +57,12 @@ def register(
     guarantees: Sequence[str] = (),
     receipt: str = "take",
     level: str = "received",
+    unsafe: bool = False,
 ) -> Recipe:
     """Give a list of layers a name that `order=` understands from now on."""
     if name in ALIASES or name in _recipes:
         raise UsageError(f"there is a recipe {name!r} already")
-    recipe = Recipe(name, build, tuple(guarantees), receipt, level)
+    recipe = Recipe(name, build, tuple(guarantees), receipt, level, unsafe)
     _recipes[name] = recipe
     return recipe
 
@@ -67,16 +71,21 @@ def find(name: str) -> Recipe:
     """The recipe called so, or by an alias."""
     recipe = _recipes.get(ALIASES.get(name, name))
     if recipe is None:
-        known = ", ".join(sorted({*_recipes, *ALIASES}))
+        known = ", ".join(names())
         if name in LATER:
             raise UsageError(f"order {name!r} is not built yet; there are {known}")
-        raise UsageError(f"no order {name!r}; there are {known}")
+        raise UsageError(f"no order {name!r}; there are {known}, and to learn from {', '.join(ladder())}")
     return recipe
 
 
 def names() -> list[str]:
-    """Everything `find` knows."""
-    return sorted({*_recipes, *ALIASES})
+    """All orders that are meant to be used, and their aliases."""
+    return sorted({*(name for name, recipe in _recipes.items() if not recipe.unsafe), *ALIASES})
+
+
+def ladder() -> list[str]:
+    """All orders that are only there to learn from, from the ground up."""
+    return [name for name, recipe in _recipes.items() if recipe.unsafe]
 
 
 def _over_datagrams(order: Order, options: Options) -> list[Layer]:
@@ -101,6 +110,24 @@ def _vector(options: Options) -> list[Layer]:
     return _over_datagrams(order, options)
 
 
+def _rung(rung: type[Rung[Any]]) -> Callable[[Options], list[Layer]]:
+    def build(options: Options) -> list[Layer]:
+        more = options.realtime if rung.name == "realtime" else {}
+        return _over_datagrams(rung(echo=bool(options.echo), **more), options)
+
+    return build
+
+
+def _released(options: Options) -> list[Layer]:
+    order = Released(echo=bool(options.echo), on_concurrent=options.on_concurrent)
+    return _over_datagrams(order, options)
+
+
+CAUSAL = ("integrity", "complete", "fifo", "stamps", "causal")
+
 register("none", _none, guarantees=("integrity", "complete", "stamps"), level="received")
 register("fifo", _fifo, guarantees=("integrity", "complete", "fifo", "stamps"), level="accepted")
-register("vector", _vector, guarantees=("integrity", "complete", "fifo", "stamps", "causal"), level="causal")
+register("vector", _vector, guarantees=CAUSAL, level="causal")
+for _each in RUNGS:
+    register(_each.name, _rung(_each), guarantees=_each.claims, level=_each.level, unsafe=True)
+register("released", _released, guarantees=CAUSAL, level="causal", unsafe=True)

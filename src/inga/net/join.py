@@ -51,14 +51,21 @@ async def join(
     coarse: bool = False,
     faults: Faults | None = None,
     seed: int | None = None,
+    unsafe: bool = False,
 ) -> AsyncIterator[Group]:
     """Be a member of a group for as long as the `async with` block runs.
 
     `members` lists everybody, in the same order everywhere: names, or `{name: "host:port"}` where
     `via` is `unicast` or `tcp`. `trace` writes what happens here to a directory that members share.
-    `faults`, `window`, `queue_max` and `seed` are for tests.
+    `faults`, `window`, `queue_max` and `seed` are for tests. `unsafe` lets in the orders that are there
+    to learn from, which misorder messages or block.
     """
     recipe = _check(name, members, order, deliver, secret, trace_level)
+    if recipe.unsafe and not unsafe:
+        raise UsageError(
+            f"order {recipe.name!r} is there to learn from and misorders messages or blocks: "
+            "use order='causal', or say unsafe=True"
+        )
     assert members is not None
     names = list(members)
     me = names.index(name)

@@ -6,20 +6,25 @@ flow: this is where orders are judged, and where counterexamples are small. Loss
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
 from inga.model.delivery import Batch
-from inga.model.packet import Buffer
+from inga.model.packet import Buffer, Packet
 from inga.model.steps import Trace
 from inga.model.view import View
 from inga.recipes import Options, find
-from inga.sim.schedule import Arrive, Event, Schedule, Send, Take, letter
+from inga.sim.schedule import Arrive, Event, Schedule, Send, Take, Wait, letter
 from inga.stack.layer import Layer
-from inga.stack.stack import Ready, Rng, Stack, joined
+from inga.stack.stack import Rng, Stack, joined
 from inga.trial.oracle import Oracle
 from inga.trial.workload import HEADER, number_of
+from inga.wire.packet import decode
 
 Build: TypeAlias = Callable[[], list[Layer]]
+
+WAITS_MAX = 100
+"""Waiting times of a site that are ended when a schedule is over; some layers never run out of them."""
 
 
 class Still:
@@ -29,10 +34,10 @@ class Still:
         return 0.0
 
 
-def lossless(order: str) -> Build:
+def lossless(order: str, options: Options | None = None) -> Build:
     """The recipe of that name over a network that loses nothing."""
     recipe = find(order)
-    options = Options(lossless=True)
+    options = replace(options or Options(), lossless=True)
     return lambda: recipe.build(options)
 
 
@@ -48,8 +53,10 @@ class Board:
         flags: bool = True,
         view: View | None = None,
         traces: list[Trace] | None = None,
+        watch: Callable[[Event], None] = lambda event: None,
     ) -> None:
-        """`queues`: released messages wait to be taken. `flags`: compare concurrency flags too."""
+        """`queues`: released messages wait to be taken. `flags`: compare concurrency flags too. `watch`
+        is called after each move, and after each message taken as soon as it was released."""
         view = view or View.of(*map(letter, range(sites)))
         self.stacks = [
             Stack(
@@ -64,6 +71,7 @@ class Board:
         ]
         self.oracle = Oracle(sites)
         self.under_way: list[tuple[int, int]] = []  # (message, site) of copies not yet arrived
+        self.wakes: list[float | None] = [None] * sites  # when each has something to do by itself
         self.in_queues = 0  # messages released and not yet taken
         self.taken: list[list[int]] = [[] for _ in range(sites)]
         self.played: list[Event] = []
@@ -71,40 +79,51 @@ class Board:
         self._explicit: set[tuple[int, int]] = set()  # (site, message) to be taken by a move
         self._released: list[deque[Batch]] = [deque() for _ in range(sites)]
         self._copies: dict[tuple[int, int], list[Buffer]] = {}
-        self._flags = flags and any(hasattr(layer, "frontier") for layer in self.stacks[0].layers)
+        self._sent: list[list[int]] = [[] for _ in range(sites)]  # messages of each site, by number
+        self._flags = flags and sees_concurrency(self.stacks[0])
+        self._watch = watch
         self._time = 0.0
 
     # Moves
 
     def send(self, site: int, message: int, dst: int | None = None) -> None:
-        self.played.append(Send(site, message, dst))
+        event = Send(site, message, dst)
+        self.played.append(event)
         stack = self.stacks[site]
         self.oracle.send(site, message, dst)
+        self._sent[site].append(message)
         stack.send(message.to_bytes(HEADER, "big"), dst, now=self._tick())
-        ready = stack.ready()
-        for address, datagram in ready.send:
-            data = joined(datagram)
-            for member in stack.others() if address is None else (address,):
-                copies = self._copies.setdefault((message, member), [])
-                if not copies:
-                    self.under_way.append((message, member))
-                copies.append(data)
-        self._collect(site, ready)  # who names oneself hears oneself
+        self._collect(site, event)  # who names oneself hears oneself
 
     def arrive(self, message: int, site: int, *, duplicate: bool = False) -> None:
-        self.played.append(Arrive(message, site, duplicate))
+        event = Arrive(message, site, duplicate)
+        self.played.append(event)
         if not duplicate:
             self.under_way.remove((message, site))
         stack = self.stacks[site]
         stack.receive([(data, None) for data in self._copies[message, site]], now=self._tick())
-        self._collect(site, stack.ready())
+        self._collect(site, event)
+
+    def wait(self, site: int) -> None:
+        """The time that the site waits for has come; without any, nothing happens."""
+        event = Wait(site)
+        self.played.append(event)
+        now = self._tick()
+        wake = self.wakes[site]
+        if wake is not None:
+            self._time = max(now, wake)
+            self.stacks[site].tick(self._time)
+        self._collect(site, event)
 
     def take(self, site: int) -> int:
         """The application begins the oldest released message; which one it was."""
         batch = self._released[site].popleft()
         message = number_of(batch.payloads[0])
-        self.played.append(Take(site, message))
+        event = Take(site, message)
+        self.played.append(event)
+        self._tick()
         self._take(site, batch, message)
+        self._watch(event)
         return message
 
     def waiting(self, site: int) -> int:
@@ -112,13 +131,19 @@ class Board:
         return len(self._released[site])
 
     def finish(self) -> Oracle:
-        """Let all remaining copies arrive and be taken, and give the verdict."""
+        """Let remaining copies arrive and be taken, and waiting times end; give the verdict."""
         self._explicit.clear()
-        for message, site in list(self.under_way):
-            self.arrive(message, site)
-        for site in range(len(self.stacks)):
-            while self._released[site]:
-                self.take(site)
+        for _ in range(WAITS_MAX):
+            while self.under_way:
+                self.arrive(*self.under_way[0])
+            for site in range(len(self.stacks)):
+                while self._released[site]:
+                    self.take(site)
+            waiting = [site for site, wake in enumerate(self.wakes) if wake is not None]
+            if not waiting:
+                break
+            for site in waiting:
+                self.wait(site)
         self.oracle.finish()
         return self.oracle
 
@@ -134,6 +159,8 @@ class Board:
                 case Arrive(message, site, duplicate):
                     if (message, site) in (self._copies if duplicate else self.under_way):
                         self.arrive(message, site, duplicate=duplicate)
+                case Wait(site):
+                    self.wait(site)
                 case Take(site, message):
                     self._explicit.discard((site, message))
                     queue = self._released[site]
@@ -142,11 +169,40 @@ class Board:
                     self._take_free(site)
         return self.finish()
 
-    def _collect(self, site: int, ready: Ready) -> None:
+    def copies(self, message: int) -> list[Packet]:
+        """The packets that carried a message, one for each member it was sent to."""
+        group, members = self.stacks[0].group, len(self.stacks)
+        found = (
+            decode(data, group, members, -1)
+            for key in self._copies
+            if key[0] == message
+            for data in self._copies[key]
+        )
+        return [packet for packet in found if packet is not None]
+
+    def _collect(self, site: int, event: Event) -> None:
+        """Act on all that a move made a stack want."""
+        ready = self.stacks[site].ready()
+        self.wakes[site] = ready.wake
+        for address, datagram in ready.send:
+            data = joined(datagram)
+            message = self._message_in(data) if isinstance(event, Wait) else event.message
+            for member in self.stacks[site].others() if address is None else (address,):
+                copies = self._copies.setdefault((message, member), [])
+                if not copies:
+                    self.under_way.append((message, member))
+                copies.append(data)
         self.in_queues += len(ready.deliver)
         self._released[site].extend(ready.deliver)  # type: ignore[arg-type]  # no views here
+        self._watch(event)
         if not self._queues:
             self._take_free(site)
+
+    def _message_in(self, data: Buffer) -> int:
+        """What left late says itself what it is: without company, a site's n-th packet is its n-th send."""
+        packet = decode(data, self.stacks[0].group, len(self.stacks), -1)
+        assert packet is not None
+        return self._sent[packet.src][packet.seq - 1]
 
     def _take_free(self, site: int) -> None:
         """Take what is released, up to the first message that a later move takes."""
@@ -156,10 +212,11 @@ class Board:
             if (site, message) in self._explicit:
                 break
             self._take(site, queue.popleft(), message)
+            self._watch(Take(site, message))
 
     def _take(self, site: int, batch: Batch, message: int) -> None:
         self.in_queues -= 1
-        self.stacks[site].taken([batch.packet], now=self._tick())
+        self.stacks[site].taken([batch.packet], now=self._time)
         concurrent = self.oracle.take(site, message)
         if self._flags and concurrent != batch.concurrent:
             self.oracle.blame("flags", f"site {site} saw message {message} as {batch.concurrent=}")
@@ -168,6 +225,11 @@ class Board:
     def _tick(self) -> float:
         self._time += 1.0
         return self._time
+
+
+def sees_concurrency(stack: Stack) -> bool:
+    """Whether the stack says of each message if it is concurrent with something known."""
+    return any(hasattr(layer, "frontier") for layer in stack.layers)
 
 
 def replay(text: str, order: str = "causal", *, sites: int = 0) -> Board:
@@ -197,5 +259,7 @@ def wander(rng: Rng, sites: int, messages: int, build: Build, *, duplicates: flo
             site = int(random() * sites)
             if board.waiting(site):
                 board.take(site)
-    board.oracle.finish()
+            elif board.wakes[site] is not None:
+                board.wait(site)
+    board.finish()
     return board

@@ -3,9 +3,10 @@
     A!1      A sends message 1 to all others          A!1:BC  only to B and C
     1>B      the copy of message 1 reaches B          1>>B    a duplicate of it does
     B?1      the application of B takes message 1; a message without any ? is taken when released
+    B.       the waiting time of B ends: what it held or delayed for a time goes on
 
 Sites are single capital letters, A the first; messages are numbers. A schedule that ends early is
-completed by letting all remaining copies arrive.
+completed by letting all remaining copies arrive and all waiting times end.
 """
 
 import re
@@ -17,7 +18,8 @@ from inga.model.errors import UsageError
 _SEND = re.compile(r"([A-Z])!(\d+)(?::([A-Z]+))?")
 _ARRIVE = re.compile(r"(\d+)(>>?)([A-Z])")
 _TAKE = re.compile(r"([A-Z])\?(\d+)")
-_LATER = re.compile(r"[A-Z](\.|\+|-|=|\|open|\|shut)")
+_WAIT = re.compile(r"([A-Z])\.")
+_LATER = re.compile(r"[A-Z](\+|-|=|\|open|\|shut)")
 
 
 class Send(NamedTuple):
@@ -47,7 +49,14 @@ class Take(NamedTuple):
         return f"{letter(self.site)}?{self.message}"
 
 
-Event = Send | Arrive | Take
+class Wait(NamedTuple):
+    site: int
+
+    def __str__(self) -> str:
+        return f"{letter(self.site)}."
+
+
+Event = Send | Arrive | Take | Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +81,10 @@ class Schedule:
                 events.append(Arrive(int(found[1]), _index(found[3]), found[2] == ">>"))
             elif found := _TAKE.fullmatch(word):
                 events.append(Take(_index(found[1]), int(found[2])))
+            elif found := _WAIT.fullmatch(word):
+                events.append(Wait(_index(found[1])))
             elif _LATER.fullmatch(word):
-                raise UsageError(f"{word!r}: waits, joins, leaves and gates cannot be replayed yet")
+                raise UsageError(f"{word!r}: joins, leaves and gates cannot be replayed yet")
             else:
                 raise UsageError(f"{word!r} is no event of a schedule such as 'A!1 1>B B?1 B!2:AC 2>C'")
         return cls(tuple(events))
