@@ -79,8 +79,9 @@ class Board:
         self._explicit: set[tuple[int, int]] = set()  # (site, message) to be taken by a move
         self._released: list[deque[Batch]] = [deque() for _ in range(sites)]
         self._copies: dict[tuple[int, int], list[Buffer]] = {}
-        self._sent: list[list[int]] = [[] for _ in range(sites)]  # messages of each site, by number
-        self._flags = flags and sees_concurrency(self.stacks[0])
+        self.sent: list[list[int]] = [[] for _ in range(sites)]  # messages of each site, by number
+        self.sees_concurrency = sees_concurrency(self.stacks[0])
+        self._flags = flags and self.sees_concurrency
         self._watch = watch
         self._time = 0.0
 
@@ -91,7 +92,7 @@ class Board:
         self.played.append(event)
         stack = self.stacks[site]
         self.oracle.send(site, message, dst)
-        self._sent[site].append(message)
+        self.sent[site].append(message)
         stack.send(message.to_bytes(HEADER, "big"), dst, now=self._tick())
         self._collect(site, event)  # who names oneself hears oneself
 
@@ -105,14 +106,14 @@ class Board:
         self._collect(site, event)
 
     def wait(self, site: int) -> None:
-        """The time that the site waits for has come; without any, nothing happens."""
+        """The time that the site waits for has come; if it waits for none, nothing happens."""
+        wake = self.wakes[site]
+        if wake is None:
+            return
         event = Wait(site)
         self.played.append(event)
-        now = self._tick()
-        wake = self.wakes[site]
-        if wake is not None:
-            self._time = max(now, wake)
-            self.stacks[site].tick(self._time)
+        self._time = max(self._tick(), wake)
+        self.stacks[site].tick(self._time)
         self._collect(site, event)
 
     def take(self, site: int) -> int:
@@ -169,16 +170,14 @@ class Board:
                     self._take_free(site)
         return self.finish()
 
-    def copies(self, message: int) -> list[Packet]:
-        """The packets that carried a message, one for each member it was sent to."""
-        group, members = self.stacks[0].group, len(self.stacks)
-        found = (
-            decode(data, group, members, -1)
-            for key in self._copies
-            if key[0] == message
-            for data in self._copies[key]
-        )
-        return [packet for packet in found if packet is not None]
+    def copies(self, message: int) -> list[tuple[int, Packet]]:
+        """What carried a message: (member it was sent to, packet)."""
+        return [
+            (member, self._decoded(data))
+            for (number, member), copies in self._copies.items()
+            if number == message
+            for data in copies
+        ]
 
     def _collect(self, site: int, event: Event) -> None:
         """Act on all that a move made a stack want."""
@@ -200,9 +199,14 @@ class Board:
 
     def _message_in(self, data: Buffer) -> int:
         """What left late says itself what it is: without company, a site's n-th packet is its n-th send."""
-        packet = decode(data, self.stacks[0].group, len(self.stacks), -1)
+        packet = self._decoded(data)
+        return self.sent[packet.src][packet.seq - 1]
+
+    def _decoded(self, data: Buffer) -> Packet:
+        nobody = len(self.stacks)
+        packet = decode(data, self.stacks[0].group, nobody, me=nobody)
         assert packet is not None
-        return self._sent[packet.src][packet.seq - 1]
+        return packet
 
     def _take_free(self, site: int) -> None:
         """Take what is released, up to the first message that a later move takes."""

@@ -89,6 +89,7 @@ class AtOnce(Strict):
             waiting.packet.concurrent = True
             self._adopt(waiting)
             out.append(waiting.packet)
+            self._examine(out)
         else:
             super()._admit(waiting, out)
 
@@ -115,9 +116,12 @@ class AtOnceKeep(AtOnce):
 
 
 class AtOnceCount(AtOnce):
-    """Nothing is blocked, and nothing is safe."""
+    """With the standard test beside it nothing blocks but a duplicate, and nothing is safe."""
 
     name = "at-once-count"
+
+    def _passes(self, waiting: Waiting[Vector]) -> bool:
+        return _succeeds(waiting, self._vector)
 
     def _adopt(self, waiting: Waiting[Vector]) -> None:
         self._vector[waiting.packet.src] += 1
