@@ -47,7 +47,9 @@ class Moment:
     event: Event
     held: list[int] = field(default_factory=list)  # messages that have to wait from here on
     released: list[int] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)  # messages that go on their way only now
     dropped: bool = False  # a duplicate that was recognised
+    flagged: bool = False  # taken, and said to be concurrent with something
     state: str = ""  # what the site compares stamps with, afterwards
     finding: Finding | None = None  # what is wrong with this very move
 
@@ -115,6 +117,7 @@ class Watcher:
         self.traces = [MemoryTrace(site, sites, self.rows) for site in range(sites)]
         self._moments: list[Moment] = []
         self._read = 0  # rows looked at
+        self._under_way: set[int] = set()  # messages that have left
         self._causes: dict[int, set[int]] = {}
         self._audience: dict[int, set[int]] = {}
         self._senders: dict[int, int] = {}
@@ -131,6 +134,9 @@ class Watcher:
         for row in self.rows[self._read :]:
             self._note(row, moment)
         self._read = len(self.rows)
+        if isinstance(event, Wait):
+            moment.left = sorted({message for message, _ in self.board.under_way} - self._under_way)
+        self._under_way |= {message for message, _ in self.board.under_way}
         moment.state = _state(self.board.stacks[event.site])
         self._moments.append(moment)
 
@@ -195,6 +201,7 @@ class Watcher:
             moment.dropped = True
         elif row.step == "concurrent":
             self._flagged.add((row.process, message))
+            moment.flagged = True
 
     def _unflagged(self) -> list[tuple[int, str, int]]:
         return [(site, UNFLAGGED, message) for site, message in sorted(self._concurrent ^ self._flagged)]
@@ -264,8 +271,10 @@ def _line(scene: Scene, moment: Moment) -> str:
                 text += ": dropped"
         case Wait():
             text = f"the waiting time of {site} ends"
+            if moment.left:
+                text += f": {', '.join(map(str, moment.left))} goes out"
         case Take(_, message):
-            text = f"{site} delivers {message}"
+            text = f"{site} delivers {message}" + (", flagged as concurrent" if moment.flagged else "")
     if moment.finding is not None:
         text += f" BEFORE ITS CAUSE {moment.finding.cause}"
     return text + (f"   [{site} {moment.state}]" if moment.state else "")

@@ -57,11 +57,37 @@ class Chapter:
     lead: tuple[str, ...]  # paragraphs
     vectors: tuple[Vector, ...]
     rule: str = ""  # what to take along
+    example: str = ""  # a schedule to be shown step by step under the right rule
 
 
 def _each(schemes: str, schedule: str, *found: str) -> tuple[Show, ...]:
     return tuple(Show(scheme, schedule, found) for scheme in schemes.split())
 
+
+SCHEMES = {
+    "none": "Deliver what comes, as it comes.",
+    "fifo": "Number per sender; deliver the next number of each sender.",
+    "pairwise": "Number per pair of members; deliver the next number from each peer.",
+    "realtime": "Stamp: the sender's clock. Deliver by rising stamp when a waiting time has ended.",
+    "history-blind": "Stamp: the ids of all known messages. Deliver when all of them are delivered here.",
+    "history": "Stamp: the ids of all known messages, and to whom each was sent. Wait for those sent to me.",
+    "scalar": "Stamp: one counter. Deliver when it is one above mine, then copy it.",
+    "last-sender": "Stamp: the last message I received. Deliver when my count of its sender is equal.",
+    "last-sender-atleast": "The same, deliver when my count of its sender is at least as high.",
+    "last-sender-own": "The same, and own sends count as “last” too.",
+    "strict": "Stamp: a vector. Deliver when one count is one above mine and all others are equal; test the head only.",
+    "head-only": "Stamp: a vector, the standard test, but of the head of the buffer only.",
+    "at-once-replace": "As strict; but deliver at once what lacks something I know, and take over its vector.",
+    "at-once-keep": "As strict; but deliver at once what lacks something I know, and keep my vector.",
+    "at-once-count": "Deliver at once what lacks something I know, and count it.",
+    "tree": "One vector and buffer for each branch; what follows no branch opens one, at once.",
+    "live-vector": "The standard test, but the vector itself is attached instead of a copy.",
+    "own-copy": "The standard test, but own messages go through it as well.",
+    "released": "The standard rule, but stamps count what lies unread in the queue.",
+    "broadcast": "The standard test, but those not addressed get nothing at all.",
+    "vector": "Deliver what is the next of its sender, when everything its stamp names is here.",
+}
+"""Each scheme in a line."""
 
 VIEWS = "views"
 GATES = "the gate"
@@ -389,6 +415,7 @@ CHAPTERS = (
             ),
         ),
         "Released counts test, taken counts stamp.",
+        "A!1 1>B B!2 2>C",
     ),
     Chapter(
         "When not everybody is addressed",

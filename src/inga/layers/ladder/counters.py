@@ -216,7 +216,7 @@ class LastSender(Rung[Last]):
         return sender, count
 
     def _show(self, stamp: Last) -> str:
-        return "after nothing" if stamp is None else f"after {self._name(stamp[0])}{stamp[1]}"
+        return "after –" if stamp is None else f"after {self._name(stamp[0])}{stamp[1]}"
 
     def _passes(self, waiting: Waiting[Last]) -> bool:
         if waiting.stamp is None or waiting.stamp[0] == self.stack.me:

@@ -65,7 +65,7 @@ class History(Rung[Past]):
         return past
 
     def _show(self, stamp: Past) -> str:
-        return "after " + (", ".join(f"{self._name(s)}{q}" for s, q in sorted(stamp)) or "nothing")
+        return "after " + (", ".join(f"{self._name(s)}{q}" for s, q in sorted(stamp)) or "–")
 
     def _passes(self, waiting: Waiting[Past]) -> bool:
         return all(
