@@ -78,6 +78,15 @@ def find(name: str) -> Recipe:
     return recipe
 
 
+def refuse_unsafe(recipe: Recipe, unsafe: bool) -> None:
+    """Teaching material does not get onto real sockets by accident."""
+    if recipe.unsafe and not unsafe:
+        raise UsageError(
+            f"order {recipe.name!r} is there to learn from and misorders messages or blocks: "
+            "use causal, or say unsafe=True (on the command line --unsafe)"
+        )
+
+
 def names() -> list[str]:
     """All orders that are meant to be used, and their aliases."""
     return sorted({*(name for name, recipe in _recipes.items() if not recipe.unsafe), *ALIASES})

@@ -18,7 +18,7 @@ from inga.net.carrier import Carrier, MulticastCarrier, UnicastCarrier
 from inga.net.group import Group
 from inga.net.receipt import receipts_of_a_group
 from inga.net.tcp import TcpCarrier
-from inga.recipes import Options, Recipe, find
+from inga.recipes import Options, Recipe, find, refuse_unsafe
 from inga.stack.stack import Stack
 from inga.trace.manifest import Manifest
 from inga.trace.reader import read_manifest
@@ -61,11 +61,7 @@ async def join(
     to learn from, which misorder messages or block.
     """
     recipe = _check(name, members, order, deliver, secret, trace_level)
-    if recipe.unsafe and not unsafe:
-        raise UsageError(
-            f"order {recipe.name!r} is there to learn from and misorders messages or blocks: "
-            "use order='causal', or say unsafe=True"
-        )
+    refuse_unsafe(recipe, unsafe)
     assert members is not None
     names = list(members)
     me = names.index(name)

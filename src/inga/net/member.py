@@ -37,6 +37,7 @@ async def play(config: dict[str, Any], link: Link) -> None:
         via=config["via"],
         interface=config["interface"],
         order=config["order"],
+        unsafe=config["unsafe"],
         trace=config["trace"],
         trace_level=config["trace_level"],
         echo=config["echo"],
