@@ -54,13 +54,8 @@ class Unordered(Order):
         return self._seq if self._clock is None else self._clock.vector[self.stack.me]
 
     def down(self, batch: list[Packet]) -> None:
-        clock = self._clock
         for packet in batch:
-            if clock is None:
-                self._seq = packet.seq = self._seq + 1
-            else:
-                packet.seq, packet.deps, _ = clock.stamp()
-                packet.trace = packet.deps
+            self._number(packet)
             self._sent(packet)
         self._echo(batch)
         self.below(batch)
@@ -86,6 +81,13 @@ class Unordered(Order):
                     clock.join(packet.deps)
                 clock.take(packet.src, packet.seq)
             self._took(packet)
+
+    def _number(self, packet: Packet) -> None:
+        if self._clock is None:
+            self._seq = packet.seq = self._seq + 1
+        else:
+            packet.seq, packet.deps, _ = self._clock.stamp()
+            packet.trace = packet.deps
 
     def _offer(self, packet: Packet, out: list[Packet]) -> None:
         self._received(packet, "receive")

@@ -42,7 +42,7 @@ class Packet:
         "frag",  # (index, count) of a piece of a large packet
         # on the wire: others
         "trace",  # full vector for orders that carry none, while tracing
-        "ext",  # third-party layers'
+        "ext",  # third-party layers', and stamps of the ladder
         "urgent",  # please acknowledge at once, everybody
         "partial",  # a bundle that left before it was full: somebody acknowledge at once, all soon
         "bare",  # the body went to others; only the header is for us
@@ -76,7 +76,7 @@ class Packet:
     free: int | None
     frag: tuple[int, int] | None
     trace: Deps | None
-    ext: bytes | None
+    ext: bytes | bytearray | None
     urgent: bool
     partial: bool
     bare: bool

@@ -21,7 +21,7 @@ from inga.net.carrier import Arrivals, Carrier, MulticastCarrier, UnicastCarrier
 from inga.net.group import Group, learn_addresses
 from inga.net.receipt import receipts_of_a_group
 from inga.net.tcp import TcpCarrier
-from inga.recipes import Options, Recipe, find
+from inga.recipes import Options, Recipe, find, refuse_unsafe
 from inga.stack.stack import Stack
 from inga.trace.manifest import Manifest
 from inga.trace.reader import read_manifest
@@ -54,6 +54,7 @@ async def join(
     seed: int | None = None,
     late: bool = False,
     address: str | None = None,
+    unsafe: bool = False,
 ) -> AsyncIterator[Group]:
     """Be a member of a group for as long as the `async with` block runs.
 
@@ -62,9 +63,11 @@ async def join(
     `deliver` is the level at which messages are handed over, of those the order has. `protocol` are
     options of the order's own, such as `{"window": 8}`. `late` joins a group that runs already: `members`
     are then those it was founded with, and `address` says where we are to be reached, if not by
-    multicast. `faults`, `window`, `queue_max` and `seed` are for tests.
+    multicast. `faults`, `window`, `queue_max` and `seed` are for tests. `unsafe` lets in the orders that
+    are there to learn from, which misorder messages or block.
     """
     recipe = _check(name, members, order, secret, trace_level, late=late)
+    refuse_unsafe(recipe, unsafe)
     level = recipe.level_of(deliver)
     assert members is not None
     founders = list(members)

@@ -30,7 +30,7 @@ from inga.model.packet import Packet
 from inga.model.steps import Trace
 from inga.model.view import Member, View
 from inga.recipes import Options, find
-from inga.sim.board import Board, lossless
+from inga.sim.board import Board, lossless, sees_concurrency
 from inga.sim.recorder import Recorder, Tap
 from inga.sim.schedule import Schedule
 from inga.stack.layer import Layer
@@ -163,7 +163,7 @@ class Sim:
             self._begin(site, self._build(options), view, trace)
         # Flags are exact, unless nobody wants them or coarse bundles may hide concurrency.
         wanted = options.on_concurrent != "ignore" and not options.coarse
-        self._flags = recipe.name == "vector" and wanted
+        self._flags = wanted and sees_concurrency(self.sites[0].stack)
         n = len(names)
         self._links = [[Link(faults) for _ in range(n)] for _ in range(n)]
         if like is not None:

@@ -218,9 +218,8 @@ class Stack:
     def extend(self, view: View, *, now: float) -> dict[str, int]:
         """Install a view with members appended; what a newcomer has to know of us to start."""
         self.now = now
-        for layer in self.layers:
-            if not layer.grows:
-                raise UsageError(f"nobody can join while the group uses the layer {layer.name!r}")
+        if not self._grows:
+            raise UsageError(f"nobody can join while the group uses the order {self.view.recipe!r}")
         self.flush()  # what was sent so far is not for the newcomer
         self.view = view
         self.sizes[view.number] = len(view)
@@ -230,9 +229,13 @@ class Stack:
             self.trace.grow(len(view))
             self._record_view(None, view.joined)
         self._deliver.append(view)
-        bases = {key: count for layer in self.layers for key, count in layer.base().items()}
+        bases = self.bases()
         self._catch_up()
         return bases
+
+    def bases(self) -> dict[str, int]:
+        """What a newcomer has to know of us if it starts now."""
+        return {key: count for layer in self.layers for key, count in layer.base().items()}
 
     def install(self, view: View, layers: Sequence[Layer], cut: Sequence[int]) -> None:
         """Close the view in force, of which everybody has `cut` packets of each member, and go on
@@ -277,7 +280,7 @@ class Stack:
             self._from_outside(data)
         elif number < self.view.number:
             self.counts["stale"] += 1  # of a view that is closed
-        elif number == self.view.number + 1 and self._watchers:
+        elif number == self.view.number + 1 and self._grows:
             self.counts["ahead"] += 1
             if len(self._ahead) < AHEAD_MAX:
                 self._ahead.append((bytes(data), address))
@@ -527,11 +530,12 @@ class Stack:
         self._riders = [layer.ride for layer in reversed(self.layers) if _overrides(layer, "ride")]
         self._noters = [layer.note for layer in reversed(self.layers) if _overrides(layer, "note")]
         self._mourners = [layer.gone for layer in reversed(self.layers) if _overrides(layer, "gone")]
+        self._grows = all(layer.grows for layer in self.layers)
         self._watchers = [layer.ahead for layer in self.layers if _overrides(layer, "ahead")]
         self._hearers = [layer.heard for layer in reversed(self.layers) if _overrides(layer, "heard")]
 
     def __getstate__(self) -> dict[str, Any]:
-        routes = "emit _up _lowest _kinds entrance _takers _turners _timed _riders _noters _mourners _watchers _hearers".split()
+        routes = "emit _up _lowest _kinds entrance _takers _turners _timed _riders _noters _mourners _watchers _grows _hearers".split()
         state = self.__dict__.copy()
         state["_retired"] = []
         for name in (*routes, "trace", "receipt"):

@@ -90,8 +90,11 @@ class Oracle:
         self._known[newcomer] |= self._base[0]
         self._granted[newcomer] = self._base[0]
 
-    def take(self, site: int, message: int) -> bool:
-        """The application at `site` got it. Returns whether it is concurrent with something known."""
+    def take(self, site: int, message: int, *, loose: bool = False) -> bool:
+        """The application at `site` got it. Returns whether it is concurrent with something known.
+
+        `loose`: nothing was held there when it was released, so nobody promised that its causes are.
+        """
         place = self._place.get(message)
         if place is None:
             self.blame("integrity", f"site {site} took message {message}, which nobody sent")
@@ -110,8 +113,9 @@ class Oracle:
         # What is known only as a cause of something was never seen here.
         seen = self._known[site] & (self._taken[site] | self._own[site] | self._granted[site]) & ~bit
         self._taken[site] |= bit
-        self._needed[site] |= causes
-        self._followed[site][sender] |= causes
+        if not loose:
+            self._needed[site] |= causes
+            self._followed[site][sender] |= causes
         self._known[site] |= bit | causes
         return site != sender and bool(seen & ~causes)
 
