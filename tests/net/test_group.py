@@ -517,7 +517,12 @@ def test_concurrency_as_an_error(run: Run, party: Party) -> None:
                 inga.Concurrent, match=r"alice:2 of 1.* is concurrent with \[\(1, 1, 1\)\]"
             ) as caught:
                 await anext(iteration)
-            assert caught.value.args[1].payloads == [b"a2"]
+            now, known = caught.value.messages
+            assert (now.sender, now.payloads) == ("alice", [b"a2"])
+            assert (known.sender, known.seq, known.payloads) == ("bob", 1, [b"b1"])
+            with pytest.raises(inga.Concurrent):
+                await anext(aiter(bob))  # the stream has stopped for good; the group goes on
+            await (await bob.send(b"b2")).reached("confirmed")
             [b1] = await take(aiter(alice), 1)
             assert b1.concurrent, "at the other site it is only flagged"
 

@@ -16,6 +16,7 @@ from itertools import repeat
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from inga.layers.causal import Causal
 from inga.layers.membership import Membership
 from inga.layers.order import Order
 from inga.layers.shape import Shape
@@ -29,6 +30,7 @@ from inga.recipes import find
 from inga.stack.stack import Ready, Stack
 from inga.trace.manifest import CHECKS
 from inga.trace.writer import TraceWriter
+from inga.wire.bundle import split
 
 log = logging.getLogger("inga")
 
@@ -64,6 +66,7 @@ class Group:
         self._time = self._loop.time
         self._queue: deque[Batch | View] = deque([stack.view])
         self._error: BaseException | None = None
+        self._stop: Concurrent | None = None  # what ended the iteration for good
         self._reader: asyncio.Future[None] | None = None  # an iteration waits for it
         self._writers: deque[asyncio.Future[None]] = deque()  # sends the window keeps out
         self._here = 0  # members heard of
@@ -182,6 +185,8 @@ class Group:
         queue = self._queue
         polite = POLITE
         while True:
+            if self._stop is not None:
+                raise self._stop
             if not queue:
                 if self._error is not None:
                     raise self._error
@@ -435,7 +440,20 @@ class Group:
         if stack.has_output or stack.report:
             self._schedule_end()
         if self._raises and batch.concurrent:
-            raise Concurrent(f"{batch!r} is concurrent with {batch.concurrent_with}", batch)
+            self._stop = self._complaint(batch)
+            raise self._stop
+
+    def _complaint(self, batch: Batch) -> Concurrent:
+        """Neither caused the other: the error that ends the iteration, with both."""
+        member, _, seq = batch.concurrent_with[0]
+        order = next(layer for layer in self.stack.layers if isinstance(layer, Causal))
+        packet = order.latest.get(member)
+        other = None
+        if packet is not None and packet.seq == seq:
+            if packet.payloads is None:  # our own, as it was sent
+                packet.payloads = split(packet.body)
+            other = Batch(self.view.names[member], packet)
+        return Concurrent(f"{batch!r} is concurrent with {batch.concurrent_with}", batch, other)
 
     def _wake_reader(self) -> None:
         reader = self._reader
