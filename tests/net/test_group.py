@@ -529,6 +529,27 @@ def test_concurrency_as_an_error(run: Run, party: Party) -> None:
     run(main())
 
 
+def test_all_destinations_of_the_lecture(run: Run, party: Party) -> None:
+    """Others, all, the caller, those who did not call, one, several."""
+
+    async def main() -> None:
+        async with party(4) as (alice, bob, cathy, dave):
+            await alice.send(b"question")
+            [question] = await take(aiter(bob), 1)
+            await bob.send(b"to the caller", to=question.sender)
+            await bob.send(b"to the others", to=bob.all_but(question.sender))
+            await bob.send(b"to all", to=bob.view.names)
+            await bob.send(b"to some", to=["alice", "dave"])
+            assert await texts(alice, 3) == ["to the caller", "to all", "to some"]
+            assert await texts(bob, 1) == ["to all"]
+            assert await texts(cathy, 3) == ["question", "to the others", "to all"]
+            assert await texts(dave, 4) == ["question", "to the others", "to all", "to some"]
+            with pytest.raises(inga.UsageError, match="'erin' is not a member"):
+                bob.all_but("erin")
+
+    run(main())
+
+
 def test_concurrency_ignored(run: Run, party: Party) -> None:
     async def main() -> None:
         async with party(2, on_concurrent="ignore") as (alice, bob):

@@ -223,6 +223,11 @@ class Group:
         mine = self.stack.me
         return tuple(n for i, n in enumerate(self.view.names) if i == mine or i in self._present)
 
+    def all_but(self, *names: str) -> list[str]:
+        """Everybody else but these: `to=group.all_but(d.sender)` is for all who did not ask."""
+        left_out = {self.stack.me, *map(self._member, names)}
+        return [name for index, name in enumerate(self.view.names) if index not in left_out]
+
     async def ready(self, at_least: int | None = None) -> None:
         """Wait until so many members are here, ourselves included; all of them if not said."""
         wanted = len(self.view) if at_least is None else at_least
