@@ -9,6 +9,7 @@ from inga.layers.causal import Causal
 from inga.layers.fifo import Fifo, Unordered
 from inga.layers.flow import Flow
 from inga.layers.fragment import Fragment
+from inga.layers.matrix import Matrix
 from inga.layers.order import Order
 from inga.layers.reliable import Reliable
 from inga.layers.shape import Faults, Shape, Unshaped
@@ -23,6 +24,7 @@ class Options:
     echo: bool | None = None  # deliver own messages too; None = as the recipe prefers
     on_concurrent: str = "deliver"
     coarse: bool = False
+    matrix: bool = False  # vector: count per pair of members, so that subset sends name only what matters
     faults: Faults | None = None
     lossless: bool = False  # the network loses nothing: leave out repair and flow
     reliable: dict[str, Any] = field(default_factory=dict)  # of the layer of that name
@@ -81,6 +83,8 @@ def names() -> list[str]:
 
 def _over_datagrams(order: Order, options: Options) -> list[Layer]:
     """The common frame: bundles above the order, repair and flow beneath it."""
+    if options.matrix and not isinstance(order, Matrix):
+        raise UsageError("matrix=True is an option of order 'vector' alone; leave it out, or use that order")
     layers: list[Layer] = [Bundle(gather=not options.lossless, coarse=options.coarse), order, Fragment()]
     if not options.lossless:
         layers += [Flow(**options.flow), Reliable(**options.reliable)]
@@ -97,7 +101,8 @@ def _fifo(options: Options) -> list[Layer]:
 
 
 def _vector(options: Options) -> list[Layer]:
-    order = Causal(echo=bool(options.echo), on_concurrent=options.on_concurrent)
+    layer = Matrix if options.matrix else Causal
+    order = layer(echo=bool(options.echo), on_concurrent=options.on_concurrent)
     return _over_datagrams(order, options)
 
 

@@ -46,6 +46,7 @@ def run(options: argparse.Namespace) -> int:
         via=options.via,
         seed=options.seed,
         echo=options.echo,
+        matrix=options.matrix,
         window=options.window,
         trace=options.trace,
         trace_level=options.trace_level,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from inga.cli.output import print_json
 from inga.model.errors import UsageError
-from inga.recipes import find, names
+from inga.recipes import Options, find, names
 from inga.sim.board import replay
 from inga.sim.case import DATAGRAM, FLOW_WINDOW, Case
 from inga.sim.schedule import letter
@@ -40,6 +40,7 @@ def add_trial_options(parser: argparse.ArgumentParser, *, delay: str = "1:10") -
     add("--size", type=int, default=64, metavar="B", help="bytes of each message (default 64)")
     add("--rate", type=float, default=100.0, metavar="R", help="sends per second and member (default 100)")
     add("--subset", type=int, metavar="K", help="each message goes to K random others")
+    add("--matrix", action="store_true", help="vector: count per pair, for messages to some")
     add("--loss", type=float, default=0.0, metavar="P", help="share of copies lost")
     add("--dup", type=float, default=0.0, metavar="P", help="share of copies doubled")
     add("--reorder", type=float, default=0.0, metavar="P", help="share of copies delayed beyond the maximum")
@@ -60,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         **{
             name: getattr(options, name)
             for name in (
-                "order members messages size rate subset loss dup reorder delay window datagram seed echo coarse"
+                "order members messages size rate subset loss dup reorder delay window datagram seed echo coarse matrix"
             ).split()
         }
     )
@@ -80,6 +81,8 @@ def check_trial_options(options: argparse.Namespace) -> None:
         raise UsageError("members that crash or join come with membership, which is not built yet")
     if options.deliver not in (None, recipe.level):
         raise UsageError(f"order {recipe.name!r} delivers at level {recipe.level!r}, not {options.deliver!r}")
+    if options.matrix:
+        recipe.build(Options(matrix=True))  # which says so where it is no option
     trace = options.trace
     if trace is not None and trace.exists() and not (trace.is_dir() and not any(trace.iterdir())):
         raise UsageError(f"{trace} exists already; a trace is written to a new directory")
@@ -121,7 +124,7 @@ def milliseconds(text: str) -> tuple[float, float]:
 
 
 def _play(options: argparse.Namespace) -> int:
-    board = replay(options.schedule, options.order)
+    board = replay(options.schedule, options.order, matrix=options.matrix)
     recipe = find(options.order)
     violations, unpromised = judge(board.oracle, recipe.guarantees)
     orders = {letter(site): taken for site, taken in enumerate(board.taken)}

@@ -49,13 +49,15 @@ async def join(
     window: int | None = None,
     queue_max: int = 16 << 20,
     coarse: bool = False,
+    matrix: bool = False,
     faults: Faults | None = None,
     seed: int | None = None,
 ) -> AsyncIterator[Group]:
     """Be a member of a group for as long as the `async with` block runs.
 
     `members` lists everybody, in the same order everywhere: names, or `{name: "host:port"}` where
-    `via` is `unicast` or `tcp`. `trace` writes what happens here to a directory that members share.
+    `via` is `unicast` or `tcp`. `matrix=True` lets the order `vector` count messages per pair of members,
+    for groups that mostly send to some; all members say it, or none. `trace` writes what happens here to a directory that members share.
     `faults`, `window`, `queue_max` and `seed` are for tests.
     """
     recipe = _check(name, members, order, deliver, secret, trace_level)
@@ -83,6 +85,7 @@ async def join(
         echo=echo,
         on_concurrent=on_concurrent,
         coarse=coarse,
+        matrix=matrix,
         faults=faults,
         reliable={"greet": True},
         flow={"window": window or WINDOW_MAX, "queue_max": queue_max},
@@ -93,7 +96,7 @@ async def join(
         me,
         view,
         rng=Random(seed),
-        group=identity(group, recipe.name, names),
+        group=identity(group, recipe.name + "+matrix" * matrix, names),
         receipt=receipts,
         datagram_max=carrier.datagram_max,
         now=loop.time(),

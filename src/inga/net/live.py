@@ -43,6 +43,7 @@ class LiveCase:
     via: str = VIA
     seed: int = 0
     echo: bool = False
+    matrix: bool = False
     window: int | None = None
     trace: Path | None = None
     trace_level: str = "full"
@@ -157,6 +158,7 @@ def _configs(case: LiveCase, scratch: Path) -> list[dict[str, Any]]:
             "trace": None if case.trace is None else str(case.trace),
             "trace_level": case.trace_level,
             "echo": case.echo,
+            "matrix": case.matrix,
             "window": case.window,
             "faults": faults,
             "seed": case.seed,
@@ -202,7 +204,7 @@ def _manifest(case: LiveCase, recipe: Recipe) -> Manifest | None:
         order=recipe.name,
         guarantees=list(recipe.guarantees),
         receipt=recipe.receipt,
-        options={**asdict(case.workload), **asdict(case.faults), "via": case.via},
+        options={**asdict(case.workload), **asdict(case.faults), "via": case.via, "matrix": case.matrix},
         seed=case.seed,
         clock="wall",
     )

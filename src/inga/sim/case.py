@@ -44,6 +44,7 @@ class Case:
     seed: int = 0
     echo: bool = False
     coarse: bool = False
+    matrix: bool = False
 
     def __post_init__(self) -> None:
         if self.datagram < 256:
@@ -55,7 +56,9 @@ class Case:
         """The group, loaded with its workload and ready to run."""
         faults = Faults(self.loss, self.dup, self.reorder, *self.delay)
         workload = Workload(self.members, self.messages, self.size, self.rate, self.subset)
-        options = Options(echo=self.echo, coarse=self.coarse, flow={"window": self.window})
+        options = Options(
+            echo=self.echo, coarse=self.coarse, matrix=self.matrix, flow={"window": self.window}
+        )
         tracing: list[Trace] | None = None if traces is None else list(traces)
         sim = Sim(
             *names(self.members),

@@ -58,7 +58,7 @@ def smallest(case: Case) -> tuple[Case, Schedule | None]:
         sim.run()
     except Exception:  # not a matter of order
         return case, None
-    build = lossless(case.order)
+    build = lossless(case.order, matrix=case.matrix)
 
     def broken(schedule: Schedule) -> bool:
         return breaks(schedule, build, sim.guarantees, case.members)
@@ -90,6 +90,17 @@ def _smaller_cases(case: Case) -> Iterator[Case]:
         if 0 < messages < case.messages:
             yield replace(case, messages=messages)
     plain = Case()
-    for name in ("loss", "dup", "reorder", "subset", "size", "datagram", "window", "echo", "coarse"):
+    for name in (
+        "loss",
+        "dup",
+        "reorder",
+        "subset",
+        "size",
+        "datagram",
+        "window",
+        "echo",
+        "coarse",
+        "matrix",
+    ):
         if getattr(case, name) != getattr(plain, name):
             yield replace(case, **{name: getattr(plain, name)})
