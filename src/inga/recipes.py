@@ -11,6 +11,7 @@ from inga.layers.flow import Flow
 from inga.layers.fragment import Fragment
 from inga.layers.matrix import Matrix
 from inga.layers.order import Order
+from inga.layers.relay import Hop, Relay
 from inga.layers.reliable import Reliable
 from inga.layers.shape import Faults, Shape, Unshaped
 from inga.model.errors import UsageError
@@ -40,11 +41,12 @@ class Recipe:
     guarantees: tuple[str, ...]
     receipt: str  # the trace step that makes a message a cause at its receiver
     level: str  # what `deliver` means here
+    direct: bool = True  # messages go from sender to receiver, so that schedules can say which arrives
 
 
 ALIASES = {"causal": "vector"}
 
-LATER = frozenset("co sco object total relay remiop remiop+vector remiop+co".split())
+LATER = frozenset("co sco object total remiop remiop+vector remiop+co".split())
 
 _recipes: dict[str, Recipe] = {}
 
@@ -56,11 +58,12 @@ def register(
     guarantees: Sequence[str] = (),
     receipt: str = "take",
     level: str = "received",
+    direct: bool = True,
 ) -> Recipe:
     """Give a list of layers a name that `order=` understands from now on."""
     if name in ALIASES or name in _recipes:
         raise UsageError(f"there is a recipe {name!r} already")
-    recipe = Recipe(name, build, tuple(guarantees), receipt, level)
+    recipe = Recipe(name, build, tuple(guarantees), receipt, level, direct)
     _recipes[name] = recipe
     return recipe
 
@@ -81,13 +84,13 @@ def names() -> list[str]:
     return sorted({*_recipes, *ALIASES})
 
 
-def _over_datagrams(order: Order, options: Options) -> list[Layer]:
+def _over_datagrams(order: Order, options: Options, reliable: type[Reliable] = Reliable) -> list[Layer]:
     """The common frame: bundles above the order, repair and flow beneath it."""
     if options.matrix and not isinstance(order, Matrix):
         raise UsageError("matrix=True is an option of order 'vector' alone; leave it out, or use that order")
     layers: list[Layer] = [Bundle(gather=not options.lossless, coarse=options.coarse), order, Fragment()]
     if not options.lossless:
-        layers += [Flow(**options.flow), Reliable(**options.reliable)]
+        layers += [Flow(**options.flow), reliable(**options.reliable)]
         layers.append(Unshaped() if options.faults is None else Shape(options.faults))
     return layers
 
@@ -106,6 +109,17 @@ def _vector(options: Options) -> list[Layer]:
     return _over_datagrams(order, options)
 
 
+def _relay(options: Options) -> list[Layer]:
+    return _over_datagrams(Relay(echo=bool(options.echo)), options, Hop)
+
+
 register("none", _none, guarantees=("integrity", "complete", "stamps"), level="received")
 register("fifo", _fifo, guarantees=("integrity", "complete", "fifo", "stamps"), level="accepted")
 register("vector", _vector, guarantees=("integrity", "complete", "fifo", "stamps", "causal"), level="causal")
+register(
+    "relay",
+    _relay,
+    guarantees=("integrity", "complete", "fifo", "stamps", "causal"),
+    level="causal",
+    direct=False,
+)

@@ -20,7 +20,7 @@ def cut(size: int, **more: object) -> list[Packet]:
     probe = Probe(Fragment(), datagram_max=512)
     packet = Packet(0, 1, bytes(i % 251 for i in range(size)), more.pop("dst", None))  # type: ignore[arg-type]
     packet.seq, packet.stamp, packet.trace = 7, Stamp(((1, 2),), 3), (1, 2, 3)
-    packet.receipt, packet.partial = Receipt(), True
+    packet.receipt, packet.partial, packet.ext = Receipt(), True, b"mine"
     probe.layer.down([packet])
     return probe.bottom.sent
 
@@ -45,10 +45,11 @@ def test_sizes_around_the_limit(size: int, pieces: int) -> None:
     assert whole.frag is None
 
 
-def test_only_the_first_piece_carries_the_stamp_and_only_the_last_the_receipt() -> None:
+def test_only_the_first_piece_carries_stamp_and_extension_and_only_the_last_the_receipt() -> None:
     sent = cut(3 * LIMIT)
     assert [packet.stamp is not None for packet in sent] == [True, False, False]
     assert [packet.trace is not None for packet in sent] == [True, False, False]
+    assert [packet.ext for packet in sent] == [b"mine", None, None]
     assert [packet.receipt is not None for packet in sent] == [False, False, True]
     assert [packet.partial for packet in sent] == [False, False, True]
     assert {packet.seq for packet in sent} == {7}

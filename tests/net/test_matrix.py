@@ -62,7 +62,7 @@ def test_who_counts_otherwise_is_in_another_group(run: Run, place: Place, group_
     run(main())
 
 
-@pytest.mark.parametrize("order", ["none", "fifo"])
+@pytest.mark.parametrize("order", ["none", "fifo", "relay"])
 def test_other_orders_have_no_place_for_it(run: Run, place: Place, order: str) -> None:
     async def main() -> None:
         async with inga.join("lunch", "alice", order=order, matrix=True, **place("udp", 2)):

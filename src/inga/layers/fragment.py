@@ -1,7 +1,7 @@
 """Packets larger than a datagram, in pieces.
 
 It stands below the order layer, so a large packet is stamped once, and above reliability, so a lost
-piece is repaired alone. The first piece carries stamp and trace, each carries `seq`, index and count.
+piece is repaired alone. The first piece carries stamp, trace and extension, each carries `seq`, index and count.
 """
 
 from inga.model.packet import Packet
@@ -93,6 +93,6 @@ def _cut(packet: Packet, limit: int) -> list[Packet]:
         piece.seq = packet.seq
         piece.frag = (index, count)
         pieces.append(piece)
-    pieces[0].stamp, pieces[0].trace = packet.stamp, packet.trace
+    pieces[0].stamp, pieces[0].trace, pieces[0].ext = packet.stamp, packet.trace, packet.ext
     pieces[-1].receipt, pieces[-1].partial = packet.receipt, packet.partial
     return pieces

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from inga.model.delivery import Batch
+from inga.model.errors import UsageError
 from inga.model.packet import Buffer
 from inga.model.steps import Trace
 from inga.model.view import View
@@ -32,6 +33,10 @@ class Still:
 def lossless(order: str, *, matrix: bool = False) -> Build:
     """The recipe of that name over a network that loses nothing."""
     recipe = find(order)
+    if not recipe.direct:
+        raise UsageError(
+            f"order {recipe.name!r} passes messages on, so no schedule can say what arrives where"
+        )
     options = Options(lossless=True, matrix=matrix)
     return lambda: recipe.build(options)
 

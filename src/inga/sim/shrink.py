@@ -8,6 +8,7 @@ messages, fewer faults, under the same seed.
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from inga.recipes import find
 from inga.sim.board import Board, Build, lossless
 from inga.sim.case import Case
 from inga.sim.schedule import Event, Schedule, Take
@@ -53,6 +54,8 @@ def fails(case: Case) -> bool:
 def smallest(case: Case) -> tuple[Case, Schedule | None]:
     """The least of a failing case, and a schedule of it if the order alone is to blame."""
     case = shrink_case(case, fails)
+    if not find(case.order).direct:
+        return case, None
     sim = case.sim(record=True)
     try:
         sim.run()
