@@ -132,7 +132,9 @@ def test_a_hunt_that_finds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert (result["runs"], result["failure"]) == (60, None)
 
 
-@pytest.mark.parametrize("command", ["sim", "live", "hunt", "bench", "check", "report", "demo", "chat"])
+@pytest.mark.parametrize(
+    "command", ["sim", "live", "hunt", "bench", "check", "report", "demo", "chat", "export"]
+)
 def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main([command, "--help"])

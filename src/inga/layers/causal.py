@@ -90,6 +90,10 @@ class Causal(Order):
                 self._flag(packet, packet.deps, packet.stamp.height)
             self._took(packet)
 
+    @property
+    def holding(self) -> int:
+        return self.inbox.held
+
     def drain(self) -> list[Packet]:
         return self._dismissed(self.inbox.drain())
 

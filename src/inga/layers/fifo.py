@@ -95,6 +95,10 @@ class Fifo(Unordered):
         held = self._held[src]
         out.extend(held.pop(later) for later in range(seq + 1, arrived.expected))
 
+    @property
+    def holding(self) -> int:
+        return sum(map(len, self._held))
+
     def drain(self) -> list[Packet]:
         items = [packet for held in self._held for _, packet in sorted(held.items())]
         for held in self._held:

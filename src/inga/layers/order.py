@@ -16,6 +16,11 @@ class Order(Layer):
     def __init__(self, *, echo: bool = False) -> None:
         self.echo = echo
 
+    @property
+    def holding(self) -> int:
+        """Packets that are held now."""
+        return 0
+
     def _sent(self, packet: Packet) -> None:
         """A packet of ours was numbered and is about to leave."""
         self._row("send", packet, packet.count, dst=packet.dst)
@@ -35,19 +40,19 @@ class Order(Layer):
             self._delivered(copies)
             self.above(copies)
 
-    def _received(self, packet: Packet, step: str) -> None:
+    def _received(self, packet: Packet, step: str, *, n: int | None = None) -> None:
         """A copy reached this layer: one row of a full trace."""
         stack = self.stack
         trace = stack.trace
         if trace is not None and trace.full:
             note = "bare" if self._is_bare(packet) else None
-            trace.row(step, stack.now, packet.view, packet.src, packet.seq, note=note)
+            trace.row(step, stack.now, packet.view, packet.src, packet.seq, n=n, note=note)
 
     def _hold(self, packet: Packet) -> None:
         packet.keep()
         packet.size = len(packet.body) + 1  # not 0, which means never held
         self.stack.held += packet.size
-        self._received(packet, "hold")
+        self._received(packet, "hold", n=self.holding)
 
     def _dismissed(self, packets: list[Packet]) -> list[Packet]:
         """Held packets that another layer goes on with."""

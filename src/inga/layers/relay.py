@@ -116,9 +116,9 @@ class Relay(Fifo):
         place: tuple[int, int] = packet.unfolded
         return place
 
-    def _received(self, packet: Packet, step: str) -> None:
+    def _received(self, packet: Packet, step: str, *, n: int | None = None) -> None:
         if packet.src != self.stack.me:  # what we sent ourselves is nothing new
-            super()._received(packet, step)
+            super()._received(packet, step, n=n)
 
     def _release(self, out: list[Packet]) -> None:
         if self.stack.me == self.relay:
