@@ -230,12 +230,12 @@ class Delay(Layer):
     name = "delay"
 
     def __init__(self) -> None:
-        self.waiting: list[Packet] = []
+        self.pending: list[Packet] = []
 
     def down(self, batch: list[Packet]) -> None:
-        self.waiting += batch
-        if len(self.waiting) > 1:
-            batch, self.waiting = self.waiting, []
+        self.pending += batch
+        if len(self.pending) > 1:
+            batch, self.pending = self.pending, []
             self.below(batch)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 
 from inga.causality.inbox import Inbox
 from inga.layers.causal import Causal
-from inga.model.errors import WireError
+from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.stamp import Cells, Delta, Deps, Stamp
 from inga.model.view import View
@@ -58,6 +58,41 @@ class Matrix(Causal):
         self.sent_to = [[0] * n for _ in range(n)]  # messages of k to j that the application knows of
         self._changed: dict[tuple[int, int], int] = {}  # cell -> our first message that can tell it, in order
         self._last = [0] * n  # our last message to each member
+
+    def extend(self, view: View) -> None:
+        super().extend(view)
+        more = len(view) - len(self.sent_to)
+        for row in self.sent_to:
+            row += [0] * more
+        self.sent_to += [[0] * len(view) for _ in range(more)]
+        self._last += [0] * more
+
+    def base(self) -> dict[str, int]:
+        """Besides our count, how it divides: what a newcomer counts as past, it tells with its matrix."""
+        mine = self.sent_to[self.stack.me]
+        return {**super().base(), **{f"to {j}": count for j, count in enumerate(mine)}}
+
+    def adopt(self, bases: dict[str, list[int]]) -> None:
+        self.clock.adopt(bases["seq"])
+        for j in range(len(self.sent_to)):
+            for k, count in enumerate(bases.get(f"to {j}", ())):
+                if count and k not in (j, self.stack.me):
+                    self.sent_to[k][j] = count
+                    self._note(k, j, 1)
+
+    def sent(self) -> list[int]:
+        """To each of the others; all of them in our own place."""
+        counts = list(self.sent_to[self.stack.me])
+        counts[self.stack.me] = self.clock.vector[self.stack.me]
+        return counts
+
+    def has(self, counts: list[int]) -> bool:
+        pairs = zip(self.inbox.vector, counts, strict=True)
+        return all(have >= count for k, (have, count) in enumerate(pairs) if k != self.stack.me)
+
+    def gate(self, is_open: bool) -> None:
+        """A cell that is not listed was told before: what passes early would hide causes from others."""
+        raise UsageError("a group with matrix=True has no gate; leave the option out to have one")
 
     # Sending
 
@@ -115,7 +150,7 @@ class Matrix(Causal):
         if packet.unfolded is not None:
             return True  # another layer has held it
         try:
-            deps, cells, at = wire.get(packet.body, len(self.stack.view))
+            deps, cells, at = wire.get(packet.body, self.stack.sizes[packet.view])
         except WireError as error:
             self.stack.reject(error.reason, packet)
             return False
@@ -131,6 +166,9 @@ class Matrix(Causal):
         packet.unfolded = cells
         packet.body = packet.body[at:]
         return True
+
+    def _has_past(self, packet: Packet) -> bool:
+        return True  # the vector came whole
 
     def _is_forged(self, deps: Deps, cells: Cells) -> bool:
         """Whether it names sends of ours that we never made."""

@@ -49,8 +49,43 @@ class Relay(Fifo):
                 f"member {self.relay} cannot relay for a group of {len(view)}; name one of those"
             )
         self._stream = 0  # packets the relay has sent, its own and those of others
+        self._sent_to = [0] * len(view)  # packets of ours for each member
+        self._got = [0] * len(view)  # packets of each member for us
+        self.closed()
+
+    def closed(self) -> None:
         self.stack.held -= self._on_way
         self._on_way = 0
+
+    def extend(self, view: View) -> None:
+        super().extend(view)
+        more = [0] * (len(view) - len(self._got))
+        self._sent_to += more
+        self._got += more
+
+    def base(self) -> dict[str, int]:
+        stream = self._stream if self.stack.me == self.relay else self._numbered
+        return {**super().base(), "stream": stream}
+
+    def adopt(self, bases: dict[str, list[int]]) -> None:
+        super().adopt(bases)
+        for arrived, base in zip(self._arrived, bases["stream"], strict=True):
+            arrived.expected = base + 1
+
+    def sent(self) -> list[int]:
+        """To each of the others, by way of the relay; all of them in our own place."""
+        counts = list(self._sent_to)
+        counts[self.stack.me] = self._numbered
+        return counts
+
+    def has(self, counts: list[int]) -> bool:
+        pairs = zip(self._got, counts, strict=True)
+        return all(have >= count for k, (have, count) in enumerate(pairs) if k != self.stack.me)
+
+    def gate(self, is_open: bool) -> None:
+        if self.stack.me == self.relay:
+            raise UsageError("the relay holds for everybody, so its gate stays closed; open that of another")
+        super().gate(is_open)
 
     # Sending
 
@@ -68,6 +103,8 @@ class Relay(Fifo):
         super()._echo(batch)
         me = self.stack.me
         for packet in batch:
+            for j in self.stack.others():
+                self._sent_to[j] += packet.dst is None or packet.dst >> j & 1
             packet.ext = wire.put(Origin(me, packet.seq, packet.dst))
             packet.receipt = None
             if me == self.relay:
@@ -100,7 +137,7 @@ class Relay(Fifo):
             self.stack.reject("malformed", packet)
             return False
         try:
-            origin = wire.get(packet.ext or b"", len(self.stack.view))
+            origin = wire.get(packet.ext or b"", self.stack.sizes[packet.view])
         except WireError as error:
             self.stack.reject(error.reason, packet)
             return False
@@ -116,31 +153,38 @@ class Relay(Fifo):
         place: tuple[int, int] = packet.unfolded
         return place
 
-    def _received(self, packet: Packet, step: str, *, n: int | None = None) -> None:
+    def _received(self, packet: Packet, step: str, position: int | None = None) -> None:
         if packet.src != self.stack.me:  # what we sent ourselves is nothing new
-            super()._received(packet, step, n=n)
+            super()._received(packet, step, position)
 
     def _release(self, out: list[Packet]) -> None:
         if self.stack.me == self.relay:
             self._pass_on(out)
+        for packet in out:
+            if not self._is_bare(packet):
+                self._got[packet.src] += 1
         super()._release(out)
 
     # As the relay
 
     def _pass_on(self, batch: list[Packet]) -> None:
         """Send it to its destinations, in the order in which it stands here."""
-        me = self.stack.me
-        others = ((1 << len(self.stack.view)) - 1) & ~(1 << me)
+        me, view = self.stack.me, self.stack.view
         out = []
         for packet in batch:
-            targets = (others if packet.dst is None else packet.dst & others) & ~(1 << packet.src)
+            size = self.stack.sizes.get(packet.view, len(view))
+            everybody = packet.dst is None and size == len(view)
+            targets = (1 << size) - 1 if packet.dst is None else packet.dst  # who came later is not meant
+            targets &= ~(1 << me | 1 << packet.src)
             if not targets:
                 continue
             packet.keep()
             # What is for everybody goes to everybody: its sender knows its own.
-            copy = Packet(me, packet.view, packet.body, None if packet.dst is None else targets)
+            copy = Packet(me, view.number, packet.body, None if everybody else targets)
             copy.seq = self._number()
-            copy.ext, copy.trace = packet.ext, packet.trace
+            copy.ext = packet.ext
+            if packet.trace is not None:
+                copy.trace = packet.trace + (0,) * (len(view) - len(packet.trace))
             self._count(copy)
             out.append(copy)
         if out:
@@ -161,5 +205,6 @@ class Relay(Fifo):
         packet.receipt.when("confirmed", partial(self._passed_on, size))
 
     def _passed_on(self, size: int) -> None:
+        size = min(size, self._on_way)
         self.stack.held -= size
         self._on_way -= size
