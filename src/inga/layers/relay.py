@@ -108,7 +108,7 @@ class Relay(Fifo):
             packet.ext = wire.put(Origin(me, packet.seq, packet.dst))
             packet.receipt = None
             if me == self.relay:
-                packet.seq = self._number()
+                packet.seq = self._next_of_stream()
             else:
                 packet.dst = 1 << self.relay
 
@@ -120,34 +120,36 @@ class Relay(Fifo):
     # Receiving
 
     def up(self, batch: list[Packet]) -> None:
-        ours = [packet for packet in batch if self._unfold(packet)]
+        ours = [original for packet in batch if (original := self._unfold(packet)) is not None]
         if ours:
             super().up(ours)
 
-    def _unfold(self, packet: Packet) -> bool:
-        """Give it back its sender's name and number; whether it is any of our business."""
+    def _unfold(self, packet: Packet) -> Packet | None:
+        """What its sender sent, under that name and number; None if it is not our business. A packet of
+        its own: other layers know this one by its link, and may come to see it twice."""
         if packet.unfolded is not None:
-            return True  # another layer has held it
+            return packet  # another layer has held it
         me, link = self.stack.me, (packet.src, packet.seq)
         if self.relay not in (me, packet.src):
             if not packet.bare:
                 self.stack.reject("relay", packet)  # somebody takes us, or another, for the relay
-            return False
+            return None
         if not packet.seq:
             self.stack.reject("malformed", packet)
-            return False
+            return None
         try:
             origin = wire.get(packet.ext or b"", self.stack.sizes[packet.view])
         except WireError as error:
             self.stack.reject(error.reason, packet)
-            return False
+            return None
         if me == self.relay and (origin[:2] != link or packet.bare):
             self.stack.reject("forged", packet)
-            return False
-        packet.unfolded = link
-        packet.src, packet.seq, packet.dst = origin
-        packet.bare = packet.bare or packet.src == me
-        return True
+            return None
+        original = Packet(origin.src, packet.view, packet.body, origin.dst)
+        original.seq, original.unfolded = origin.seq, link
+        original.ext, original.trace = packet.ext, packet.trace
+        original.bare = packet.bare or origin.src == me
+        return original
 
     def _place(self, packet: Packet) -> tuple[int, int]:
         place: tuple[int, int] = packet.unfolded
@@ -181,7 +183,7 @@ class Relay(Fifo):
             packet.keep()
             # What is for everybody goes to everybody: its sender knows its own.
             copy = Packet(me, view.number, packet.body, None if everybody else targets)
-            copy.seq = self._number()
+            copy.seq = self._next_of_stream()
             copy.ext = packet.ext
             if packet.trace is not None:
                 copy.trace = packet.trace + (0,) * (len(view) - len(packet.trace))
@@ -190,7 +192,7 @@ class Relay(Fifo):
         if out:
             self.below(out)
 
-    def _number(self) -> int:
+    def _next_of_stream(self) -> int:
         self._stream += 1
         return self._stream
 
