@@ -233,6 +233,7 @@ def test_the_order_of_the_lecture_in_a_simulated_run(tmp_path: Path, words: dict
         if SHORT.get(step["step"]) == "buffered":
             assert step["position"] >= 1
             held += step["position"] > 1
+    assert {"created", "added", "local", "remote"} <= {SHORT.get(step["step"]) for step in found}
     assert held, "somebody had to wait behind another"
     for (process, src, seq), names in at.items():
         if process == src:
