@@ -222,6 +222,15 @@ def test_what_cannot_be_right_is_counted(me: int, packet: Packet, reason: str) -
     assert probe.stack.rejected == {reason: 1}
 
 
+def test_a_packet_stays_what_its_link_made_of_it() -> None:
+    """A delayed duplicate may be the same object: `reliable` must know it again by source and number."""
+    probe = Probe(Relay(), me=1)
+    packet = relayed(0, 1, Origin(2, 5, None))
+    (original,) = probe.feed(packet)
+    assert (original.src, original.seq, packet.src, packet.seq) == (2, 5, 0, 1)
+    assert probe.feed(packet) == []
+
+
 def test_no_schedule_can_be_played() -> None:
     with pytest.raises(UsageError, match="order 'relay' passes messages on"):
         replay("A!1 1>B", "relay")

@@ -162,6 +162,18 @@ def test_only_the_first_view_creates_a_vector() -> None:
     assert sum(step["step"] == "created" for step in lecture(both, sends())) == 2
 
 
+def test_a_newcomer_starts_with_what_the_others_had_sent() -> None:
+    trace = MemoryTrace(2, 3)
+    trace.row("view", 0.0, 2, deps=(4, 7, 0))
+    trace.row("join", 0.0, 2, peer=2)
+    trace.row("send", 0.1, 2, 2, 1, deps=(4, 7, 0), height=12, n=1)
+    assert [step["vector"] for step in lecture(trace.rows) if "vector" in step] == [
+        [4, 7, 0],
+        [4, 7, 0],
+        [4, 7, 1],
+    ]
+
+
 def test_our_own_names() -> None:
     found = list(steps([*sends(), *by_hand()], Stamps.of(sends(), 3), NAMES))
     assert [step["step"] for step in found] == [row.step for row in [*sends(), *by_hand()]]

@@ -120,34 +120,36 @@ class Relay(Fifo):
     # Receiving
 
     def up(self, batch: list[Packet]) -> None:
-        ours = [packet for packet in batch if self._unfold(packet)]
+        ours = [original for packet in batch if (original := self._unfold(packet)) is not None]
         if ours:
             super().up(ours)
 
-    def _unfold(self, packet: Packet) -> bool:
-        """Give it back its sender's name and number; whether it is any of our business."""
+    def _unfold(self, packet: Packet) -> Packet | None:
+        """What its sender sent, under that name and number; None if it is not our business. A packet of
+        its own: other layers know this one by its link, and may come to see it twice."""
         if packet.unfolded is not None:
-            return True  # another layer has held it
+            return packet  # another layer has held it
         me, link = self.stack.me, (packet.src, packet.seq)
         if self.relay not in (me, packet.src):
             if not packet.bare:
                 self.stack.reject("relay", packet)  # somebody takes us, or another, for the relay
-            return False
+            return None
         if not packet.seq:
             self.stack.reject("malformed", packet)
-            return False
+            return None
         try:
             origin = wire.get(bytes(packet.ext or b""), self.stack.sizes[packet.view])
         except WireError as error:
             self.stack.reject(error.reason, packet)
-            return False
+            return None
         if me == self.relay and (origin[:2] != link or packet.bare):
             self.stack.reject("forged", packet)
-            return False
-        packet.unfolded = link
-        packet.src, packet.seq, packet.dst = origin
-        packet.bare = packet.bare or packet.src == me
-        return True
+            return None
+        original = Packet(origin.src, packet.view, packet.body, origin.dst)
+        original.seq, original.unfolded = origin.seq, link
+        original.ext, original.trace = packet.ext, packet.trace
+        original.bare = packet.bare or origin.src == me
+        return original
 
     def _place(self, packet: Packet) -> tuple[int, int]:
         place: tuple[int, int] = packet.unfolded

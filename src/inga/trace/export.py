@@ -113,6 +113,8 @@ def _stamp_of(row: Row, stamps: Stamps) -> list[int] | None:
 def _change(row: Row, vector: list[int]) -> bool:
     """Bring the site's vector up to date; whether this is a step that shows it."""
     if row.step in ("view", "join"):
+        if row.deps is not None:  # who joins starts with what the others had sent
+            vector[:] = map(max, vector, row.deps)
         return True
     if row.src is None or row.seq is None:
         return False
