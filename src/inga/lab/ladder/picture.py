@@ -47,7 +47,7 @@ class _Painter:
                 kind = self._kind(site, message, duplicate)
                 diagram.copies.append(Copy(*self._left[message], site, column, kind))
                 if duplicate:
-                    self._paint_stuck(moment, column, "a stale copy heads the buffer")
+                    self._paint_stuck(moment, column, "stale, at the head")
                 elif message in moment.held:
                     self._held[site, message] = column
             case Take(site, message):
