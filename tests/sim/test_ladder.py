@@ -74,6 +74,28 @@ def test_the_exact_rungs_are_clean_in_every_small_schedule() -> None:
         assert Explorer(3, 2, lossless(order), queues=True).run().violations == 0
 
 
+@pytest.mark.hunt
+@pytest.mark.parametrize(("order", "runs"), [("strict", 4000), ("scalar", 4000), ("tree", 1500)])
+def test_equal_on_thousands_of_serial_histories(order: str, runs: int) -> None:
+    for seed in range(runs):
+        rng = Random(seed)
+        sites = 2 + seed % 5
+        schedule = serial(rng, sites, 1 + rng.randrange(25))
+        boards = [Board(sites, lossless(each)) for each in (order, "vector")]
+        for board in boards:
+            board.play(schedule)
+        assert boards[0].taken == boards[1].taken, schedule
+
+
+@pytest.mark.hunt
+def test_history_is_exact_on_thousands_of_subsets() -> None:
+    for seed in range(2000):
+        eager = Eager(2 + seed % 5)
+        board = wander_to_some(Random(seed), 2 + seed % 5, 1 + seed % 25, lossless("history"), eager)
+        assert board.oracle.count(find("history").guarantees) == 0, seed
+        assert eager.needless == [], seed
+
+
 # Found by search
 
 
@@ -123,6 +145,11 @@ def test_counting_what_is_delivered_at_once_blocks_nothing() -> None:
     """It is unsafe all the same (V12), and a single duplicate blocks it (V11)."""
     for sites, messages in ((2, 3), (2, 4), (3, 2)):
         assert Blocking(sites, messages, lossless("at-once-count")).run().violations == 0
+
+
+@pytest.mark.hunt
+def test_nor_does_it_block_in_any_schedule_of_three_by_three() -> None:
+    assert Blocking(3, 3, lossless("at-once-count")).run().violations == 0
 
 
 @pytest.mark.parametrize("order", ladder())

@@ -264,8 +264,8 @@ CHAPTERS = (
         "A vector, read too strictly",
         (
             "Now each message carries one count per member: how many of that member's messages its sender knew, the "
-            "message itself included. With members A, B, C the stamp (2,0,1) says: I am the successor of two messages "
-            "of A and one of C. Each member keeps such a vector of what it has delivered and sent.",
+            "message itself included. With members A, B, C the stamp (2,0,1) on a message of A says: this is A's second "
+            "message, and A had read one message of C and none of B. Each member keeps such a vector of what it has delivered and sent.",
             "As printed in the lecture, a message is next if exactly one count is larger than mine, by one, and all "
             "others are <i>equal</i>; and only the head of the sorted buffer is tested.",
         ),
