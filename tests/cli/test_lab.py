@@ -29,7 +29,6 @@ def test_text_tells_the_story_and_names_the_page(tmp_path: Path, capsys: pytest.
     captured = capsys.readouterr()
     assert captured.err == ""
     assert "C delivers 2 BEFORE ITS CAUSE 1" in captured.out
-    assert "needs views" in captured.out
     assert captured.out.endswith(f"open {tmp_path / 'ladder.html'}\n")
     assert " holds" in captured.out
 

@@ -47,6 +47,9 @@ def test_what_can_be_played_holds_and_the_rest_says_what_it_needs(ran: Outcome) 
             assert claim.verdict == "holds", claim
         else:
             assert claim.verdict == "not reproduced"
+            assert vector.needs.startswith("views")
+            assert f"needs {vector.needs}, so it is not played" in ran.text
+            assert f"<b>needs {vector.needs}</b>" in ran.pages[0].read_text()
             assert claim.measured == f"not played: needs {vector.needs}"
     assert sum(claim.verdict == "holds" for claim in ran.claims) >= 21
 

@@ -90,7 +90,7 @@ SCHEMES = {
 """Each scheme in a line."""
 
 VIEWS = "views"
-GATES = "the gate"
+GATES = "views and the gate"
 
 CHAPTERS = (
     Chapter(
