@@ -90,7 +90,7 @@ def test_a_message_is_sent_once(text: str) -> None:
         Schedule.parse(text)
 
 
-@pytest.mark.parametrize("word", ["J+", "A-", "B=", "B|open", "B|shut"])
+@pytest.mark.parametrize("word", ["A-", "J-"])
 def test_what_cannot_be_played_yet_says_so(word: str) -> None:
     with pytest.raises(UsageError, match="yet"):
         Schedule.parse(word)

@@ -24,7 +24,17 @@ GROUP = 0x0A0B0C0D
 MEMBERS = 4
 ME = 3
 
-SECTIONS = "seq stamp lsn ack buf runs frag trace dst ext urgent bare partial".split()
+SECTIONS = "seq stamp lsn ack buf runs frag trace dst ext urgent bare partial delta free".split()
+
+
+class in_any_view(dict[int, int]):
+    """So many members, whatever the view."""
+
+    def __init__(self, members: int) -> None:
+        self.members = members
+
+    def get(self, view: int, default: Any = None) -> Any:
+        return self.members
 
 
 def packet(src: int = 1, view: int = 1, body: bytes = b"", kind: int = 0, **sections: Any) -> Packet:
@@ -77,6 +87,12 @@ GOLDEN = {
     "urgent": (packet(urgent=True), "696e0100 0a0b0c0d 04000001 00000001 00000000"),
     "bare": (packet(bare=True, dst=0b1), "696e0100 0a0b0c0d 09000001 00000001 00000000 0101"),
     "partial": (packet(partial=True), "696e0100 0a0b0c0d 10000001 00000001 00000000"),
+    "delta without rises": (packet(delta=()), "696e0100 0a0b0c0d 20000001 00000001 00000000 00"),
+    "delta": (
+        packet(seq=2, delta=((0, 3), (3, 130))),
+        "696e0100 0a0b0c0d 20010001 00000001 00000000 02 02 0003 028201",
+    ),
+    "free": (packet(free=300), "696e0100 0a0b0c0d 40000001 00000001 00000000 ac02"),
     "all": (
         packet(
             src=2,
@@ -93,10 +109,12 @@ GOLDEN = {
             ext=b"",
             urgent=True,
             partial=True,
+            delta=((3, 1),),
+            free=7,
             body=b"body",
         ),
-        "696e0100 0a0b0c0d 17ff0002 00000003 00000004"
-        " 05 09010104 06 01020304 05060708 010101 0002 04030201 0103 00 626f6479",
+        "696e0100 0a0b0c0d 77ff0002 00000003 00000004"
+        " 05 09010104 06 01020304 05060708 010101 0002 04030201 0103 00 010301 07 626f6479",
     ),
 }
 
@@ -106,7 +124,7 @@ def test_golden_packets(name: str) -> None:
     made, text = GOLDEN[name]
     data = bytes.fromhex(text)
     assert written(made, bare=made.bare).hex(" ", -4) == data.hex(" ", -4)
-    found = decode(data, GROUP, MEMBERS, ME)
+    found = decode(data, GROUP, in_any_view(MEMBERS), ME)
     assert found is not None
     assert contents(found) == contents(made)
 
@@ -115,7 +133,7 @@ def test_a_destination_set_of_several_bytes() -> None:
     made = packet(dst=1 << 9 | 1)
     data = bytes.fromhex("696e0100 0a0b0c0d 01000001 00000001 00000000 020102")
     assert written(made) == data
-    found = decode(data, GROUP, 12, ME)
+    found = decode(data, GROUP, in_any_view(12), ME)
     assert found is not None and found.dst == 1 << 9 | 1
 
 
@@ -130,6 +148,7 @@ def packets(draw: st.DrawFn) -> tuple[Packet, int, int]:
     vector = st.tuples(*[count] * members)
     others = st.sets(st.integers(0, members - 1).filter(lambda m: m != src), max_size=members - 1)
     changes = draw(st.none() | others)
+    risen = draw(st.none() | others)
     fragments = draw(st.integers(2, FRAGMENTS_MAX))
     gaps = draw(st.none() | st.lists(st.tuples(st.integers(0, 2**40), st.integers(1, 2**40)), max_size=9))
     made = packet(
@@ -149,6 +168,8 @@ def packets(draw: st.DrawFn) -> tuple[Packet, int, int]:
         trace=draw(st.none() | st.tuples(*[seq] * members)),
         dst=draw(st.none() | st.integers(0, 2**members - 1)),
         ext=draw(st.none() | st.binary(max_size=20)),
+        delta=None if risen is None else tuple((k, draw(st.integers(1, 2**64 - 1))) for k in sorted(risen)),
+        free=draw(st.none() | seq),
         urgent=draw(st.booleans()),
         partial=draw(st.booleans()),
     )
@@ -168,7 +189,7 @@ def test_round_trip(case: tuple[Packet, int, int], bare: bool) -> None:
     made, members, me = case
     if bare:
         made.dst = (made.dst or 0) & ~(1 << me)
-    found = decode(written(made, bare=bare), GROUP, members, me)
+    found = decode(written(made, bare=bare), GROUP, in_any_view(members), me)
     assert found is not None
     if bare:
         made.bare, made.body = True, b""
@@ -182,7 +203,7 @@ def test_every_cut_and_every_addition_is_noticed(case: tuple[Packet, int, int], 
     cut = data.draw(st.integers(0, len(whole) - 1))
     for wrong in (whole[:cut], whole + data.draw(st.binary(min_size=1, max_size=9))):
         with pytest.raises(WireError):
-            decode(wrong, GROUP, members, me)
+            decode(wrong, GROUP, in_any_view(members), me)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -190,7 +211,7 @@ def test_every_truncation_of_a_golden_packet_is_a_wire_error(name: str) -> None:
     data = bytes.fromhex(GOLDEN[name][1])
     for end in range(len(data)):
         with pytest.raises(WireError):
-            decode(memoryview(data)[:end], GROUP, MEMBERS, ME)
+            decode(memoryview(data)[:end], GROUP, in_any_view(MEMBERS), ME)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -210,12 +231,12 @@ def test_every_changed_byte_of_a_golden_packet_is_a_wire_error_or_a_packet(name:
 
 def outcome(data: bytearray) -> str:
     try:
-        found = decode(data, GROUP, MEMBERS, ME)
+        found = decode(data, GROUP, in_any_view(MEMBERS), ME)
     except WireError:
         return "error"
     if found is not None:  # None: it claims to be our own
         assert_sound(found)
-        again = decode(written(found, bare=found.bare), GROUP, MEMBERS, ME)
+        again = decode(written(found, bare=found.bare), GROUP, in_any_view(MEMBERS), ME)
         assert again is not None
         assert contents(again) == contents(found)
     return "packet"
@@ -233,6 +254,11 @@ def assert_sound(found: Packet) -> None:
         named = [k for k, _ in found.stamp.delta]
         assert named == sorted(set(named)) and found.src not in named
         assert all(k < MEMBERS for k in named)
+    if found.delta is not None:
+        risen = [k for k, _ in found.delta]
+        assert risen == sorted(set(risen)) and found.src not in risen
+        assert all(k < MEMBERS and rise > 0 for k, rise in found.delta)
+    assert found.free is None or 0 <= found.free <= COUNT_MAX
     if found.frag is not None:
         assert 0 <= found.frag[0] < found.frag[1] and 2 <= found.frag[1] <= FRAGMENTS_MAX
     for low, high in found.runs or ():
@@ -278,6 +304,11 @@ def sections(bits: int, rest: str) -> bytes:
         ("malformed", sections(1 << 1, "0901 0101")),  # a change of the sender's own count
         ("malformed", sections(1 << 1, "0901 0401")),  # a change of member 4
         ("malformed", sections(1 << 1, "0902 0001 0301")),  # and behind another
+        ("malformed", sections(1 << 13, "04 0001 0001 0001 0001")),  # more rises than other members
+        ("malformed", sections(1 << 13, "01 0101")),  # a rise of the sender's own entry
+        ("malformed", sections(1 << 13, "01 0401")),  # a rise of member 4
+        ("malformed", sections(1 << 13, "01 0000")),  # a rise by nothing
+        ("malformed", sections(1 << 14, "8080808008")),  # 2**31 free buffers
         ("malformed", sections(1 << 5, "01 0300")),  # an empty run
         ("malformed", sections(1 << 5, bytes([0x81, RUNS_MAX >> 7]).hex())),  # 1025 runs
         ("malformed", sections(1 << 6, "0303")),  # fragment 3 of 3
@@ -295,12 +326,12 @@ def sections(bits: int, rest: str) -> bytes:
 )
 def test_what_is_wrong_has_a_reason(reason: str, data: bytes) -> None:
     with pytest.raises(WireError) as caught:
-        decode(data, GROUP, MEMBERS, ME)
+        decode(data, GROUP, in_any_view(MEMBERS), ME)
     assert caught.value.reason == reason
 
 
 def test_our_own_packet_is_nobodys() -> None:
-    assert decode(written(packet(src=ME, seq=1, body=b"mine")), GROUP, MEMBERS, ME) is None
+    assert decode(written(packet(src=ME, seq=1, body=b"mine")), GROUP, in_any_view(MEMBERS), ME) is None
 
 
 def test_groups_are_told_apart_by_name() -> None:
@@ -313,9 +344,9 @@ def test_groups_are_told_apart_by_name() -> None:
 
 def test_a_body_is_borrowed_until_kept() -> None:
     buffer = bytearray(written(packet(seq=1, body=b"x" * 65)))
-    found = decode(memoryview(buffer), GROUP, MEMBERS, ME)
+    found = decode(memoryview(buffer), GROUP, in_any_view(MEMBERS), ME)
     assert found is not None and isinstance(found.body, memoryview)
-    kept = decode(memoryview(buffer), GROUP, MEMBERS, ME)
+    kept = decode(memoryview(buffer), GROUP, in_any_view(MEMBERS), ME)
     assert kept is not None
     kept.keep()
     buffer[-65:] = b"y" * 65  # the reader's buffer is used again
@@ -325,7 +356,7 @@ def test_a_body_is_borrowed_until_kept() -> None:
 
 def test_a_small_body_is_not_worth_borrowing() -> None:
     buffer = bytearray(written(packet(seq=1, body=b"x" * 64)))
-    found = decode(memoryview(buffer), GROUP, MEMBERS, ME)
+    found = decode(memoryview(buffer), GROUP, in_any_view(MEMBERS), ME)
     assert found is not None
     buffer[-64:] = b"y" * 64
     assert found.body == b"x" * 64
@@ -338,5 +369,5 @@ def test_a_large_body_is_left_for_the_socket_to_gather(size: int) -> None:
     assert isinstance(data, list) == (size >= GATHERED_FROM)
     if isinstance(data, list):
         assert data[1] is body
-    found = decode(b"".join(data) if isinstance(data, list) else data, GROUP, MEMBERS, ME)
+    found = decode(b"".join(data) if isinstance(data, list) else data, GROUP, in_any_view(MEMBERS), ME)
     assert found is not None and found.body == body

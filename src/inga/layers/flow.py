@@ -16,6 +16,11 @@ from inga.stack.layer import Layer
 PACKETS_MAX = 4096
 """Packets on their way, however small."""
 
+WINDOW_MAX = 1 << 20
+"""Charged bytes a sender may have on their way: sixteen full bundles; more only makes queues."""
+
+WINDOW_MIN = 64 << 10
+
 WARN_AFTER = 5.0
 """Seconds of a closed window before a person is told who does not read."""
 
@@ -27,11 +32,12 @@ class Flow(Layer):
     id = 2
     requires = frozenset({"reliable"})
     provides = frozenset({"flow"})
+    grows = True
 
     def __init__(
         self,
         *,
-        window: int = 1 << 20,
+        window: int = WINDOW_MAX,
         queue_max: int = 16 << 20,
         probe: float = 0.05,
         probe_max: float = 1.0,
@@ -58,6 +64,14 @@ class Flow(Layer):
         self._behind = False
         self._told: tuple[int, ...] = (0,) * n
 
+    def extend(self, view: View) -> None:
+        added = len(view) - len(self._consumed)
+        self._consumed += [self._sent] * added
+        self._told += (0,) * added
+
+    def adopt(self, bases: dict[str, list[int]]) -> None:
+        self._told = tuple(bases["lsn"])
+
     # Sending
 
     def down(self, batch: list[Packet]) -> None:
@@ -72,7 +86,7 @@ class Flow(Layer):
 
     def note(self, packet: Packet) -> None:
         counters = packet.buf if packet.buf is not None else packet.ack
-        if counters is None:
+        if counters is None or self.stack.me >= len(counters):
             return
         consumed = min(counters[self.stack.me], self._sent)
         if consumed <= self._consumed[packet.src]:
@@ -94,8 +108,15 @@ class Flow(Layer):
 
     @property
     def waiting(self) -> int:
-        """Packets the window keeps back: nobody has them, and they have no number yet."""
+        """What the window keeps back nobody has, and it has no number yet."""
         return len(self._waiting)
+
+    @property
+    def settled(self) -> bool:
+        return not self._waiting
+
+    def fit(self, granted: int) -> None:
+        self.window = share_of(granted, len(self.stack.view))
 
     def tick(self, now: float) -> None:
         """Still closed: ask those who let us wait, and after a while say who they are."""
@@ -140,7 +161,7 @@ class Flow(Layer):
 
     def _gate(self) -> None:
         closed = bool(self._waiting) or self._on_way >= self.window
-        self.stack.writable = not closed
+        self.stack.writable = not closed and not self.stack.closing
         if not closed:
             if self._blocked_since is not None:
                 self._row("window_opened")
@@ -179,6 +200,11 @@ class Flow(Layer):
         trace = self.stack.trace
         if trace is not None and trace.full:
             trace.row(step, self.stack.now, self.stack.view.number, n=self._on_way)
+
+
+def share_of(granted: int, members: int) -> int:
+    """One sender's part of what the kernel granted a receiver."""
+    return max(WINDOW_MIN, min(WINDOW_MAX, granted // max(1, members - 1)))
 
 
 def charged(size: int) -> int:

@@ -8,8 +8,10 @@ from pathlib import Path
 from random import Random
 from shlex import quote
 from time import process_time
+from typing import Any
 from uuid import UUID
 
+from inga.layers.newcomer import Newcomer
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.steps import Trace
@@ -23,6 +25,9 @@ from inga.trial.workload import Workload
 
 FLOW_WINDOW = 1 << 20
 DATAGRAM = 60 * 1024
+
+QUIET, QUIET_DELAYS = 1.0, 20.0
+"""Seconds, and delays of the slowest link, after which a simulated group has nothing more to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +49,29 @@ class Case:
     seed: int = 0
     echo: bool = False
     coarse: bool = False
+    join: int = 0  # members that come later
+    deliver: str | None = None  # level; None = the order's own
+    option: tuple[tuple[str, Any], ...] = ()  # of the order's own
 
     def __post_init__(self) -> None:
         if self.datagram < 256:
             raise UsageError("--datagram is at least 256 bytes")
         if self.window < 1:
             raise UsageError("--window is at least 1 byte")
+        if self.join < 0:
+            raise UsageError("--join is the number of members that come later")
 
     def sim(self, *, record: bool = False, traces: list[TraceWriter] | None = None) -> Sim:
         """The group, loaded with its workload and ready to run."""
         faults = Faults(self.loss, self.dup, self.reorder, *self.delay)
         workload = Workload(self.members, self.messages, self.size, self.rate, self.subset)
-        options = Options(echo=self.echo, coarse=self.coarse, flow={"window": self.window})
+        options = Options(
+            echo=self.echo,
+            coarse=self.coarse,
+            deliver=self.deliver,
+            protocol=dict(self.option),
+            flow={"window": self.window},
+        )
         tracing: list[Trace] | None = None if traces is None else list(traces)
         sim = Sim(
             *names(self.members),
@@ -64,10 +80,12 @@ class Case:
             faults=faults,
             options=options,
             datagram_max=self.datagram,
-            record=record,
+            record=record and not self.join,
             traces=tracing,
         )
         sim.load(workload)
+        for name in names(self.members + self.join)[self.members :]:
+            sim.join(name, sim.rng.random() * self.messages / self.rate, workload)
         return sim
 
     def run(self, trace: Path | None = None, *, full: bool = True) -> Result:
@@ -99,11 +117,18 @@ class Case:
                 continue
             if option.name == "delay":
                 value = f"{1000 * value[0]:g}:{1000 * value[1]:g}"
-            if value is True:
+            if option.name == "option":
+                words += [f"--option {quote(f'{name}={each}')}" for name, each in value]
+            elif value is True:
                 words.append(f"--{option.name}")
             elif value is not None:
                 words.append(f"--{option.name} {quote(str(value))}")
         return " ".join(words)
+
+    def _told(self) -> dict[str, Any]:
+        """What a trace says about how the run was made."""
+        told = {o.name: getattr(self, o.name) for o in fields(self) if o.name not in ("seed", "option")}
+        return {**told, "deliver": find(self.order).level_of(self.deliver), "protocol": dict(self.option)}
 
     def _traced(self, directory: Path, full: bool) -> Sim:
         recipe = find(self.order)
@@ -115,7 +140,7 @@ class Case:
             order=recipe.name,
             guarantees=list(recipe.guarantees),
             receipt=recipe.receipt,
-            options={o.name: getattr(self, o.name) for o in fields(self) if o.name != "seed"},
+            options={**self._told(), "quiet_seconds": QUIET + QUIET_DELAYS * self.delay[1]},
             seed=self.seed,
             clock="virtual",
             complete=False,
@@ -126,6 +151,15 @@ class Case:
             for index, name in enumerate(names(self.members))
         ]
         sim = self.sim(traces=writers)
+
+        def late(index: int, name: str, n: int, newcomer: Newcomer) -> TraceWriter:
+            writer = TraceWriter(directory, index, name, n, full=full, clock="virtual", background=False)
+            writers.append(writer)
+            if newcomer.cuts:
+                writer.cut(min(newcomer.sizes) - 1, newcomer.cuts)
+            return writer
+
+        sim.trace_newcomers(late)
         complete = False
         try:
             sim.run()

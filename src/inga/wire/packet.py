@@ -14,13 +14,14 @@ A fixed head, then only the sections in use, in the order of their bits, then th
 Numbers in the head are big-endian; numbers in sections are varints.
 """
 
+from collections.abc import Mapping
 from struct import Struct
 from zlib import crc32
 
 from inga.model.errors import WireError
 from inga.model.packet import Buffer, Packet
 from inga.model.stamp import Stamp
-from inga.wire import varint
+from inga.wire import varint, vector
 
 MAGIC = 0x696E
 VERSION = 1
@@ -39,7 +40,9 @@ EXT = 1 << 9  # length, bytes
 URGENT = 1 << 10
 BARE = 1 << 11
 PARTIAL = 1 << 12
-ALL = (1 << 13) - 1
+DELTA = 1 << 13  # a vector by what rose since the sender's last: see `vector`
+FREE = 1 << 14  # free buffers
+ALL = (1 << 15) - 1
 
 GATHERED_FROM = 16 * 1024
 """Bodies from this size are not copied behind their header: the socket gathers both."""
@@ -98,6 +101,12 @@ def encode(packet: Packet, group: int, *, bare: bool = False) -> Buffer | list[B
         sections |= EXT
         put(out, len(packet.ext))
         out += packet.ext
+    if packet.delta is not None:
+        sections |= DELTA
+        vector.put_delta(out, packet.delta)
+    if packet.free is not None:
+        sections |= FREE
+        put(out, packet.free)
     if packet.urgent:
         sections |= URGENT
     if packet.partial:
@@ -113,11 +122,11 @@ def encode(packet: Packet, group: int, *, bare: bool = False) -> Buffer | list[B
     return out
 
 
-def decode(data: Buffer, group: int, members: int, me: int) -> Packet | None:
+def decode(data: Buffer, group: int, sizes: Mapping[int, int], me: int) -> Packet | None:
     """The packet in a datagram, its body borrowed from `data`. None: our own, come back to us.
 
-    Anything else raises WireError with the reason: truncated, foreign, version, group, stranger,
-    malformed, length.
+    `sizes` tells how many members the views in force have. Anything else raises WireError with the
+    reason: truncated, foreign, version, group, view, stranger, malformed, length.
     """
     if len(data) < 20:
         raise WireError("truncated", f"{len(data)} bytes are no packet")
@@ -130,6 +139,9 @@ def decode(data: Buffer, group: int, members: int, me: int) -> Packet | None:
         raise WireError("group", "a packet of another group")
     if src == me:
         return None
+    members = sizes.get(view)
+    if members is None:
+        raise WireError("view", f"a packet of view {view}")
     if src >= members:
         raise WireError("stranger", f"source {src} of {members} members")
     if sections & ~ALL:
@@ -145,6 +157,20 @@ def decode(data: Buffer, group: int, members: int, me: int) -> Packet | None:
     return packet
 
 
+def view_of(data: Buffer) -> int:
+    """The number of the view in which a packet was sent; only for what `decode` has looked at."""
+    view: int = HEAD.unpack_from(data)[6]
+    return view
+
+
+def kind_of(data: Buffer, group: int) -> int | None:
+    """The kind of a packet of this group; None for anything else."""
+    if len(data) < 20:
+        return None
+    magic, version, kind, group_, *_ = HEAD.unpack_from(data)
+    return kind if (magic, version, group_) == (MAGIC, VERSION, group) else None
+
+
 def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> int:
     get = varint.get
     at = 20
@@ -157,9 +183,9 @@ def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> 
     if sections & LSN:
         packet.lsn, at = get(data, at)
     if sections & ACK:
-        packet.ack, at = _get_vector(data, at, members)
+        packet.ack, at = vector.get_vector(data, at, members)
     if sections & BUF:
-        packet.buf, at = _get_vector(data, at, members)
+        packet.buf, at = vector.get_vector(data, at, members)
     if sections & RUNS:
         at = _get_runs(packet, data, at)
     if sections & FRAG:
@@ -169,7 +195,7 @@ def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> 
             raise WireError("malformed", f"fragment {index} of {count}")
         packet.frag = (index, count)
     if sections & TRACE:
-        packet.trace, at = _get_vector(data, at, members)
+        packet.trace, at = vector.get_vector(data, at, members)
         if max(packet.trace) > COUNT_MAX:
             raise WireError("malformed", f"a vector that counts to {max(packet.trace)}")
     if sections & DST:
@@ -184,6 +210,12 @@ def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> 
             raise WireError("truncated", "in an extension")
         packet.ext = bytes(data[at : at + size])
         at += size
+    if sections & DELTA:
+        packet.delta, at = vector.get_delta(data, at, packet.src, members)
+    if sections & FREE:
+        packet.free, at = get(data, at)
+        if packet.free > COUNT_MAX:
+            raise WireError("malformed", f"{packet.free} free buffers")
     packet.urgent = bool(sections & URGENT)
     packet.partial = bool(sections & PARTIAL)
     packet.bare = bool(sections & BARE)
@@ -224,15 +256,6 @@ def _get_stamp(data: Buffer, at: int, src: int, members: int) -> tuple[Stamp, in
             raise WireError("malformed", f"a stamp that names member {index}")
         delta.append((index, count))
     return Stamp(tuple(delta), height), at
-
-
-def _get_vector(data: Buffer, at: int, members: int) -> tuple[tuple[int, ...], int]:
-    get = varint.get
-    vector = []
-    for _ in range(members):
-        number, at = get(data, at)
-        vector.append(number)
-    return tuple(vector), at
 
 
 def _put_runs(out: bytearray, packet: Packet) -> None:

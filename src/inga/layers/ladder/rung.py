@@ -96,7 +96,7 @@ class Rung(Unordered, Generic[S]):
         before = len(out)
         self._admit(Waiting(stamp, packet), out)
         if not any(each is packet for each in out[before:]):
-            self._hold(packet)
+            self._hold(packet, len(self._buffer))
 
     def _admit(self, waiting: Waiting[S], out: list[Packet]) -> None:
         """A message has come: it joins the buffer, which is looked through."""

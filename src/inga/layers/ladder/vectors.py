@@ -136,7 +136,7 @@ class OwnCopy(HeadOnly):
         super()._sent(packet)
         copy = packet.copy_to(packet.src)
         self._buffer.append(Waiting(tuple(self._vector), copy))
-        self._hold(copy)
+        self._hold(copy, len(self._buffer))
 
 
 class LiveVector(Broadcast):
