@@ -134,6 +134,8 @@ class Watcher:
         for row in self.rows[self._read :]:
             self._note(row, moment)
         self._read = len(self.rows)
+        if isinstance(event, Take):
+            moment.flagged = event in self._flagged
         if isinstance(event, Wait):
             moment.left = sorted({message for message, _ in self.board.under_way} - self._under_way)
         self._under_way |= {message for message, _ in self.board.under_way}
@@ -200,8 +202,7 @@ class Watcher:
         elif row.step == "duplicate":
             moment.dropped = True
         elif row.step == "concurrent":
-            self._flagged.add((row.process, message))
-            moment.flagged = True
+            self._flagged.add((row.process, message))  # perhaps before it is taken
 
     def _unflagged(self) -> list[tuple[int, str, int]]:
         return [(site, UNFLAGGED, message) for site, message in sorted(self._concurrent ^ self._flagged)]
