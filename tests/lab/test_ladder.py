@@ -89,6 +89,30 @@ def test_a_vector_may_bring_its_own_way_to_be_played() -> None:
     assert play(filled).holds
 
 
+def test_joins_and_gates_can_be_told_and_drawn() -> None:
+    """With a flaw of the board under the scheme, and without it under the right rule."""
+    show = vectors.Show("vector", "A!1 1>B J+ A= B= A!2 2>J", ("C: 2 never",), flaws={"entry": "zero"})
+    named = replace(show, label="newcomer at zero")
+    played = play(replace(VECTORS["V19"], shows=(named,), needs=""))
+    assert played.holds
+    assert played.measured == "newcomer at zero: C never delivers 2. Clean: vector"
+    assert [name for name, _ in played.files()] == ["V19-newcomer-at-zero.svg", "V19-vector.svg"]
+    broken, right = show.broken(), show.under("vector")
+    assert broken.found == ("C: 2 never",)
+    assert right.found == ()
+    assert [line for line in describe(right) if "C" in line] == [
+        "C joins",
+        "2 reaches C   [C (2,0,0)]",
+        "C delivers 2   [C (2,0,0)]",
+    ]
+    assert "B installs the new view   [B (1,0,0)]" in describe(right)
+    drawn = draw(picture(broken, "x"))
+    assert drawn.count('class="tick"') == 3 and drawn.count('class="bar blocked"') == 1
+    gate = play_schedule("B|open A!1 A!2 2>B B|shut", "vector")
+    assert describe(gate)[0].startswith("the gate of B opens")
+    assert gate.taken[1] == [2, 1]
+
+
 def test_tables_have_every_show(ran: Outcome) -> None:
     table = ran.tables["vectors"]
     assert table.columns == ["vector", "scheme", "schedule", "found", "right", "clean"]

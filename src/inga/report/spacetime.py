@@ -22,11 +22,13 @@ ARROW = 7
 BENDS = (0, 30, -30, 60, -60, 90)  # how far an arrow may swerve, tried in this order
 CURVE_STEPS = 24
 
+PASSABLE = {"wait", "mark"}  # dots that cover nothing
+
 Point = tuple[float, float]
 
 
 class Dot(NamedTuple):
-    """Something that happens on a lane. Kinds: send, deliver, flagged, early, wait."""
+    """Something that happens on a lane. Kinds: send, deliver, flagged, early, wait, mark."""
 
     lane: int
     column: float
@@ -133,7 +135,7 @@ class _Frame:
         self._end = LEFT + diagram.columns * COLUMN
         self.width = self._end + RIGHT
         self.height = self._levels[-1] - LANE + RADIUS + BOTTOM
-        dots = (dot for dot in diagram.dots if dot.kind != "wait")
+        dots = (dot for dot in diagram.dots if dot.kind not in PASSABLE)
         self._obstacles = {(_x(dot.column), self._levels[dot.lane]) for dot in dots}
         self._obstacles |= {(_x(bar.first), self._y(bar)) for bar in diagram.bars}
 
@@ -194,6 +196,9 @@ class _Frame:
         if dot.kind == "wait":
             hands = f"M{x:g} {y - 27:g}v5h4"
             return f'<g class="clock"><circle cx="{x:g}" cy="{y - 22:g}" r="7"/><path d="{hands}"/></g>'
+        if dot.kind == "mark":
+            tick = f'<line class="tick" x1="{x:g}" x2="{x:g}" y1="{y - 8:g}" y2="{y + 8:g}"/>'
+            return f'{tick}<text class="note" x="{x:g}" y="{y - 14:g}">{escape(dot.note)}</text>'
         parts = [f'<circle class="dot {dot.kind}" cx="{x:g}" cy="{y:g}" r="{RADIUS}"/>']
         if dot.kind == "early":
             parts.insert(0, f'<circle class="ring" cx="{x:g}" cy="{y:g}" r="{RADIUS + 5}"/>')
@@ -240,7 +245,7 @@ def _slots(diagram: Diagram) -> dict[Bar, int]:
     for bar in sorted(diagram.bars, key=lambda each: each.first):
         taken = {slots[other] for other in slots if other.lane == bar.lane and _overlap(other, bar)}
         above = {dot.kind for dot in diagram.dots if dot.lane == bar.lane and _is_within(dot.column, bar)}
-        if above - {"wait"}:
+        if above - PASSABLE:
             taken |= {0, 1} if "early" in above else {0}  # which has a note of its own
         slots[bar] = next(slot for slot in range(len(diagram.bars) + 2) if slot not in taken)
     return slots

@@ -25,13 +25,25 @@ class Show:
     schedule: str
     found: tuple[str, ...]
     options: dict[str, Any] = field(default_factory=dict)  # `skew` and `wait` of clocks; `delayed` sends
+    flaws: dict[str, Any] = field(default_factory=dict)  # of the board, under the scheme only: `entry`, ...
+    label: str = ""  # what to call it, if it is not the scheme alone that is wrong
     play: "Callable[[Show, str], Scene] | None" = None
+
+    @property
+    def name(self) -> str:
+        return self.label or self.scheme
 
     def under(self, order: str) -> Scene:
         """The same schedule under any order."""
         if self.play is not None:
             return self.play(self, order)
         return play_schedule(self.schedule, order, **self.options)
+
+    def broken(self) -> Scene:
+        """Under the scheme, with all that is wrong about it."""
+        if self.play is not None:
+            return self.play(self, self.scheme)
+        return play_schedule(self.schedule, self.scheme, **self.options, **self.flaws)
 
 
 @dataclass(frozen=True, slots=True)
