@@ -295,3 +295,12 @@ def test_reasons_are_one_line() -> None:
         "An error occurred\n: org.apache.spark.SparkException: Could not parse Master URL: 'x'\n\tat y"
     )
     assert _reason(error) == "Could not parse Master URL: 'x'"
+
+
+def test_a_weak_scheme_is_found_out_by_its_trace(spark: Any, tmp_path: Path) -> None:
+    """Rungs of the ladder claim causal order, and their traces carry the true past."""
+    path = tmp_path / "weak"
+    Case("last-sender-atleast", members=3, messages=25, loss=0.1, delay=(0.001, 0.1), seed=4).run(path)
+    verdicts = {each.name: each.verdict for each in check(path, spark).checks}
+    assert verdicts["causal"] == "fail"
+    assert verdicts["stamps"] == "pass"

@@ -67,7 +67,7 @@ def test_both_tables_are_complete() -> None:
 
 @each
 def test_broken_under_the_weaker_scheme(expected: Expected) -> None:
-    scene = expected.show.under(expected.scheme)
+    scene = expected.show.broken()
     assert taken(scene) == expected.under_scheme
     assert scene.broken == set(expected.broken.split())
     assert ", ".join(scene.found) == expected.found

@@ -241,6 +241,10 @@ class Board:
         """Messages released at the site and not yet taken."""
         return len(self._released[site])
 
+    def released(self, site: int) -> list[int]:
+        """Those messages, oldest first."""
+        return [number_of(batch.payloads[0]) for batch in self._released[site]]
+
     def finish(self) -> Oracle:
         """Let remaining copies arrive and be taken, and waiting times end; give the verdict."""
         self._explicit.clear()

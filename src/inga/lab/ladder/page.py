@@ -147,7 +147,7 @@ def _summary(chapters: Sequence[tuple[Chapter, Sequence[Played]]]) -> str:
     for _, played in chapters:
         for each in played:
             for show, scene, _ in each.shows:
-                ids = broken.setdefault(show.scheme, [])
+                ids = broken.setdefault(show.name, [])
                 if scene.findings and each.vector.id not in ids:
                     ids.append(each.vector.id)
     lines = "".join(

@@ -31,7 +31,7 @@ class Played:
             return f"not played: needs {self.vector.needs}"
         said: dict[str, list[str]] = {}
         for show, scene, _ in self.shows:
-            said.setdefault("; ".join(outcome(scene)) or "nothing is wrong", []).append(show.scheme)
+            said.setdefault("; ".join(outcome(scene)) or "nothing is wrong", []).append(show.name)
         broken = ". ".join(f"{', '.join(dict.fromkeys(schemes))}: {what}" for what, schemes in said.items())
         dirty = [right.order for _, _, rights in self.shows for right in rights if right.findings]
         return (
@@ -47,15 +47,16 @@ class Played:
             for each, is_right in ((scene, False), *((right, True) for right in rights)):
                 drawn = f"{show.schedule} {is_right} {draw(picture(each, ''))}"
                 orders = found.setdefault(drawn, (show.schedule, [], each, is_right))[1]
-                if each.order not in orders:
-                    orders.append(each.order)
+                name = each.order if is_right else show.name
+                if name not in orders:
+                    orders.append(name)
         return list(found.values())
 
     def files(self) -> Iterator[tuple[str, Diagram]]:
         """Names of files and what is in them: a first picture of each scheme and rule."""
         names = set()
         for _, orders, scene, _ in self.pictures():
-            name = f"{self.vector.id}-{orders[0]}.svg"
+            name = f"{self.vector.id}-{orders[0].replace(' ', '-')}.svg"
             if name not in names:
                 names.add(name)
                 yield name, picture(scene, self.caption(orders, scene))
@@ -72,7 +73,6 @@ def play(vector: Vector) -> Played:
     return Played(
         vector,
         tuple(
-            (show, show.under(show.scheme), tuple(show.under(order) for order in vector.right))
-            for show in vector.shows
+            (show, show.broken(), tuple(show.under(order) for order in vector.right)) for show in vector.shows
         ),
     )

@@ -15,7 +15,7 @@ from inga.model.packet import Packet
 from inga.model.view import View
 from inga.recipes import Options
 from inga.sim.board import Board, lossless
-from inga.sim.schedule import Arrive, Event, Schedule, Send, Take, Wait, letter
+from inga.sim.schedule import Arrive, Event, Gate, Install, Join, Schedule, Send, Take, Wait, letter
 from inga.stack.layer import Layer
 from inga.stack.stack import Stack
 from inga.trace.memory import MemoryTrace
@@ -81,10 +81,13 @@ def play_schedule(
     skew: Sequence[float] = (),
     wait: float | None = None,
     delayed: bool = False,
+    **flaws: Any,
 ) -> Scene:
-    """Play a schedule to its end on a board under an order. `delayed`: what is sent leaves later."""
+    """Play a schedule to its end on a board under an order. `delayed`: what is sent leaves later.
+    `flaws` are options of the board, such as where newcomers start."""
     schedule = Schedule.parse(text)
     sites = max(2, schedule.sites)
+    newcomers = sum(isinstance(event, Join) for event in schedule.events)
     realtime: dict[str, Any] = {"skew": tuple(skew)} if skew else {}
     if wait is not None:
         realtime["wait"] = wait
@@ -93,8 +96,8 @@ def play_schedule(
     def layers() -> list[Layer]:
         return [*build(), Shape()] if delayed else build()
 
-    watcher = Watcher(sites)
-    board = Board(sites, layers, view=watcher.view, traces=list(watcher.traces), watch=watcher)
+    watcher = Watcher(sites, newcomers)
+    board = Board(sites, layers, view=watcher.view, traces=list(watcher.traces), watch=watcher, **flaws)
     if delayed:
         for stack in board.stacks:
             shape = stack.layer("shape")
@@ -111,7 +114,8 @@ class Watcher:
 
     board: Board
 
-    def __init__(self, sites: int) -> None:
+    def __init__(self, sites: int, newcomers: int = 0) -> None:
+        everybody = range(sites + newcomers)
         self.view = View.of(*map(letter, range(sites)), traced=True)
         self.rows: list[Row] = []
         self.traces = [MemoryTrace(site, sites, self.rows) for site in range(sites)]
@@ -121,8 +125,9 @@ class Watcher:
         self._causes: dict[int, set[int]] = {}
         self._audience: dict[int, set[int]] = {}
         self._senders: dict[int, int] = {}
-        self._taken: list[set[int]] = [set() for _ in range(sites)]
-        self._known: list[set[int]] = [set() for _ in range(sites)]
+        self._taken: list[set[int]] = [set() for _ in everybody]
+        self._known: list[set[int]] = [set() for _ in everybody]
+        self._released: list[set[int]] = [set() for _ in everybody]
         self._concurrent: set[tuple[int, int]] = set()  # (site, message) that should be flagged
         self._flagged: set[tuple[int, int]] = set()
 
@@ -134,10 +139,14 @@ class Watcher:
         for row in self.rows[self._read :]:
             self._note(row, moment)
         self._read = len(self.rows)
+        if isinstance(event, Take):
+            moment.flagged = event in self._flagged
         if isinstance(event, Wait):
             moment.left = sorted({message for message, _ in self.board.under_way} - self._under_way)
         self._under_way |= {message for message, _ in self.board.under_way}
-        moment.state = _state(self.board.stacks[event.site])
+        self._look_at_queue(moment)
+        if event.site < len(self.board.stacks):  # a newcomer that waits for its bases has none
+            moment.state = _state(self.board.stacks[event.site])
         self._moments.append(moment)
 
     def scene(self, order: str) -> Scene:
@@ -151,7 +160,7 @@ class Watcher:
             findings += [Finding(*each) for each in self._unflagged()]
         return Scene(
             order=order,
-            sites=len(board.stacks),
+            sites=len(self._taken),
             schedule=Schedule(tuple(board.played)),
             moments=self._moments,
             stamps={message: _stamp(board, message) for message in self._senders},
@@ -162,16 +171,26 @@ class Watcher:
             broken={name for name, number in board.oracle.violations.items() if number},
         )
 
+    def _look_at_queue(self, moment: Moment) -> None:
+        """What the move released; what has come and is not among that has to wait."""
+        event = moment.event
+        released = self._released[event.site]
+        if not isinstance(event, Take):
+            moment.released = [m for m in self.board.released(event.site) if m not in released]
+            released |= {*moment.released}
+        if not isinstance(event, Arrive) or event.duplicate or event.message in moment.held:
+            return
+        if event.site in self._audience[event.message] and event.message not in released:
+            moment.held.append(event.message)
+
     def _judge(self, moment: Moment) -> None:
         match moment.event:
             case Send(site, message, dst):
-                everybody = range(len(self._taken))
                 self._causes[message] = set(self._known[site])
                 self._known[site].add(message)
                 self._senders[message] = site
-                self._audience[message] = {
-                    m for m in everybody if m != site and (dst is None or dst >> m & 1)
-                }
+                others = self.board.stacks[site].others()
+                self._audience[message] = {m for m in others if dst is None or dst >> m & 1}
             case Take(site, message):
                 causes, taken = self._causes[message], self._taken[site]
                 seen = taken | {m for m, sender in self._senders.items() if sender == site}
@@ -195,13 +214,10 @@ class Watcher:
         message = self.board.sent[row.src][row.seq - 1]
         if row.step == "hold":
             moment.held.append(message)
-        elif row.step == "deliver":
-            moment.released.append(message)
         elif row.step == "duplicate":
             moment.dropped = True
         elif row.step == "concurrent":
-            self._flagged.add((row.process, message))
-            moment.flagged = True
+            self._flagged.add((row.process, message))  # perhaps before it is taken
 
     def _unflagged(self) -> list[tuple[int, str, int]]:
         return [(site, UNFLAGGED, message) for site, message in sorted(self._concurrent ^ self._flagged)]
@@ -273,6 +289,12 @@ def _line(scene: Scene, moment: Moment) -> str:
             text = f"the waiting time of {site} ends"
             if moment.left:
                 text += f": {', '.join(map(str, moment.left))} goes out"
+        case Join():
+            text = f"{site} joins"
+        case Install():
+            text = f"{site} installs the new view"
+        case Gate(_, is_open):
+            text = f"the gate of {site} {'opens' if is_open else 'closes'}"
         case Take(_, message):
             text = f"{site} delivers {message}" + (", flagged as concurrent" if moment.flagged else "")
     if moment.finding is not None:

@@ -25,13 +25,25 @@ class Show:
     schedule: str
     found: tuple[str, ...]
     options: dict[str, Any] = field(default_factory=dict)  # `skew` and `wait` of clocks; `delayed` sends
+    flaws: dict[str, Any] = field(default_factory=dict)  # of the board, under the scheme only: `entry`, ...
+    label: str = ""  # what to call it, if it is not the scheme alone that is wrong
     play: "Callable[[Show, str], Scene] | None" = None
+
+    @property
+    def name(self) -> str:
+        return self.label or self.scheme
 
     def under(self, order: str) -> Scene:
         """The same schedule under any order."""
         if self.play is not None:
             return self.play(self, order)
         return play_schedule(self.schedule, order, **self.options)
+
+    def broken(self) -> Scene:
+        """Under the scheme, with all that is wrong about it."""
+        if self.play is not None:
+            return self.play(self, self.scheme)
+        return play_schedule(self.schedule, self.scheme, **self.options, **self.flaws)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +102,7 @@ SCHEMES = {
 """Each scheme in a line."""
 
 VIEWS = "views"
-GATES = "the gate"
+GATES = "views and the gate"
 
 CHAPTERS = (
     Chapter(
@@ -264,8 +276,8 @@ CHAPTERS = (
         "A vector, read too strictly",
         (
             "Now each message carries one count per member: how many of that member's messages its sender knew, the "
-            "message itself included. With members A, B, C the stamp (2,0,1) says: I am the successor of two messages "
-            "of A and one of C. Each member keeps such a vector of what it has delivered and sent.",
+            "message itself included. With members A, B, C the stamp (2,0,1) on a message of A says: this is A's second "
+            "message, and A had read one message of C and none of B. Each member keeps such a vector of what it has delivered and sent.",
             "As printed in the lecture, a message is next if exactly one count is larger than mine, by one, and all "
             "others are <i>equal</i>; and only the head of the sorted buffer is tested.",
         ),
