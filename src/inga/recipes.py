@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -12,8 +12,10 @@ from inga.layers.fifo import Fifo, Unordered
 from inga.layers.flow import Flow
 from inga.layers.fragment import Fragment
 from inga.layers.ladder import RUNGS, Released, Rung
+from inga.layers.matrix import Matrix
 from inga.layers.membership import Membership
 from inga.layers.order import Order
+from inga.layers.relay import Hop, Relay
 from inga.layers.reliable import Reliable
 from inga.layers.shape import Faults, Shape, Unshaped
 from inga.model.errors import UsageError
@@ -28,6 +30,7 @@ class Options:
     echo: bool | None = None  # deliver own messages too; None = as the recipe prefers
     on_concurrent: str = "deliver"
     coarse: bool = False
+    matrix: bool = False  # vector: count per pair of members, so that subset sends name only what matters
     faults: Faults | None = None
     lossless: bool = False  # the network loses nothing: leave out repair and flow
     deliver: str | None = None  # level at which messages are handed over; None = the recipe's own
@@ -51,6 +54,7 @@ class Recipe:
     levels: tuple[str, ...] = ()  # all that can be asked for
     tunings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # options, with what hunts try
     unsafe: bool = False  # teaching material: refused on real sockets unless asked for
+    direct: bool = True  # messages go from sender to receiver, so that schedules can say which arrives
 
     def level_of(self, wanted: str | None) -> str:
         """The level at which to deliver; one that this recipe lacks is refused."""
@@ -66,7 +70,7 @@ class Recipe:
 
 ALIASES = {"causal": "vector"}
 
-LATER = frozenset("co sco object total relay remiop remiop+vector remiop+co".split())
+LATER = frozenset("co sco object total remiop remiop+vector remiop+co".split())
 
 _recipes: dict[str, Recipe] = {}
 
@@ -83,6 +87,7 @@ def register(
     levels: Sequence[str] = (),
     tunings: Mapping[str, tuple[Any, ...]] | None = None,
     unsafe: bool = False,
+    direct: bool = True,
 ) -> Recipe:
     """Give a list of layers a name that `order=` understands from now on.
 
@@ -93,7 +98,7 @@ def register(
     if levels and level not in levels:
         raise UsageError(f"recipe {name!r} delivers at {level!r}, which is not among its levels")
     chosen = tuple(levels) or (level,)
-    recipe = Recipe(name, build, tuple(guarantees), receipt, level, chosen, tunings or {}, unsafe)
+    recipe = Recipe(name, build, tuple(guarantees), receipt, level, chosen, tunings or {}, unsafe, direct)
     _recipes[name] = recipe
     return recipe
 
@@ -110,8 +115,9 @@ def find(name: str) -> Recipe:
 
 
 def build(name: str, options: Options) -> list[Layer]:
-    """The layers of a recipe."""
-    return find(name).build(options)
+    """The layers of a recipe that a group changes to; what it has no place for waits for another."""
+    recipe = find(name)
+    return recipe.build(replace(options, matrix=options.matrix and recipe.name == "vector"))
 
 
 def refuse_unsafe(recipe: Recipe, unsafe: bool) -> None:
@@ -133,8 +139,10 @@ def ladder() -> list[str]:
     return [name for name, recipe in _recipes.items() if recipe.unsafe]
 
 
-def _over_datagrams(order: Order, options: Options) -> list[Layer]:
+def _over_datagrams(order: Order, options: Options, reliable: type[Reliable] = Reliable) -> list[Layer]:
     """The common frame: bundles above the order, repair and flow beneath it."""
+    if options.matrix and not isinstance(order, Matrix):
+        raise UsageError("matrix=True is an option of order 'vector' alone; leave it out, or use that order")
     if options.protocol:
         raise UsageError(
             f"order {order.name!r} has no options of its own, so not {_listed(options.protocol)}"
@@ -142,7 +150,7 @@ def _over_datagrams(order: Order, options: Options) -> list[Layer]:
     layers: list[Layer] = [Bundle(gather=not options.lossless, coarse=options.coarse), order, Fragment()]
     if not options.lossless:
         flow = {"queue_max": options.queue_max, **options.flow}
-        layers += [Flow(**flow), Reliable(**{"greet": options.greet, **options.reliable})]
+        layers += [Flow(**flow), reliable(**{"greet": options.greet, **options.reliable})]
         layers.append(Membership(partial(build, options=options)))
         layers.append(Unshaped() if options.faults is None else Shape(options.faults))
     return layers
@@ -170,8 +178,13 @@ def _fifo(options: Options) -> list[Layer]:
 
 
 def _vector(options: Options) -> list[Layer]:
-    order = Causal(echo=bool(options.echo), on_concurrent=options.on_concurrent)
+    layer = Matrix if options.matrix else Causal
+    order = layer(echo=bool(options.echo), on_concurrent=options.on_concurrent)
     return _over_datagrams(order, options)
+
+
+def _relay(options: Options) -> list[Layer]:
+    return _over_datagrams(Relay(echo=bool(options.echo)), options, Hop)
 
 
 def _rung(rung: type[Rung[Any]]) -> Callable[[Options], list[Layer]]:
@@ -192,6 +205,7 @@ CAUSAL = ("integrity", "complete", "fifo", "stamps", "causal")
 register("none", _none, guarantees=("integrity", "complete", "stamps"), level="received")
 register("fifo", _fifo, guarantees=("integrity", "complete", "fifo", "stamps"), level="accepted")
 register("vector", _vector, guarantees=CAUSAL, level="causal")
+register("relay", _relay, guarantees=CAUSAL, level="causal", direct=False)
 for _each in RUNGS:
     register(_each.name, _rung(_each), guarantees=_each.claims, level=_each.level, unsafe=True)
 register("released", _released, guarantees=CAUSAL, level="causal", unsafe=True)

@@ -40,6 +40,10 @@ class Still:
 def lossless(order: str, options: Options | None = None) -> Build:
     """The recipe of that name over a network that loses nothing."""
     recipe = find(order)
+    if not recipe.direct:
+        raise UsageError(
+            f"order {recipe.name!r} passes messages on, so no schedule can say what arrives where"
+        )
     options = replace(options or Options(), lossless=True)
     return lambda: recipe.build(options)
 
@@ -355,23 +359,28 @@ def sees_concurrency(stack: Stack) -> bool:
     return any(hasattr(layer, "frontier") for layer in stack.layers)
 
 
-def replay(text: str, order: str = "causal", *, sites: int = 0) -> Board:
+def replay(text: str, order: str = "causal", *, sites: int = 0, options: Options | None = None) -> Board:
     """Play a schedule under an order; the board shows what was taken where."""
     schedule = Schedule.parse(text)
-    board = Board(max(sites, schedule.sites), lossless(order))
+    board = Board(max(sites, schedule.sites), lossless(order, options))
     board.play(schedule)
     return board
 
 
-def wander(rng: Rng, sites: int, messages: int, build: Build, *, duplicates: float = 0.1) -> Board:
-    """One random schedule: sends, arrivals, doubles and takes in any order."""
+def wander(
+    rng: Rng, sites: int, messages: int, build: Build, *, duplicates: float = 0.1, subsets: float = 0.0
+) -> Board:
+    """One random schedule: sends, arrivals, doubles and takes in any order. A share `subsets` of the
+    messages is for some only, perhaps for their own sender."""
     board = Board(sites, build, queues=True)
     left = messages
     random = rng.random
     while left or board.under_way or board.in_queues:
         roll = random()
         if left and roll < 0.3:
-            board.send(int(random() * sites), messages - left + 1)
+            site = int(random() * sites)
+            some = bool(subsets) and random() < subsets
+            board.send(site, messages - left + 1, 1 + int(random() * ((1 << sites) - 1)) if some else None)
             left -= 1
         elif board.under_way and roll < 0.65:
             message, site = board.under_way[int(random() * len(board.under_way))]
