@@ -72,6 +72,10 @@ class Causal(Order):
     def has(self, counts: list[int]) -> bool:
         return all(map(int.__ge__, self.inbox.vector, counts))
 
+    def past(self, sender: int) -> tuple[int, ...]:
+        """What the last packet released of a sender names as its past."""
+        return tuple(self._past[sender])
+
     # Packets
 
     def down(self, batch: list[Packet]) -> None:

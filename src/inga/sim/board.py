@@ -9,15 +9,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
+from inga.causality.cut import closed_cut, gapless_cut
 from inga.layers.causal import Causal
 from inga.layers.order import Order
 from inga.model.delivery import Batch
 from inga.model.errors import UsageError
 from inga.model.packet import Buffer, Packet
+from inga.model.stamp import Delta, Deps
 from inga.model.steps import Trace
 from inga.model.view import Member, View
 from inga.recipes import Options, find
-from inga.sim.schedule import Arrive, Event, Gate, Install, Join, Schedule, Send, Take, Wait, letter
+from inga.sim.schedule import Arrive, Event, Gate, Install, Join, Leave, Schedule, Send, Take, Wait, letter
 from inga.stack.layer import Layer
 from inga.stack.stack import Rng, Stack, joined
 from inga.trial.oracle import Oracle
@@ -53,6 +55,11 @@ ENTRIES = ("announced", "zero", "copy")
 member that came last before it has released."""
 
 
+PARTINGS = {"closed": closed_cut, "gapless": gapless_cut, "none": None, "forgotten": None}
+"""What survivors do about a crash: pool what they hold and keep a cut that is causally closed (the right
+way), or one that is only free of gaps; nothing; or forget at once that the member ever was."""
+
+
 class Entry:
     """Somebody is joining."""
 
@@ -77,13 +84,14 @@ class Board:
         watch: Callable[[Event], None] = lambda event: None,
         entry: str = "announced",
         eager: bool = False,
+        parting: str = "closed",
     ) -> None:
         """`queues`: released messages wait to be taken. `flags`: compare concurrency flags too. `watch`
         is called after each move, and after each message taken as soon as it was released. `entry` is
         where newcomers start. `eager`: members take messages of a newcomer's view before they have
-        installed it, as a group without numbered views would."""
+        installed it, as a group without numbered views would. `parting` is what is done about crashes."""
         view = view or View.of(*map(letter, range(sites)))
-        assert entry in ENTRIES
+        assert entry in ENTRIES and parting in PARTINGS
         self._build = build
         self._view = view
         self.stacks = [
@@ -109,6 +117,10 @@ class Board:
         self._entry = entry
         self._eager = eager
         self._entering: Entry | None = None
+        self._parting = parting
+        self.gone: set[int] = set()
+        self._parted: set[int] = set()  # survivors that know of the last crash
+        self._cut: dict[int, int] | None = None  # what survivors keep of those that are gone
         self._open: set[int] = set()  # sites whose gate is open
         self._loose: set[tuple[int, int]] = set()  # (site, message) released while it was
 
@@ -158,13 +170,108 @@ class Board:
             for stack in self.stacks:
                 stack.extend(self._entering.view, now=self._tick())
         if self._entry != "announced":
-            causal = next(layer for layer in self.stacks[-1].layers if isinstance(layer, Causal))
-            counts = list(causal.inbox.vector) if self._entry == "copy" else [0] * len(self.stacks)
+            counts = (
+                list(self._causal(len(self.stacks) - 1).inbox.vector)
+                if self._entry == "copy"
+                else [0] * len(self.stacks)
+            )
             self._start(self._entering, {"seq": [*counts, 0]})
         self._watch(event)
 
+    def leave(self, site: int) -> None:
+        """A member crashes: its copies under way are lost, and those to it."""
+        event = Leave(site)
+        self.played.append(event)
+        lost = set(self.sent[site])
+        self.under_way = [
+            (message, member) for message, member in self.under_way if message not in lost and member != site
+        ]
+        self.gone.add(site)
+        self.wakes[site] = None
+        self.in_queues -= len(self._released[site])
+        self._released[site].clear()
+        self._parted.clear()
+        self._cut = None
+        self.oracle.leave(site)
+        self._watch(event)
+
+    def _part(self, site: int) -> None:
+        """A survivor installs the view without those that are gone."""
+        event = Install(site)
+        self.played.append(event)
+        self._parted.add(site)
+        inbox = self._causal(site).inbox
+        choose = PARTINGS[self._parting]
+        if self._parting == "forgotten":
+            offer, gone = inbox.offer, self.gone
+
+            def blind(src: int, seq: int, delta: Delta, item: Packet, out: list[Packet]) -> int:
+                return offer(src, seq, tuple(pair for pair in delta if pair[0] not in gone), item, out)
+
+            inbox.offer = blind  # type: ignore[method-assign]
+        elif choose is not None:
+            if self._cut is None:
+                self._cut = choose(*self._pool())
+            for sender, last in self._cut.items():
+                for message in self.sent[sender][inbox.vector[sender] : last]:
+                    self._forward(message, site)
+                if choose is closed_cut:
+                    inbox.discard(sender, last)
+        self._collect(site, event)
+
+    def _part_at_last(self, survivors: list[int]) -> None:
+        """Too late: what survivors have of those that are gone is passed on after all."""
+        cut = closed_cut(*self._pool())
+        for site in survivors:
+            for sender, last in cut.items():
+                for message in self.sent[sender][self._causal(site).inbox.vector[sender] : last]:
+                    self._forward(message, site)
+            self._collect(site, Install(site))
+            while self._released[site]:
+                self.take(site)
+
+    def _pool(self) -> tuple[dict[int, int], dict[tuple[int, int], Deps]]:
+        """What survivors have released of those that are gone, and the pasts of what they hold."""
+        survivors = [self._causal(site) for site in range(len(self.stacks)) if site not in self.gone]
+        released: dict[int, int] = {}
+        held: dict[tuple[int, int], Deps] = {}
+        for sender in self.gone:
+            deltas = {
+                p.seq: p.stamp.delta
+                for s in survivors
+                for p in s.inbox.items()
+                if p.src == sender and p.stamp
+            }
+            first = max(survivors, key=lambda each: each.inbox.vector[sender])
+            released[sender] = number = first.inbox.vector[sender]
+            past = list(first.past(sender))
+            while (delta := deltas.get(number + 1)) is not None:
+                number += 1
+                for k, count in delta:
+                    past[k] = count
+                past[sender] = number - 1
+                held[sender, number] = tuple(past)
+        return released, held
+
+    def _forward(self, message: int, site: int) -> None:
+        """Somebody who has it passes it on."""
+        copies = self._copies.get((message, site)) or next(
+            copies for (number, _), copies in self._copies.items() if number == message
+        )
+        self.stacks[site].receive([(data, None) for data in copies], now=self._tick())
+
+    def _causal(self, site: int) -> Causal:
+        found = next((layer for layer in self.stacks[site].layers if isinstance(layer, Causal)), None)
+        if found is None:
+            raise UsageError("only under causal order does a board know what to do about a crash")
+        return found
+
     def install(self, site: int) -> None:
-        """A member installs the view with the newcomer; or hears of it again, which changes nothing."""
+        """A member installs the view with the newcomer, or without those that are gone; or hears of a
+        newcomer again, which changes nothing."""
+        if self.gone and site not in self._parted:
+            self._part(site)
+            return
         entering = self._entering
         if entering is None:
             raise UsageError(f"{letter(site)} has no view to install: nobody joins")
@@ -248,6 +355,10 @@ class Board:
     def finish(self) -> Oracle:
         """Let remaining copies arrive and be taken, and waiting times end; give the verdict."""
         self._explicit.clear()
+        survivors = [site for site in range(len(self.stacks)) if site not in self.gone]
+        for site in survivors if self.gone else ():
+            if site not in self._parted:
+                self.install(site)
         for _ in range(WAITS_MAX):
             while self.under_way:
                 self.arrive(*self.under_way[0])
@@ -259,7 +370,12 @@ class Board:
                 break
             for site in waiting:
                 self.wait(site)
+        if self._parting == "forgotten" and self.gone:
+            self._part_at_last(survivors)
         self.oracle.finish()
+        for site in survivors if self.gone else ():
+            for packet in self._causal(site).inbox.items():
+                self.oracle.blame("complete", f"site {site} holds {packet!r} for ever")
         return self.oracle
 
     # Schedules
@@ -278,6 +394,8 @@ class Board:
                     self.wait(site)
                 case Join(site):
                     self.join(site)
+                case Leave(site):
+                    self.leave(site)
                 case Install(site):
                     self.install(site)
                 case Gate(site, is_open):
@@ -307,6 +425,8 @@ class Board:
             data = joined(datagram)
             message = event.message if isinstance(event, Send) else self._message_in(data)
             for member in self.stacks[site].others() if address is None else (address,):
+                if member in self.gone:
+                    continue
                 copies = self._copies.setdefault((message, member), [])
                 if not copies:
                     self.under_way.append((message, member))
