@@ -57,7 +57,7 @@ def test_what_can_be_played_holds_and_the_rest_says_what_it_needs(ran: Outcome) 
 def test_what_is_measured_names_scheme_and_outcome(ran: Outcome) -> None:
     measured = {claim.id: claim.measured for claim in ran.claims}
     assert measured["V1"] == "pairwise, fifo: C delivers 2 before its cause 1. Clean: vector"
-    assert measured["V18"] == "broadcast: C never delivers 2. Clean: history, vector"
+    assert measured["V18"] == "broadcast: C never delivers 2. Clean: history, vector, matrix"
 
 
 @pytest.mark.parametrize("wrong", ["scheme", "expectation", "right rule"])

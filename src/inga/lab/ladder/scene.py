@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from inga.layers.causal import Causal
 from inga.layers.ladder import Rung
+from inga.layers.matrix import Matrix
 from inga.layers.shape import Shape
-from inga.model.packet import Packet
 from inga.model.view import View
 from inga.recipes import Options
 from inga.sim.board import Board, lossless
@@ -23,6 +23,9 @@ from inga.trace.schema import Row
 
 DELAY = 5.0
 """Seconds by which sends leave late, where a schedule asks for it."""
+
+MATRIX = "matrix"
+"""What the order `vector` is called here when it counts per pair of members."""
 
 EARLY, NEVER, UNFLAGGED = "early", "never", "unflagged"
 
@@ -91,7 +94,8 @@ def play_schedule(
     realtime: dict[str, Any] = {"skew": tuple(skew)} if skew else {}
     if wait is not None:
         realtime["wait"] = wait
-    build = lossless(order, Options(realtime=realtime))
+    options = Options(realtime=realtime, matrix=order == MATRIX)
+    build = lossless("vector" if options.matrix else order, options)
 
     def layers() -> list[Layer]:
         return [*build(), Shape()] if delayed else build()
@@ -122,6 +126,7 @@ class Watcher:
         self._moments: list[Moment] = []
         self._read = 0  # rows looked at
         self._under_way: set[int] = set()  # messages that have left
+        self._vectors: dict[int, list[int]] = {}  # of messages, where the order has vectors of its own
         self._causes: dict[int, set[int]] = {}
         self._audience: dict[int, set[int]] = {}
         self._senders: dict[int, int] = {}
@@ -163,7 +168,7 @@ class Watcher:
             sites=len(self._taken),
             schedule=Schedule(tuple(board.played)),
             moments=self._moments,
-            stamps={message: _stamp(board, message) for message in self._senders},
+            stamps={message: self._stamp(message) for message in self._senders},
             senders=self._senders,
             audience=self._audience,
             findings=findings,
@@ -206,18 +211,32 @@ class Watcher:
         """A header for somebody who is not addressed, under a scheme that knows of no headers."""
         if not isinstance(event, Arrive) or event.site in self._audience[event.message]:
             return False
-        return any(isinstance(layer, Rung) for layer in self.board.stacks[event.site].layers)
+        return any(isinstance(layer, Rung | Matrix) for layer in self.board.stacks[event.site].layers)
 
     def _note(self, row: Row, moment: Moment) -> None:
         if row.src is None or row.seq is None:
             return
         message = self.board.sent[row.src][row.seq - 1]
-        if row.step == "hold":
+        if row.step == "send" and row.deps is not None and self.board.sees_concurrency:
+            self._vectors[message] = [*row.deps[: row.src], row.seq, *row.deps[row.src + 1 :]]
+        elif row.step == "hold":
             moment.held.append(message)
         elif row.step == "duplicate":
             moment.dropped = True
         elif row.step == "concurrent":
             self._flagged.add((row.process, message))  # perhaps before it is taken
+
+    def _stamp(self, message: int) -> str:
+        """What a message carried, as its first receiver reads it."""
+        if message in self._vectors:
+            return _vector(self._vectors[message])
+        for member, packet in self.board.copies(message):
+            if packet.bare:
+                continue
+            rungs = (each for each in self.board.stacks[member].layers if isinstance(each, Rung))
+            rung = next(rungs, None)
+            return f"no. {packet.seq}" if rung is None else rung.stamp_text(packet)
+        return ""
 
     def _unflagged(self) -> list[tuple[int, str, int]]:
         return [(site, UNFLAGGED, message) for site, message in sorted(self._concurrent ^ self._flagged)]
@@ -230,32 +249,6 @@ def _state(stack: Stack) -> str:
         if isinstance(layer, Causal):
             return _vector(layer.inbox.vector)
     return ""
-
-
-def _stamp(board: Board, message: int) -> str:
-    """What a message carried, as its first receiver reads it."""
-    copies = [each for each in board.copies(message) if not each[1].bare]
-    if not copies:
-        return ""
-    member, packet = copies[0]
-    for layer in board.stacks[member].layers:
-        if isinstance(layer, Rung):
-            return layer.stamp_text(packet)
-        if isinstance(layer, Causal):
-            return _vector(_whole(board, message, packet))
-    return f"no. {packet.seq}"
-
-
-def _whole(board: Board, message: int, packet: Packet) -> list[int]:
-    """The full vector behind a delta, put together from its sender's earlier messages."""
-    vector = [0] * len(board.stacks)
-    for earlier in board.sent[packet.src][: packet.seq]:
-        for _, each in board.copies(earlier)[:1]:
-            if each.stamp is not None:
-                for k, count in each.stamp.delta:
-                    vector[k] = count
-    vector[packet.src] = packet.seq
-    return vector
 
 
 def _vector(counts: Sequence[int]) -> str:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from inga.lab.ladder.scene import Scene, play_schedule
+from inga.lab.ladder.scene import MATRIX, Scene, play_schedule
 
-FOR_SUBSETS = ("history", "vector")
-"""Right where not everybody is addressed. The matrix belongs here as well."""
+FOR_SUBSETS = ("history", "vector", MATRIX)
+"""Right where not everybody is addressed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,7 @@ SCHEMES = {
     "own-copy": "The standard test, but own messages go through it as well.",
     "released": "The standard rule, but stamps count what lies unread in the queue.",
     "broadcast": "The standard test, but those not addressed get nothing at all.",
+    MATRIX: "Count messages per pair of members; wait for those to me that the stamp counts.",
     "vector": "Deliver what is the next of its sender, when everything its stamp names is here.",
 }
 """Each scheme in a line."""
