@@ -108,6 +108,10 @@ def test_joins_and_gates_can_be_told_and_drawn() -> None:
     assert "B installs the new view   [B (1,0,0)]" in describe(right)
     drawn = draw(picture(broken, "x"))
     assert drawn.count('class="tick"') == 3 and drawn.count('class="bar blocked"') == 1
+    crash = play_schedule("A!1 1>B A- B!2 2>C B= C=", "vector")
+    assert "A is gone   [A (1,0,0)]" in describe(crash)
+    assert 0 not in {finding.site for finding in crash.findings}, "nothing is expected of the dead"
+    assert "gone" in draw(picture(crash, "x"))
     gate = play_schedule("B|open A!1 A!2 2>B B|shut", "vector")
     assert describe(gate)[0].startswith("the gate of B opens")
     assert gate.taken[1] == [2, 1]

@@ -2,7 +2,7 @@
 
 from inga.lab.ladder.scene import NEVER, UNFLAGGED, Moment, Scene
 from inga.report.spacetime import Bar, Copy, Diagram, Dot
-from inga.sim.schedule import Arrive, Gate, Install, Join, Send, Take, Wait, letter
+from inga.sim.schedule import Arrive, Gate, Install, Join, Leave, Send, Take, Wait, letter
 from inga.trial.people import names
 
 
@@ -55,6 +55,8 @@ class _Painter:
                 self._paint_delivery(moment, site, message, column)
             case Join(site):
                 diagram.dots.append(Dot(site, column, "", "mark", "joins"))
+            case Leave(site):
+                diagram.dots.append(Dot(site, column, "", "mark", "gone"))
             case Install(site):
                 diagram.dots.append(Dot(site, column, "", "mark", "view"))
             case Gate(site, is_open):

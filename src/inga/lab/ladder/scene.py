@@ -15,7 +15,7 @@ from inga.layers.shape import Shape
 from inga.model.view import View
 from inga.recipes import Options
 from inga.sim.board import Board, lossless
-from inga.sim.schedule import Arrive, Event, Gate, Install, Join, Schedule, Send, Take, Wait, letter
+from inga.sim.schedule import Arrive, Event, Gate, Install, Join, Leave, Schedule, Send, Take, Wait, letter
 from inga.stack.layer import Layer
 from inga.stack.stack import Stack
 from inga.trace.memory import MemoryTrace
@@ -159,6 +159,8 @@ class Watcher:
         board = self.board
         findings = [moment.finding for moment in self._moments if moment.finding is not None]
         for site, taken in enumerate(self._taken):
+            if site in board.gone:
+                continue
             missing = {m for m, audience in self._audience.items() if site in audience} - taken
             findings += [Finding(site, NEVER, message) for message in sorted(missing)]
         if board.sees_concurrency:
@@ -284,6 +286,8 @@ def _line(scene: Scene, moment: Moment) -> str:
                 text += f": {', '.join(map(str, moment.left))} goes out"
         case Join():
             text = f"{site} joins"
+        case Leave():
+            text = f"{site} is gone"
         case Install():
             text = f"{site} installs the new view"
         case Gate(_, is_open):
