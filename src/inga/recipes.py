@@ -11,7 +11,7 @@ from inga.layers.causal import Causal
 from inga.layers.fifo import Fifo, Unordered
 from inga.layers.flow import Flow
 from inga.layers.fragment import Fragment
-from inga.layers.ladder import RUNGS, Released, Rung
+from inga.layers.ladder import RUNGS, SLIPS, Rung
 from inga.layers.matrix import Matrix
 from inga.layers.membership import Membership
 from inga.layers.order import Order
@@ -195,9 +195,12 @@ def _rung(rung: type[Rung[Any]]) -> Callable[[Options], list[Layer]]:
     return build
 
 
-def _released(options: Options) -> list[Layer]:
-    order = Released(echo=bool(options.echo), on_concurrent=options.on_concurrent)
-    return _over_datagrams(order, options)
+def _slip(slip: type[Causal]) -> Callable[[Options], list[Layer]]:
+    def build(options: Options) -> list[Layer]:
+        order = slip(echo=bool(options.echo), on_concurrent=options.on_concurrent)
+        return _over_datagrams(order, options)
+
+    return build
 
 
 CAUSAL = ("integrity", "complete", "fifo", "stamps", "causal")
@@ -208,4 +211,5 @@ register("vector", _vector, guarantees=CAUSAL, level="causal")
 register("relay", _relay, guarantees=CAUSAL, level="causal", direct=False)
 for _each in RUNGS:
     register(_each.name, _rung(_each), guarantees=_each.claims, level=_each.level, unsafe=True)
-register("released", _released, guarantees=CAUSAL, level="causal", unsafe=True)
+for _slipped in SLIPS:
+    register(_slipped.name, _slip(_slipped), guarantees=CAUSAL, level="causal", unsafe=True)
