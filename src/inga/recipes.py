@@ -31,6 +31,7 @@ class Options:
     faults: Faults | None = None
     lossless: bool = False  # the network loses nothing: leave out repair and flow
     deliver: str | None = None  # level at which messages are handed over; None = the recipe's own
+    unsafe: bool = True  # a group may change to orders that are there to learn from
     greet: bool = False  # say from the start that we are here, until everybody was heard
     queue_max: int = 16 << 20  # unread bytes above which we let senders wait
     protocol: dict[str, Any] = field(default_factory=dict)  # of an order that is a protocol of its own
@@ -143,9 +144,15 @@ def _over_datagrams(order: Order, options: Options) -> list[Layer]:
     if not options.lossless:
         flow = {"queue_max": options.queue_max, **options.flow}
         layers += [Flow(**flow), Reliable(**{"greet": options.greet, **options.reliable})]
-        layers.append(Membership(partial(build, options=options)))
+        layers.append(Membership(partial(_other, options=options)))
         layers.append(Unshaped() if options.faults is None else Shape(options.faults))
     return layers
+
+
+def _other(name: str, options: Options) -> list[Layer]:
+    """The layers of the order that a group changes to."""
+    refuse_unsafe(find(name), options.unsafe)
+    return build(name, options)
 
 
 def tuned(layer: Callable[..., Made], name: str, options: Mapping[str, Any], **given: Any) -> Made:

@@ -8,16 +8,15 @@ never sent to it; from one member's counts, wait for what that one lacked or dro
 What comes in the meantime is kept, for the stack that begins then. See `membership` for the other side.
 """
 
-import json
 from collections.abc import Hashable, Iterable
-from typing import Any
 
-from inga.layers.membership import PAUSE, PAUSE_MAX, Membership, said, view_described
+from inga.layers.membership import PAUSE, PAUSE_MAX, Membership, view_described
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Buffer, Packet
 from inga.model.view import Member, View
 from inga.stack.stack import EVERYBODY, OUTSIDE, Address, Datagram
 from inga.wire.packet import INDEX_MAX, decode, encode, group_id, kind_of, view_of
+from inga.wire.told import Told, said
 
 BACKLOG_MAX = 4096
 """Datagrams kept for later; what is more is repaired."""
@@ -72,27 +71,28 @@ class Newcomer:
         try:
             packet = decode(data, self.group, {view_of(data): INDEX_MAX}, NOBODY)
             if packet is not None:
-                self._learn(packet.src, json.loads(packet.ext or b""), now)
-        except (WireError, ValueError, KeyError, TypeError, RecursionError):
+                self._learn(packet.src, Told.read(packet.ext), now)
+        except WireError:
             return  # whatever it was, it was no answer
 
-    def _learn(self, src: int, told: dict[str, Any], now: float) -> None:
-        match told["do"]:
+    def _learn(self, src: int, told: Told, now: float) -> None:
+        match told.do:
             case "view" if self.view is None:
                 view = view_described(told)
+                views, cuts = told.numbers("views"), told.numbers("cuts")
+                sizes = told.numbers("sizes", len(views))
                 if view.members[-1] == self.member:
-                    self.view = view
-                    self.sizes = {int(number): int(size) for number, size in told["sizes"]}
-                    self.cuts = [int(count) for count in told["cuts"]]
+                    self.view, self.cuts = view, cuts
+                    self.sizes = dict(zip(views, sizes, strict=True))
                     self.wake, self._pause = now, PAUSE
             case "base":
-                self._heard[src] = {
-                    "number": int(told["number"]),
-                    "seq": int(told["seq"]),
-                    "lsn": int(told["lsn"]),
-                }
-            case "closed" if told["name"] == self.member.name and self.view is None:
-                self.refused = UsageError(f"{self.member.name!r} cannot join: {told['why']}")
+                self._heard[src] = {key: told.number(key) for key in ("number", "seq", "lsn")}
+            case "closed" if self.view is None:
+                if (told.text("name"), told.number("incarnation")) == (
+                    self.member.name,
+                    self.member.incarnation,
+                ):
+                    self.refused = UsageError(f"{self.member.name!r} cannot join: {told.text('why')}")
         self._conclude()
 
     def _conclude(self) -> None:

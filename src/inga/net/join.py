@@ -85,6 +85,7 @@ async def join(
         coarse=coarse,
         faults=faults,
         deliver=level,
+        unsafe=unsafe,
         greet=True,
         protocol=dict(protocol or {}),
         queue_max=queue_max,

@@ -298,7 +298,7 @@ class Board:
         for address, datagram in ready.send:
             data = joined(datagram)
             message = event.message if isinstance(event, Send) else self._message_in(data)
-            for member in self.stacks[site].others() if address is None else (address,):
+            for member in (address,) if isinstance(address, int) else self.stacks[site].others():
                 copies = self._copies.setdefault((message, member), [])
                 if not copies:
                     self.under_way.append((message, member))

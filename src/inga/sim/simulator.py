@@ -424,7 +424,7 @@ class Sim:
             stack.send(message.to_bytes(HEADER, "big") + data, dst, now=self.now)
         ready = stack.ready()
         for address, datagram in ready.send:
-            self._transmit(site, address, datagram)
+            self._transmit(site, address if isinstance(address, int) else None, datagram)
         if ready.deliver:
             site.queue.extend(item for item in ready.deliver if isinstance(item, Batch))
         if site.queue and not site.taking:
