@@ -35,6 +35,7 @@ from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.view import Member, View
 from inga.stack.layer import Layer
+from inga.stack.stack import OUTSIDE
 from inga.wire.told import TEXT_MAX, Told, said
 
 PAUSE, PAUSE_MAX = 0.005, 0.1
@@ -66,6 +67,7 @@ class Membership(Layer):
         self._wishes = 0  # so far
         self._attempts = 0  # to change the recipe, which we led
         self._ended = 0  # the last attempt that we could not follow, or that was refused
+        self._why = ""  # and why
         self._change: _Change | None = None  # which we lead
         self._closing: _Closing | None = None  # which we follow
         self._bases: dict[str, int] = {}  # what the newcomer of this view has to know of us
@@ -143,14 +145,23 @@ class Membership(Layer):
         self._pause = PAUSE
         self._work()
 
+    def goodbye(self) -> None:
+        """The others may be in the next view already, and not hear what is said in this one."""
+        if self._closing is not None and self._closing.reached:
+            packet = Packet(self.stack.me, OUTSIDE, kind=self.id)
+            packet.ext = leaving(self.stack.view.members[self.stack.me])
+            self.stack.emit([packet])
+
     def outside(self, packet: Packet, address: Hashable) -> None:
-        """A newcomer asks to be let in, or what it has to know of us."""
+        """A newcomer asks to be let in, or what it has to know of us; or somebody leaves between views."""
         try:
             told = Told.read(packet.ext)
             if told.do == "hello":
                 self._on_hello(told, address)
             elif told.do == "bases":
                 self._on_bases(told)
+            elif told.do == "leaves":
+                self._on_leaves(told)
             else:
                 raise WireError("stranger", f"not a member, and says {told.do!r}")
         except WireError as error:
@@ -161,12 +172,12 @@ class Membership(Layer):
     # The work to be done, again and again until it is
 
     def _work(self) -> None:
+        if self._wish is not None and self._closing is None:
+            self._ask(self._wish)
         if self._closing is not None:
             self._follow(self._closing)
         if self._change is not None:
             self._lead(self._change)
-        if self._wish is not None and self._closing is None:
-            self._ask(self._wish)
         self.wake = self.stack.now + self._pause if not self.settled else None
 
     def _ask(self, wish: "_Wish") -> None:
@@ -247,7 +258,7 @@ class Membership(Layer):
         if src != self._leader() or number != stack.view.number + 1:
             return
         if attempt <= self._ended:
-            self._tell_leader("cannot", number=number, attempt=attempt, why="that attempt has ended")
+            self._tell_leader("cannot", number=number, attempt=attempt, why=self._why)
             return
         if closing is not None:
             if closing.attempt >= attempt:
@@ -256,9 +267,8 @@ class Membership(Layer):
         try:
             layers = self._made(recipe)
         except UsageError as error:
-            self._ended = attempt
-            why = f"{stack.view.names[stack.me]}: {error}"[:TEXT_MAX]
-            self._tell_leader("cannot", number=number, attempt=attempt, why=why)
+            self._ended, self._why = attempt, f"{stack.view.names[stack.me]}: {error}"[:TEXT_MAX]
+            self._tell_leader("cannot", number=number, attempt=attempt, why=self._why)
             return
         self._closing = _Closing(number, attempt, recipe, layers)
         stack.closing = True
@@ -285,7 +295,7 @@ class Membership(Layer):
             return
         if closing is None or closing.key != key:
             if key["number"] == self.stack.view.number + 1 and key["attempt"] <= self._ended:
-                self._tell_leader("cannot", **key, why="that attempt has ended")
+                self._tell_leader("cannot", **key, why=self._why)
         elif closing.cut is None:
             closing.cut = [row[self.stack.me] for row in counts]
             closing.sent = [max(row) for row in counts]
@@ -317,7 +327,7 @@ class Membership(Layer):
 
     def _cannot(self, closing: "_Closing", why: str) -> None:
         """As a member: we do not follow any further."""
-        self._ended = closing.attempt
+        self._ended, self._why = closing.attempt, why
         self._reopen(closing)
         self._tell_leader("cannot", **closing.key, why=why)
 
@@ -345,7 +355,8 @@ class Membership(Layer):
         if src != self._leader():
             return
         if key["number"] == self.stack.view.number + 1:
-            self._ended = max(self._ended, key["attempt"])
+            if key["attempt"] > self._ended:
+                self._ended, self._why = key["attempt"], why
             if self._closing is not None and self._closing.key == key:
                 self._reopen(self._closing)
         if self._wish is not None and (asker, wish) == (self.stack.me, self._wish.number):
@@ -369,12 +380,14 @@ class Membership(Layer):
     def _on_hello(self, told: Told, address: Hashable) -> None:
         newcomer = Member(told.text("name"), told.number("incarnation"), told.text("address"))
         stack = self.stack
-        if self._leader() != stack.me or newcomer in stack.view.members or self._change is not None:
-            return  # not ours to answer; or its view is on the way; or it has to wait
+        if self._leader() != stack.me or newcomer in stack.view.members:
+            return  # not ours to answer; or its view is on the way
         why = self._objection(newcomer)
         if why is not None:
             self._tell_outsider(newcomer, why, address)
             return
+        if self._change is not None:
+            return  # it has to wait
         self._begin()
         self._change = _Change(stack.view.number + 1, None)
         self._change.unconfirmed = {*stack.peers(), len(stack.view)}
@@ -417,6 +430,12 @@ class Membership(Layer):
 
     def _tell_base(self) -> None:
         self._tell(None, "base", False, number=self.stack.view.number, **self._bases)
+
+    def _on_leaves(self, told: Told) -> None:
+        who = (told.text("name"), told.number("incarnation"))
+        for index, member in enumerate(self.stack.view.members):
+            if (member.name, member.incarnation) == who and index not in self.stack.left:
+                self.stack.gone(index)
 
     def _on_installed(self, src: int, told: Told) -> None:
         if self._change is not None and told.number("number") == self._change.number:
@@ -507,6 +526,11 @@ class _Closing:
     @property
     def key(self) -> dict[str, int]:
         return {"number": self.number, "attempt": self.attempt}
+
+
+def leaving(member: Member) -> bytes:
+    """What a member says that leaves and is in no view that all know of."""
+    return said("leaves", name=member.name, incarnation=member.incarnation)
 
 
 def _key(told: Told) -> dict[str, int]:

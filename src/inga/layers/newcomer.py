@@ -10,7 +10,7 @@ What comes in the meantime is kept, for the stack that begins then. See `members
 
 from collections.abc import Hashable, Iterable
 
-from inga.layers.membership import PAUSE, PAUSE_MAX, Membership, view_described
+from inga.layers.membership import PAUSE, PAUSE_MAX, Membership, leaving, view_described
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Buffer, Packet
 from inga.model.view import Member, View
@@ -55,9 +55,16 @@ class Newcomer:
             asked = said("hello", name=member.name, incarnation=member.incarnation, address=member.address)
         else:
             asked = said("bases", number=self.view.number)
+        return [(EVERYBODY, self._encoded(asked))]
+
+    def goodbye(self) -> list[tuple[Address, Datagram]]:
+        """It does not join after all: whoever has let it in is not to wait for it."""
+        return [(EVERYBODY, self._encoded(leaving(self.member)))]
+
+    def _encoded(self, content: bytes) -> Datagram:
         packet = Packet(NOBODY, OUTSIDE, kind=Membership.id)
-        packet.ext = asked
-        return [(EVERYBODY, encode(packet, self.group))]
+        packet.ext = content
+        return encode(packet, self.group)
 
     def receive(self, batch: Iterable[tuple[Buffer, Hashable]], *, now: float) -> None:
         for data, address in batch:
