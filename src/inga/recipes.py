@@ -11,7 +11,7 @@ from inga.layers.causal import Causal
 from inga.layers.fifo import Fifo, Unordered
 from inga.layers.flow import Flow
 from inga.layers.fragment import Fragment
-from inga.layers.ladder import RUNGS, Released, Rung
+from inga.layers.ladder import BENT, RUNGS, Rung
 from inga.layers.membership import Membership
 from inga.layers.order import Order
 from inga.layers.reliable import Reliable
@@ -176,11 +176,6 @@ def _fifo(options: Options) -> list[Layer]:
     return _over_datagrams(Fifo(echo=bool(options.echo)), options)
 
 
-def _vector(options: Options) -> list[Layer]:
-    order = Causal(echo=bool(options.echo), on_concurrent=options.on_concurrent)
-    return _over_datagrams(order, options)
-
-
 def _rung(rung: type[Rung[Any]]) -> Callable[[Options], list[Layer]]:
     def build(options: Options) -> list[Layer]:
         more = options.realtime if rung.name == "realtime" else {}
@@ -189,16 +184,20 @@ def _rung(rung: type[Rung[Any]]) -> Callable[[Options], list[Layer]]:
     return build
 
 
-def _released(options: Options) -> list[Layer]:
-    order = Released(echo=bool(options.echo), on_concurrent=options.on_concurrent)
-    return _over_datagrams(order, options)
+def _causal(order: type[Causal]) -> Callable[[Options], list[Layer]]:
+    def build(options: Options) -> list[Layer]:
+        layer = order(echo=bool(options.echo), on_concurrent=options.on_concurrent)
+        return _over_datagrams(layer, options)
+
+    return build
 
 
 CAUSAL = ("integrity", "complete", "fifo", "stamps", "causal")
 
 register("none", _none, guarantees=("integrity", "complete", "stamps"), level="received")
 register("fifo", _fifo, guarantees=("integrity", "complete", "fifo", "stamps"), level="accepted")
-register("vector", _vector, guarantees=CAUSAL, level="causal")
+register("vector", _causal(Causal), guarantees=CAUSAL, level="causal")
 for _each in RUNGS:
     register(_each.name, _rung(_each), guarantees=_each.claims, level=_each.level, unsafe=True)
-register("released", _released, guarantees=CAUSAL, level="causal", unsafe=True)
+for _other_rule in BENT:
+    register(_other_rule.name, _causal(_other_rule), guarantees=CAUSAL, level="causal", unsafe=True)
