@@ -152,6 +152,27 @@ def test_use_of_the_order_in_force() -> None:
     town.check("fifo", *ABC)
 
 
+def test_use_of_the_order_in_force_while_it_is_being_changed() -> None:
+    """Whoever asks for it gets it: after the change that is under way, or at once if that is refused."""
+    town = Town(3, "vector")
+    town.use("alice", "fifo")
+    town.wait(1.0, lambda copy: copy.do == "install", until=lambda: town.member("alice").view.number == 2)
+    assert town.member("bob").view.recipe == "vector"
+    outcome = town.use("bob", "vector")
+    assert outcome == []
+    town.quiet()
+    assert outcome == [None] and town.member("bob").view.number == 3
+    town.check("vector", *ABC)
+    refuse_at(town, "cathy")
+    town.use("alice", "none")
+    town.wait(0.0, lambda copy: copy.do == "cannot")
+    outcome = town.use("bob", "vector")
+    assert outcome == [] and town.member("bob").closing
+    town.quiet()
+    assert outcome == [None]
+    town.check("vector", *ABC)
+
+
 def test_one_wish_at_a_time() -> None:
     town = Town(3)
     town.use("bob", "fifo")

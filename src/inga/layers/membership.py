@@ -83,9 +83,6 @@ class Membership(Layer):
         if self._wish is not None:
             raise UsageError("this member has asked for a change of order that is still under way")
         self._made(recipe)  # or it raises what is wrong with it
-        if recipe == self.stack.view.recipe:
-            done(None)
-            return
         self._wishes += 1
         self._wish = _Wish(self._wishes, recipe, done)
         self._begin()
@@ -182,7 +179,9 @@ class Membership(Layer):
 
     def _ask(self, wish: "_Wish") -> None:
         leader = self._leader()
-        if leader == self.stack.me:
+        if wish.recipe == self.stack.view.recipe:
+            self._end_wish(None)
+        elif leader == self.stack.me:
             if self._change is None:
                 self._start(wish.recipe, leader, wish.number)
         else:
