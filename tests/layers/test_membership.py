@@ -472,6 +472,33 @@ def test_nothing_is_delivered_before_all_bases_are_there(missing: str) -> None:
     ]
 
 
+def test_questions_that_all_hear_are_not_asked_again_for_every_answer() -> None:
+    """The newcomer hears nothing for a second. Others hear what is meant for it, and answer."""
+    town = Town(4)
+    town.knock("erin")
+    town.wait(1.0, lambda copy: copy.target == "erin" and copy.do == "view")
+    words = [copy for copy in town.log if copy.do in ("view", "installed")]
+    assert 20 < len(words) < 400
+    town.check("vector", *NAMES[:5])
+
+
+def test_answers_do_not_put_off_what_has_to_be_repeated() -> None:
+    """Packets of membership come all the time; the flush that was lost is repeated all the same."""
+    town = Town(3)
+    outcome = town.use("alice", "fifo")
+    town.under_way.clear()
+    for _ in range(100):
+        town.now += 0.001
+        town.inject("alice", worded(1, 1, "install", number=9))
+        wake = town.wake["alice"]
+        if wake is not None and wake <= town.now:
+            town.tick("alice")
+    assert any(copy.do == "flush" for copy in town.under_way)
+    town.quiet()
+    assert outcome == [None]
+    town.check("fifo", *ABC)
+
+
 def test_a_name_that_is_taken() -> None:
     town = Town(3)
     newcomer = town.knock("bob", place="another bob")

@@ -145,8 +145,10 @@ class Town:
             for address, datagram in ready.send:
                 if isinstance(address, Outsider):
                     names: Iterable[str] = [str(address.address)]
+                elif address is None or address not in stack.addresses:
+                    names = self.at  # as a multicast: who was never heard has no address of its own
                 else:
-                    names = self.at if address is None else [stack.view.names[address]]
+                    names = [stack.view.names[address]]
                 self._post(name, names, joined(datagram))
             self.items[name] += ready.deliver
             batches = [item for item in ready.deliver if isinstance(item, Batch)]

@@ -126,7 +126,9 @@ def test_a_name_that_is_taken(run: Run, meeting: Meeting, via: str) -> None:
     async def main() -> None:
         async with meeting(2, via) as ((alice, bob), come):
             await come("cathy")
-            with pytest.raises(inga.UsageError, match="'cathy' cannot join: there is a member 'cathy' already"):
+            with pytest.raises(
+                inga.UsageError, match="'cathy' cannot join: there is a member 'cathy' already"
+            ):
                 await come("cathy")
             await asyncio.gather(alice.ready(3), bob.ready(3))
             await (await alice.send(b"still")).reached("confirmed")
@@ -288,7 +290,9 @@ def test_a_gate_that_opens_lets_go_of_what_is_held(run: Run, meeting: Meeting) -
 def test_what_cannot_be_meant(run: Run, meeting: Meeting) -> None:
     async def main() -> None:
         async with meeting(2) as ((alice, bob), come):
-            with pytest.raises(inga.UsageError, match="late=True is for somebody who is not among the members"):
+            with pytest.raises(
+                inga.UsageError, match="late=True is for somebody who is not among the members"
+            ):
                 await come("bob")
             with pytest.raises(inga.UsageError, match="late=True is for somebody"):
                 await come("")
@@ -298,7 +302,9 @@ def test_what_cannot_be_meant(run: Run, meeting: Meeting) -> None:
                 await alice.use("nonsense")
             with pytest.raises(inga.UsageError, match="order 'strict' is there to learn from"):
                 await alice.use("strict")
-            with pytest.raises(inga.UsageError, match="'dora' is not a member of this group; there are alice, bob"):
+            with pytest.raises(
+                inga.UsageError, match="'dora' is not a member of this group; there are alice, bob"
+            ):
                 alice.post(b"x", to="dora")
             with pytest.raises(inga.UsageError, match="a delay and its jitter are not negative"):
                 alice.delay("bob", -1)

@@ -75,6 +75,7 @@ class Membership(Layer):
         self._since = 0.0
         self._warned = False
         self._pause = PAUSE
+        self._asked: set[tuple[Any, ...]] = set()  # whom we have asked what since the last tick
 
     # What drivers do
 
@@ -127,6 +128,8 @@ class Membership(Layer):
 
     def tick(self, now: float) -> None:
         self._pause = min(2 * self._pause, PAUSE_MAX)
+        self.wake = None
+        self._asked.clear()
         self._work()
 
     def control(self, packet: Packet) -> None:
@@ -139,7 +142,6 @@ class Membership(Layer):
         except WireError as error:
             self.stack.reject(error.reason, packet)
             return
-        self._pause = PAUSE
         self._work()
 
     def goodbye(self) -> None:
@@ -175,7 +177,10 @@ class Membership(Layer):
             self._follow(self._closing)
         if self._change is not None:
             self._lead(self._change)
-        self.wake = self.stack.now + self._pause if not self.settled else None
+        if self.settled:
+            self.wake = None
+        elif self.wake is None:  # answers that keep coming do not put off what has to be repeated
+            self.wake = self.stack.now + self._pause
 
     def _ask(self, wish: "_Wish") -> None:
         leader = self._leader()
@@ -185,7 +190,7 @@ class Membership(Layer):
             if self._change is None:
                 self._start(wish.recipe, leader, wish.number)
         else:
-            self._tell(leader, "use", recipe=wish.recipe, wish=wish.number)
+            self._question({leader}, "use", recipe=wish.recipe, wish=wish.number)
 
     def _follow(self, closing: "_Closing") -> None:
         stack = self.stack
@@ -194,20 +199,20 @@ class Membership(Layer):
             closing.counts = order.sent()
         if closing.cut is None:
             if closing.counts is not None:
-                self._tell_leader("flushed", **closing.key, counts=closing.counts)
+                self._question({self._leader()}, "flushed", **closing.key, counts=closing.counts)
         elif closing.reached or order.has(closing.cut):
             closing.reached = True
-            self._tell_leader("reached", **closing.key)
+            self._question({self._leader()}, "reached", **closing.key)
 
     def _lead(self, change: "_Change") -> None:
         stack = self.stack
         everybody = {stack.me, *stack.peers()}
         if change.recipe is not None and not change.installed:
             if missing := everybody - change.counts.keys():
-                self._tell_some(missing, "flush", **change.key, recipe=change.recipe)
+                self._question(missing, "flush", **change.key, recipe=change.recipe)
             elif missing := everybody - change.reached:
                 counts = [change.counts[member] for member in range(len(stack.view))]
-                self._tell_some(missing, "cut", **change.key, counts=counts)
+                self._question(missing, "cut", **change.key, counts=counts)
             else:
                 assert self._closing is not None
                 self._install(self._closing)
@@ -218,9 +223,9 @@ class Membership(Layer):
                 self._change = None
                 return
             if change.recipe is not None:
-                self._tell_some(missing, "install", number=change.number)
+                self._question(missing, "install", number=change.number)
             else:
-                self._tell_some(missing, "view", True, **_described(stack.view, stack.sizes, self.cuts))
+                self._question(missing, "view", True, **_described(stack.view, stack.sizes, self.cuts))
         self._warn(missing)
 
     def _warn(self, missing: set[int]) -> None:
@@ -231,6 +236,7 @@ class Membership(Layer):
 
     def _begin(self) -> None:
         self._since, self._warned, self._pause = self.stack.now, False, PAUSE
+        self._asked.clear()
 
     # Another recipe
 
@@ -269,6 +275,7 @@ class Membership(Layer):
             self._ended, self._why = attempt, f"{stack.view.names[stack.me]}: {error}"[:TEXT_MAX]
             self._tell_leader("cannot", number=number, attempt=attempt, why=self._why)
             return
+        self._begin()
         self._closing = _Closing(number, attempt, recipe, layers)
         stack.closing = True
         stack.writable = False
@@ -455,9 +462,14 @@ class Membership(Layer):
     def _tell_leader(self, do: str, **what: Any) -> None:
         self._tell(self._leader(), do, **what)
 
-    def _tell_some(self, members: set[int], do: str, earlier: bool = False, /, **what: Any) -> None:
+    def _question(self, members: set[int], do: str, earlier: bool = False, /, **what: Any) -> None:
+        """What is repeated until it is answered: to each member once between two ticks. Who hears what is
+        meant for others answers as well, and if answers made us ask again, there would be no end of it."""
         for member in sorted(members):
-            self._tell(member, do, earlier, **what)
+            asked = (member, do, what.get("number"), what.get("attempt"))
+            if asked not in self._asked:
+                self._asked.add(asked)
+                self._tell(member, do, earlier, **what)
 
     def _tell(self, to: int | None, do: str, earlier: bool = False, /, **what: Any) -> None:
         """`earlier`: readable for those who have not installed the view that is told of."""
