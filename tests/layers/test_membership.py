@@ -479,6 +479,7 @@ def test_questions_that_all_hear_are_not_asked_again_for_every_answer() -> None:
     town.wait(1.0, lambda copy: copy.target == "erin" and copy.do == "view")
     words = [copy for copy in town.log if copy.do in ("view", "installed")]
     assert 20 < len(words) < 400
+    town.quiet()
     town.check("vector", *NAMES[:5])
 
 
