@@ -11,7 +11,7 @@ from inga.layers.causal import Causal
 from inga.layers.fifo import Fifo, Unordered
 from inga.layers.flow import Flow
 from inga.layers.fragment import Fragment
-from inga.layers.ladder import RUNGS, SLIPS, Rung
+from inga.layers.ladder import BENT, RUNGS, Rung
 from inga.layers.matrix import Matrix
 from inga.layers.membership import Membership
 from inga.layers.order import Order
@@ -34,6 +34,7 @@ class Options:
     faults: Faults | None = None
     lossless: bool = False  # the network loses nothing: leave out repair and flow
     deliver: str | None = None  # level at which messages are handed over; None = the recipe's own
+    unsafe: bool = True  # a group may change to orders that are there to learn from
     greet: bool = False  # say from the start that we are here, until everybody was heard
     queue_max: int = 16 << 20  # unread bytes above which we let senders wait
     protocol: dict[str, Any] = field(default_factory=dict)  # of an order that is a protocol of its own
@@ -151,9 +152,15 @@ def _over_datagrams(order: Order, options: Options, reliable: type[Reliable] = R
     if not options.lossless:
         flow = {"queue_max": options.queue_max, **options.flow}
         layers += [Flow(**flow), reliable(**{"greet": options.greet, **options.reliable})]
-        layers.append(Membership(partial(build, options=options)))
+        layers.append(Membership(partial(_other, options=options)))
         layers.append(Unshaped() if options.faults is None else Shape(options.faults))
     return layers
+
+
+def _other(name: str, options: Options) -> list[Layer]:
+    """The layers of the order that a group changes to."""
+    refuse_unsafe(find(name), options.unsafe)
+    return build(name, options)
 
 
 def tuned(layer: Callable[..., Made], name: str, options: Mapping[str, Any], **given: Any) -> Made:
@@ -178,9 +185,7 @@ def _fifo(options: Options) -> list[Layer]:
 
 
 def _vector(options: Options) -> list[Layer]:
-    layer = Matrix if options.matrix else Causal
-    order = layer(echo=bool(options.echo), on_concurrent=options.on_concurrent)
-    return _over_datagrams(order, options)
+    return _causal(Matrix if options.matrix else Causal)(options)
 
 
 def _relay(options: Options) -> list[Layer]:
@@ -195,10 +200,10 @@ def _rung(rung: type[Rung[Any]]) -> Callable[[Options], list[Layer]]:
     return build
 
 
-def _slip(slip: type[Causal]) -> Callable[[Options], list[Layer]]:
+def _causal(order: type[Causal]) -> Callable[[Options], list[Layer]]:
     def build(options: Options) -> list[Layer]:
-        order = slip(echo=bool(options.echo), on_concurrent=options.on_concurrent)
-        return _over_datagrams(order, options)
+        layer = order(echo=bool(options.echo), on_concurrent=options.on_concurrent)
+        return _over_datagrams(layer, options)
 
     return build
 
@@ -211,5 +216,5 @@ register("vector", _vector, guarantees=CAUSAL, level="causal")
 register("relay", _relay, guarantees=CAUSAL, level="causal", direct=False)
 for _each in RUNGS:
     register(_each.name, _rung(_each), guarantees=_each.claims, level=_each.level, unsafe=True)
-for _slipped in SLIPS:
-    register(_slipped.name, _slip(_slipped), guarantees=CAUSAL, level="causal", unsafe=True)
+for _other_rule in BENT:
+    register(_other_rule.name, _causal(_other_rule), guarantees=CAUSAL, level="causal", unsafe=True)

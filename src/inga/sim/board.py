@@ -436,7 +436,7 @@ class Board:
                 self._numbered.setdefault((packet.src, packet.seq), message)
             else:
                 message = self._message_in(data)
-            for member in self.stacks[site].others() if address is None else (address,):
+            for member in (address,) if isinstance(address, int) else self.stacks[site].others():
                 if member in self.gone:
                     continue
                 copies = self._copies.setdefault((message, member), [])

@@ -91,10 +91,10 @@ SCHEMES = {
     "live-vector": "The standard test, but the vector itself is attached instead of a copy.",
     "own-copy": "The standard test, but own messages go through it as well.",
     "released": "The standard rule, but stamps count what lies unread in the queue.",
-    "reset": "The standard rule, but a notice that somebody has joined puts its count to 0.",
-    "delta-only": "The standard rule, but a newcomer is not told what earlier stamps had named.",
-    "contiguous": "The standard rule, but with an open gate stamps count only what came without a hole.",
-    "unstamped": "The standard rule, but who opens its gate stops stamping as well.",
+    "join-resets": "The standard rule, but a notice that somebody has joined puts its count to 0.",
+    "join-delta": "The standard rule, but a newcomer is not told what earlier stamps had named.",
+    "gate-contiguous": "The standard rule, but with an open gate stamps count only what came without a hole.",
+    "gate-unstamped": "The standard rule, but who opens its gate stops stamping as well.",
     "broadcast": "The standard test, but those not addressed get nothing at all.",
     MATRIX: "Count messages per pair of members; wait for those to me that the stamp counts.",
     "vector": "Deliver what is the next of its sender, when everything its stamp names is here.",
@@ -499,7 +499,7 @@ CHAPTERS = (
                 "A join notice that resets a count blocks the next message of that member.",
                 "2 is two ahead: blocked",
                 "A count that exists is never put back.",
-                (Show("reset", "C+ A= B= C!1 1>B B= C!2 2>B", ("B: 2 never",)),),
+                (Show("join-resets", "C+ A= B= C!1 1>B B= C!2 2>B", ("B: 2 never",)),),
             ),
             Vector(
                 "V27",
@@ -510,7 +510,7 @@ CHAPTERS = (
                 "view carries the full vector.",
                 (
                     Show(
-                        "delta-only",
+                        "join-delta",
                         "J+ B= B!1:AJ 1>A A!2:B A= A!3:BJ 3>J",
                         ("C: 3 before 1", "C: 1 unflagged"),
                         options={"eager": True},
@@ -581,7 +581,7 @@ CHAPTERS = (
                 "Switching ordering off locally, stamps included, breaks the order of others.",
                 "2 carries (1,0): B delivers 2 before 1",
                 "While Alice did not count, she sent 1. Then 2 says that it is her first.",
-                (Show("unstamped", "A|open A!1 A|shut A!2 2>B 1>B", ("B: 2 before 1",)),),
+                (Show("gate-unstamped", "A|open A!1 A|shut A!2 2>B 1>B", ("B: 2 before 1",)),),
             ),
             Vector(
                 "V28",
@@ -590,7 +590,7 @@ CHAPTERS = (
                 "3 = (0,1,0) hides its cause 2: C delivers 3 before 2",
                 "Bob has read 2, though 1 is missing. His stamp has to name the highest number he has read, or Cathy "
                 "cannot wait for it.",
-                (Show("contiguous", "B|open A!1 A!2 2>B B!3 3>C", ("C: 3 before 1",)),),
+                (Show("gate-contiguous", "B|open A!1 A!2 2>B B!3 3>C", ("C: 3 before 1",)),),
             ),
         ),
         "A member may stop waiting. It may not stop counting.",

@@ -7,6 +7,7 @@ Teaching material. Every rung claims causal order (`pairwise` claims less, and k
 
 from typing import Any
 
+from inga.layers.ladder.bent import BENT
 from inga.layers.ladder.counters import (
     LastSender,
     LastSenderAtLeast,
@@ -17,7 +18,6 @@ from inga.layers.ladder.counters import (
 )
 from inga.layers.ladder.history import History, HistoryBlind
 from inga.layers.ladder.rung import Rung
-from inga.layers.ladder.slips import SLIPS
 from inga.layers.ladder.vectors import (
     AtOnceCount,
     AtOnceKeep,
@@ -49,6 +49,6 @@ RUNGS: tuple[type[Rung[Any]], ...] = (
     LiveVector,
     Broadcast,
 )
-"""From the ground up. Beside them stand the slips: the right layer but for one mistake each."""
+"""From the ground up. Beside them stand those of BENT: the right layer but for one rule."""
 
-__all__ = ["RUNGS", "SLIPS", "Rung"]
+__all__ = ["BENT", "RUNGS", "Rung"]

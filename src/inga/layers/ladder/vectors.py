@@ -9,7 +9,6 @@
     own-copy         one's own copy goes through the test as well
     live-vector      the vector itself is attached, not a copy of it
     tree             one vector and buffer for each open end of history
-    released         stamps and flags from what was released, not from what was taken
 
 A buffer is sorted by (height, sender): the order "smaller than" alone cannot sort.
 From Dewan's "Causality" lectures and code for them; the standard test is docs/protocols/causality.md.
