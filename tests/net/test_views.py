@@ -397,7 +397,8 @@ async def changing(groups: list[inga.Group], come: Come) -> None:
     receipts = [await group.send(b"2") for group in everybody]
     for receipt in receipts:
         await receipt.reached("confirmed")
-    await until(lambda: not any(group.stack.queued for group in everybody))
+    # An answer may still be on its way when all questions have been read.
+    await until(lambda: all(group.stack.settled and not group.stack.queued for group in everybody))
     for task in listening:
         task.cancel()
 
