@@ -77,6 +77,7 @@ class CausalBroadcast(Order):
         self_knowledge: str = "eager",
         eager_confirm: int = 0,
         confirm_delay: float = 0.005,
+        nack_delay: float = 0.001,
         nack_again: float = 0.02,
         resend: float = 0.05,
         poll: float = 0.05,
@@ -107,6 +108,7 @@ class CausalBroadcast(Order):
             ("patience", patience),
         ):
             _check_seconds(name, seconds)
+        _check_delay("nack_delay", nack_delay)
         self.deliver = deliver
         self.greet = greet
         self.queue_max = queue_max  # unread bytes above which we report no free buffers
@@ -116,6 +118,7 @@ class CausalBroadcast(Order):
         self.eager = self_knowledge == "eager"
         self.eager_confirm = bool(eager_confirm)
         self.confirm_delay = confirm_delay  # T_def: how long a confirmation waits for data to ride on
+        self.nack_delay = nack_delay  # a message may only have been overtaken
         self.nack_again = nack_again  # T_ret
         self.resend = resend  # T_rtx
         self.poll = poll  # T_poll
@@ -176,6 +179,7 @@ class CausalBroadcast(Order):
         self._confirm_now = False
         # repair
         self._bound = [FIRST] * n  # up to which missing numbers were asked for
+        self._found_at: dict[int, float] = {}  # members with new holes -> when to ask for them
         self._nack_at: dict[int, float] = {}  # members with holes -> when to ask again
         self._nack_wait = [self.nack_again] * n
         self._stuck_since: dict[int, float] = {}
@@ -676,25 +680,33 @@ class CausalBroadcast(Order):
         """L2: ask for what is newly known to be missing, and after a while for all of it again."""
         now = self.stack.now
         for src in self.stack.peers():
-            bound = self.known_sent[src]
-            if bound <= self.expected[src]:
+            if self.known_sent[src] <= self.expected[src]:
                 if src in self._nack_at:
                     del self._nack_at[src]
                     self._stuck_since.pop(src, None)
+                self._found_at.pop(src, None)
                 continue
-            due = self._nack_at.get(src)
-            again = due is not None and due <= now
-            if not again and bound <= self._bound[src]:
-                continue
-            runs = self.missing(src)
-            if not again:
-                known = self._bound[src]
-                runs = tuple([(max(low, known), high) for low, high in runs if high > known])
-            self._bound[src] = max(bound, self._bound[src])
-            if runs:
-                self._nack(src, runs[:RUNS_MAX], again=again)
-            elif again:
-                del self._nack_at[src]  # all has come, and waits for what others sent
+            if self.known_sent[src] > self._bound[src]:
+                self._ask_for_new(src, now)
+            else:
+                self._found_at.pop(src, None)
+            if self._nack_at.get(src, now + 1) <= now:
+                runs = self.missing(src)
+                if runs:
+                    self._nack(src, runs, again=True)
+                else:
+                    del self._nack_at[src]  # all has come, and waits for what others sent
+
+    def _ask_for_new(self, src: int, now: float) -> None:
+        """Ask for what is found to be missing, unless it was only overtaken: then it comes in a moment."""
+        if self._found_at.setdefault(src, now + self.nack_delay) > now:
+            return
+        del self._found_at[src]
+        asked = self._bound[src]
+        runs = tuple([(max(low, asked), high) for low, high in self.missing(src) if high > asked])
+        self._bound[src] = self.known_sent[src]
+        if runs:
+            self._nack(src, runs, again=False)
 
     def _nack(self, src: int, runs: Runs, *, again: bool) -> None:
         now = self.stack.now
@@ -705,7 +717,7 @@ class CausalBroadcast(Order):
             self.stack.fail(Gap(f"{name} did not repair what was lost within {self.patience:g} s"))
             return
         packet = self._packet(src)
-        packet.runs = runs
+        packet.runs = runs[:RUNS_MAX]
         self.stack.counts["nack"] += 1
         numbers = sum(high - low for low, high in runs)
         if not again:
@@ -868,7 +880,7 @@ class CausalBroadcast(Order):
         if self.stack.alone:
             self.wake = None
             return
-        due = list(self._nack_at.values())
+        due = [*self._nack_at.values(), *self._found_at.values()]
         if self.dirty:
             due.append(max(self.last_sent, self.dirty_since) + self.confirm_delay)
         if self._is_unfinished():
@@ -901,12 +913,14 @@ class CausalBroadcast(Order):
         self.stack.emit([packet])
         self.dirty = False
         self._nack_at.clear()
+        self._found_at.clear()
         self._resend_at = self._greet_at = self.wake = None
 
     def gone(self, member: int) -> None:
         """Nobody waits for the word of one who has left."""
         self._unheard.discard(member)
         self._nack_at.pop(member, None)
+        self._found_at.pop(member, None)
         self._raised.update(self.known_accepted.forget(member))
         self.known_confirmed.forget(member)
         self.reported_confirmed.forget(member)
@@ -950,3 +964,8 @@ def _check_number(name: str, value: object, low: int, high: int) -> None:
 def _check_seconds(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e6:
         raise UsageError(f"{name} is a number of seconds above 0, not {value!r}")
+
+
+def _check_delay(name: str, value: object) -> None:
+    if value != 0:
+        _check_seconds(name, value)
