@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from inga.layers.bundle import Bundle
 from inga.layers.causal import Causal
+from inga.layers.co import EAGER_CONFIRM, WINDOW_MAX, CausalBroadcast
 from inga.layers.co import LEVELS as CO_LEVELS
-from inga.layers.co import WINDOW_MAX, CausalBroadcast
 from inga.layers.fifo import Fifo, Unordered
 from inga.layers.flow import Flow
 from inga.layers.fragment import Fragment, Pieces
@@ -182,6 +182,6 @@ register(
         "window": (1, 2, 4, 8),
         "capacity": (None, 5, 10, 40),
         "self_knowledge": ("eager", "printed"),
-        "eager_confirm": (0, 1),
+        "eager_confirm": EAGER_CONFIRM,
     },
 )

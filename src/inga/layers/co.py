@@ -48,6 +48,7 @@ REPAIRS_MAX = 64
 
 LEVELS = ("causal", "confirmed", "acknowledged")
 SELF_KNOWLEDGE = ("eager", "printed")
+EAGER_CONFIRM = ("never", "heard", "window")
 GOODBYE = b"goodbye"
 
 Claims = list[tuple[int, int]]
@@ -75,7 +76,7 @@ class CausalBroadcast(Order):
         capacity: int | None = None,
         units: int = 1,
         self_knowledge: str = "eager",
-        eager_confirm: int = 0,
+        eager_confirm: str = "window",
         confirm_delay: float = 0.005,
         nack_delay: float = 0.001,
         nack_again: float = 0.02,
@@ -87,7 +88,8 @@ class CausalBroadcast(Order):
         """`window` and `capacity` are in messages; `capacity` is for all senders together and is
         shared out equally. `units` is what a message counts against a buffer (H). With `eager`
         self-knowledge a member counts what it has accepted at once, not only once it has said so.
-        `eager_confirm` (0 or 1) confirms also when every other member was heard since we last spoke.
+        `eager_confirm` says when to confirm before the delay is over: `never`; when every other member
+        was `heard` since we last spoke; or when we have accepted half a `window` of one of them.
         """
         super().__init__(echo=echo)
         if deliver not in LEVELS:
@@ -96,7 +98,8 @@ class CausalBroadcast(Order):
             raise UsageError(f"self_knowledge is {' or '.join(SELF_KNOWLEDGE)}, not {self_knowledge!r}")
         _check_number("window", window, 1, WINDOW_MAX)
         _check_number("units", units, 1, 1 << 20)
-        _check_number("eager_confirm", eager_confirm, 0, 1)
+        if eager_confirm not in EAGER_CONFIRM:
+            raise UsageError(f"eager_confirm is one of {', '.join(EAGER_CONFIRM)}, not {eager_confirm!r}")
         if capacity is not None:
             _check_number("capacity", capacity, 1, 1 << 30)
         for name, seconds in (
@@ -116,7 +119,7 @@ class CausalBroadcast(Order):
         self.capacity_wanted = capacity
         self.units = units  # H
         self.eager = self_knowledge == "eager"
-        self.eager_confirm = bool(eager_confirm)
+        self.eager_confirm = eager_confirm
         self.confirm_delay = confirm_delay  # T_def: how long a confirmation waits for data to ride on
         self.nack_delay = nack_delay  # a message may only have been overtaken
         self.nack_again = nack_again  # T_ret
@@ -202,8 +205,9 @@ class CausalBroadcast(Order):
         self._settle()
 
     def turn(self) -> None:
-        everybody = self.eager_confirm and self._heard_since.issuperset(self.stack.peers())
-        if self.dirty and (self._confirm_now or everybody) and not self.stack.alone:
+        if self.eager_confirm == "heard":
+            self._confirm_now = self._heard_since.issuperset(self.stack.peers())
+        if self.dirty and self._confirm_now and not self.stack.alone:
             self._confirm(None)
             self._settle()
             if self.stack.passable and not self.waiting:
@@ -468,7 +472,7 @@ class CausalBroadcast(Order):
             self._count(packet)
         self._owe()
         self._since[src] += 1
-        if 2 * self._since[src] >= self.window:
+        if 2 * self._since[src] >= self.window and self.eager_confirm == "window":
             self._confirm_now = True  # its sender may soon have to wait for us
         if self._nack_at:
             self._nack_wait[src] = self.nack_again
