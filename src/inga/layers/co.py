@@ -903,8 +903,8 @@ class CausalBroadcast(Order):
         peers = self.stack.peers()
         heard = [m for m in peers if m in self.stack.addresses]
         sent = self.expected[self._me]
-        if peers and not heard:
-            return sent == FIRST and not self.waiting
+        if not heard:
+            return not self.waiting and (not peers or sent == FIRST)
         row = self.known_accepted.rows[self._me]
         if self.waiting or any(row[m] < sent for m in heard):
             return False
