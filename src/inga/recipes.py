@@ -49,6 +49,10 @@ class Recipe:
     levels: tuple[str, ...] = ()  # all that can be asked for
     tunings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # options, with what hunts try
 
+    def claims(self, *, full: bool) -> list[str]:
+        """The guarantees that a trace can show; one of deliveries only holds no control rows."""
+        return [name for name in self.guarantees if full or name != "quiet"]
+
     def level_of(self, wanted: str | None) -> str:
         """The level at which to deliver; one that this recipe lacks is refused."""
         if wanted is None:

@@ -209,7 +209,7 @@ def _manifest(case: LiveCase, recipe: Recipe) -> Manifest | None:
         processes=list(names(case.workload.members)),
         source="live",
         order=recipe.name,
-        guarantees=list(recipe.guarantees),
+        guarantees=recipe.claims(full=case.trace_level == "full"),
         receipt=recipe.receipt,
         options={
             **asdict(case.workload),
