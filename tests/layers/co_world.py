@@ -122,7 +122,7 @@ class Entities:
     def _collect(self, entity: int, name: str | None = None) -> None:
         for to, datagram in self.stacks[entity - 1].ready().send:
             data = joined(datagram)
-            packet = decode(data, self.stacks[0].group, len(self.stacks), len(self.stacks))
+            packet = decode(data, self.stacks[0].group, {1: len(self.stacks)}, len(self.stacks))
             assert packet is not None
             if packet.kind != DATA:
                 self.control.append((entity, None if to is None else to + 1, packet))

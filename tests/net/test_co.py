@@ -169,3 +169,20 @@ def test_a_member_stopped_for_two_seconds(free_port: FreePort, group_name: str) 
         cluster.tell("close")
         cluster.gather("closed", timeout=SECONDS)
         assert [cluster.stderr(index) for index in range(3)] == [""] * 3
+
+
+# Another order for all
+
+
+def test_to_another_order_and_back(run: Run, party: Party) -> None:
+    async def main() -> None:
+        async with party(3, order="co", protocol={"window": 4}) as (alice, bob, cathy):
+            await alice.send(b"1")
+            assert (await cathy.use("fifo")).recipe == "fifo"
+            await alice.send(b"2")
+            assert (await bob.use("co")).recipe == "co"
+            receipt = await alice.send(b"3")
+            await receipt.reached("acknowledged")
+            assert await texts(bob, 3) == await texts(cathy, 3) == ["1", "2", "3"]
+
+    run(main())

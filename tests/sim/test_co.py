@@ -25,7 +25,7 @@ class NoGate(CausalBroadcast):
 
 def without_gate() -> list[Layer]:
     layers = find("co").build(Options(lossless=True))
-    layers[2] = NoGate(deliver="causal", window=100)
+    layers[2] = NoGate(deliver="causal", window=100, lossless=True)
     return layers
 
 
@@ -80,13 +80,13 @@ def test_on_a_board_the_effect_waits() -> None:
 
 
 def test_every_schedule_of_three_messages() -> None:
-    report = Explorer(3, 3, lossless("co"), flags=False).run()
+    report = Explorer(3, 3, lossless("co")).run()
     assert not report.violations, report
     assert report.schedules > 100
 
 
 def test_exploring_finds_the_missing_gate() -> None:
-    report = Explorer(3, 2, without_gate, flags=False).run()
+    report = Explorer(3, 2, without_gate).run()
     assert report.violations and str(report.first).startswith("A!1 1>B B!2 2>C")
 
 

@@ -61,7 +61,7 @@ class CausalBroadcast(Order):
     """All that one member knows. Numbers are those expected next; times are in seconds."""
 
     name = "co"
-    id = 3
+    id = 5
     provides = frozenset({"reliable", "flow", "fifo", "causal"})
     levels = LEVELS
 
@@ -71,6 +71,7 @@ class CausalBroadcast(Order):
         deliver: str = "acknowledged",
         echo: bool = False,
         greet: bool = False,
+        lossless: bool = False,
         queue_max: int = 16 << 20,
         window: int = 32,
         capacity: int | None = None,
@@ -85,7 +86,8 @@ class CausalBroadcast(Order):
         wait_max: float = 1.0,
         patience: float = 60.0,
     ) -> None:
-        """`window` and `capacity` are in messages; `capacity` is for all senders together and is
+        """`lossless` says nothing but data: for networks in which nothing is lost, and levels mean nothing.
+        `window` and `capacity` are in messages; `capacity` is for all senders together and is
         shared out equally. `units` is what a message counts against a buffer (H). With `eager`
         self-knowledge a member counts what it has accepted at once, not only once it has said so.
         `eager_confirm` says when to confirm before the delay is over: `never`; when every other member
@@ -114,6 +116,7 @@ class CausalBroadcast(Order):
         _check_delay("nack_delay", nack_delay)
         self.deliver = deliver
         self.greet = greet
+        self.lossless = lossless
         self.queue_max = queue_max  # unread bytes above which we report no free buffers
         self.window = window  # W
         self.capacity_wanted = capacity
@@ -150,7 +153,7 @@ class CausalBroadcast(Order):
         self.free_buffers = [self.capacity] * n  # BUF
         self.vectors = [[FIRST] * n for _ in range(n)]  # of each sender's last accepted message
         # where messages wait
-        self.waiting: deque[Packet] = deque()  # PEND
+        self._waiting: deque[Packet] = deque()  # PEND
         self.unreleased: dict[int, Packet] = {}  # SL, by number
         self.early: list[dict[int, Packet]] = [
             {} for _ in range(n)
@@ -201,23 +204,23 @@ class CausalBroadcast(Order):
     # Sending
 
     def down(self, batch: list[Packet]) -> None:
-        self.waiting.extend(batch)  # S1
+        self._waiting.extend(batch)  # S1
         self._settle()
 
     def turn(self) -> None:
         if self.eager_confirm == "heard":
             self._confirm_now = self._heard_since.issuperset(self.stack.peers())
-        if self.dirty and self._confirm_now and not self.stack.alone:
+        if self.dirty and self._confirm_now and not (self.stack.alone or self.lossless):
             self._confirm(None)
             self._settle()
-            if self.stack.passable and not self.waiting:
+            if self.stack.passable and not self._waiting:
                 self.wake = self.stack.now  # what waits above for company may leave now
 
     def _pump(self) -> None:
         """S2, S3: send what flow control lets through."""
         out: list[Packet] = []
-        while self.waiting and self._may_send():
-            packet = self.waiting.popleft()
+        while self._waiting and self._may_send():
+            packet = self._waiting.popleft()
             self._number(packet)
             out.append(packet)
             self._accept(packet, packet.src, self._own_claims(packet))
@@ -831,7 +834,7 @@ class CausalBroadcast(Order):
         self._greet_at = now + self._greet_wait * (1 + 0.25 * self.stack.rng.random())
 
     def _is_unfinished(self) -> bool:
-        if self.waiting or self.unreleased or self._held or not self.stack.passable:
+        if self._waiting or self.unreleased or self._held or not self.stack.passable:
             return True
         return self._is_missing_something()
 
@@ -850,7 +853,8 @@ class CausalBroadcast(Order):
         self._pump()
         if self._raised:
             self._advance()
-        self._ask()
+        if not self.lossless:
+            self._ask()
         if self._ready:
             self._hand_over()
         self._admit()
@@ -859,8 +863,8 @@ class CausalBroadcast(Order):
     def _admit(self) -> None:
         """Tell those above whether more may come, and a person who lets us wait."""
         stack = self.stack
-        stack.passable = not self.waiting and self._may_send()
-        closed = bool(self.waiting)
+        stack.passable = not self._waiting and self._may_send()
+        closed = bool(self._waiting)
         stack.writable = not closed
         if not closed:
             if self._blocked_since is not None:
@@ -881,7 +885,7 @@ class CausalBroadcast(Order):
         return [names[m] for m in peers if row[m] == least]
 
     def _rearm(self) -> None:
-        if self.stack.alone:
+        if self.stack.alone or self.lossless:
             self.wake = None
             return
         due = [*self._nack_at.values(), *self._found_at.values()]
@@ -895,7 +899,19 @@ class CausalBroadcast(Order):
             due.append(self._greet_at)
         self.wake = min(due, default=None)
 
-    # Leaving
+    # Leaving, and changing to another order
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def sent(self) -> list[int]:
+        return [self.expected[self._me] - 1] * len(self.expected)
+
+    def has(self, counts: list[int]) -> bool:
+        """All of it, and acknowledged: what the next view begins with, everybody has."""
+        come = all(number > count for number, count in zip(self.expected, counts, strict=True))
+        return come and not self._held
 
     @property
     def settled(self) -> bool:
@@ -904,9 +920,9 @@ class CausalBroadcast(Order):
         heard = [m for m in peers if m in self.stack.addresses]
         sent = self.expected[self._me]
         if not heard:
-            return not self.waiting and (not peers or sent == FIRST)
+            return not self._waiting and (not peers or sent == FIRST)
         row = self.known_accepted.rows[self._me]
-        if self.waiting or any(row[m] < sent for m in heard):
+        if self._waiting or any(row[m] < sent for m in heard):
             return False
         return len(heard) < len(peers) or not (self._held or self.dirty or self._is_missing_something())
 

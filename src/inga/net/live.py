@@ -16,7 +16,7 @@ from inga.model.errors import UsageError
 from inga.net.address import parse_via
 from inga.net.cluster import Cluster
 from inga.net.member import plan
-from inga.recipes import Recipe, find
+from inga.recipes import Recipe, find, refuse_unsafe
 from inga.trace.manifest import Manifest
 from inga.trial.oracle import Oracle
 from inga.trial.people import names
@@ -52,11 +52,13 @@ class LiveCase:
     trace: Path | None = None
     trace_level: str = "full"
     stall: float = STALL_SECONDS
+    unsafe: bool = False
 
 
 def run(case: LiveCase, progress: Callable[[int], None] = lambda taken: None) -> Result:
     """Start the members, let them talk, judge what they wrote in their diaries."""
     recipe = find(case.order)
+    refuse_unsafe(recipe, case.unsafe)
     workload = case.workload
     started = monotonic()
     with tempfile.TemporaryDirectory(prefix="inga-live-") as scratch:
@@ -163,6 +165,7 @@ def _configs(case: LiveCase, scratch: Path) -> list[dict[str, Any]]:
             "order": case.order,
             "deliver": case.deliver,
             "protocol": case.protocol,
+            "unsafe": case.unsafe,
             "trace": None if case.trace is None else str(case.trace),
             "trace_level": case.trace_level,
             "echo": case.echo,
