@@ -2,9 +2,11 @@
 
   inga lab ladder
   inga lab ladder --out lab --json
+  inga lab sco --quick
 
 ladder: every counterexample to the weaker ways of ordering messages, played and drawn, and the same under
 the right rule. Start here to understand vector time: open ladder.html.
+sco: four ways to confirm a message to some of a group, simulated on Spark: Figures 5 to 8 of the paper.
 """
 
 import argparse
@@ -31,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    experiment = find(options.experiment)
+    experiment = find(options.experiment, options.master)
     out = options.out or Path("inga-lab") / options.experiment
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; --out names a directory")
