@@ -43,6 +43,9 @@ WINDOW_MAX = AHEAD_MAX // 2
 QUOTA_WINDOWS = 4
 """Windows of a sender that fit the buffers, unless told: three rounds trips until it is acknowledged, and one more."""
 
+SMOOTH, RESEND_ROUNDS = 8, 3
+"""The weight of the past in what we think confirmations take, and how many times that we wait for them."""
+
 REPAIRS_MAX = 64
 """Messages sent again at once to one member."""
 
@@ -189,6 +192,7 @@ class CausalBroadcast(Order):
         self._nack_at: dict[int, float] = {}  # members with holes -> when to ask again
         self._nack_wait = [self.nack_again] * n
         self._stuck_since: dict[int, float] = {}
+        self._round = 0.0  # how long it takes until everybody has confirmed a message of ours, smoothed
         self._resend_at: float | None = None
         self._resend_wait = self.resend
         # people
@@ -239,7 +243,10 @@ class CausalBroadcast(Order):
         window = min(self.window, free // (self.units * len(self.expected)))
         if self.expected[me] >= self.known_accepted.lowest[me] + window:
             return False
-        return self.bytes_max is None or self._on_way < self.bytes_max
+        if self.bytes_max is None or not self._on_way:
+            return True
+        next_one = len(self._waiting[0].body) if self._waiting else 0
+        return self._on_way + charged(next_one + HEADER_MAX) <= self.bytes_max
 
     def _number(self, packet: Packet) -> None:
         """Give a message its number and its vector, the same for all its copies, for ever."""
@@ -261,8 +268,8 @@ class CausalBroadcast(Order):
             charge = self._charges[seq] = charged(len(packet.body) + HEADER_MAX)
             self._on_way += charge
             if self._resend_at is None:
-                self._resend_wait = self.resend
-                self._resend_at = stack.now + self.resend
+                self._resend_wait = self._resend_after()
+                self._resend_at = stack.now + self._resend_wait
 
     def _own_claims(self, packet: Packet) -> Claims:
         me = self._me
@@ -564,15 +571,21 @@ class CausalBroadcast(Order):
 
     def _release_own(self, bound: int) -> None:
         """L5: what everybody has, nobody will ask for."""
-        unreleased = self.unreleased
+        unreleased, sent = self.unreleased, None
         for seq in list(unreleased):  # in the order of their numbers
             if seq >= bound:
                 break
             del unreleased[seq]
-            del self._sent_at[seq]
+            sent = self._sent_at.pop(seq)
             self._on_way -= self._charges.pop(seq)
-        self._resend_wait = self.resend
-        self._resend_at = self.stack.now + self.resend if unreleased else None
+        if sent is not None:
+            self._round += (self.stack.now - sent - self._round) / SMOOTH
+        self._resend_wait = self._resend_after()
+        self._resend_at = self.stack.now + self._resend_wait if unreleased else None
+
+    def _resend_after(self) -> float:
+        """How long we wait for confirmations: longer than they usually take, on a busy machine too."""
+        return max(self.resend, RESEND_ROUNDS * self._round)
 
     def _hand_over(self) -> None:
         """Give the application what reached its level; our own only if it is wanted."""
@@ -747,7 +760,7 @@ class CausalBroadcast(Order):
     def _resend_all(self, now: float) -> None:
         """L4: to each member, what it is not known to have though it was sent long enough ago."""
         row = self.known_accepted.rows[self._me]
-        old = now - self.resend
+        old = now - self._resend_after()
         for member in self.stack.peers():
             known = row[member]
             self._send_again(
