@@ -30,7 +30,6 @@ from inga.model.packet import HEADER_MAX, Packet, Runs
 from inga.model.view import View
 from inga.wire.bundle import count
 from inga.wire.packet import RUNS_MAX
-from inga.wire.vector import rises
 
 FULL_EVERY = 32
 """Messages of a sender of which one carries its whole vector: a receiver waits for no more to read one."""
@@ -253,7 +252,8 @@ class CausalBroadcast(Order):
         me, stack = self._me, self.stack
         seq = packet.seq = self.expected[me]
         if (seq - 1) % FULL_EVERY:
-            packet.delta = rises(self.vectors[me], self.expected, me)
+            before = self.vectors[me]
+            packet.delta = tuple([(k, self.expected[k] - before[k]) for k in sorted(self._risen)])
             packet.ack = None
         else:
             packet.ack = tuple(self.expected)
