@@ -138,10 +138,11 @@ class CausalBroadcast(Order):
         n = len(view)
         now = self.stack.now
         me = self.stack.me
-        self.capacity = self.capacity_wanted or QUOTA_WINDOWS * self.window * n  # C
+        least = self.units * n
+        self.capacity = self.capacity_wanted or QUOTA_WINDOWS * self.window * least  # C
         self.quota = self.capacity // n  # of each sender, in messages
-        if not self.quota:
-            raise UsageError(f"capacity is at least {n}, one message of each member, not {self.capacity}")
+        if self.capacity < least:
+            raise UsageError(f"capacity is at least {least}, a message of each member, not {self.capacity}")
 
         def counts(sender: int, reporter: int) -> bool:
             return reporter != sender or not self.eager  # a sender has what it sent
@@ -157,9 +158,8 @@ class CausalBroadcast(Order):
         # where messages wait
         self._waiting: deque[Packet] = deque()  # PEND
         self.unreleased: dict[int, Packet] = {}  # SL, by number
-        self.early: list[dict[int, Packet]] = [
-            {} for _ in range(n)
-        ]  # STASH; `ack` is set once it can be read
+        # STASH, by number; the `ack` of those that can be read is set
+        self.early: list[dict[int, Packet]] = [{} for _ in range(n)]
         self.accepted: list[deque[Entry]] = [deque() for _ in range(n)]  # RRL
         self.log: list[Packet] = []  # PRL
         self.held = [0] * n  # messages of each sender in early, accepted and log
