@@ -476,10 +476,10 @@ class CausalBroadcast(Order):
         self.free_buffers[src] = packet.free
         self._risen.add(src)
         packet.deps = tuple([number - 1 for number in vector])
-        if self.deliver != "causal":
-            packet.keep()
         if self.stack.trace is not None:
             self._count(packet)
+        if self.deliver != "causal" and not packet.bare:
+            self.stack.store(packet)
         self._owe()
         self._since[src] += 1
         if 2 * self._since[src] >= self.window and self.eager_confirm == "window":
