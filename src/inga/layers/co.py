@@ -75,6 +75,7 @@ class CausalBroadcast(Order):
         greet: bool = False,
         lossless: bool = False,
         queue_max: int = 16 << 20,
+        bytes_max: int | None = None,
         window: int = 32,
         capacity: int | None = None,
         units: int = 1,
@@ -132,7 +133,7 @@ class CausalBroadcast(Order):
         self.poll = poll  # T_poll
         self.wait_max = wait_max  # repetitions double their wait up to this
         self.patience = patience  # without progress, after which a hole is lost for good
-        self.bytes_max: int | None = None  # charged bytes on their way, if somebody said so
+        self.bytes_max = bytes_max  # charged bytes on their way, if somebody said so
 
     def view(self, view: View) -> None:
         n = len(view)
