@@ -59,9 +59,9 @@ class Outcome:
 Experiment = Callable[[Path, bool, Progress], Outcome]
 
 EXPERIMENTS: dict[str, str | None] = {
-    "ladder": None,
+    "ladder": "inga.lab.ladder",
     "co": "inga.lab.co",
-    "sco": "inga.lab.sco",
+    "sco": None,
     "obg": None,
     "remiop": None,
 }
