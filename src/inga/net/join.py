@@ -312,7 +312,7 @@ def _open_trace(
             processes=names,
             source="live",
             order=recipe.name,
-            guarantees=list(recipe.guarantees),
+            guarantees=recipe.claims(full=full),
             receipt=recipe.receipt,
             clock="wall",
         ).write(directory)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 from inga.layers.shape import Faults
@@ -26,6 +26,9 @@ from inga.trial.workload import Workload
 START_SECONDS = 30.0
 STALL_SECONDS = 60.0
 """Without any delivery anywhere, after which a run is given up."""
+
+LISTEN_SECONDS = 1.5
+"""How long members of an order that promises to go quiet stay on, so that their trace can show it."""
 
 NO_FAULTS = Faults()
 
@@ -79,6 +82,8 @@ def run(case: LiveCase, progress: Callable[[int], None] = lambda taken: None) ->
                     cluster.tell("expect", worker, expected=expected)
             cluster.gather("done", timeout=case.stall, progress=progress)
             seconds = monotonic() - started
+            if case.trace is not None and "quiet" in recipe.guarantees:
+                sleep(LISTEN_SECONDS)
             cluster.tell("close")
             ends = cluster.gather("closed", timeout=START_SECONDS)
         if manifest is not None and case.trace is not None:
@@ -261,7 +266,7 @@ def _manifest(case: LiveCase, recipe: Recipe) -> Manifest | None:
         processes=list(names(case.workload.members)),
         source="live",
         order=recipe.name,
-        guarantees=list(recipe.guarantees),
+        guarantees=recipe.claims(full=case.trace_level == "full"),
         receipt=recipe.receipt,
         options={
             **asdict(case.workload),

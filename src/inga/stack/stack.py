@@ -264,7 +264,8 @@ class Stack:
         self.view = view
         self.sizes = {view.number: len(view)}
         self.report = False
-        self.writable, self.closing = True, False
+        self.writable = self.passable = True
+        self.closing = False
         for layer in reversed(self.layers):
             layer.view(view)
         if self.trace is not None:
@@ -537,6 +538,7 @@ class Stack:
                     self.emit = below
         self._kinds = {layer.id: layer for layer in self.layers if layer.id}
         self.entrance = next(layer.send for layer in self.layers if _overrides(layer, "send"))
+        self.store = next((x.store for x in self.layers if _overrides(x, "store")), Packet.keep)
         self._takers = [layer.taken for layer in self.layers if _overrides(layer, "taken")]
         self._turners = [layer.turn for layer in self.layers if _overrides(layer, "turn")]
         self._timed = [layer for layer in self.layers if _overrides(layer, "tick")]
@@ -548,7 +550,7 @@ class Stack:
         self._hearers = [layer.heard for layer in reversed(self.layers) if _overrides(layer, "heard")]
 
     def __getstate__(self) -> dict[str, Any]:
-        routes = "emit _up _lowest _kinds entrance _takers _turners _timed _riders _noters _mourners _watchers _grows _hearers".split()
+        routes = "store emit _up _lowest _kinds entrance _takers _turners _timed _riders _noters _mourners _watchers _grows _hearers".split()
         state = self.__dict__.copy()
         for name in (*routes, "trace", "receipt"):
             state.pop(name, None)
