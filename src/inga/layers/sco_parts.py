@@ -1,0 +1,181 @@
+"""What the SCO machine is set to, reads and says: settings, messages, and the events they cause."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from inga.model.errors import UsageError
+from inga.model.packet import Runs
+from inga.model.stamp import Deps
+
+Pairs = tuple[tuple[int, int], ...]
+"""(member, number) of the members whose number differs from what the reader has anyway."""
+
+MODES = ("csn", "wait")
+ACK_LEVELS = ("causal", "continuous")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What can be chosen. Times are in the unit of the clock that is passed in."""
+
+    mode: str = "csn"  # csn: order by what is known; wait: something in hand from everybody, as printed
+    ack_level: str = "causal"  # what a confirmation confirms: causal or continuous acceptance
+    fifo: bool = False  # only the oldest ordered message may become confirmed, as printed
+    window: int = 64  # own messages that not all have accepted (W)
+    window_bytes: int = 1 << 40  # their bytes
+    quota: int = 64  # messages held per source
+    buffers_per_message: int = 1  # H
+    throttle: bool = True  # keep senders within the free buffers their receivers report
+    confirm_delay: float = 0.005  # k: how long a confirmation waits for company
+    nack_again: float = 0.02  # T_ret
+    resend_after: float = 0.05  # T_rtx
+    poll_after: float = 0.05  # T_poll
+    probe_after: float = 0.005  # T_probe
+    resends_max: int = 16  # copies sent again to one member at once
+    multicast_from: int = 0  # remote destinations from which one datagram for all replaces copies; 0: never
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise UsageError(f"mode is one of {', '.join(MODES)}, not {self.mode!r}")
+        if self.ack_level not in ACK_LEVELS:
+            raise UsageError(f"ack_level is one of {', '.join(ACK_LEVELS)}, not {self.ack_level!r}")
+        if min(self.window, self.quota, self.buffers_per_message, self.window_bytes, self.resends_max) < 1:
+            raise UsageError("window, quota, buffers_per_message, window_bytes, resends_max are at least 1")
+        if min(self.nack_again, self.resend_after, self.poll_after) <= 0:
+            raise UsageError("nack_again, resend_after and poll_after are above 0")
+        if min(self.confirm_delay, self.probe_after) < 0:
+            raise UsageError("confirm_delay and probe_after are not negative")
+
+
+class Message:
+    """One copy of a data message: what its sender put on it, and how far it got here."""
+
+    __slots__ = (
+        "src",
+        "dst",  # bit set of its destinations
+        "seq",  # which of its sender's messages (sqn)
+        "lsn",  # which of those to this destination
+        "delta",  # the stamp: (member, clock) that changed since the message before on this link
+        "whole",  # the stamp names everybody whose clock is not 1: it needs no message before
+        "ack",  # (source, expected) where the sender's knowledge matters to this destination
+        "buf",  # free buffers of the sender
+        "body",  # what is carried, of no interest here
+        "size",
+        "deps",  # the full stamp, less one each: what precedes; rebuilt at acceptance
+        "missing",  # bit set of destinations not known to have accepted it, once it is ordered
+        "seen",  # entries of the stamp found clear of what is not ordered yet
+        "passed",  # entries of the stamp found clear of what is not confirmed yet
+        "own",  # at its sender: the message all copies belong to
+        "since",  # when it was last sent; here, since when it waits where it is
+    )
+
+    def __init__(
+        self,
+        src: int,
+        dst: int,
+        seq: int,
+        lsn: int,
+        delta: Pairs,
+        *,
+        ack: Pairs = (),
+        buf: int = 0,
+        body: Any = None,
+        whole: bool = False,
+    ) -> None:
+        self.src = src
+        self.dst = dst
+        self.seq = seq
+        self.lsn = lsn
+        self.delta = delta
+        self.whole = whole
+        self.ack = ack
+        self.buf = buf
+        self.body = body
+        self.size = 0
+        self.deps: Deps = ()
+        self.missing = 0
+        self.seen = 0
+        self.passed = 0
+        self.own: Own | None = None
+        self.since = 0.0
+
+    def __repr__(self) -> str:
+        return f"<Message {self.src}:{self.seq} lsn={self.lsn}>"
+
+
+class Own:
+    """A message of ours, until every remote destination has accepted it."""
+
+    __slots__ = ("body", "dst", "remaining", "seq", "size")
+
+    def __init__(self, seq: int, dst: int, body: Any, size: int) -> None:
+        self.seq = seq
+        self.dst = dst
+        self.body = body
+        self.size = size
+        self.remaining = 0  # remote destinations that are not known to have accepted it
+
+
+class Control(NamedTuple):
+    """A confirmation or a question (CTL). `seq` and `lsn` are those of the next data message."""
+
+    src: int
+    seq: int
+    lsn: int
+    ack: Pairs
+    buf: int
+    poll: bool
+
+
+class Request(NamedTuple):
+    """Please send again (RET)."""
+
+    src: int
+    runs: Runs
+    ack: Pairs
+    buf: int
+
+
+class Copies(NamedTuple):
+    """Copies of one message leave; as one datagram for all of them if `together`."""
+
+    copies: list[Message]
+    to: list[int]
+    together: bool = False
+    again: bool = False
+
+
+class Told(NamedTuple):
+    """A control message or a request leaves."""
+
+    to: int
+    what: Control | Request
+
+
+class Happened(NamedTuple):
+    """A message reached a level here: received, accepted, causal or confirmed; or, of our own, released."""
+
+    level: str
+    message: Message
+
+
+class Released(NamedTuple):
+    """All remote destinations have accepted a message of ours."""
+
+    own: Own
+
+
+class Heard(NamedTuple):
+    """Some destination has accepted our messages below `seq`."""
+
+    seq: int
+
+
+class Discarded(NamedTuple):
+    """A copy was not kept: "duplicate", or "overrun" of the quota."""
+
+    reason: str
+    message: Message
+
+
+Event = Copies | Told | Happened | Released | Heard | Discarded
