@@ -53,6 +53,7 @@ class Plan:
     sends: int
     silent: frozenset[int] = frozenset()
     span: float = 40.0  # time over which requests are spread
+    patience: float = PATIENCE
 
 
 class Broken(AssertionError):
@@ -118,7 +119,9 @@ class Judge:
         for p, first in self.stamped.items():
             for q, second in self.stamped.items():
                 if p != q and precedes(first, second) != (p in self.causes[q]):
-                    raise Broken(f"{p} before {q}: {p in self.causes[q]}, by stamps {precedes(first, second)}")
+                    raise Broken(
+                        f"{p} before {q}: {p in self.causes[q]}, by stamps {precedes(first, second)}"
+                    )
 
     def _received(self, member: int, key: Id, message: Message) -> None:
         pass
@@ -170,14 +173,13 @@ class World:
         self._last_due: dict[tuple[int, int], float] = {}
         self._before: list[tuple[int, ...]] = [()] * plan.members
         talkers = [m for m in range(plan.members) if m not in plan.silent]
-        for number in range(plan.sends):
+        for _ in range(plan.sends):
             member = talkers[int(self.rng.random() * len(talkers))]
             self.push(self.rng.random() * plan.span, member, self._destinations())
-        assert number >= 0
 
     def run(self) -> None:
         """To the end, or raise Broken: nothing may be left to do, ever."""
-        limit = self.plan.span + PATIENCE
+        limit = self.plan.span + self.plan.patience
         while self._heap or any(machine.wake is not None for machine in self.machines):
             self._step(limit)
         for machine in self.machines:
@@ -335,9 +337,9 @@ def plan(seed: int, **fixed: Any) -> Plan:
     )
 
 
-def run_seed(seed: int, make: Make = SelectiveOrder, **fixed: Any) -> World:
+def run_seed(seed: int, make: Make = SelectiveOrder, *, patience: float = PATIENCE, **fixed: Any) -> World:
     """One random schedule, to its end."""
-    world = World(plan(seed, **fixed), seed, make)
+    world = World(replace(plan(seed, **fixed), patience=patience), seed, make)
     try:
         world.run()
     except Broken as error:

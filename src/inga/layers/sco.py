@@ -49,6 +49,7 @@ LSN_WINDOW = 8192
 """How far ahead of what we expect a link may be; more is not from a member that keeps its window."""
 
 _CONFIRM, _ASK, _RESEND, _PROBE, _POLL, _FLOW = range(6)
+_HANDLERS = "_on_confirm _on_ask _on_resend _on_probe _on_poll _on_flow".split()
 
 
 class SelectiveOrder:
@@ -200,7 +201,7 @@ class SelectiveOrder:
         """Whatever has waited long enough: K1, L1, L3, Q1 to Q3. Ends with the stages."""
         self.now = now
         for kind, member in self._alarms.due(now):
-            _HANDLERS[kind](self, member)
+            getattr(self, _HANDLERS[kind])(member)
         self.stages()
 
     @property
@@ -833,13 +834,3 @@ def mask(members: Iterable[int]) -> int:
     for member in members:
         bits |= 1 << member
     return bits
-
-
-_HANDLERS = (
-    SelectiveOrder._on_confirm,
-    SelectiveOrder._on_ask,
-    SelectiveOrder._on_resend,
-    SelectiveOrder._on_probe,
-    SelectiveOrder._on_poll,
-    SelectiveOrder._on_flow,
-)
