@@ -1,8 +1,9 @@
 """Named lists of layers: what `order=` means. `register` adds your own."""
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from inga.layers.bundle import Bundle
 from inga.layers.causal import Causal
@@ -13,6 +14,7 @@ from inga.layers.order import Order
 from inga.layers.reliable import Reliable
 from inga.layers.shape import Faults, Shape, Unshaped
 from inga.model.errors import UsageError
+from inga.model.receipt import LEVELS
 from inga.stack.layer import Layer
 
 
@@ -25,6 +27,10 @@ class Options:
     coarse: bool = False
     faults: Faults | None = None
     lossless: bool = False  # the network loses nothing: leave out repair and flow
+    deliver: str | None = None  # level at which messages are handed over; None = the recipe's own
+    greet: bool = False  # say from the start that we are here, until everybody was heard
+    queue_max: int = 16 << 20  # unread bytes above which we let senders wait
+    protocol: dict[str, Any] = field(default_factory=dict)  # of an order that is a protocol of its own
     reliable: dict[str, Any] = field(default_factory=dict)  # of the layer of that name
     flow: dict[str, Any] = field(default_factory=dict)
 
@@ -37,7 +43,20 @@ class Recipe:
     build: Callable[[Options], list[Layer]]
     guarantees: tuple[str, ...]
     receipt: str  # the trace step that makes a message a cause at its receiver
-    level: str  # what `deliver` means here
+    level: str  # what `deliver` means here, unless another of the levels is asked for
+    levels: tuple[str, ...] = ()  # all that can be asked for
+    tunings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # options, with what hunts try
+
+    def level_of(self, wanted: str | None) -> str:
+        """The level at which to deliver; one that this recipe lacks is refused."""
+        if wanted is None:
+            return self.level
+        if wanted not in self.levels:
+            if wanted not in LEVELS:
+                raise UsageError(f"deliver is one of {', '.join(LEVELS)}, not {wanted!r}")
+            known = " or ".join(map(repr, self.levels))
+            raise UsageError(f"order {self.name!r} delivers at level {known}, not {wanted!r}")
+        return wanted
 
 
 ALIASES = {"causal": "vector"}
@@ -45,6 +64,8 @@ ALIASES = {"causal": "vector"}
 LATER = frozenset("co sco object total relay remiop remiop+vector remiop+co".split())
 
 _recipes: dict[str, Recipe] = {}
+
+Made = TypeVar("Made", bound=Layer)
 
 
 def register(
@@ -54,11 +75,18 @@ def register(
     guarantees: Sequence[str] = (),
     receipt: str = "take",
     level: str = "received",
+    levels: Sequence[str] = (),
+    tunings: Mapping[str, tuple[Any, ...]] | None = None,
 ) -> Recipe:
-    """Give a list of layers a name that `order=` understands from now on."""
+    """Give a list of layers a name that `order=` understands from now on.
+
+    `levels` are those at which it can deliver, `level` among them if nothing is said.
+    """
     if name in ALIASES or name in _recipes:
         raise UsageError(f"there is a recipe {name!r} already")
-    recipe = Recipe(name, build, tuple(guarantees), receipt, level)
+    if levels and level not in levels:
+        raise UsageError(f"recipe {name!r} delivers at {level!r}, which is not among its levels")
+    recipe = Recipe(name, build, tuple(guarantees), receipt, level, tuple(levels) or (level,), tunings or {})
     _recipes[name] = recipe
     return recipe
 
@@ -81,11 +109,29 @@ def names() -> list[str]:
 
 def _over_datagrams(order: Order, options: Options) -> list[Layer]:
     """The common frame: bundles above the order, repair and flow beneath it."""
+    if options.protocol:
+        raise UsageError(
+            f"order {order.name!r} has no options of its own, so not {_listed(options.protocol)}"
+        )
     layers: list[Layer] = [Bundle(gather=not options.lossless, coarse=options.coarse), order, Fragment()]
     if not options.lossless:
-        layers += [Flow(**options.flow), Reliable(**options.reliable)]
+        flow = {"queue_max": options.queue_max, **options.flow}
+        layers += [Flow(**flow), Reliable(**{"greet": options.greet, **options.reliable})]
         layers.append(Unshaped() if options.faults is None else Shape(options.faults))
     return layers
+
+
+def tuned(layer: Callable[..., Made], name: str, options: Mapping[str, Any], **given: Any) -> Made:
+    """A layer that is a protocol of its own, with what the user says about it."""
+    known = [key for key in inspect.signature(layer).parameters if key not in given]
+    for key in options:
+        if key not in known:
+            raise UsageError(f"order {name!r} has no option {key!r}; there are {', '.join(known)}")
+    return layer(**given, **options)
+
+
+def _listed(options: Mapping[str, Any]) -> str:
+    return ", ".join(options)
 
 
 def _none(options: Options) -> list[Layer]:

@@ -20,9 +20,21 @@ compiled = pytest.importorskip("inga.certify.compiled", reason="numba is not ins
 
 
 def sabotage(random: Random, trace: Trace) -> None:
-    """Break some rows: lose, repeat, forge, redirect, move."""
+    """Break some rows: lose, repeat, forge, redirect, move, and go on talking."""
     for _ in range(random.randrange(4)):
         rows = random.choice(trace)
+        if random.random() < 0.2:
+            at = random.randrange(len(rows)) if rows else 0
+            late = Row(trace.index(rows), 0, random.choice([10**9, 10**9 + 1]), "control", 1)
+            rows[at:at] = [late]
+            rows[:] = renumbered(rows)
+            continue
+        if random.random() < 0.2:
+            accepts = [at for at, row in enumerate(rows) if row.step == "accept"]
+            if accepts:
+                del rows[random.choice(accepts)]
+                rows[:] = renumbered(rows)
+            continue
         places = [at for at, row in enumerate(rows) if row.step in ("send", "deliver")]
         if not places:
             continue
@@ -51,7 +63,7 @@ worlds = st.fixed_dictionaries(
     {
         "n": st.integers(2, 5),
         "messages": st.integers(0, 25),
-        "receipt": st.sampled_from(["deliver", "take"]),
+        "receipt": st.sampled_from(["deliver", "take", "accept"]),
         "order": st.sampled_from(["none", "fifo", "causal"]),
         "subsets": st.booleans(),
         "echo": st.booleans(),

@@ -54,19 +54,34 @@ def wander(
                 rows[at].append(row._replace(step="deliver", dst=None))
         elif untaken[at] and random.random() < 0.5:
             taken = untaken[at].pop(0)
-            rows[at].append(taken._replace(step="take"))
-            _join(clocks[at], taken)
+            if receipt == "accept":
+                rows[at] += [taken, taken._replace(step="confirm")]
+            else:
+                rows[at].append(taken._replace(step="take"))
+                _join(clocks[at], taken)
         elif waiting[at]:
             message = waiting[at].pop(_choose(random, waiting[at], order))
             copy = message._replace(process=at, step="deliver", dst=None)
             if random.random() < unstamped:
                 copy = copy._replace(deps=None, height=None)
+            if receipt == "accept":
+                rows[at].append(copy._replace(step="accept", deps=message.deps))
+                untaken[at].append(copy)
+                _join(clocks[at], message)
+                continue
             rows[at].append(copy)
             if receipt == "take":
                 untaken[at].append(copy._replace(deps=message.deps))
             else:
                 _join(clocks[at], message)
+    if messages:
+        for each in rows:
+            each.insert(random.randrange(len(each) + 1), _control(each, 0))
     return [renumbered(each) for each in rows]
+
+
+def _control(rows: list[Row], time: int) -> Row:
+    return Row(rows[0].process if rows else 0, 0, time, "control", 1)
 
 
 def _send(random: Random, at: int, clock: list[int], n: int, subsets: bool) -> Row:
@@ -141,7 +156,30 @@ def judge(trace: Trace, receipt: str = "deliver") -> Counter[str]:
     for at, rows in enumerate(trace):
         _judge_deliveries(at, rows, sends, len(trace), found)
         _judge_stamps(at, rows, receipt, len(trace), found)
+    _judge_atomic(trace, sends, found)
+    _judge_quiet(trace, found)
     return found
+
+
+def _judge_atomic(trace: Trace, sends: dict[tuple[int, int], Row], found: Counter[str]) -> None:
+    def places(step: str, message: tuple[int, int]) -> set[int]:
+        return {r.process for rows in trace for r in rows if r.step == step and (r.src, r.seq) == message}
+
+    for message, sent in sends.items():
+        meant = _targets(sent, len(trace)) - {sent.process}
+        delivered, accepted = places("deliver", message), places("accept", message)
+        for at in meant:
+            found["atomic"] += at not in delivered and bool(delivered - {sent.process})
+            found["atomic"] += at not in accepted and bool(places("confirm", message))
+
+
+def _judge_quiet(trace: Trace, found: Counter[str]) -> None:
+    steps = "send accept causal confirm acknowledge deliver take".split()
+    last = max((row.time for rows in trace for row in rows if row.step in steps), default=None)
+    for rows in trace:
+        found["quiet"] += sum(
+            row.step == "control" and last is not None and row.time > last + 10**9 for row in rows
+        )
 
 
 def _judge_deliveries(

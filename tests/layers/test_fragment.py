@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inga.layers.fragment import ASSEMBLIES_MAX, Fragment
+from inga.layers.fragment import ASSEMBLIES_MAX, Fragment, Pieces
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
 from inga.model.stamp import Stamp
@@ -162,3 +162,34 @@ def test_a_message_of_many_pieces_and_a_small_window() -> None:
     net.quiet()
     assert [len(text) for text in net.texts(1)] == [50_000]
     assert net.texts(2) == net.texts(1)
+
+
+# Above an order that numbers every piece
+
+
+def numbered(first: int, size: int) -> list[Packet]:
+    """Pieces of one packet, as such an order hands them up: each with a number and a past of its own."""
+    pieces = cut(size)
+    for seq, piece in enumerate(pieces, first):
+        piece.seq, piece.deps = seq, (seq - 1, 0, 0)
+    return pieces
+
+
+def test_a_joined_packet_takes_the_place_of_its_last_piece() -> None:
+    probe = Probe(Pieces(), me=1)
+    one, two = numbered(5, 3 * LIMIT), numbered(8, 2 * LIMIT)
+    assert probe.feed(*one[:2]) == []
+    small = Packet(2, 1, b"small")
+    assert probe.feed(small) == [small]
+    first, second = probe.feed(one[2], *two)
+    assert (first.seq, first.deps, first.frag) == (7, (6, 0, 0), None)
+    assert (second.seq, len(second.body)) == (9, 2 * LIMIT)
+    assert bytes(first.body) == bytes(i % 251 for i in range(3 * LIMIT))
+
+
+def test_only_the_last_piece_completes_messages() -> None:
+    probe = Probe(Pieces(), datagram_max=512)
+    packet = Packet(0, 1, bytes(3 * LIMIT))
+    packet.count = 1
+    probe.layer.down([packet])
+    assert [piece.count for piece in probe.bottom.sent] == [0, 0, 1]

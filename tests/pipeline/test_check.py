@@ -84,8 +84,33 @@ def test_simulated_runs_keep_what_they_claim(
         result = case.run(tmp_path / order, full=full)
         assert not result.violations
         assert check(tmp_path / order, spark).verdict == "pass"
-        causal = check(tmp_path / order, spark, ["all"]).checks[-1]
+        everything = {each.name: each for each in check(tmp_path / order, spark, ["all"]).checks}
+        causal = everything["causal"]
+        assert everything["atomic"].verdict == "pass"
+        assert everything["quiet"].verdict == ("pass" if full else "unknown")
         assert causal.verdict == ("fail" if result.unpromised.get("causal") else "pass")
+
+
+@pytest.mark.parametrize("defect", [None, "unaccepted", "noise"])
+def test_levels_are_certified_from_files(spark: Any, tmp_path: Path, defect: str | None) -> None:
+    recipe = Recipe(3000, members=3, receipt="accept", seed=2, defect=defect)
+    planted = make(tmp_path / "trace", recipe, segment_rows=300)
+    certificate = check(tmp_path / "trace", spark, witnesses=50)
+    assert [each.name for each in certificate.checks] == recipe.guarantees
+    if planted is None:
+        assert certificate.verdict == "pass"
+        return
+    (found,) = [each for each in certificate.checks if each.name == planted.check]
+    assert (planted.process, planted.pos, planted.message) in [
+        (each.process, each.pos, each.message) for each in found.witnesses
+    ]
+
+
+def test_a_trace_that_promises_quiet_in_no_number_is_refused(spark: Any, trace: Path) -> None:
+    content = json.loads((trace / "manifest.json").read_text())
+    Manifest(**{**content, "options": {"quiet_seconds": "soon"}}).write(trace)
+    with pytest.raises(TraceError, match="quiet_seconds is a number of seconds, not 'soon'"):
+        check(trace, spark)
 
 
 def test_the_oracle_of_the_simulator_agrees_on_the_count(spark: Any, tmp_path: Path) -> None:
@@ -234,7 +259,7 @@ def test_a_run_that_claims_nothing_must_be_asked(spark: Any, trace: Path) -> Non
     Manifest(**{**content, "guarantees": []}).write(trace)
     with pytest.raises(UsageError, match="claims no guarantee"):
         check(trace, spark)
-    assert check(trace, spark, ["fifo", "atomic"]).verdict == "unknown"
+    assert check(trace, spark, ["fifo", "total"]).verdict == "unknown"
 
 
 def test_progress_is_told(spark: Any, clean: Path) -> None:

@@ -24,7 +24,7 @@ GROUP = 0x0A0B0C0D
 MEMBERS = 4
 ME = 3
 
-SECTIONS = "seq stamp lsn ack buf runs frag trace dst ext urgent bare partial".split()
+SECTIONS = "seq stamp lsn ack buf runs frag trace dst ext urgent bare partial delta free".split()
 
 
 def packet(src: int = 1, view: int = 1, body: bytes = b"", kind: int = 0, **sections: Any) -> Packet:
@@ -77,6 +77,12 @@ GOLDEN = {
     "urgent": (packet(urgent=True), "696e0100 0a0b0c0d 04000001 00000001 00000000"),
     "bare": (packet(bare=True, dst=0b1), "696e0100 0a0b0c0d 09000001 00000001 00000000 0101"),
     "partial": (packet(partial=True), "696e0100 0a0b0c0d 10000001 00000001 00000000"),
+    "delta without rises": (packet(delta=()), "696e0100 0a0b0c0d 20000001 00000001 00000000 00"),
+    "delta": (
+        packet(seq=2, delta=((0, 3), (3, 130))),
+        "696e0100 0a0b0c0d 20010001 00000001 00000000 02 02 0003 028201",
+    ),
+    "free": (packet(free=300), "696e0100 0a0b0c0d 40000001 00000001 00000000 ac02"),
     "all": (
         packet(
             src=2,
@@ -93,10 +99,12 @@ GOLDEN = {
             ext=b"",
             urgent=True,
             partial=True,
+            delta=((3, 1),),
+            free=7,
             body=b"body",
         ),
-        "696e0100 0a0b0c0d 17ff0002 00000003 00000004"
-        " 05 09010104 06 01020304 05060708 010101 0002 04030201 0103 00 626f6479",
+        "696e0100 0a0b0c0d 77ff0002 00000003 00000004"
+        " 05 09010104 06 01020304 05060708 010101 0002 04030201 0103 00 010301 07 626f6479",
     ),
 }
 
@@ -130,6 +138,7 @@ def packets(draw: st.DrawFn) -> tuple[Packet, int, int]:
     vector = st.tuples(*[count] * members)
     others = st.sets(st.integers(0, members - 1).filter(lambda m: m != src), max_size=members - 1)
     changes = draw(st.none() | others)
+    risen = draw(st.none() | others)
     fragments = draw(st.integers(2, FRAGMENTS_MAX))
     gaps = draw(st.none() | st.lists(st.tuples(st.integers(0, 2**40), st.integers(1, 2**40)), max_size=9))
     made = packet(
@@ -149,6 +158,8 @@ def packets(draw: st.DrawFn) -> tuple[Packet, int, int]:
         trace=draw(st.none() | st.tuples(*[seq] * members)),
         dst=draw(st.none() | st.integers(0, 2**members - 1)),
         ext=draw(st.none() | st.binary(max_size=20)),
+        delta=None if risen is None else tuple((k, draw(st.integers(1, 2**64 - 1))) for k in sorted(risen)),
+        free=draw(st.none() | seq),
         urgent=draw(st.booleans()),
         partial=draw(st.booleans()),
     )
@@ -233,6 +244,11 @@ def assert_sound(found: Packet) -> None:
         named = [k for k, _ in found.stamp.delta]
         assert named == sorted(set(named)) and found.src not in named
         assert all(k < MEMBERS for k in named)
+    if found.delta is not None:
+        risen = [k for k, _ in found.delta]
+        assert risen == sorted(set(risen)) and found.src not in risen
+        assert all(k < MEMBERS and rise > 0 for k, rise in found.delta)
+    assert found.free is None or 0 <= found.free <= COUNT_MAX
     if found.frag is not None:
         assert 0 <= found.frag[0] < found.frag[1] and 2 <= found.frag[1] <= FRAGMENTS_MAX
     for low, high in found.runs or ():
@@ -278,6 +294,11 @@ def sections(bits: int, rest: str) -> bytes:
         ("malformed", sections(1 << 1, "0901 0101")),  # a change of the sender's own count
         ("malformed", sections(1 << 1, "0901 0401")),  # a change of member 4
         ("malformed", sections(1 << 1, "0902 0001 0301")),  # and behind another
+        ("malformed", sections(1 << 13, "04 0001 0001 0001 0001")),  # more rises than other members
+        ("malformed", sections(1 << 13, "01 0101")),  # a rise of the sender's own entry
+        ("malformed", sections(1 << 13, "01 0401")),  # a rise of member 4
+        ("malformed", sections(1 << 13, "01 0000")),  # a rise by nothing
+        ("malformed", sections(1 << 14, "8080808008")),  # 2**31 free buffers
         ("malformed", sections(1 << 5, "01 0300")),  # an empty run
         ("malformed", sections(1 << 5, bytes([0x81, RUNS_MAX >> 7]).hex())),  # 1025 runs
         ("malformed", sections(1 << 6, "0303")),  # fragment 3 of 3

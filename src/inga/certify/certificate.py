@@ -3,7 +3,9 @@
     1  summarise every chunk                                   all rows, once
     2  scan suspect chunks again, with their carry             order and stamps
     3  compare messages of pairs whose sums disagree           integrity and completeness
-    4  explain: what came too early, by which chain, and why   a few segments
+    4  see who lacks what others have                          sources whose sums disagree
+    5  look for control traffic that does not end              chunks with any after the deadline
+    6  explain: what came too early, by which chain, and why   a few segments
 
 Who reads chunks and where the work is done is the business of a `Source`: a list in memory, files, Spark.
 """
@@ -14,7 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from inga.certify import work
-from inga.certify.chunk import Chunk
+from inga.certify.atomic import divided
+from inga.certify.chunk import NEVER_YET, Chunk
 from inga.certify.combine import Line, Process, check_widths, line_up, suspects, unequal_pairs
 from inga.certify.explain import Explainer
 from inga.certify.fingerprint import Keys
@@ -23,7 +26,7 @@ from inga.certify.roots import EXPLAINED_MAX, Bad, group_by_root
 from inga.certify.verdict import FAIL, PASS, UNKNOWN, Certificate, Check
 from inga.certify.work import Row
 
-BUILT = ("integrity", "complete", "fifo", "stamps", "causal")
+BUILT = ("integrity", "complete", "fifo", "stamps", "causal", "atomic", "quiet")
 WITNESSES = 5
 
 
@@ -33,6 +36,7 @@ class Source(Protocol):
     processes: Sequence[Process]
     receipt: str
     segment_names: Sequence[str]
+    quiet_seconds: float  # after the last progress, within which control traffic ends
 
     def map(
         self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
@@ -73,6 +77,8 @@ class _Certification:
         self._find_holes()
         self._look_again()
         self._compare()
+        self._divide()
+        self._listen()
         explainer = Explainer(self._names, self._lines, source.read, source.receipt, source.segment_names)
         return Certificate(
             events=sum(summary.events for summary in summaries),
@@ -141,6 +147,39 @@ class _Certification:
         ):
             if bad.check in wanted:
                 self._bad.append(bad)
+
+    def _divide(self) -> None:
+        if "atomic" in self._checks:
+
+            def ask(questions: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
+                return self._source.map("segments compared", work.fates, questions)
+
+            lines, processes = self._lines, self._source.processes
+            self._bad += divided(lines, processes, self._keys, ask, self._listed_max)
+
+    def _listen(self) -> None:
+        """Find control traffic long after the last message got anywhere."""
+        if "quiet" not in self._checks:
+            return
+        links = [link for line in self._lines for link in line]
+        progress = max((link.summary.progress_last for link in links), default=NEVER_YET)
+        if not any(link.summary.chatter for link in links):
+            self._leave_open(("quiet",), "no row tells of control traffic, as in a trace of deliveries only")
+        deadline = progress + round(self._source.quiet_seconds * 1e9)
+        noisy = {link.segment: link for link in links if link.summary.chatter_last > deadline}
+        if not noisy or progress == NEVER_YET:
+            return
+        questions = [(segment, (deadline, self._listed_max)) for segment in noisy]
+        for segment, found in sorted(
+            self._source.map("noisy segments read", work.noise, questions), key=lambda pair: pair[0]
+        ):
+            process = noisy[segment].summary.process
+            _, time, step = found.first[0]
+            what = (
+                f"still sent control traffic ({step}) {(time - progress) / 1e9:.3g} s after the last message"
+            )
+            rows = [Row(process, pos, process, 0) for pos, _, _ in found.first]
+            self._bad.append(Bad("quiet", process, process, what, found.count, rows))
 
     def _answer(self, name: str, explainer: Explainer) -> Check:
         if name not in BUILT:

@@ -1,7 +1,8 @@
 """A chunk: a contiguous run of one process's rows, as plain numpy arrays.
 
-Only the rows that matter to the checks are kept: sends, deliveries and the receipts that make a message a
-cause. What else a segment holds is counted and forgotten.
+Only the rows that matter to the checks are kept: sends, deliveries, the receipts that make a message a cause,
+acceptances and confirmations. Of control rows the times are kept, if somebody wants them. What else a segment
+holds is counted and forgotten.
 """
 
 from collections.abc import Iterable
@@ -13,8 +14,17 @@ from numpy.typing import NDArray
 
 from inga.model.errors import TraceError
 
-SEND, DELIVER, RECEIPT = 1, 2, 4
+SEND, DELIVER, RECEIPT, ACCEPT, CONFIRM = 1, 2, 4, 8, 16
 """What a row is: bits, since a delivery may be the receipt as well."""
+
+PROGRESS = frozenset("send accept causal confirm acknowledge deliver take".split())
+"""Steps that bring a message further: as long as they come, control traffic has a reason."""
+
+CHATTER = ("control", "poll", "nack", "repair")
+"""Steps of control traffic, in the order of their codes in `Clocked`."""
+
+NEVER_YET = -(2**63)
+"""Time of the last of no rows."""
 
 EVERYBODY = -1
 """In `Chunk.dst`: all others of the view, not a set."""
@@ -22,8 +32,25 @@ EVERYBODY = -1
 COLUMNS = ("process", "pos", "step", "view", "src", "seq", "dst", "deps", "n")
 """What the checks need of a trace."""
 
+TIMED_COLUMNS = (*COLUMNS, "time")
+"""What `quiet` needs: the only check that looks at clocks."""
+
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Clocked:
+    """When a chunk's messages last got further, and when its process sent control traffic, in nanoseconds."""
+
+    progress: int
+    pos: Ints
+    time: Ints
+    what: NDArray[np.uint8]  # which of CHATTER
+
+    @property
+    def last(self) -> int:
+        return int(self.time.max(initial=NEVER_YET))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +73,7 @@ class Chunk:
     width: int = 0  # processes that the file's vectors had room for
     left: bool = False  # the process says that it left or crashed
     flushed: int = -1  # the last view it helped to close
+    clocked: Clocked | None = None  # if times were read
 
     @property
     def n(self) -> int:
@@ -64,6 +92,7 @@ class Chunk:
 def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, width: int = 0) -> Chunk:
     """The chunk of a table that the trace's reader made: types are right, vectors have n entries."""
     kinds, left, flushed = _kinds(table, process, receipt)
+    clocked = _clocked(table) if "time" in table.column_names else None
     events = table.num_rows
     first = table.column("pos")[0].as_py() if events else 0
     kept = kinds != 0
@@ -88,7 +117,7 @@ def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, wi
     dst, sets = _destinations(table, sends, n)
     return Chunk(
         process, first, events, pos, kinds, _numbers(table, "view", np.int32), src, seq, deps, stamped,
-        dst, sets, _payloads(table, sends), width, left, flushed,
+        dst, sets, _payloads(table, sends), width, left, flushed, clocked,
     )  # fmt: skip
 
 
@@ -97,7 +126,7 @@ def _kinds(table: Any, process: int, receipt: str) -> tuple[NDArray[np.uint8], b
     steps = _one_array(table.column("step"))
     names = steps.dictionary.to_pylist()
     codes = steps.indices.to_numpy(zero_copy_only=False)
-    bits = {"send": SEND, "deliver": DELIVER}
+    bits = {"send": SEND, "deliver": DELIVER, "accept": ACCEPT, "confirm": CONFIRM}
     bits[receipt] = bits.get(receipt, 0) | RECEIPT
     kinds = np.array([bits.get(name, 0) for name in names] or [0], np.uint8)[codes]
     about_itself = [
@@ -106,6 +135,21 @@ def _kinds(table: Any, process: int, receipt: str) -> tuple[NDArray[np.uint8], b
     ]
     views = [table.column("view")[int(row)].as_py() for row in _rows_of(codes, names, ("flush",))]
     return kinds, any(about_itself), max(views, default=-1)
+
+
+def _clocked(table: Any) -> Clocked:
+    """The times that `quiet` compares."""
+    steps = _one_array(table.column("step"))
+    names = steps.dictionary.to_pylist()
+    codes = steps.indices.to_numpy(zero_copy_only=False)
+    times = _numbers(table, "time", np.int64)
+    moved = np.array([name in PROGRESS for name in names] or [False])[codes]
+    which = np.array([CHATTER.index(n) if n in CHATTER else len(CHATTER) for n in names] or [0], np.uint8)[
+        codes
+    ]
+    rows = np.flatnonzero(which < len(CHATTER))
+    progress = int(times[moved].max(initial=NEVER_YET))
+    return Clocked(progress, _numbers(table, "pos", np.int64)[rows], times[rows], which[rows])
 
 
 def _rows_of(codes: NDArray[Any], names: list[str], wanted: Iterable[str]) -> NDArray[np.intp]:

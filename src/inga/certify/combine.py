@@ -144,6 +144,28 @@ def unequal_pairs(lines: Sequence[Line], processes: Sequence[Process]) -> list[P
     return sorted(unequal)
 
 
+def unaccepted_sources(lines: Sequence[Line], processes: Sequence[Process]) -> set[int]:
+    """The sources of which some destination may not have accepted all that was sent to it.
+
+    Who counts every message of a source accepts all of them, also those that are for others.
+    """
+    totals = [_total(line) for line in lines]
+    n = len(lines)
+    found: set[int] = set()
+    for view in sorted({view for total in totals for view in total}):
+        tallies = [total.get(view) or Tally.empty(n) for total in totals]
+        sent, sent_sum = _sent(tallies, [is_member(process, view) for process in processes])
+        accepted = np.stack([tally.accepted for tally in tallies])
+        accepted_sum = np.stack([tally.accepted_sum for tally in tallies])
+        everything = np.array([tally.sent for tally in tallies])
+        everything_sum = np.array([tally.sent_sum for tally in tallies], np.uint64)
+        same = (accepted == sent) & (accepted_sum == sent_sum)
+        same |= (accepted == everything) & (accepted_sum == everything_sum)
+        np.fill_diagonal(same, True)
+        found |= set(np.flatnonzero(~same.all(axis=0)).tolist())
+    return found
+
+
 def _repeats(line: Line) -> bool:
     """Whether a process used a number again."""
     highest = 0

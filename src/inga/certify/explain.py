@@ -83,6 +83,10 @@ class Explainer:
         if bad.check == "complete":
             witness.text = f"{message} {bad.what} at {here}"
             witness.chain = self._chains.find(witness.message, witness.message)
+        elif bad.check == "atomic":
+            witness.text = f"{message} {bad.what}"
+        elif bad.check == "quiet":
+            witness.text = f"{here} {bad.what}"
         else:
             witness.text = f"{here} delivered {message}, which {bad.what}"
 

@@ -10,10 +10,13 @@ from inga.certify.combine import Process
 class Chunks:
     """The chunks of all processes; those of one process in order."""
 
-    def __init__(self, chunks: Sequence[Chunk], processes: Sequence[Process], receipt: str) -> None:
+    def __init__(
+        self, chunks: Sequence[Chunk], processes: Sequence[Process], receipt: str, quiet_seconds: float = 1.0
+    ) -> None:
         self._chunks = list(chunks)
         self.processes = processes
         self.receipt = receipt
+        self.quiet_seconds = quiet_seconds
         self.segment_names = [f"{chunk.process} from {chunk.first}" for chunk in chunks]
 
     def map(

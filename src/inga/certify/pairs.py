@@ -77,7 +77,8 @@ class _Judge:
         self._lines = lines
         self._processes = processes
         self._listed_max = listed_max
-        self._closed_view = max((link.summary.flushed for line in lines for link in line), default=-1)
+        self._closed_view = closed_view(lines)
+        self._excused = excused(lines, processes)
 
     def judge(self, pairs: list[Pair], parts: list[Found]) -> Iterator[Bad]:
         n = len(self._processes)
@@ -89,7 +90,7 @@ class _Judge:
                 if part.process == pair.destination and pair.source in part.deliveries
             ]
             sends, delivered = compare.join_sends(sent, n), compare.join_deliveries(received)
-            mine = compare.is_for(sends, pair.destination, pair.source, self._members(pair, sends))
+            mine = meant_for(self._processes, sends, pair.destination, pair.source)
             yield from self._wrong(pair, sends, mine, delivered)
             yield from self._lost(pair, sends, mine, delivered)
 
@@ -106,27 +107,14 @@ class _Judge:
             yield self._bad("integrity", pair, what, delivered.seq[rows], delivered.pos[rows])
 
     def _lost(self, pair: Pair, sends: Sends, mine: Bools, delivered: Deliveries) -> Iterator[Bad]:
-        if pair.destination == pair.source or self._is_excused(pair):
+        pair_of = (pair.destination, pair.source)
+        if pair.destination == pair.source or any(self._excused[at] for at in pair_of):
             return
         lost = compare.missing(sends, mine, delivered)
         # What a view lost before it was closed, it lost by agreement.
         lost = lost[sends.view[lost] > self._closed_view]
         if len(lost):
             yield self._bad("complete", pair, "was never delivered", sends.seq[lost], np.zeros_like(lost))
-
-    def _members(self, pair: Pair, sends: Sends) -> Bools:
-        """Per view, whether a message to everybody is for this destination."""
-        process = self._processes[pair.destination]
-        return np.array([is_member(process, view) for view in range(int(sends.view.max(initial=0)) + 1)])
-
-    def _is_excused(self, pair: Pair) -> bool:
-        """Whoever crashed or left need not deliver nor be delivered; an unfinished trace does not tell."""
-        return any(
-            self._processes[at].crashed
-            or not self._processes[at].complete
-            or any(link.summary.left for link in self._lines[at])
-            for at in (pair.destination, pair.source)
-        )
 
     def _bad(self, check: str, pair: Pair, what: str, seqs: Ints, positions: Ints) -> Bad:
         rows = [
@@ -136,3 +124,23 @@ class _Judge:
             )
         ]
         return Bad(check, pair.destination, pair.source, what, len(seqs), rows)
+
+
+def meant_for(processes: Sequence[Process], sends: Sends, destination: int, source: int) -> Bools:
+    """Which sends are for a destination, given the views they were sent in."""
+    process, views = processes[destination], int(sends.view.max(initial=0)) + 1
+    members = np.array([is_member(process, view) for view in range(views)])
+    return compare.is_for(sends, destination, source, members)
+
+
+def excused(lines: Sequence[Line], processes: Sequence[Process]) -> list[bool]:
+    """Whoever crashed or left need not deliver nor be delivered; an unfinished trace does not tell."""
+    return [
+        process.crashed or not process.complete or any(link.summary.left for link in line)
+        for process, line in zip(processes, lines, strict=True)
+    ]
+
+
+def closed_view(lines: Sequence[Line]) -> int:
+    """The last view that ended by agreement: what it lost, it lost by agreement."""
+    return max((link.summary.flushed for line in lines for link in line), default=-1)

@@ -117,7 +117,12 @@ class _Roots:
         here, source = self._names[each.process], self._names[each.source]
         if each.check == "complete":
             cause = f"messages of {source} were never delivered at {here}"
+        elif each.check == "atomic":
+            cause = f"a message of {source} {each.what}"
+        elif each.check == "quiet":
+            cause = f"{here} did not go quiet"
         else:
             cause = f"{here} delivered a message of {source} that {each.what}"
-        key = (each.check, each.what, each.process, each.source)
+        what = "" if each.check == "quiet" else each.what
+        key = (each.check, what, each.process, each.source)
         self._add(key, cause, each.check, each.count, each.rows[0])

@@ -20,7 +20,18 @@ from typing import Any
 
 import numpy as np
 
-from inga.certify.chunk import DELIVER, EVERYBODY, RECEIPT, SEND, Bools, Chunk, Ints
+from inga.certify.chunk import (
+    ACCEPT,
+    CONFIRM,
+    DELIVER,
+    EVERYBODY,
+    NEVER_YET,
+    RECEIPT,
+    SEND,
+    Bools,
+    Chunk,
+    Ints,
+)
 from inga.certify.fingerprint import Keys, Words, hashes
 
 NEVER = np.iinfo(np.int64).max
@@ -58,6 +69,8 @@ class Tally:
     delivered_sum: Words
     addressed: Ints  # sends to a set, by destination
     addressed_sum: Words
+    accepted: Ints  # by source
+    accepted_sum: Words
     everybody: int = 0  # sends to all others
     everybody_sum: int = 0
     sent: int = 0  # all sends
@@ -68,13 +81,15 @@ class Tally:
         def zeros(kind: Any) -> Any:
             return np.zeros(n, kind)
 
-        return cls(zeros(np.int64), zeros(np.uint64), zeros(np.int64), zeros(np.uint64))
+        return cls(*(zeros(kind) for _ in range(3) for kind in (np.int64, np.uint64)))
 
     def add(self, other: "Tally") -> None:
         self.delivered += other.delivered
         self.delivered_sum += other.delivered_sum
         self.addressed += other.addressed
         self.addressed_sum += other.addressed_sum
+        self.accepted += other.accepted
+        self.accepted_sum += other.accepted_sum
         self.everybody += other.everybody
         self.everybody_sum = (self.everybody_sum + other.everybody_sum) % 2**64
         self.sent += other.sent
@@ -112,6 +127,10 @@ class Summary:
     late_causal: int
     late_fifo: int
     wrong_stamps: int
+    confirms: int = 0  # rows that say that everybody has a message
+    chatter: int = 0  # rows of control traffic, if times were read
+    chatter_last: int = NEVER_YET  # their last time
+    progress_last: int = NEVER_YET  # the last time a message got further
     tallies: dict[int, Tally] = field(default_factory=dict)  # by view
 
     @property
@@ -169,6 +188,7 @@ def describe(chunk: Chunk) -> Summary:
     def zeros() -> Ints:
         return np.zeros(n, np.int64)
 
+    clocked = chunk.clocked
     return Summary(
         process=chunk.process,
         first=chunk.first,
@@ -197,6 +217,10 @@ def describe(chunk: Chunk) -> Summary:
         late_causal=0,
         late_fifo=0,
         wrong_stamps=0,
+        confirms=int(((chunk.kind & CONFIRM) != 0).sum()),
+        chatter=0 if clocked is None else len(clocked.time),
+        chatter_last=NEVER_YET if clocked is None else clocked.last,
+        progress_last=NEVER_YET if clocked is None else clocked.progress,
     )
 
 
@@ -219,6 +243,9 @@ def _tally_view(chunk: Chunk, words: Words, inside: Any) -> Tally:
     kind, src, dst, words = chunk.kind[inside], chunk.src[inside], chunk.dst[inside], words[inside]
     delivered = (kind & DELIVER) != 0
     _add_by(src[delivered], words[delivered], tally.delivered, tally.delivered_sum)
+    accepted = (kind & ACCEPT) != 0
+    if accepted.any():
+        _add_by(src[accepted], words[accepted], tally.accepted, tally.accepted_sum)
     sent = (kind & SEND) != 0
     tally.sent, tally.sent_sum = _count_and_sum(words[sent])
     to_all = sent & (dst == EVERYBODY)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from inga.certify.chunk import SEND, Chunk, Ints
+from inga.certify.chunk import ACCEPT, CHATTER, CONFIRM, DELIVER, SEND, Chunk, Ints
 from inga.certify.compare import Deliveries, Range, Sends, deliveries_of, sends_of
 from inga.certify.fingerprint import Keys
 from inga.certify.scan import Carry, Summary, scan
@@ -84,6 +84,50 @@ def collect(chunk: Chunk, question: tuple[Keys, Wanted]) -> Found:
         sends_of(chunk, keys, wanted.numbers) if wanted.sends else None,
         {source: deliveries_of(chunk, keys, source, wanted.numbers) for source in wanted.sources},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Fates:
+    """What became of some messages of one source at one process: their numbers, by step."""
+
+    process: int
+    sends: Sends | None
+    delivered: Ints
+    accepted: Ints
+    confirmed: Ints
+
+
+def fates(chunk: Chunk, question: tuple[Keys, int, Range]) -> Fates:
+    """The rows of one source that say how far its messages got."""
+    keys, source, numbers = question
+    mine = (chunk.src == source) & numbers.rows(chunk.seq)
+
+    def having(bit: int) -> Ints:
+        numbers: Ints = chunk.seq[mine & ((chunk.kind & bit) != 0)]
+        return numbers
+
+    sends = sends_of(chunk, keys, numbers) if chunk.process == source else None
+    return Fates(chunk.process, sends, having(DELIVER), having(ACCEPT), having(CONFIRM))
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Control traffic after a deadline: how much, and the first of it."""
+
+    count: int
+    first: list[tuple[int, int, str]]  # position, time, what it was
+
+
+def noise(chunk: Chunk, question: tuple[int, int]) -> Noise:
+    """Control rows later than a time in nanoseconds; lists at most so many."""
+    deadline, listed_max = question
+    clocked = chunk.clocked
+    assert clocked is not None, "only chunks with times are asked"
+    late = np.flatnonzero(clocked.time > deadline)
+    first = [
+        (int(clocked.pos[at]), int(clocked.time[at]), CHATTER[clocked.what[at]]) for at in late[:listed_max]
+    ]
+    return Noise(len(late), first)
 
 
 def _broken(chunk: Chunk, rows: Ints, listed_max: int) -> Broken:

@@ -45,6 +45,8 @@ def run(options: argparse.Namespace) -> int:
         faults=faults,
         via=options.via,
         seed=options.seed,
+        deliver=options.deliver,
+        protocol=dict(options.option),
         echo=options.echo,
         window=options.window,
         trace=options.trace,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from inga.cli.output import print_json
 from inga.model.errors import UsageError
-from inga.recipes import find, names
+from inga.recipes import Options, find, names
 from inga.sim.board import replay
 from inga.sim.case import DATAGRAM, FLOW_WINDOW, Case
 from inga.sim.schedule import letter
@@ -47,6 +47,14 @@ def add_trial_options(parser: argparse.ArgumentParser, *, delay: str = "1:10") -
     add("--crash", type=int, default=0, metavar="K", help="members that crash (not built yet)")
     add("--join", type=int, default=0, metavar="K", help="members that come later (not built yet)")
     add("--deliver", metavar="LEVEL", help="when a message is delivered; the order's own level by default")
+    add(
+        "--option",
+        type=named_value,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of the order's own protocol, such as window=8; may be repeated",
+    )
     add("--seed", type=int, default=0, metavar="S", help="everything random follows from it (default 0)")
     add("--trace", type=Path, metavar="DIR", help="write a trace there")
     add("--trace-level", choices=("full", "deliveries"), default="full", help="how much of it (default full)")
@@ -61,8 +69,10 @@ def run(options: argparse.Namespace) -> int:
             name: getattr(options, name)
             for name in (
                 "order members messages size rate subset loss dup reorder delay window datagram seed echo coarse"
+                " deliver"
             ).split()
-        }
+        },
+        option=tuple(dict(options.option).items()),
     )
     try:
         result = case.run(options.trace, full=options.trace_level == "full")
@@ -78,8 +88,8 @@ def check_trial_options(options: argparse.Namespace) -> None:
     recipe = find(options.order)
     if options.crash or options.join:
         raise UsageError("members that crash or join come with membership, which is not built yet")
-    if options.deliver not in (None, recipe.level):
-        raise UsageError(f"order {recipe.name!r} delivers at level {recipe.level!r}, not {options.deliver!r}")
+    recipe.level_of(options.deliver)
+    recipe.build(Options(deliver=options.deliver, protocol=dict(options.option)))  # or says what is wrong
     trace = options.trace
     if trace is not None and trace.exists() and not (trace.is_dir() and not any(trace.iterdir())):
         raise UsageError(f"{trace} exists already; a trace is written to a new directory")
@@ -118,6 +128,19 @@ def milliseconds(text: str) -> tuple[float, float]:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not MIN:MAX in milliseconds") from None
     return first, last
+
+
+def named_value(text: str) -> tuple[str, int | float | str]:
+    """NAME=VALUE, a number if it is one."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            continue
+    return name, value
 
 
 def _play(options: argparse.Namespace) -> int:

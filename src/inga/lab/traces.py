@@ -6,6 +6,9 @@
 Time goes in rounds. In each, every member sends `burst` messages and delivers what the others sent in the
 round before, all in a random order that keeps each sender's. So nothing of one round depends on anything of the
 same round but the sender's own, every such order is causal, and whole rounds can be made by numpy at once.
+
+With the receipt `accept` there are rows as of a protocol with levels: a message is accepted, delivered, and
+confirmed, and now and then a control message is sent.
 """
 
 import argparse
@@ -26,9 +29,16 @@ DEFECTS = ("swap", "loss", "duplicate", "stamp", "forgery", "unsent")
 """Two deliveries in the wrong order; one that is missing, or there twice; a send with a wrong vector; a
 delivered copy with another vector than was sent; a delivery of what nobody sent."""
 
+LEVEL_DEFECTS = ("split", "unaccepted", "noise")
+"""With the receipt `accept`: a delivery that is missing where others have it; a message that one destination
+never accepted, though it was confirmed; control traffic long after the last message."""
+
 BLOCK_ROWS = 1 << 18  # rows of one member that are made at once
-STEPS = ("send", "deliver", "take")
-SEND, DELIVER, TAKE = range(3)
+STEPS = ("send", "deliver", "take", "accept", "confirm", "control")
+SEND, DELIVER, TAKE, ACCEPT, CONFIRM, CONTROL = range(6)
+
+RECEIPTS = ("deliver", "take", "accept")
+NOISE = 1 << 33  # nanoseconds after which planted control traffic comes: eight seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +73,29 @@ class Rows:
 
         count, n = self.deps.shape
         pos = np.arange(first, first + count)
+        control = self.step == CONTROL  # concerns no message
+        valid = pa.py_buffer(np.packbits(~control, bitorder="little")) if control.any() else None
         vectors = pa.FixedSizeBinaryArray.from_buffers(
-            pa.binary(4 * n), count, [None, pa.py_buffer(np.ascontiguousarray(self.deps))]
+            pa.binary(4 * n), count, [valid, pa.py_buffer(np.ascontiguousarray(self.deps))]
         )
         columns = {
             "process": pa.array(np.full(count, process, np.int32)),
             "pos": pa.array(pos),
-            "time": pa.array(pos * 1000),
+            "time": pa.array(pos * 1000 + NOISE * (control & (self.seq > 0))),
             "step": pa.DictionaryArray.from_arrays(self.step.astype(np.int32), pa.array(STEPS)),
             "view": pa.array(np.ones(count, np.int32)),
-            "src": pa.array(self.src),
-            "seq": pa.array(self.seq),
+            "src": pa.array(self.src, mask=control),
+            "seq": pa.array(self.seq, mask=control),
             "deps": vectors,
-            "height": pa.array(self.deps.sum(axis=1, dtype=np.int64) + 1),
+            "height": pa.array(self.deps.sum(axis=1, dtype=np.int64) + 1, mask=control),
             "n": pa.array(np.ones(count, np.int64)),
         }
         layout = schema(n)
         return pa.table([columns.get(f.name, pa.nulls(count, f.type)) for f in layout], schema=layout)
+
+
+RECEIPT_ROWS = {"deliver": 1, "take": 2, "accept": 3}
+"""Rows of one delivery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +105,34 @@ class Recipe:
     events: int
     members: int = 8
     burst: int = 4
-    receipt: str = "deliver"  # or `take`: every delivery is taken at once, which adds a row
+    receipt: str = "deliver"  # or `take`, `accept`: more rows for every delivery
     seed: int = 0
     defect: str | None = None
 
     def __post_init__(self) -> None:
-        if self.members < 2 or self.burst < 1 or self.receipt not in ("deliver", "take"):
-            raise UsageError("a made trace has 2 members or more, a burst and the receipt deliver or take")
-        if self.defect not in (None, *DEFECTS):
-            raise UsageError(f"no defect {self.defect!r}; there are {', '.join(DEFECTS)}")
+        if self.members < 2 or self.burst < 1 or self.receipt not in RECEIPTS:
+            raise UsageError(
+                f"a made trace has 2 members or more, a burst and a receipt: {', '.join(RECEIPTS)}"
+            )
+        known = (*DEFECTS, *LEVEL_DEFECTS) if self.receipt == "accept" else DEFECTS
+        if self.defect not in (None, *known):
+            raise UsageError(f"no defect {self.defect!r} here; there are {', '.join(known)}")
+        if self.defect == "split" and self.members < 3:
+            raise UsageError("a message can be split between destinations if there are 3 members or more")
         if self.rounds < 6:
             raise UsageError(f"{self.events} events are too few for {self.members} members")
 
     @property
     def rounds(self) -> int:
         slots = self.members * self.burst
-        rows = 2 * slots - self.burst if self.receipt == "take" else slots
+        rows = slots + (slots - self.burst) * (RECEIPT_ROWS[self.receipt] - 1)
         return -(-self.events // (rows * self.members))
+
+    @property
+    def guarantees(self) -> list[str]:
+        """What a clean one keeps."""
+        levels = ["atomic", "quiet"] if self.receipt == "accept" else []
+        return ["integrity", "complete", "fifo", "stamps", "causal", *levels]
 
     @property
     def rounds_at_once(self) -> int:
@@ -178,6 +205,12 @@ class Maker:
             repeat = np.where(rows.step == DELIVER, 2, 1)
             rows = rows.take(np.repeat(np.arange(len(repeat)), repeat))
             rows.step[np.cumsum(repeat)[repeat == 2] - 1] = TAKE
+        elif recipe.receipt == "accept":
+            repeat = np.where(rows.step == DELIVER, 3, 1)
+            rows = rows.take(np.repeat(np.arange(len(repeat)), repeat))
+            last = np.cumsum(repeat)[repeat == 3] - 1
+            rows.step[last - 2], rows.step[last] = ACCEPT, CONFIRM
+            rows = _with_control(rows)
         return rows
 
     # ---- defects
@@ -208,9 +241,12 @@ class Maker:
         chosen = (rows.step == DELIVER) & (rows.seq > low) & (rows.seq <= low + self.recipe.burst)
         at = int(self._random.choice(np.flatnonzero(chosen)))
         block[process], where, check = getattr(self, f"_plant_{defect}")(rows, at)
-        broken = block[process] if defect != "loss" else rows
+        absent = defect in ("loss", "split", "unaccepted")
+        broken = rows if absent else block[process]
         message = (int(broken.src[where]), int(broken.seq[where]))
-        pos = 0 if defect == "loss" else self._positions[process] + where + 1
+        if defect == "noise":
+            message = (process, 0)
+        pos = 0 if absent else self._positions[process] + where + 1
         self.planted = Planted(str(defect), check, process, pos, message)
 
     def _plant_swap(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
@@ -234,11 +270,34 @@ class Maker:
         rows.deps[at, int(self._random.choice(others))] -= 1
         return rows, at, "integrity"
 
+    def _plant_split(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+        return rows.take(np.delete(np.arange(len(rows.step)), at)), at, "atomic"
+
+    def _plant_unaccepted(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+        same = (rows.src == rows.src[at]) & (rows.seq == rows.seq[at]) & (rows.step == ACCEPT)
+        accept = int(np.flatnonzero(same)[0])
+        return rows.take(np.delete(np.arange(len(rows.step)), accept)), accept, "atomic"
+
+    def _plant_noise(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+        """Control traffic with a number, by which `table` knows it, and a time far from the others."""
+        rows = rows.take(np.insert(np.arange(len(rows.step)), at, at))
+        rows.step[at], rows.seq[at] = CONTROL, 1
+        return rows, at, "quiet"
+
     def _plant_unsent(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
         """After the last message of a sender comes one that it never sent."""
         rows = rows.take(np.insert(np.arange(len(rows.step)), at + 1, at))
         rows.seq[at + 1] = (self.recipe.rounds + 5) * self.recipe.burst
         return rows, at + 1, "integrity"
+
+
+def _with_control(rows: Rows) -> Rows:
+    """One control message before everything else of a block."""
+    if not len(rows.step):
+        return rows
+    rows = rows.take(np.insert(np.arange(len(rows.step)), 0, 0))
+    rows.step[0], rows.seq[0] = CONTROL, 0
+    return rows
 
 
 def make(directory: Path, recipe: Recipe, *, segment_rows: int = SEGMENT_ROWS) -> Planted | None:
@@ -247,7 +306,7 @@ def make(directory: Path, recipe: Recipe, *, segment_rows: int = SEGMENT_ROWS) -
     names = [f"member{index + 1}" for index in range(recipe.members)]
     manifest = Manifest(
         group="made", processes=names, source="made", order="vector", receipt=recipe.receipt, clock="virtual",
-        guarantees=["integrity", "complete", "fifo", "stamps", "causal"], seed=recipe.seed, complete=True,
+        guarantees=recipe.guarantees, seed=recipe.seed, complete=True,
         options={"events": recipe.events, "burst": recipe.burst, "defect": recipe.defect},
     )  # fmt: skip
     manifest.write(directory)
@@ -311,9 +370,9 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--members", type=int, default=8)
     parser.add_argument("--burst", type=int, default=4, help="sends of a member in one round")
-    parser.add_argument("--receipt", choices=("deliver", "take"), default="deliver")
+    parser.add_argument("--receipt", choices=RECEIPTS, default="deliver")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--defect", choices=DEFECTS)
+    parser.add_argument("--defect", choices=(*DEFECTS, *LEVEL_DEFECTS))
     given = vars(parser.parse_args())
     planted = make(given.pop("out"), Recipe(**given))
     print(json.dumps({"planted": None if planted is None else planted.to_json()}))

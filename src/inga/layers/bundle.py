@@ -3,7 +3,8 @@
 All sends between two takes at a site have the same causal past, so they can share a packet. A bundle
 closes when it is full, when the application takes something (the next send has another past), or at
 the end of the turn: unless an earlier partial bundle is still on its way, for then company is worth
-waiting for, and the acknowledgement comes at once. Never on a timer.
+waiting for, and the acknowledgement comes at once. Never on a timer. Where the layers below say that
+nothing would leave now anyway (`stack.passable`), it waits for company too.
 
 From docs/architecture.md, "Bundles".
 """
@@ -134,6 +135,8 @@ class Bundle(Layer):
         return []
 
     def _may_leave(self) -> bool:
+        if not self.stack.passable:
+            return False
         partial = self._partial
         return not self.gather or partial is None or 0 < partial.lsn <= self._heard
 

@@ -16,6 +16,11 @@ from inga.stack.layer import Layer
 PACKETS_MAX = 4096
 """Packets on their way, however small."""
 
+WINDOW_MAX = 1 << 20
+"""Charged bytes a sender may have on their way: sixteen full bundles; more only makes queues."""
+
+WINDOW_MIN = 64 << 10
+
 WARN_AFTER = 5.0
 """Seconds of a closed window before a person is told who does not read."""
 
@@ -31,7 +36,7 @@ class Flow(Layer):
     def __init__(
         self,
         *,
-        window: int = 1 << 20,
+        window: int = WINDOW_MAX,
         queue_max: int = 16 << 20,
         probe: float = 0.05,
         probe_max: float = 1.0,
@@ -93,9 +98,12 @@ class Flow(Layer):
             self._pump()
 
     @property
-    def waiting(self) -> int:
-        """Packets the window keeps back: nobody has them, and they have no number yet."""
-        return len(self._waiting)
+    def settled(self) -> bool:
+        """What the window keeps back nobody has, and it has no number yet."""
+        return not self._waiting
+
+    def fit(self, granted: int) -> None:
+        self.window = share_of(granted, len(self.stack.view))
 
     def tick(self, now: float) -> None:
         """Still closed: ask those who let us wait, and after a while say who they are."""
@@ -179,6 +187,11 @@ class Flow(Layer):
         trace = self.stack.trace
         if trace is not None and trace.full:
             trace.row(step, self.stack.now, self.stack.view.number, n=self._on_way)
+
+
+def share_of(granted: int, members: int) -> int:
+    """One sender's part of what the kernel granted a receiver."""
+    return max(WINDOW_MIN, min(WINDOW_MAX, granted // max(1, members - 1)))
 
 
 def charged(size: int) -> int:

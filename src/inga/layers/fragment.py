@@ -2,6 +2,9 @@
 
 It stands below the order layer, so a large packet is stamped once, and above reliability, so a lost
 piece is repaired alone. The first piece carries stamp and trace, each carries `seq`, index and count.
+
+Above an order that is reliable itself (`Pieces`), each piece is a packet of its own with a number of its own.
+The pieces of a packet have numbers in a row and come in their order; joined, it takes the place of the last.
 """
 
 from inga.model.packet import Packet
@@ -14,11 +17,11 @@ ASSEMBLIES_MAX = 4096
 class _Assembly:
     """The pieces so far of one packet."""
 
-    __slots__ = ("count", "first", "pieces", "receipts")
+    __slots__ = ("count", "pieces", "whole")
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.first: Packet | None = None
+        self.whole: Packet | None = None  # the piece whose place the whole takes
         self.pieces: dict[int, bytes] = {}
 
 
@@ -60,27 +63,47 @@ class Fragment(Layer):
         assert packet.frag is not None
         index, count = packet.frag
         assemblies = self._assemblies.setdefault(packet.src, {})
-        assembly = assemblies.get(packet.seq)
+        number = self._number(packet)
+        assembly = assemblies.get(number)
         if assembly is None:
             if len(assemblies) >= ASSEMBLIES_MAX:
                 self.stack.reject("fragments", packet)
                 return None
-            assembly = assemblies[packet.seq] = _Assembly(count)
+            assembly = assemblies[number] = _Assembly(count)
         if assembly.count != count or index in assembly.pieces:
             self.stack.reject("fragments", packet)
             return None
         assembly.pieces[index] = bytes(packet.body)
-        if index == 0:
+        if index == self._place(count):
             packet.body = b""
-            assembly.first = packet
+            assembly.whole = packet
         if len(assembly.pieces) < count:
             return None
-        del assemblies[packet.seq]
-        whole = assembly.first
+        del assemblies[number]
+        whole = assembly.whole
         assert whole is not None
         whole.body = b"".join([assembly.pieces[i] for i in range(count)])
         whole.frag = None
         return whole
+
+    def _number(self, packet: Packet) -> int:
+        """What the pieces of one packet have in common."""
+        return packet.seq
+
+    def _place(self, count: int) -> int:
+        """The piece that has the packet's header."""
+        return 0
+
+
+class Pieces(Fragment):
+    """Fragments above a reliable order: every piece has a number, its place in the order and its rows."""
+
+    def _number(self, packet: Packet) -> int:
+        assert packet.frag is not None
+        return packet.seq - packet.frag[0]
+
+    def _place(self, count: int) -> int:
+        return count - 1
 
 
 def _cut(packet: Packet, limit: int) -> list[Packet]:
@@ -94,5 +117,5 @@ def _cut(packet: Packet, limit: int) -> list[Packet]:
         piece.frag = (index, count)
         pieces.append(piece)
     pieces[0].stamp, pieces[0].trace = packet.stamp, packet.trace
-    pieces[-1].receipt, pieces[-1].partial = packet.receipt, packet.partial
+    pieces[-1].receipt, pieces[-1].partial, pieces[-1].count = packet.receipt, packet.partial, packet.count
     return pieces

@@ -3,7 +3,7 @@
 from typing import Any, TypeAlias
 
 from inga.model.receipt import Receipt
-from inga.model.stamp import Deps, Stamp
+from inga.model.stamp import Delta, Deps, Stamp
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Runs: TypeAlias = tuple[tuple[int, int], ...]
@@ -34,9 +34,11 @@ class Packet:
         "stamp",  # what orders it
         # on the wire: reliability and flow
         "lsn",  # which of the sender's datagram bodies, from 1; 0 = unnumbered
-        "ack",  # per member, the lsn up to which the sender has everything
-        "buf",  # the same, of what the sender has room for; None = as `ack`
-        "runs",  # lsn ranges asked for again
+        "ack",  # per member, the lsn up to which the sender has everything; CO: the seq it expects
+        "buf",  # the same, of what the sender has room for; None = as `ack`. CO: what it has confirmed
+        "runs",  # lsn ranges asked for again; CO: seq ranges
+        "delta",  # a vector as its rises since that of the sender's packet before
+        "free",  # buffers the sender has left
         "frag",  # (index, count) of a piece of a large packet
         # on the wire: others
         "trace",  # full vector for orders that carry none, while tracing
@@ -69,6 +71,8 @@ class Packet:
     ack: tuple[int, ...] | None
     buf: tuple[int, ...] | None
     runs: Runs | None
+    delta: Delta | None
+    free: int | None
     frag: tuple[int, int] | None
     trace: Deps | None
     ext: bytes | None
@@ -101,6 +105,8 @@ class Packet:
         self.ack = None
         self.buf = None
         self.runs = None
+        self.delta = None
+        self.free = None
         self.frag = None
         self.trace = None
         self.ext = None
@@ -136,6 +142,7 @@ class Packet:
             self.trace,
         )
         copy.ack, copy.buf, copy.runs = self.ack, self.buf, self.runs
+        copy.delta, copy.free = self.delta, self.free
         copy.ext, copy.urgent = self.ext, self.urgent
         copy.partial = self.partial
         copy.encoded = self.encoded

@@ -16,8 +16,6 @@ from itertools import repeat
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from inga.layers.flow import Flow
-from inga.layers.reliable import Reliable
 from inga.layers.shape import Shape
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import Concurrent, IngaError, TraceError, UsageError, WouldBlock
@@ -274,10 +272,9 @@ class Group:
         if self._closed:
             return
         try:
-            reliable = self.stack.layer("reliable")
-            if isinstance(reliable, Reliable) and self._error is None:
-                await self._settle(reliable, linger)
-                reliable.goodbye()
+            if self._error is None:
+                await self._settle(linger)
+                self.stack.goodbye(now=self._time())
                 self._end_turn()
         finally:
             self._shut()
@@ -290,15 +287,14 @@ class Group:
             warnings.warn(f"group {self.name!r} was never closed", ResourceWarning, source=self, stacklevel=2)
             self.carrier.close()
 
-    async def _settle(self, reliable: Reliable, seconds: float) -> None:
+    async def _settle(self, seconds: float) -> None:
         """Wait until everybody who is here has all we sent."""
         bundle = self.stack.layer("bundle")
         if bundle is not None:
             bundle.drain()  # what waits for company waits no longer
         self._end_turn()
         deadline = self._time() + seconds
-        flow = self.stack.layer("flow")
-        while not reliable.settled or (isinstance(flow, Flow) and flow.waiting):
+        while not self.stack.settled:
             if self._time() >= deadline:
                 return
             await asyncio.sleep(0.005)

@@ -9,9 +9,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from inga.layers.flow import WINDOW_MAX
 from inga.layers.shape import Faults
 from inga.model.errors import IngaError, TraceError, UsageError
-from inga.model.receipt import LEVELS
 from inga.model.view import View
 from inga.net.address import choose_interface, parse_host_port, parse_via
 from inga.net.carrier import Carrier, MulticastCarrier, UnicastCarrier
@@ -23,11 +23,6 @@ from inga.stack.stack import Stack
 from inga.trace.manifest import Manifest
 from inga.trace.reader import read_manifest
 from inga.trace.writer import TraceWriter
-
-WINDOW_MAX = 1 << 20
-"""Charged bytes a sender may have on their way: sixteen full bundles; more only makes queues."""
-
-WINDOW_MIN = 64 << 10
 
 
 @asynccontextmanager
@@ -49,6 +44,7 @@ async def join(
     window: int | None = None,
     queue_max: int = 16 << 20,
     coarse: bool = False,
+    protocol: Mapping[str, Any] | None = None,
     faults: Faults | None = None,
     seed: int | None = None,
 ) -> AsyncIterator[Group]:
@@ -56,9 +52,12 @@ async def join(
 
     `members` lists everybody, in the same order everywhere: names, or `{name: "host:port"}` where
     `via` is `unicast` or `tcp`. `trace` writes what happens here to a directory that members share.
-    `faults`, `window`, `queue_max` and `seed` are for tests.
+    `deliver` is the level at which messages are handed over, of those the order has. `protocol` are
+    options of the order's own, such as `{"window": 8}`. `faults`, `window`, `queue_max` and `seed` are
+    for tests.
     """
-    recipe = _check(name, members, order, deliver, secret, trace_level)
+    recipe = _check(name, members, order, secret, trace_level)
+    level = recipe.level_of(deliver)
     assert members is not None
     names = list(members)
     me = names.index(name)
@@ -84,8 +83,11 @@ async def join(
         on_concurrent=on_concurrent,
         coarse=coarse,
         faults=faults,
-        reliable={"greet": True},
-        flow={"window": window or WINDOW_MAX, "queue_max": queue_max},
+        deliver=level,
+        greet=True,
+        protocol=dict(protocol or {}),
+        queue_max=queue_max,
+        flow={"window": window or WINDOW_MAX},
     )
     receipts = receipts_of_a_group()
     stack = Stack(
@@ -109,7 +111,7 @@ async def join(
     try:
         await live.open()
         if window is None:
-            _fit_window(stack, carrier)
+            stack.fit(carrier.granted)
         yield live
     except BaseException:
         # Whatever happened, do not make the others wait longer than needed.
@@ -125,19 +127,10 @@ def identity(group: str, order: str, members: Sequence[str]) -> str:
     return "\n".join((group, order, *members))
 
 
-def _fit_window(stack: Stack, carrier: Carrier) -> None:
-    """All senders together stay within what the kernel granted a receiver."""
-    flow = stack.layer("flow")
-    if flow is not None:
-        share = carrier.granted // max(1, len(stack.view) - 1)
-        flow.window = max(WINDOW_MIN, min(WINDOW_MAX, share))  # type: ignore[attr-defined]
-
-
 def _check(
     name: str,
     members: Sequence[str] | Mapping[str, str] | None,
     order: str,
-    deliver: str | None,
     secret: bytes | None,
     trace_level: str,
 ) -> Recipe:
@@ -153,10 +146,6 @@ def _check(
         raise UsageError(f"{name!r} is not among the members: {', '.join(names)}")
     if secret is not None:
         raise UsageError("groups with a secret are not built yet")
-    if deliver is not None and deliver not in LEVELS:
-        raise UsageError(f"deliver is one of {', '.join(LEVELS)}, not {deliver!r}")
-    if deliver not in (None, recipe.level):
-        raise UsageError(f"order {recipe.name!r} delivers at level {recipe.level!r}, not {deliver!r}")
     if trace_level not in ("full", "deliveries"):
         raise UsageError(f"trace_level is full or deliveries, not {trace_level!r}")
     return recipe

@@ -5,7 +5,7 @@ import socket
 import tempfile
 from array import array
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -42,6 +42,8 @@ class LiveCase:
     faults: Faults = NO_FAULTS
     via: str = VIA
     seed: int = 0
+    deliver: str | None = None
+    protocol: dict[str, Any] = field(default_factory=dict)  # options of the order's own
     echo: bool = False
     window: int | None = None
     trace: Path | None = None
@@ -154,6 +156,8 @@ def _configs(case: LiveCase, scratch: Path) -> list[dict[str, Any]]:
             "via": via,
             "interface": interface,
             "order": case.order,
+            "deliver": case.deliver,
+            "protocol": case.protocol,
             "trace": None if case.trace is None else str(case.trace),
             "trace_level": case.trace_level,
             "echo": case.echo,
@@ -202,7 +206,13 @@ def _manifest(case: LiveCase, recipe: Recipe) -> Manifest | None:
         order=recipe.name,
         guarantees=list(recipe.guarantees),
         receipt=recipe.receipt,
-        options={**asdict(case.workload), **asdict(case.faults), "via": case.via},
+        options={
+            **asdict(case.workload),
+            **asdict(case.faults),
+            "via": case.via,
+            "deliver": recipe.level_of(case.deliver),
+            "protocol": case.protocol,
+        },
         seed=case.seed,
         clock="wall",
     )

@@ -37,6 +37,8 @@ async def play(config: dict[str, Any], link: Link) -> None:
         via=config["via"],
         interface=config["interface"],
         order=config["order"],
+        deliver=config["deliver"],
+        protocol=config["protocol"],
         trace=config["trace"],
         trace_level=config["trace_level"],
         echo=config["echo"],

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from inga.certify.chunk import Chunk
+from inga.certify.chunk import COLUMNS, TIMED_COLUMNS, Chunk
 from inga.certify.combine import Process
 from inga.pipeline.files import Files
 from inga.pipeline.storage import File, read_chunk
@@ -15,8 +15,11 @@ CHUNKS_KEPT = 8  # of those read again for explanations
 class SparkSource:
     """The chunks of a trace, worked on by Spark."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, *, timed: bool = False) -> None:
+        """`timed` reads the times of rows too, which only `quiet` looks at."""
         trace = files.trace
+        self._columns = TIMED_COLUMNS if timed else COLUMNS
+        self.quiet_seconds = trace.quiet_seconds
         self._files = files
         self.processes: Sequence[Process] = trace.processes
         self.receipt = trace.receipt
@@ -26,10 +29,10 @@ class SparkSource:
     def map(
         self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
     ) -> list[tuple[int, Any]]:
-        n, receipt = len(self.processes), self.receipt
+        n, receipt, columns = len(self.processes), self.receipt, self._columns
 
         def work(file: File, content: bytes | None, question: Any) -> Any:
-            return function(read_chunk(file, n, receipt, content), question)
+            return function(read_chunk(file, n, receipt, content, columns), question)
 
         return self._files.map(what, work, questions)
 

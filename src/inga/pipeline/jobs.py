@@ -39,7 +39,8 @@ def check_trace(
             trace = open_trace(path, spark)
             wanted = choose_checks(trace, checks)
         assert wanted is not None
-        certificate = certify(SparkSource(Files(spark, trace, progress)), wanted, witnesses=witnesses)
+        source = SparkSource(Files(spark, trace, progress), timed="quiet" in wanted)
+        certificate = certify(source, wanted, witnesses=witnesses)
     finally:
         if session is None:
             spark.stop()

@@ -20,6 +20,8 @@ from inga.trace import Manifest, local_path, read_manifest, read_processes, read
 from inga.trace.manifest import MANIFEST
 from inga.trace.schema import load_pyarrow
 
+QUIET_SECONDS = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class File:
@@ -48,6 +50,14 @@ class Trace:
     @property
     def receipt(self) -> str:
         return self.manifest.receipt
+
+    @property
+    def quiet_seconds(self) -> float:
+        """How long after the last message control traffic may go on: as the run says, or a second."""
+        said = self.manifest.options.get("quiet_seconds", QUIET_SECONDS)
+        if isinstance(said, bool) or not isinstance(said, (int, float)) or not 0 < said < 1e6:
+            raise TraceError(f"{self.path}/{MANIFEST}: quiet_seconds is a number of seconds, not {said!r}.")
+        return float(said)
 
 
 def open_trace(path: str, session: Any = None) -> Trace:
@@ -136,8 +146,10 @@ def read_file(file: File, n: int, columns: tuple[str, ...], content: bytes | Non
     return read_segment(BytesIO(content), n, process=file.process, columns=columns, name=file.path)
 
 
-def read_chunk(file: File, n: int, receipt: str, content: bytes | None = None) -> Chunk:
-    table = read_file(file, n, COLUMNS, content)
+def read_chunk(
+    file: File, n: int, receipt: str, content: bytes | None = None, columns: tuple[str, ...] = COLUMNS
+) -> Chunk:
+    table = read_file(file, n, columns, content)
     width = _width(file.path if content is None else BytesIO(content))
     return from_table(table, file.process, n, receipt, where=file.path, width=width)
 

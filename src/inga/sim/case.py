@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from shlex import quote
 from time import process_time
+from typing import Any
 from uuid import UUID
 
 from inga.layers.shape import Faults
@@ -23,6 +24,9 @@ from inga.trial.workload import Workload
 
 FLOW_WINDOW = 1 << 20
 DATAGRAM = 60 * 1024
+
+QUIET, QUIET_DELAYS = 1.0, 20.0
+"""Seconds, and delays of the slowest link, after which a simulated group has nothing more to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,8 @@ class Case:
     seed: int = 0
     echo: bool = False
     coarse: bool = False
+    deliver: str | None = None  # level; None = the order's own
+    option: tuple[tuple[str, Any], ...] = ()  # of the order's own
 
     def __post_init__(self) -> None:
         if self.datagram < 256:
@@ -55,7 +61,13 @@ class Case:
         """The group, loaded with its workload and ready to run."""
         faults = Faults(self.loss, self.dup, self.reorder, *self.delay)
         workload = Workload(self.members, self.messages, self.size, self.rate, self.subset)
-        options = Options(echo=self.echo, coarse=self.coarse, flow={"window": self.window})
+        options = Options(
+            echo=self.echo,
+            coarse=self.coarse,
+            deliver=self.deliver,
+            protocol=dict(self.option),
+            flow={"window": self.window},
+        )
         tracing: list[Trace] | None = None if traces is None else list(traces)
         sim = Sim(
             *names(self.members),
@@ -99,11 +111,18 @@ class Case:
                 continue
             if option.name == "delay":
                 value = f"{1000 * value[0]:g}:{1000 * value[1]:g}"
-            if value is True:
+            if option.name == "option":
+                words += [f"--option {quote(f'{name}={each}')}" for name, each in value]
+            elif value is True:
                 words.append(f"--{option.name}")
             elif value is not None:
                 words.append(f"--{option.name} {quote(str(value))}")
         return " ".join(words)
+
+    def _told(self) -> dict[str, Any]:
+        """What a trace says about how the run was made."""
+        told = {o.name: getattr(self, o.name) for o in fields(self) if o.name not in ("seed", "option")}
+        return {**told, "deliver": find(self.order).level_of(self.deliver), "protocol": dict(self.option)}
 
     def _traced(self, directory: Path, full: bool) -> Sim:
         recipe = find(self.order)
@@ -115,7 +134,7 @@ class Case:
             order=recipe.name,
             guarantees=list(recipe.guarantees),
             receipt=recipe.receipt,
-            options={o.name: getattr(self, o.name) for o in fields(self) if o.name != "seed"},
+            options={**self._told(), "quiet_seconds": QUIET + QUIET_DELAYS * self.delay[1]},
             seed=self.seed,
             clock="virtual",
             complete=False,

@@ -7,8 +7,9 @@ network hides.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
+from typing import Any
 
 from inga.recipes import find
 from inga.sim.board import Board, lossless, wander
@@ -34,11 +35,11 @@ def case(order: str, seed: int) -> Case:
     """The group of one seed: small, and with everything that can go wrong."""
     rng = Random(seed)
 
-    def pick(*choices: float) -> float:
+    def pick(*choices: Any) -> Any:
         return choices[int(rng.random() * len(choices))]
 
     members = 2 + int(rng.random() * 4)
-    return Case(
+    group = Case(
         order=order,
         members=members,
         messages=1 + int(rng.random() * 8),
@@ -54,6 +55,10 @@ def case(order: str, seed: int) -> Case:
         seed=seed,
         echo=rng.random() < 0.2,
     )
+    recipe = find(order)
+    if len(recipe.levels) > 1:
+        group = replace(group, deliver=pick(*recipe.levels))
+    return replace(group, option=tuple((name, pick(*tried)) for name, tried in recipe.tunings.items()))
 
 
 def try_seed(order: str, seed: int) -> str | None:

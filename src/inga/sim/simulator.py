@@ -15,6 +15,7 @@ pause, as real ones do.
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from heapq import heappop, heappush
 from random import Random
 from typing import Any
@@ -101,6 +102,7 @@ class Sim:
         self,
         *names: str,
         order: str = "causal",
+        deliver: str | None = None,
         seed: int = 0,
         faults: Faults = DELAY,
         options: Options | None = None,
@@ -110,12 +112,14 @@ class Sim:
         record: bool = True,
         like: "Sim | None" = None,
     ) -> None:
-        """`build` replaces the recipe's layers (a mutation, say). `record` keeps the run as a
+        """`deliver` is the level at which messages are handed over. `build` replaces the recipe's layers (a mutation, say). `record` keeps the run as a
         schedule. `like` plays the same sends and arrivals as another run, at once, under this order
         and over links that lose nothing."""
         if not names:
             raise UsageError("a group needs at least one member")
         recipe = find(order)
+        options = options or Options()
+        options = replace(options, deliver=recipe.level_of(deliver or options.deliver))
         self.order = recipe.name
         self.seed = seed
         self.guarantees = recipe.guarantees
@@ -130,7 +134,7 @@ class Sim:
         self._sends: dict[int, tuple[int, bytes, int | None]] = {}
         self._heap: list[tuple[float, int, int, Site, Any]] = []
         self._pushed = 0
-        self._echo = bool(options and options.echo)
+        self._echo = bool(options.echo)
         view = View.of(*names, recipe=recipe.name, traced=traces is not None)
         self.sites = [
             Site(
@@ -138,7 +142,7 @@ class Sim:
                 index,
                 name,
                 Stack(
-                    (build or recipe.build)(options or Options()),
+                    (build or recipe.build)(options),
                     index,
                     view,
                     rng=self.rng,
@@ -149,7 +153,7 @@ class Sim:
             for index, name in enumerate(names)
         ]
         # Flags are exact, unless nobody wants them or coarse bundles may hide concurrency.
-        wanted = options is None or (options.on_concurrent != "ignore" and not options.coarse)
+        wanted = options.on_concurrent != "ignore" and not options.coarse
         self._flags = recipe.name == "vector" and wanted
         n = len(names)
         self._links = [[Link(faults) for _ in range(n)] for _ in range(n)]

@@ -79,6 +79,19 @@ class Layer:
         """Before removal: what is held, in order."""
         return []
 
+    # What a driver wants to know, or do, whatever layer it is that provides it
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing of ours waits here, and everybody ever heard of has all that left here."""
+        return True
+
+    def goodbye(self) -> None:
+        """We leave: tell everybody, wait for nothing any more."""
+
+    def fit(self, granted: int) -> None:
+        """The kernel keeps so many charged bytes for a receiver: all senders together stay within."""
+
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         for bound in ("stack", "above", "below"):

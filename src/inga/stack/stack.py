@@ -87,6 +87,7 @@ class Stack:
         self.receipt = receipt
         self.datagram_max = datagram_max
         self.writable = True
+        self.passable = True  # what is passed down now leaves at once; else company is worth waiting for
         self.report = False  # some layer wants our counters told to all at the end of this turn
         self.held = 0  # bytes that wait for their causes
         self.queued = 0  # bytes delivered and not yet taken
@@ -207,6 +208,22 @@ class Stack:
         if self._notices:
             self._notices = []
         return ready
+
+    @property
+    def settled(self) -> bool:
+        """Whether everybody ever heard of has all we sent, so that we may leave."""
+        return all(layer.settled for layer in self.layers)
+
+    def goodbye(self, *, now: float) -> None:
+        """Tell everybody that we leave; what they still lack of us is lost."""
+        self.now = now
+        for layer in self.layers:
+            layer.goodbye()
+
+    def fit(self, granted: int) -> None:
+        """Size windows by what the kernel granted a receiver, in charged bytes."""
+        for layer in self.layers:
+            layer.fit(granted)
 
     # What layers do
 

@@ -20,7 +20,7 @@ from zlib import crc32
 from inga.model.errors import WireError
 from inga.model.packet import Buffer, Packet
 from inga.model.stamp import Stamp
-from inga.wire import varint
+from inga.wire import varint, vector
 
 MAGIC = 0x696E
 VERSION = 1
@@ -39,7 +39,9 @@ EXT = 1 << 9  # length, bytes
 URGENT = 1 << 10
 BARE = 1 << 11
 PARTIAL = 1 << 12
-ALL = (1 << 13) - 1
+DELTA = 1 << 13  # a vector by what rose since the sender's last: see `vector`
+FREE = 1 << 14  # free buffers
+ALL = (1 << 15) - 1
 
 GATHERED_FROM = 16 * 1024
 """Bodies from this size are not copied behind their header: the socket gathers both."""
@@ -98,6 +100,12 @@ def encode(packet: Packet, group: int, *, bare: bool = False) -> Buffer | list[B
         sections |= EXT
         put(out, len(packet.ext))
         out += packet.ext
+    if packet.delta is not None:
+        sections |= DELTA
+        vector.put_delta(out, packet.delta)
+    if packet.free is not None:
+        sections |= FREE
+        put(out, packet.free)
     if packet.urgent:
         sections |= URGENT
     if packet.partial:
@@ -157,9 +165,9 @@ def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> 
     if sections & LSN:
         packet.lsn, at = get(data, at)
     if sections & ACK:
-        packet.ack, at = _get_vector(data, at, members)
+        packet.ack, at = vector.get_vector(data, at, members)
     if sections & BUF:
-        packet.buf, at = _get_vector(data, at, members)
+        packet.buf, at = vector.get_vector(data, at, members)
     if sections & RUNS:
         at = _get_runs(packet, data, at)
     if sections & FRAG:
@@ -169,7 +177,7 @@ def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> 
             raise WireError("malformed", f"fragment {index} of {count}")
         packet.frag = (index, count)
     if sections & TRACE:
-        packet.trace, at = _get_vector(data, at, members)
+        packet.trace, at = vector.get_vector(data, at, members)
         if max(packet.trace) > COUNT_MAX:
             raise WireError("malformed", f"a vector that counts to {max(packet.trace)}")
     if sections & DST:
@@ -184,6 +192,12 @@ def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> 
             raise WireError("truncated", "in an extension")
         packet.ext = bytes(data[at : at + size])
         at += size
+    if sections & DELTA:
+        packet.delta, at = vector.get_delta(data, at, packet.src, members)
+    if sections & FREE:
+        packet.free, at = get(data, at)
+        if packet.free > COUNT_MAX:
+            raise WireError("malformed", f"{packet.free} free buffers")
     packet.urgent = bool(sections & URGENT)
     packet.partial = bool(sections & PARTIAL)
     packet.bare = bool(sections & BARE)
@@ -224,15 +238,6 @@ def _get_stamp(data: Buffer, at: int, src: int, members: int) -> tuple[Stamp, in
             raise WireError("malformed", f"a stamp that names member {index}")
         delta.append((index, count))
     return Stamp(tuple(delta), height), at
-
-
-def _get_vector(data: Buffer, at: int, members: int) -> tuple[tuple[int, ...], int]:
-    get = varint.get
-    vector = []
-    for _ in range(members):
-        number, at = get(data, at)
-        vector.append(number)
-    return tuple(vector), at
 
 
 def _put_runs(out: bytearray, packet: Packet) -> None:

@@ -1,0 +1,87 @@
+"""All or nobody: a message that one surviving destination delivered is delivered at all of them, and nothing
+counts as confirmed that some destination never accepted.
+
+If what was sent and what was delivered and accepted have equal sums everywhere, there is nothing to look for. Only
+the sources for which some sum differs are looked at, a range of their numbers at a time.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inga.certify import compare
+from inga.certify.chunk import Bools
+from inga.certify.combine import Line, Process, unaccepted_sources, unequal_pairs
+from inga.certify.compare import Range, Sends
+from inga.certify.fingerprint import Keys
+from inga.certify.pairs import ROWS_AT_ONCE, closed_view, excused, meant_for
+from inga.certify.roots import Bad
+from inga.certify.work import Fates, Row
+
+Ask = Callable[[Sequence[tuple[int, Any]]], list[tuple[int, Any]]]
+"""Apply `work.fates` to chunks."""
+
+
+def divided(
+    lines: list[Line], processes: Sequence[Process], keys: Keys, ask: Ask, listed_max: int
+) -> Iterator[Bad]:
+    """Messages that some destinations have and others lack, by destination and source."""
+    sources = {pair.source for pair in unequal_pairs(lines, processes) if pair.source != pair.destination}
+    confirmed = any(link.summary.confirms for line in lines for link in line)
+    if confirmed:
+        sources |= unaccepted_sources(lines, processes)
+    judge = _Judge(lines, processes, listed_max)
+    width = max(ROWS_AT_ONCE // len(processes), 1)
+    for source in sorted(sources):
+        high = max((link.summary.sent_high for link in lines[source]), default=0)
+        for low in range(1, high + 1, width):
+            numbers = Range(low, min(low + width, high + 1))
+            questions = [(link.segment, (keys, source, numbers)) for line in lines for link in line]
+            yield from judge.judge(source, numbers, [part for _, part in ask(questions)])
+
+
+class _Judge:
+    def __init__(self, lines: list[Line], processes: Sequence[Process], listed_max: int) -> None:
+        self._processes = processes
+        self._listed_max = listed_max
+        self._closed_view = closed_view(lines)
+        self._excused = excused(lines, processes)
+
+    def judge(self, source: int, numbers: Range, parts: list[Fates]) -> Iterator[Bad]:
+        n, width = len(self._processes), numbers.high - numbers.low
+        delivered, accepted = np.zeros((2, n, width), np.bool_)
+        confirmed = np.zeros(width, np.bool_)
+        for part in parts:
+            delivered[part.process, part.delivered - numbers.low] = True
+            accepted[part.process, part.accepted - numbers.low] = True
+            confirmed[part.confirmed - numbers.low] = True
+        sends = compare.join_sends([part.sends for part in parts if part.sends is not None], n)
+        for destination in range(n):
+            if destination == source or self._excused[destination]:
+                continue
+            mine = meant_for(self._processes, sends, destination, source)
+            mine &= sends.view > self._closed_view
+            at = sends.seq - numbers.low
+            others: Bools = np.any(delivered[self._witnesses(source, destination)], axis=0)
+            name = self._processes[destination].name
+            lacking = mine & others[at] & ~delivered[destination, at]
+            yield from self._bad(sends, lacking, destination, source, f"was delivered, but never at {name}")
+            refuted = mine & confirmed[at] & ~accepted[destination, at]
+            yield from self._bad(
+                sends, refuted, destination, source, f"was confirmed, but {name} never accepted it"
+            )
+
+    def _witnesses(self, source: int, destination: int) -> NDArray[np.intp]:
+        """The surviving destinations besides this one."""
+        return np.array(
+            [at for at, gone in enumerate(self._excused) if not gone and at not in (source, destination)],
+            np.intp,
+        )
+
+    def _bad(self, sends: Sends, wrong: Bools, destination: int, source: int, what: str) -> Iterator[Bad]:
+        seqs = sends.seq[wrong]
+        if len(seqs):
+            rows = [Row(destination, 0, source, seq) for seq in seqs[: self._listed_max].tolist()]
+            yield Bad("atomic", destination, source, what, len(seqs), rows)
