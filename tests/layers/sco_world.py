@@ -22,6 +22,7 @@ from inga.layers.sco_parts import (
     Own,
     Released,
     Request,
+    Sent,
     Settings,
     Told,
 )
@@ -233,10 +234,9 @@ class World:
         me = machine.me
         for event in events:
             match event:
+                case Sent(own):
+                    self.judge.send(me, own)
                 case Copies(copies, to, _, again):
-                    if not again:
-                        assert copies[0].own is not None
-                        self._sent(me, copies[0].own)
                     self.pdus["again" if again else "data"] += len(copies)
                     for member, copy in zip(to, copies, strict=True):
                         self._transmit(me, member, clone(copy))
@@ -247,18 +247,11 @@ class World:
                     self.pdus["request"] += 1
                     self._transmit(me, to, request)
                 case Happened(level, message):
-                    if message.src == me and level == "accepted" and not message.own.remaining:
-                        self._sent(me, message.own)  # nobody else is a destination
                     self.judge.happened(me, level, message)
                 case Released(own):
-                    self._sent(me, own)
                     self.judge.release(me, own)
                 case Heard() | Discarded():
                     pass
-
-    def _sent(self, member: int, own: Own) -> None:
-        if (member, own.seq) not in self.judge.dst:
-            self.judge.send(member, own)
 
     def _transmit(self, src: int, to: int, what: Any) -> None:
         links, random = self.plan.links, self.rng.random

@@ -40,6 +40,7 @@ from inga.layers.sco_parts import (
     Pairs,
     Released,
     Request,
+    Sent,
     Settings,
     Told,
 )
@@ -60,6 +61,8 @@ class SelectiveOrder:
         self.members = members
         self.settings = settings or Settings()
         self.capacity = self.settings.quota * members  # C
+        self.window_bytes = self.settings.window_bytes
+        self.is_behind = False  # our application does not keep up: nobody is told of free buffers
         self.now = 0.0
         self.events: list[Event] = []
         # as a sender
@@ -85,7 +88,7 @@ class SelectiveOrder:
         self._link_version: dict[int, int] = {}
         self._relevant: dict[int, set[int]] = {}  # per member, sources whose acceptance concerns it
         self._due: dict[int, set[int]] = {}  # those that rose since the last message to it
-        self._past: dict[int, list[int]] = {}  # per link, the last stamp, less one each
+        self._past: dict[int, list[int]] = {}  # per link, the last stamp in full
         # where messages wait
         self.early: dict[int, dict[int, Message]] = {}  # STASH, by lsn
         self.accepted: dict[int, deque[Message]] = {}  # RRQ; only those that hold something
@@ -106,13 +109,14 @@ class SelectiveOrder:
         self._asked_below: dict[int, int] = {}  # what was asked for before, and only the timer repeats
         self._to_answer: set[int] = set()
         self._polled_at: dict[int, float] = {}  # questions not answered yet
+        self._told_behind: set[int] = set()
         self.gone: set[int] = set()
 
     # What goes in
 
     def request(self, dst: int, body: Any, size: int = 0) -> None:
         """S1: send to the members of the bit set, as soon as the flow rule allows."""
-        assert dst > 0 and not dst >> self.members, "destinations are members, and some"
+        assert dst >= 0 and not dst >> self.members, "destinations are members"
         self.waiting.append((dst, body, size))
 
     def receive(self, message: Message) -> str | None:
@@ -127,7 +131,7 @@ class SelectiveOrder:
             return "lsn"
         if not lsn or message.seq < self.covered[src] or not message.dst >> self.me & 1:
             return "forged"
-        if self._exceeds(message.ack) or any(h == self.me and c > self.seq for h, c in message.delta):
+        if self._exceeds(message.ack) or any(h == self.me and seq >= self.seq for h, seq in message.delta):
             return "forged"
         if lsn >= self.known_sent.get(src, 1):
             self.known_sent[src] = lsn + 1
@@ -240,7 +244,7 @@ class SelectiveOrder:
 
     @property
     def buffers_free(self) -> int:
-        return max(0, self.capacity - self.held_in_all)
+        return 0 if self.is_behind else max(0, self.capacity - self.held_in_all)
 
     def accepted_by(self, reporter: int, source: int) -> int:
         """AL[reporter][source]."""
@@ -254,7 +258,7 @@ class SelectiveOrder:
         settings = self.settings
         if dst >> self.me & 1 and self.held[self.me] >= settings.quota:
             return False
-        if self.unreleased and self._unreleased_bytes + size > settings.window_bytes:
+        if self.unreleased and self._unreleased_bytes + size > self.window_bytes:
             return False
         window = settings.window
         if settings.throttle:
@@ -276,6 +280,7 @@ class SelectiveOrder:
             self.owed_since.pop(member, None)
         self.clock[self.me] = self.covered[self.me] = self.seq
         own.remaining = len(remote)
+        self.events.append(Sent(own))
         if remote:
             self.unreleased[own.seq] = own
             self._unreleased_in_order.append(own.seq)
@@ -326,13 +331,13 @@ class SelectiveOrder:
         return copies
 
     def _changes(self, since: int) -> Pairs:
-        """Whose clock rose after that version, and to what; ours is the message's own number."""
+        """Whose clock rose after that version, and the newest of theirs that precedes; ours goes without saying."""
         changed = []
         for member, version in reversed(self._changed.items()):
             if version <= since:
                 break
             if member != self.me:
-                changed.append((member, self.clock[member]))
+                changed.append((member, self.clock[member] - 1))
         changed.sort()
         return tuple(changed)
 
@@ -391,9 +396,9 @@ class SelectiveOrder:
         if message.seq >= clock[src]:
             clock[src] = message.seq + 1
             self._touch(src)
-        for member, number in message.delta:
-            if number > clock[member] and member != self.me and member != src:
-                clock[member] = number
+        for member, seq in message.delta:
+            if seq >= clock[member] and member != self.me and member != src:
+                clock[member] = seq + 1
                 self._touch(member)
 
     def _enter(self, message: Message) -> None:
@@ -402,8 +407,8 @@ class SelectiveOrder:
         past = self._past.get(src)
         if past is None or message.whole:
             past = self._past[src] = [0] * self.members
-        for member, number in message.delta:
-            past[member] = number - 1
+        for member, seq in message.delta:
+            past[member] = seq
         past[src] = message.seq - 1
         message.deps = tuple(past)
         queue = self.accepted.get(src)
@@ -482,10 +487,10 @@ class SelectiveOrder:
         delta = top.delta
         at = top.seen
         while at < len(delta):
-            member, number = delta[at]
-            if self._cleared(member) < number and member != top.src:
+            member, seq = delta[at]
+            if self._cleared(member) <= seq and member != top.src:
                 top.seen = at
-                return member, number
+                return member, seq + 1
             at += 1
         top.seen = at
         return None
@@ -590,11 +595,12 @@ class SelectiveOrder:
         """L4: our messages below `upto` need not be kept for this member any more."""
         outstanding = self._outstanding.get(member)
         while outstanding and outstanding[0].seq < upto:
-            self._settle(outstanding.popleft())
+            copy = outstanding.popleft()
+            self._settle(copy)
+            self.events.append(Heard(copy.seq))
         self._alarms.progress((_RESEND, member))
         if outstanding is not None and not outstanding:
             del self._outstanding[member]
-        self.events.append(Heard(upto))
 
     def _settle(self, copy: Message) -> None:
         own = copy.own
@@ -629,11 +635,11 @@ class SelectiveOrder:
         delta = message.delta
         at = message.passed
         while at < len(delta):
-            member, number = delta[at]
+            member, seq = delta[at]
             queue = self.log.get(member)
-            if queue is not None and queue[0].seq < number and member != message.src:
+            if queue is not None and queue[0].seq <= seq and member != message.src:
                 message.passed = at
-                return member, number
+                return member, seq + 1
             at += 1
         message.passed = at
         return None
@@ -660,11 +666,26 @@ class SelectiveOrder:
             self.owed_since[member] = self.now
             self._alarms.sooner((_CONFIRM, member), self.now + self.settings.confirm_delay)
 
-    def confirm_soon(self, member: int) -> None:
-        """Confirm without waiting for company, if anything is owed: its sender waits for somebody."""
+    def confirm_now(self, member: int) -> None:
+        """Confirm without waiting for company, if anything is owed."""
         if member in self.owed_since:
-            self.owed_since[member] = self.now - self.settings.confirm_delay
-            self._alarms.sooner((_CONFIRM, member), self.now)
+            self._tell(member, poll=False)
+
+    def caught_up(self) -> None:
+        """Our application keeps up again: say so to those who may have been told otherwise."""
+        self.is_behind = False
+        for member in sorted(self._told_behind):
+            self._tell(member, poll=False)
+        self._told_behind.clear()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the window leaves room for one more message."""
+        return not self.waiting and self.seq < self.oldest_unreleased + self.settings.window
+
+    def has_all(self, member: int) -> bool:
+        """Whether a member has accepted all that we sent to it."""
+        return member not in self._outstanding
 
     def _on_confirm(self, member: int) -> None:
         """K1."""
@@ -680,6 +701,8 @@ class SelectiveOrder:
     def _tell(self, member: int, *, poll: bool) -> None:
         """CTL, with all we have accepted that concerns its receiver."""
         self.owed_since.pop(member, None)
+        if self.is_behind:
+            self._told_behind.add(member)
         self.events.append(
             Told(
                 member,
@@ -689,7 +712,8 @@ class SelectiveOrder:
 
     def _acks_for(self, member: int) -> Pairs:
         reported = self.known_accepted.get(self.me, {})
-        return tuple([(source, reported[source]) for source in sorted(self._relevant.get(member, ()))])
+        relevant = sorted(self._relevant.get(member, ()))
+        return tuple([(source, reported[source]) for source in relevant])
 
     def missing(self, src: int) -> Runs:
         """L1: runs of numbers on the link from `src` that were used and have not come."""
@@ -772,7 +796,7 @@ class SelectiveOrder:
         if self.settings.mode == "wait":
             lacking = [h for h in range(self.members) if self._lacks_evidence(top, h)]
         else:
-            lacking = [h for h, c in top.delta[top.seen :] if h != top.src and self._cleared(h) < c]
+            lacking = [h for h, seq in top.delta[top.seen :] if h != top.src and self._cleared(h) <= seq]
         return {member for member in lacking if member not in self.accepted}
 
     def _on_poll(self, _: int) -> None:

@@ -55,13 +55,13 @@ class Message:
         "dst",  # bit set of its destinations
         "seq",  # which of its sender's messages (sqn)
         "lsn",  # which of those to this destination
-        "delta",  # the stamp: (member, clock) that changed since the message before on this link
-        "whole",  # the stamp names everybody whose clock is not 1: it needs no message before
+        "delta",  # the stamp: (member, newest that precedes) that changed since the message before on this link
+        "whole",  # the stamp names everybody of whom anything precedes: it needs no message before
         "ack",  # (source, expected) where the sender's knowledge matters to this destination
         "buf",  # free buffers of the sender
         "body",  # what is carried, of no interest here
         "size",
-        "deps",  # the full stamp, less one each: what precedes; rebuilt at acceptance
+        "deps",  # the full stamp; rebuilt at acceptance
         "missing",  # bit set of destinations not known to have accepted it, once it is ordered
         "seen",  # entries of the stamp found clear of what is not ordered yet
         "passed",  # entries of the stamp found clear of what is not confirmed yet
@@ -136,6 +136,12 @@ class Request(NamedTuple):
     buf: int
 
 
+class Sent(NamedTuple):
+    """A message of ours left the queue and has its number."""
+
+    own: Own
+
+
 class Copies(NamedTuple):
     """Copies of one message leave; as one datagram for all of them if `together`."""
 
@@ -166,7 +172,7 @@ class Released(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """Some destination has accepted our messages below `seq`."""
+    """A destination has accepted our message `seq`, and all before it that are for it."""
 
     seq: int
 
@@ -178,4 +184,4 @@ class Discarded(NamedTuple):
     message: Message
 
 
-Event = Copies | Told | Happened | Released | Heard | Discarded
+Event = Sent | Copies | Told | Happened | Released | Heard | Discarded
