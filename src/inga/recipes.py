@@ -7,9 +7,11 @@ from typing import Any, TypeVar
 
 from inga.layers.bundle import Bundle
 from inga.layers.causal import Causal
+from inga.layers.co import LEVELS as CO_LEVELS
+from inga.layers.co import WINDOW_MAX, CausalBroadcast
 from inga.layers.fifo import Fifo, Unordered
 from inga.layers.flow import Flow
-from inga.layers.fragment import Fragment
+from inga.layers.fragment import Fragment, Pieces
 from inga.layers.order import Order
 from inga.layers.reliable import Reliable
 from inga.layers.shape import Faults, Shape, Unshaped
@@ -61,7 +63,7 @@ class Recipe:
 
 ALIASES = {"causal": "vector"}
 
-LATER = frozenset("co sco object total relay remiop remiop+vector remiop+co".split())
+LATER = frozenset("sco object total relay remiop remiop+vector remiop+co".split())
 
 _recipes: dict[str, Recipe] = {}
 
@@ -147,6 +149,39 @@ def _vector(options: Options) -> list[Layer]:
     return _over_datagrams(order, options)
 
 
+def _co(options: Options) -> list[Layer]:
+    """Order, repair and flow in one layer: bundles and fragments are above it, and its messages are theirs."""
+    own: dict[str, Any] = dict(options.protocol)
+    if options.lossless:
+        own = {"window": WINDOW_MAX, "patience": 1e5, **own}
+    level = options.deliver or ("causal" if options.lossless else "acknowledged")
+    given = {
+        "deliver": level,
+        "greet": options.greet,
+        "echo": bool(options.echo),
+        "queue_max": options.queue_max,
+    }
+    order = tuned(CausalBroadcast, "co", own, **given)
+    layers: list[Layer] = [Bundle(gather=False, coarse=True), Pieces(), order]
+    if not options.lossless:
+        layers.append(Unshaped() if options.faults is None else Shape(options.faults))
+    return layers
+
+
 register("none", _none, guarantees=("integrity", "complete", "stamps"), level="received")
 register("fifo", _fifo, guarantees=("integrity", "complete", "fifo", "stamps"), level="accepted")
 register("vector", _vector, guarantees=("integrity", "complete", "fifo", "stamps", "causal"), level="causal")
+register(
+    "co",
+    _co,
+    guarantees=("integrity", "complete", "fifo", "stamps", "causal", "atomic", "quiet"),
+    receipt="accept",
+    level="acknowledged",
+    levels=CO_LEVELS,
+    tunings={
+        "window": (1, 2, 4, 8),
+        "capacity": (None, 5, 10, 40),
+        "self_knowledge": ("eager", "printed"),
+        "eager_confirm": (0, 1),
+    },
+)

@@ -112,7 +112,7 @@ class Case:
             if option.name == "delay":
                 value = f"{1000 * value[0]:g}:{1000 * value[1]:g}"
             if option.name == "option":
-                words += [f"--option {quote(f'{name}={each}')}" for name, each in value]
+                words += [f"--option {quote(f'{name}={each}')}" for name, each in value if each is not None]
             elif value is True:
                 words.append(f"--{option.name}")
             elif value is not None:
