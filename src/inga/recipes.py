@@ -14,6 +14,8 @@ from inga.layers.flow import Flow
 from inga.layers.fragment import Fragment, Pieces
 from inga.layers.order import Order
 from inga.layers.reliable import Reliable
+from inga.layers.selective import LEVELS as SCO_LEVELS
+from inga.layers.selective import Sco
 from inga.layers.shape import Faults, Shape, Unshaped
 from inga.model.errors import UsageError
 from inga.model.receipt import LEVELS
@@ -60,10 +62,18 @@ class Recipe:
             raise UsageError(f"order {self.name!r} delivers at level {known}, not {wanted!r}")
         return wanted
 
+    def promises(self, deliver: str | None) -> tuple[str, ...]:
+        """The guarantees of a run that delivers at that level: below `causal` an order waits for less."""
+        lost = NOT_YET.get(self.level_of(deliver), ())
+        return tuple(name for name in self.guarantees if name not in lost)
+
 
 ALIASES = {"causal": "vector"}
 
-LATER = frozenset("sco object total relay remiop remiop+vector remiop+co".split())
+NOT_YET = {"received": ("fifo", "causal"), "accepted": ("causal",)}
+"""What is not promised at a level."""
+
+LATER = frozenset("object total relay remiop remiop+vector remiop+co".split())
 
 _recipes: dict[str, Recipe] = {}
 
@@ -168,6 +178,23 @@ def _co(options: Options) -> list[Layer]:
     return layers
 
 
+def _sco(options: Options) -> list[Layer]:
+    """The same for messages to some: an order that sends nothing to those who are not addressed."""
+    given = {
+        "deliver": options.deliver or ("causal" if options.lossless else "confirmed"),
+        "greet": options.greet,
+        "echo": bool(options.echo),
+        "lossless": options.lossless,
+        "queue_max": options.queue_max,
+        "window_bytes": options.flow.get("window"),
+    }
+    order = tuned(Sco, "sco", options.protocol, **given)
+    layers: list[Layer] = [Bundle(gather=not options.lossless, coarse=True), Pieces(), order]
+    if not options.lossless:
+        layers.append(Unshaped() if options.faults is None else Shape(options.faults))
+    return layers
+
+
 register("none", _none, guarantees=("integrity", "complete", "stamps"), level="received")
 register("fifo", _fifo, guarantees=("integrity", "complete", "fifo", "stamps"), level="accepted")
 register("vector", _vector, guarantees=("integrity", "complete", "fifo", "stamps", "causal"), level="causal")
@@ -183,5 +210,21 @@ register(
         "capacity": (None, 5, 10, 40),
         "self_knowledge": ("eager", "printed"),
         "eager_confirm": (0, 1),
+    },
+)
+register(
+    "sco",
+    _sco,
+    guarantees=("integrity", "complete", "fifo", "stamps", "causal", "atomic", "quiet"),
+    receipt="accept",
+    level="confirmed",
+    levels=SCO_LEVELS,
+    tunings={
+        "mode": ("csn", "csn", "wait"),
+        "ack_level": ("causal", "continuous"),
+        "window": (1, 2, 8, 64),
+        "quota": (1, 2, 8, 64),
+        "probe_after": (0.0, 0.005, 0.05),
+        "multicast_from": (0, 0, 2),
     },
 )

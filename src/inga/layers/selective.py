@@ -14,6 +14,7 @@ only in stamps, which name the newest message that precedes, not the next.
 
 from typing import Any
 
+from inga.layers.flow import WINDOW_MAX as WINDOW_BYTES
 from inga.layers.flow import charged, share_of
 from inga.layers.order import Order
 from inga.layers.sco import SelectiveOrder, mask
@@ -60,11 +61,12 @@ class Sco(Order):
     def __init__(
         self,
         *,
-        deliver: str = "causal",
+        deliver: str = "confirmed",
         echo: bool = False,
         greet: bool = False,
         lossless: bool = False,
         queue_max: int = 16 << 20,
+        window_bytes: int | None = None,
         mode: str = "csn",
         ack_level: str = "causal",
         fifo: int = 0,
@@ -91,6 +93,7 @@ class Sco(Order):
             ack_level=ack_level,
             fifo=bool(fifo),
             window=window,
+            window_bytes=WINDOW_BYTES if window_bytes is None else window_bytes,
             quota=quota,
             confirm_delay=confirm_delay,
             nack_again=nack_again,
@@ -104,6 +107,7 @@ class Sco(Order):
         self.machine = SelectiveOrder(self.stack.me, len(view), self.settings)
         self.machine.now = self.stack.now
         self._everybody = (1 << len(view)) - 1
+        self._acting = False
         self._prompt: set[int] = set()  # senders of partial bundles that wait for us to say something
         self._unheard = set(self.stack.others()) if self.greet else set()
         self._greet_wait = GREETING
@@ -118,7 +122,8 @@ class Sco(Order):
             dst = self._everybody & ~me if packet.dst is None else packet.dst
             size = charged(len(packet.body) + HEADER_MAX)
             self.machine.request(dst | me if self.echo else dst, packet, size)
-        self._run()
+        if not self._acting:  # else it leaves when what happened before it is done
+            self._run()
 
     def turn(self) -> None:
         if self._prompt:
@@ -277,13 +282,20 @@ class Sco(Order):
         self._act()
 
     def _act(self) -> None:
-        """Do what the machine wants done, in the order it happened; what is released goes up in one batch."""
+        """Do what the machine wants done, in the order it happened; what is released goes up in one batch.
+
+        That a message arrived somewhere may let a bundle go, which is sent when all that was before is done.
+        """
         machine = self.machine
         released: list[Packet] = []
+        self._acting = True
         while machine.events:
             events, machine.events = machine.events, []
             for event in events:
                 self._do(event, released)
+            if machine.waiting:
+                machine.stages()
+        self._acting = False
         stack = self.stack
         stack.writable = not machine.waiting
         stack.passable = machine.is_open
@@ -324,12 +336,12 @@ class Sco(Order):
             self._row("send", packet, packet.count, dst=own.dst if packet.dst is not None else dst)
 
     def _reached(self, level: str, message: Message, released: list[Packet]) -> None:
-        packet: Packet = message.body
+        packet: Packet | None = message.body  # None once it is handed over
         is_own = message.src == self.stack.me
         if level == "received":
-            if not is_own:
-                self._received(packet, "receive")
-        elif level == "accepted" and not is_own:
+            assert packet is not None
+            self._received(packet, "receive")
+        elif level == "accepted" and packet is not None and not is_own:
             packet.deps = message.deps
         if self.stack.trace is not None and level in STEPS and not is_own:
             self._level_row(STEPS[level], message)
@@ -348,7 +360,9 @@ class Sco(Order):
             packet.seq, packet.deps, packet.count = message.seq, message.deps, message.body.count
         message.body = None
         if self.stack.trace is not None:
-            if packet.frag is None and not self._counted(packet):
+            if packet.frag is not None:  # a message larger than a datagram ends with its last piece
+                packet.count = int(packet.frag[0] + 1 == packet.frag[1])
+            elif not self._counted(packet):
                 return
             self._row("deliver", packet, packet.count)
         released.append(packet)

@@ -105,7 +105,9 @@ async def join(
         carrier.addresses = stack.addresses
     writer: TraceWriter | None = None
     if trace is not None:
-        writer = _open_trace(Path(trace), group, names, me, recipe, stack, full=trace_level == "full")
+        claims = recipe.promises(level)
+        full = trace_level == "full"
+        writer = _open_trace(Path(trace), group, names, me, recipe, claims, stack, full=full)
     live = Group(group, name, stack, carrier, recipe, receipts)
     live.trace = stack.trace = writer
     try:
@@ -157,6 +159,7 @@ def _open_trace(
     names: list[str],
     me: int,
     recipe: Recipe,
+    claims: Sequence[str],
     stack: Stack,
     *,
     full: bool,
@@ -168,7 +171,7 @@ def _open_trace(
             processes=names,
             source="live",
             order=recipe.name,
-            guarantees=list(recipe.guarantees),
+            guarantees=list(claims),
             receipt=recipe.receipt,
             clock="wall",
         ).write(directory)

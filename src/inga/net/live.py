@@ -76,7 +76,7 @@ def run(case: LiveCase, progress: Callable[[int], None] = lambda taken: None) ->
     return Result.of(
         oracle,
         recipe.name,
-        recipe.guarantees,
+        recipe.promises(case.deliver),
         seed=case.seed,
         pdus=packets_sent([end["counts"] for end in ends]),
         bytes=sum(end["counts"].get("bytes", 0) for end in ends),
@@ -204,7 +204,7 @@ def _manifest(case: LiveCase, recipe: Recipe) -> Manifest | None:
         processes=list(names(case.workload.members)),
         source="live",
         order=recipe.name,
-        guarantees=list(recipe.guarantees),
+        guarantees=list(recipe.promises(case.deliver)),
         receipt=recipe.receipt,
         options={
             **asdict(case.workload),

@@ -132,7 +132,7 @@ class Case:
             processes=list(names(self.members)),
             source="sim",
             order=recipe.name,
-            guarantees=list(recipe.guarantees),
+            guarantees=list(recipe.promises(self.deliver)),
             receipt=recipe.receipt,
             options={**self._told(), "quiet_seconds": QUIET + QUIET_DELAYS * self.delay[1]},
             seed=self.seed,
