@@ -272,6 +272,8 @@ class SelectiveOrder:
         own = Own(self.seq, dst, body, size)
         remote = self._remote(dst)
         together = bool(self.settings.multicast_from) and len(remote) >= self.settings.multicast_from
+        if together:
+            own.lsns = tuple([(m, self.lsn[m]) for m in _members(dst) if m not in self.gone])
         copies = self._copies(own, remote, together)
         mine = self._copies(own, [self.me], False) if dst >> self.me & 1 else []
         self.seq += 1

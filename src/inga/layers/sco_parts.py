@@ -106,7 +106,7 @@ class Message:
 class Own:
     """A message of ours, until every remote destination has accepted it."""
 
-    __slots__ = ("body", "dst", "remaining", "seq", "size")
+    __slots__ = ("body", "dst", "lsns", "remaining", "seq", "size")
 
     def __init__(self, seq: int, dst: int, body: Any, size: int) -> None:
         self.seq = seq
@@ -114,6 +114,7 @@ class Own:
         self.body = body
         self.size = size
         self.remaining = 0  # remote destinations that are not known to have accepted it
+        self.lsns: Pairs = ()  # of all its destinations, if one datagram is for all of them
 
 
 class Control(NamedTuple):

@@ -108,6 +108,7 @@ class Sco(Order):
         self.machine.now = self.stack.now
         self._everybody = (1 << len(view)) - 1
         self._acting = False
+        self._heard = 0  # our newest message that some destination has accepted
         self._prompt: set[int] = set()  # senders of partial bundles that wait for us to say something
         self._unheard = set(self.stack.others()) if self.greet else set()
         self._greet_wait = GREETING
@@ -321,7 +322,9 @@ class Sco(Order):
                 if not own.dst >> self.stack.me & 1 and own.body.receipt is not None:
                     own.body.receipt.reach("confirmed")
             case Heard(seq):
-                self.stack.heard(seq)
+                if seq > self._heard:  # links are not in step with each other
+                    self._heard = seq
+                    self.stack.heard(seq)
             case Discarded(reason, message):
                 self._discard(reason, message)
 
@@ -390,22 +393,22 @@ class Sco(Order):
 
     def _transmit(self, copies: list[Message], to: list[int], together: bool, again: bool) -> None:
         if together:
-            self.below([self._packet(copies[0], tuple((m, c.lsn) for m, c in zip(to, copies, strict=True)))])
+            self.below([self._packet(copies[0])])
             return
         batch = []
         for member, copy in zip(to, copies, strict=True):
             if again:
                 self.stack.counts["repair"] += 1
                 self._talk("repair", member, n=copy.lsn)
-            lsns = ((member, copy.lsn),) if copy.whole else ()
-            packet = self._packet(copy, lsns)
+            packet = self._packet(copy)
             packet.to = member
             batch.append(packet)
         self.below(batch)
 
-    def _packet(self, copy: Message, lsns: tuple[tuple[int, int], ...]) -> Packet:
+    def _packet(self, copy: Message) -> Packet:
         assert copy.own is not None
         original: Packet = copy.own.body
+        lsns = copy.own.lsns
         dst = None if lsns else copy.dst
         packet = Packet(copy.src, original.view, original.body, dst)
         packet.seq = copy.seq
