@@ -35,6 +35,12 @@ def render(sections: Sequence[Section], title: str = "inga report") -> str:
         *(_section(number, section) for number, section in enumerate(sections)),
         "</main>",
     ]
+    data = [_data(number, section) for number, section in enumerate(sections)]
+    return document(title, [*body, *data], script=_asset("viewer.js"))
+
+
+def document(title: str, body: Sequence[str], *, style: str = "", script: str = "") -> str:
+    """A whole page that needs nothing else and may load nothing, in the style of all reports."""
     return "\n".join(
         [
             "<!DOCTYPE html>",
@@ -43,10 +49,9 @@ def render(sections: Sequence[Section], title: str = "inga report") -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<link rel="icon" href="data:,">',
             f"<title>{escape(title)}</title>",
-            f"<style>\n{_asset('page.css')}</style></head><body>",
+            f"<style>\n{_asset('page.css')}{style}</style></head><body>",
             *body,
-            *(_data(number, section) for number, section in enumerate(sections)),
-            f"<script>\n{_asset('viewer.js')}</script>",
+            *([f"<script>\n{script}</script>"] if script else []),
             "</body></html>\n",
         ]
     )

@@ -1,0 +1,58 @@
+"""Reproduce what a paper or a lecture claims: tables, figures, and a verdict for each claim.
+
+  inga lab ladder
+  inga lab ladder --out lab --json
+  inga lab sco --quick
+
+ladder: every counterexample to the weaker ways of ordering messages, played and drawn, and the same under
+the right rule. Start here to understand vector time: open ladder.html.
+sco: four ways to confirm a message to some of a group, simulated on Spark: Figures 5 to 8 of the paper.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from time import perf_counter
+
+from inga.cli.output import print_json
+from inga.lab.experiments import EXPERIMENTS, find
+from inga.model.errors import UsageError
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("experiment", metavar="EXPERIMENT", help=", ".join(EXPERIMENTS))
+    add("--out", type=Path, metavar="DIR", help="where pages and figures go (default inga-lab/EXPERIMENT)")
+    add("--quick", action="store_true", help="leave out what takes long")
+    add(
+        "--master",
+        default="local[*]",
+        metavar="M",
+        help="where Spark runs, if it is needed (default local[*])",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    experiment = find(options.experiment, options.master)
+    out = options.out or Path("inga-lab") / options.experiment
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file; --out names a directory")
+    out.mkdir(parents=True, exist_ok=True)
+
+    def progress(what: str) -> None:
+        if not options.quiet:
+            print(what, file=sys.stderr, flush=True)
+
+    started = perf_counter()
+    outcome = experiment(out, options.quick, progress)
+    seconds = perf_counter() - started
+    if options.json:
+        content = {"experiment": options.experiment, **outcome.to_json()}
+        print_json({**content, "seconds": seconds, "out": str(out)})
+        return 0
+    print(outcome.text)
+    verdicts = [claim.verdict for claim in outcome.claims]
+    print(", ".join(f"{verdicts.count(each)} {each}" for each in dict.fromkeys(verdicts)))
+    for page in outcome.pages:
+        print(f"open {page}")
+    return 0

@@ -1,0 +1,81 @@
+"""The experiments that `inga lab` can run: one function each, found by name.
+
+    run(out, quick, progress) -> Outcome
+
+An experiment writes its pages and tables into `out`, and says of each published claim whether it holds. One that
+sweeps on Spark also takes `master`.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from importlib import import_module
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from inga.model.errors import UsageError
+
+Progress = Callable[[str], None]
+
+HOLDS, ROUGHLY, NOT_REPRODUCED = "holds", "roughly", "not reproduced"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a paper says, what was measured, and whether that is the same."""
+
+    id: str
+    statement: str
+    published: str
+    measured: str
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Numbers by column."""
+
+    columns: list[str]
+    rows: list[list[Any]]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What an experiment found. `text` is for a person at a terminal, `pages` are the files to look at."""
+
+    claims: list[Claim]
+    tables: dict[str, Table] = field(default_factory=dict)
+    text: str = ""
+    pages: list[Path] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "claims": [asdict(claim) for claim in self.claims],
+            "tables": {name: asdict(table) for name, table in self.tables.items()},
+        }
+
+
+Experiment = Callable[[Path, bool, Progress], Outcome]
+
+EXPERIMENTS: dict[str, str | None] = {
+    "ladder": None,
+    "co": None,
+    "sco": "inga.lab.sco",
+    "obg": None,
+    "remiop": None,
+}
+"""Name and module, whose `run` is the experiment; None = not built yet."""
+
+
+def find(name: str, master: str = "local[*]") -> Experiment:
+    """The experiment of that name; what it does on Spark it does there."""
+    built = ", ".join(each for each, module in EXPERIMENTS.items() if module is not None)
+    if name not in EXPERIMENTS:
+        raise UsageError(f"no experiment {name!r}; there is {built}")
+    module = EXPERIMENTS[name]
+    if module is None:
+        raise UsageError(f"experiment {name!r} is not built yet; there is {built}")
+    run = import_module(module).run
+    experiment: Experiment = partial(run, master=master) if "master" in signature(run).parameters else run
+    return experiment
