@@ -8,7 +8,7 @@ from inga.lab.sco import simulate
 from inga.lab.sco.schemes import Load
 from inga.pipeline.sweep import sweep
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
 def test_answers_come_in_the_order_of_their_tasks(spark: Any) -> None:
