@@ -2,16 +2,19 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from inga.layers.bundle import Bundle
 from inga.layers.causal import Causal
+from inga.layers.co import EAGER_CONFIRM, WINDOW_MAX, CausalBroadcast
 from inga.layers.co import LEVELS as CO_LEVELS
-from inga.layers.co import WINDOW_MAX, CausalBroadcast
 from inga.layers.fifo import Fifo, Unordered
 from inga.layers.flow import Flow
 from inga.layers.fragment import Fragment, Pieces
+from inga.layers.ladder import RUNGS, Released, Rung
+from inga.layers.membership import Membership
 from inga.layers.order import Order
 from inga.layers.reliable import Reliable
 from inga.layers.selective import LEVELS as SCO_LEVELS
@@ -37,6 +40,7 @@ class Options:
     protocol: dict[str, Any] = field(default_factory=dict)  # of an order that is a protocol of its own
     reliable: dict[str, Any] = field(default_factory=dict)  # of the layer of that name
     flow: dict[str, Any] = field(default_factory=dict)
+    realtime: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,11 @@ class Recipe:
     level: str  # what `deliver` means here, unless another of the levels is asked for
     levels: tuple[str, ...] = ()  # all that can be asked for
     tunings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # options, with what hunts try
+    unsafe: bool = False  # teaching material: refused on real sockets unless asked for
+
+    def claims(self, *, full: bool, deliver: str | None = None) -> list[str]:
+        """The guarantees that a trace can show; one of deliveries only holds no control rows."""
+        return [name for name in self.promises(deliver) if full or name != "quiet"]
 
     def level_of(self, wanted: str | None) -> str:
         """The level at which to deliver; one that this recipe lacks is refused."""
@@ -89,6 +98,7 @@ def register(
     level: str = "received",
     levels: Sequence[str] = (),
     tunings: Mapping[str, tuple[Any, ...]] | None = None,
+    unsafe: bool = False,
 ) -> Recipe:
     """Give a list of layers a name that `order=` understands from now on.
 
@@ -98,7 +108,8 @@ def register(
         raise UsageError(f"there is a recipe {name!r} already")
     if levels and level not in levels:
         raise UsageError(f"recipe {name!r} delivers at {level!r}, which is not among its levels")
-    recipe = Recipe(name, build, tuple(guarantees), receipt, level, tuple(levels) or (level,), tunings or {})
+    chosen = tuple(levels) or (level,)
+    recipe = Recipe(name, build, tuple(guarantees), receipt, level, chosen, tunings or {}, unsafe)
     _recipes[name] = recipe
     return recipe
 
@@ -107,16 +118,35 @@ def find(name: str) -> Recipe:
     """The recipe called so, or by an alias."""
     recipe = _recipes.get(ALIASES.get(name, name))
     if recipe is None:
-        known = ", ".join(sorted({*_recipes, *ALIASES}))
+        known = ", ".join(names())
         if name in LATER:
             raise UsageError(f"order {name!r} is not built yet; there are {known}")
-        raise UsageError(f"no order {name!r}; there are {known}")
+        raise UsageError(f"no order {name!r}; there are {known}, and to learn from {', '.join(ladder())}")
     return recipe
 
 
+def build(name: str, options: Options) -> list[Layer]:
+    """The layers of a recipe."""
+    return find(name).build(options)
+
+
+def refuse_unsafe(recipe: Recipe, unsafe: bool) -> None:
+    """Teaching material does not get onto real sockets by accident."""
+    if recipe.unsafe and not unsafe:
+        raise UsageError(
+            f"order {recipe.name!r} is there to learn from and misorders messages or blocks: "
+            "use causal, or say unsafe=True (on the command line --unsafe)"
+        )
+
+
 def names() -> list[str]:
-    """Everything `find` knows."""
-    return sorted({*_recipes, *ALIASES})
+    """All orders that are meant to be used, and their aliases."""
+    return sorted({*(name for name, recipe in _recipes.items() if not recipe.unsafe), *ALIASES})
+
+
+def ladder() -> list[str]:
+    """All orders that are only there to learn from, from the ground up."""
+    return [name for name, recipe in _recipes.items() if recipe.unsafe]
 
 
 def _over_datagrams(order: Order, options: Options) -> list[Layer]:
@@ -129,6 +159,7 @@ def _over_datagrams(order: Order, options: Options) -> list[Layer]:
     if not options.lossless:
         flow = {"queue_max": options.queue_max, **options.flow}
         layers += [Flow(**flow), Reliable(**{"greet": options.greet, **options.reliable})]
+        layers.append(Membership(partial(build, options=options)))
         layers.append(Unshaped() if options.faults is None else Shape(options.faults))
     return layers
 
@@ -163,17 +194,19 @@ def _co(options: Options) -> list[Layer]:
     """Order, repair and flow in one layer: bundles and fragments are above it, and its messages are theirs."""
     own: dict[str, Any] = dict(options.protocol)
     if options.lossless:
-        own = {"window": WINDOW_MAX, "patience": 1e5, **own}
+        own = {"window": WINDOW_MAX, **own}
     level = options.deliver or ("causal" if options.lossless else "acknowledged")
     given = {
         "deliver": level,
         "greet": options.greet,
+        "lossless": options.lossless,
         "echo": bool(options.echo),
         "queue_max": options.queue_max,
     }
     order = tuned(CausalBroadcast, "co", own, **given)
     layers: list[Layer] = [Bundle(gather=False, coarse=True), Pieces(), order]
     if not options.lossless:
+        layers.append(Membership(partial(_instead, own="co", options=options)))
         layers.append(Unshaped() if options.faults is None else Shape(options.faults))
     return layers
 
@@ -191,17 +224,41 @@ def _sco(options: Options) -> list[Layer]:
     order = tuned(Sco, "sco", options.protocol, **given)
     layers: list[Layer] = [Bundle(gather=not options.lossless, coarse=True), Pieces(), order]
     if not options.lossless:
+        layers.append(Membership(partial(_instead, own="sco", options=options)))
         layers.append(Unshaped() if options.faults is None else Shape(options.faults))
     return layers
 
 
+def _instead(name: str, own: str, options: Options) -> list[Layer]:
+    """Another recipe in the place of one whose options mean nothing to others."""
+    return build(name, options if name == own else replace(options, protocol={}, deliver=None))
+
+
+def _rung(rung: type[Rung[Any]]) -> Callable[[Options], list[Layer]]:
+    def build(options: Options) -> list[Layer]:
+        more = options.realtime if rung.name == "realtime" else {}
+        return _over_datagrams(rung(echo=bool(options.echo), **more), options)
+
+    return build
+
+
+def _released(options: Options) -> list[Layer]:
+    order = Released(echo=bool(options.echo), on_concurrent=options.on_concurrent)
+    return _over_datagrams(order, options)
+
+
+CAUSAL = ("integrity", "complete", "fifo", "stamps", "causal")
+
 register("none", _none, guarantees=("integrity", "complete", "stamps"), level="received")
 register("fifo", _fifo, guarantees=("integrity", "complete", "fifo", "stamps"), level="accepted")
-register("vector", _vector, guarantees=("integrity", "complete", "fifo", "stamps", "causal"), level="causal")
+register("vector", _vector, guarantees=CAUSAL, level="causal")
+for _each in RUNGS:
+    register(_each.name, _rung(_each), guarantees=_each.claims, level=_each.level, unsafe=True)
+register("released", _released, guarantees=CAUSAL, level="causal", unsafe=True)
 register(
     "co",
     _co,
-    guarantees=("integrity", "complete", "fifo", "stamps", "causal", "atomic", "quiet"),
+    guarantees=(*CAUSAL, "atomic", "quiet"),
     receipt="accept",
     level="acknowledged",
     levels=CO_LEVELS,
@@ -209,7 +266,7 @@ register(
         "window": (1, 2, 4, 8),
         "capacity": (None, 5, 10, 40),
         "self_knowledge": ("eager", "printed"),
-        "eager_confirm": (0, 1),
+        "eager_confirm": EAGER_CONFIRM,
     },
 )
 register(

@@ -79,7 +79,7 @@ def test_a_schedule_is_played(capsys: pytest.CaptureFixture[str]) -> None:
         ("sim --order co", "not built yet"),
         ("sim --order upside-down", "no order"),
         ("sim --crash 1", "not built yet"),
-        ("sim --join 1", "not built yet"),
+        ("sim --join -1", "--join is the number of members that come later"),
         ("sim --loss 1.5", "probability"),
         ("sim --loss 1", "nothing ever arrives"),
         ("sim --delay 5:1", "MIN"),

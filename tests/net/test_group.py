@@ -517,9 +517,35 @@ def test_concurrency_as_an_error(run: Run, party: Party) -> None:
                 inga.Concurrent, match=r"alice:2 of 1.* is concurrent with \[\(1, 1, 1\)\]"
             ) as caught:
                 await anext(iteration)
-            assert caught.value.args[1].payloads == [b"a2"]
+            now, known = caught.value.messages
+            assert (now.sender, now.payloads) == ("alice", [b"a2"])
+            assert (known.sender, known.seq, known.payloads) == ("bob", 1, [b"b1"])
+            with pytest.raises(inga.Concurrent):
+                await anext(aiter(bob))  # the stream has stopped for good; the group goes on
+            await (await bob.send(b"b2")).reached("confirmed")
             [b1] = await take(aiter(alice), 1)
             assert b1.concurrent, "at the other site it is only flagged"
+
+    run(main())
+
+
+def test_all_destinations_of_the_lecture(run: Run, party: Party) -> None:
+    """Others, all, the caller, those who did not call, one, several."""
+
+    async def main() -> None:
+        async with party(4) as (alice, bob, cathy, dave):
+            await alice.send(b"question")
+            [question] = await take(aiter(bob), 1)
+            await bob.send(b"to the caller", to=question.sender)
+            await bob.send(b"to the others", to=bob.all_but(question.sender))
+            await bob.send(b"to all", to=bob.view.names)
+            await bob.send(b"to some", to=["alice", "dave"])
+            assert await texts(alice, 3) == ["to the caller", "to all", "to some"]
+            assert await texts(bob, 1) == ["to all"]
+            assert await texts(cathy, 3) == ["question", "to the others", "to all"]
+            assert await texts(dave, 4) == ["question", "to the others", "to all", "to some"]
+            with pytest.raises(inga.UsageError, match="'erin' is not a member"):
+                bob.all_but("erin")
 
     run(main())
 

@@ -129,7 +129,7 @@ def frame(data: bytes) -> bytes:
         frame(b""),
         frame(b"hello?"),
         frame(HELLO + b"\0\2"),  # of a member that does not call this one
-        frame(HELLO + b"\xff\xff"),
+        frame(HELLO + b"\xff\xfe"),
         frame(HELLO + b"\0\0\0"),
         struct.pack(">I", FRAME_MAX + 1),
     ],

@@ -79,7 +79,7 @@ def test_a_clean_trace_passes(spark: Any, clean: Path) -> None:
 def test_simulated_runs_keep_what_they_claim(
     spark: Any, tmp_path: Path, subset: int | None, full: bool
 ) -> None:
-    for order in ("vector", "fifo"):
+    for order in ("vector", "fifo", "co"):
         case = Case(order, members=4, messages=60, loss=0.1, subset=subset, echo=subset is not None, seed=3)
         result = case.run(tmp_path / order, full=full)
         assert not result.violations

@@ -18,7 +18,7 @@ PROMISES = find("causal").guarantees
 @pytest.fixture
 def boastful(monkeypatch: pytest.MonkeyPatch) -> str:
     """A recipe that is fifo and promises causal order."""
-    recipe = Recipe("boastful", whole("fifo-only"), PROMISES, "take", "causal")
+    recipe = Recipe("boastful", whole("fifo"), PROMISES, "take", "causal")
     monkeypatch.setitem(recipes._recipes, "boastful", recipe)
     return "boastful"
 
@@ -41,7 +41,7 @@ def test_a_broken_promise_is_found_and_shrunk(boastful: str) -> None:
     assert failure is not None and done < 400
     assert failure.schedule is not None
     schedule = Schedule.parse(failure.schedule)
-    assert breaks(schedule, on_board("fifo-only"), PROMISES)
+    assert breaks(schedule, on_board("fifo"), PROMISES)
     assert len({event.message for event in schedule.events}) <= 3
     assert replay(failure.schedule, "causal", sites=3).oracle.violations.total() == 0
     assert try_seed(boastful, failure.seed) is not None

@@ -9,7 +9,7 @@ from inga.model.stamp import Stamp
 from inga.recipes import Options
 from inga.wire.packet import decode, encode
 
-from .harness import FLOW, RELIABLE, Flight, Net
+from .harness import FLOW, RELIABLE, Flight, Net, in_any_view
 
 MEMBERS = 3
 GROUP = "lunch"
@@ -190,5 +190,5 @@ def garbage(rng: Random, flights: tuple[Flight, ...], net: Net, target: int) -> 
 
 def readable(data: bytes, net: Net, member: int) -> bool:
     """Whether a stack would look at it, by the decoder alone."""
-    packet = decode(data, net.stacks[member].group, MEMBERS, member)
+    packet = decode(data, net.stacks[member].group, in_any_view(MEMBERS), member)
     return packet is not None and packet.view == net.view.number

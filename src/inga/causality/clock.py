@@ -9,9 +9,10 @@ released counts, a user who sends while a delivery waits unread would claim it a
 From Dewan's "Causality" lectures; the rules are docs/protocols/causality.md.
 """
 
+from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from inga.model.stamp import Deps, Stamp
+from inga.model.stamp import Deps, Stamp, is_past
 
 
 class SiteClock:
@@ -60,6 +61,12 @@ class SiteClock:
         self.vector.extend([0] * (members - len(self.vector)))
         self.restate()
 
+    def adopt(self, bases: Sequence[int]) -> None:
+        """Start as a newcomer does: what the others had sent before is past."""
+        self.vector[:] = bases
+        self.height = sum(bases)
+        self.restate()
+
 
 class Stamped(Protocol):
     """Anything with a sender, a number and a past: packets, batches, deliveries."""
@@ -81,8 +88,8 @@ def relation(a: Stamped, b: Stamped) -> Relation:
         return "==" if a.seq == b.seq else "<" if a.seq < b.seq else ">"
     if a.deps is None or b.deps is None:
         raise ValueError("only packets of an order that carries vectors can be related")
-    if a.seq <= b.deps[a.src]:
+    if is_past(b.deps, a.src, a.seq):
         return "<"
-    if b.seq <= a.deps[b.src]:
+    if is_past(a.deps, b.src, b.seq):
         return ">"
     return "||"

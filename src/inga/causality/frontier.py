@@ -7,7 +7,7 @@ distinct senders, so there are at most as many as members, and their join is the
 
 from typing import NamedTuple
 
-from inga.model.stamp import Deps
+from inga.model.stamp import Deps, is_past
 
 
 class End(NamedTuple):
@@ -23,23 +23,23 @@ class Frontier:
 
     def __init__(self) -> None:
         self.ends: list[End] = []  # oldest branch first
-        self._opened = 0
+        self.opened = 0  # branches so far
 
     def add(self, src: int, seq: int, deps: Deps) -> tuple[int, tuple[int, ...]]:
         """Put in a packet just sent or taken: the branch it extends, and the branches it closes."""
         ends = self.ends
-        if len(ends) == 1 and ends[0].seq <= deps[ends[0].src]:
+        if len(ends) == 1 and is_past(deps, ends[0].src, ends[0].seq):
             branch = ends[0].branch
             self.ends = [End(src, seq, branch)]
             return branch, ()
         followed: list[End] = []
         others: list[End] = []
         for end in ends:
-            (followed if end.seq <= deps[end.src] else others).append(end)
+            (followed if is_past(deps, end.src, end.seq) else others).append(end)
         if followed:
             branch = followed[0].branch
         else:
-            branch = self._opened = self._opened + 1
+            branch = self.opened = self.opened + 1
         merged = tuple([end.branch for end in followed[1:]])
         others.append(End(src, seq, branch))
         if len(others) > 1:

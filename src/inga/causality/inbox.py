@@ -9,6 +9,7 @@ just those that asked for it: no scan, and no head of the line that can block.
     duplicate  released or held before; dropped
 """
 
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 from inga.model.stamp import Delta
@@ -65,9 +66,13 @@ class Inbox(Generic[T]):
             for count, waiters in sorted(bucket.items())
         ]
 
+    def items(self) -> list[T]:
+        """Everything held, by sender and number."""
+        return [item for held in self._held for _, (_, item) in sorted(held.items())]
+
     def drain(self) -> list[T]:
         """Give up everything held, by sender and number."""
-        items = [item for held in self._held for _, (_, item) in sorted(held.items())]
+        items = self.items()
         for held, waiting in zip(self._held, self._waiting, strict=True):
             held.clear()
             waiting.clear()
@@ -80,6 +85,10 @@ class Inbox(Generic[T]):
             self.vector.append(0)
             self._held.append({})
             self._waiting.append({})
+
+    def adopt(self, bases: Sequence[int]) -> None:
+        """Start as a newcomer does: what the others had sent before is not for us."""
+        self.vector[:] = bases
 
     def _hold(self, src: int, seq: int, delta: Delta, item: T, k: int, count: int) -> None:
         self._held[src][seq] = (delta, item)

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from inga.model.errors import TraceError
 
-SEND, DELIVER, RECEIPT, ACCEPT, CONFIRM = 1, 2, 4, 8, 16
-"""What a row is: bits, since a delivery may be the receipt as well."""
+SEND, DELIVER, RECEIPT, ACCEPT, CONFIRM, GRANT = 1, 2, 4, 8, 16, 32
+"""What a row is: bits, since a delivery may be the receipt as well. GRANT: a view, whose vector is what
+the process knows from the outset: bases of a newcomer, or all that was sent in closed views."""
 
 PROGRESS = frozenset("send accept causal confirm acknowledge deliver take".split())
 """Steps that bring a message further: as long as they come, control traffic has a reason."""
@@ -83,9 +84,10 @@ class Chunk:
         return len(self.pos)
 
     def is_known(self) -> Bools:
-        """The rows whose message the process knows from then on: its sends, and receipts from others."""
+        """The rows from which the process knows more: its sends, receipts from others, and views that
+        begin with what had been sent before."""
         foreign: Bools = ((self.kind & RECEIPT) != 0) & (self.src != self.process)
-        own: Bools = (self.kind & SEND) != 0
+        own: Bools = (self.kind & (SEND | GRANT)) != 0
         return foreign | own
 
 
@@ -99,14 +101,22 @@ def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, wi
     if not kept.all():
         table, kinds = table.filter(_arrow_mask(kept)), kinds[kept]
     pos = _numbers(table, "pos", np.int64)
+    grants = kinds == GRANT
+    columns = {}
     for name in ("src", "seq"):
-        column = table.column(name)
+        column = _one_array(table.column(name))
         if column.null_count:
-            at = int(np.argmax(column.is_null().to_numpy()))
-            raise TraceError(f"{where}: the row at position {pos[at]} concerns a message but has no {name}.")
-    src, seq = _numbers(table, "src", np.int32), _numbers(table, "seq", np.int64)
+            missing = column.is_null().to_numpy(zero_copy_only=False) & ~grants
+            if missing.any():
+                at = int(np.argmax(missing))
+                raise TraceError(
+                    f"{where}: the row at position {pos[at]} concerns a message but has no {name}."
+                )
+            column = column.fill_null(process if name == "src" else 0)
+        columns[name] = column.to_numpy(zero_copy_only=False)
+    src, seq = np.asarray(columns["src"], np.int32), np.asarray(columns["seq"], np.int64)
     sends = (kinds & SEND) != 0
-    strange = np.flatnonzero((sends & (src != process)) | (seq < 1))
+    strange = np.flatnonzero((sends & (src != process)) | ((seq < 1) & ~grants))
     if len(strange):
         at = strange[0]
         raise TraceError(
@@ -126,9 +136,12 @@ def _kinds(table: Any, process: int, receipt: str) -> tuple[NDArray[np.uint8], b
     steps = _one_array(table.column("step"))
     names = steps.dictionary.to_pylist()
     codes = steps.indices.to_numpy(zero_copy_only=False)
-    bits = {"send": SEND, "deliver": DELIVER, "accept": ACCEPT, "confirm": CONFIRM}
+    bits = {"send": SEND, "deliver": DELIVER, "accept": ACCEPT, "confirm": CONFIRM, "view": GRANT}
     bits[receipt] = bits.get(receipt, 0) | RECEIPT
     kinds = np.array([bits.get(name, 0) for name in names] or [0], np.uint8)[codes]
+    for row in _rows_of(codes, names, ("view",)):
+        if not table.column("deps")[int(row)].is_valid:
+            kinds[row] = 0  # a view that tells nothing about what came before
     about_itself = [
         table.column("src")[int(row)].as_py() in (None, process)
         for row in _rows_of(codes, names, ("leave", "crash"))

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 from inga.certify import scan as plain
-from inga.certify.chunk import DELIVER, RECEIPT, SEND, Chunk
+from inga.certify.chunk import DELIVER, GRANT, RECEIPT, SEND, Chunk
 from inga.certify.fingerprint import MIX_1, MIX_2, Keys
 
 
@@ -86,7 +86,7 @@ def _walk(  # type: ignore[no-untyped-def]
                 wrong &= judge_first
                 first_known[:] = known
             wrong_stamp[row] = wrong and stamped[row]
-        elif not (bits & RECEIPT and sender != process):
+        elif not (bits & GRANT or (bits & RECEIPT and sender != process)):
             continue
         if bits & RECEIPT:
             received_high[sender] = max(received_high[sender], number)

@@ -27,6 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="udp://239.x.y.z:port (port 0: a free one), unicast, or tcp (default loopback multicast)",
     )
     parser.add_argument("--echo", action="store_true", help="members get their own messages too")
+    parser.add_argument("--unsafe", action="store_true", help="let in orders that are there to learn from")
     parser.add_argument("--window", type=int, metavar="BYTES", help="on their way per sender")
     parser.add_argument(
         "--timeout", type=float, default=60.0, metavar="S", help="seconds without any progress"
@@ -52,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
         trace=options.trace,
         trace_level=options.trace_level,
         stall=options.timeout,
+        unsafe=options.unsafe,
     )
     total = workload.members * workload.messages * (workload.subset or workload.members - 1)
     progress = Progress("delivered", total, quiet=options.quiet)

@@ -45,7 +45,7 @@ def add_trial_options(parser: argparse.ArgumentParser, *, delay: str = "1:10") -
     add("--reorder", type=float, default=0.0, metavar="P", help="share of copies delayed beyond the maximum")
     add("--delay", type=milliseconds, default=delay, metavar="MIN:MAX", help=f"of a link (default {delay})")
     add("--crash", type=int, default=0, metavar="K", help="members that crash (not built yet)")
-    add("--join", type=int, default=0, metavar="K", help="members that come later (not built yet)")
+    add("--join", type=int, default=0, metavar="K", help="members that come later")
     add("--deliver", metavar="LEVEL", help="when a message is delivered; the order's own level by default")
     add(
         "--option",
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
             name: getattr(options, name)
             for name in (
                 "order members messages size rate subset loss dup reorder delay window datagram seed echo coarse"
-                " deliver"
+                " deliver join"
             ).split()
         },
         option=tuple(dict(options.option).items()),
@@ -86,8 +86,8 @@ def run(options: argparse.Namespace) -> int:
 def check_trial_options(options: argparse.Namespace) -> None:
     """What does not exist yet, or cannot be meant."""
     recipe = find(options.order)
-    if options.crash or options.join:
-        raise UsageError("members that crash or join come with membership, which is not built yet")
+    if options.crash:
+        raise UsageError("--crash: members that crash come with membership, which is not built yet")
     recipe.level_of(options.deliver)
     recipe.build(Options(deliver=options.deliver, protocol=dict(options.option)))  # or says what is wrong
     trace = options.trace

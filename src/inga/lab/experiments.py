@@ -59,7 +59,7 @@ class Outcome:
 Experiment = Callable[[Path, bool, Progress], Outcome]
 
 EXPERIMENTS: dict[str, str | None] = {
-    "ladder": None,
+    "ladder": "inga.lab.ladder",
     "co": None,
     "sco": "inga.lab.sco",
     "obg": None,

@@ -30,6 +30,7 @@ class Bundle(Layer):
     """Gathers what the application sends, and takes apart what the others sent."""
 
     name = "bundle"
+    grows = True
 
     def __init__(self, *, gather: bool = True, coarse: bool = False) -> None:
         """`gather` waits for company as described; `coarse` lets takes leave a bundle open."""
@@ -39,15 +40,23 @@ class Bundle(Layer):
         self._dst: int | None = None
         self._size = 0
         self._size_max = 0
+        self._since = 0.0  # when the open bundle was begun
         self._receipt: Receipt | None = None
         self._partial: Packet | None = None  # the last bundle that left before it was full
         self._heard = 0  # lsn up to which somebody has everything
 
     def view(self, view: View) -> None:
         self._size_max = self.stack.body_max - 5  # a bundle's own head
+        self._partial = None
+        self._heard = 0
+
+    def extend(self, view: View) -> None:
+        self._size_max = self.stack.body_max - 5
 
     def send(self, payloads: list[bytes], dst: int | None) -> Receipt:
-        if self._open and dst != self._dst:
+        if not self._open:
+            self._since = self.stack.now
+        elif dst != self._dst:
             self._close(full=False)
         self._dst = dst
         if len(payloads) == 1 and len(self._open) < MESSAGES_MAX:
@@ -144,6 +153,7 @@ class Bundle(Layer):
         stack = self.stack
         packet = Packet(stack.me, stack.view.number, wire.join(self._open), self._dst)
         packet.count = len(self._open)
+        packet.at, self._since = self._since, stack.now
         packet.receipt = self._receipt  # only if somebody asked for one
         if self.gather and not full:
             packet.partial = True

@@ -3,6 +3,8 @@
     send     count it, stamp it with what the application has taken, pass it down
     receive  release it when it is the next of its sender and its causes are released; else hold it
     take     the application has it now: it becomes a cause of what is sent from here on
+    gate     while it is open, nothing is held: what comes early is delivered and remembered, and
+             counted when its turn comes
 
 The inbox counts what was released and decides; the clock counts what was taken and stamps. At the
 take, and only there, it is known whether a packet is concurrent with something the application knew.
@@ -16,7 +18,7 @@ from inga.causality.inbox import DUPLICATE, FORGED, HELD, Inbox
 from inga.layers.order import Order
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
-from inga.model.stamp import Deps
+from inga.model.stamp import Deps, Stamp
 from inga.model.view import View
 
 POLICIES = ("deliver", "error", "ignore")
@@ -29,12 +31,14 @@ class Causal(Order):
     name = "causal"
     requires = frozenset({"reliable"})
     provides = frozenset({"fifo", "causal"})
+    grows = True
 
     def __init__(self, *, echo: bool = False, on_concurrent: str = "deliver") -> None:
         super().__init__(echo=echo)
         if on_concurrent not in POLICIES:
             raise UsageError(f"on_concurrent is one of {', '.join(POLICIES)}, not {on_concurrent!r}")
         self.on_concurrent = on_concurrent
+        self.latest: dict[int, Packet] = {}  # known of each sender, if an error may have to name it
         self._subsets = False  # some packets were not for everybody, so pasts must be joined whole
 
     def view(self, view: View) -> None:
@@ -43,6 +47,32 @@ class Causal(Order):
         self.inbox: Inbox[Packet] = Inbox(self.stack.me, n)
         self.frontier = Frontier() if self.on_concurrent != "ignore" else None
         self._past = [[0] * n for _ in range(n)]  # of each sender's last released packet
+        self._is_open = False
+        self._early: dict[tuple[int, int], bool] = {}  # passed an open gate before their turn: taken?
+        self._noticed: set[tuple[int, int]] = set()  # seen to be concurrent when they came
+
+    def extend(self, view: View) -> None:
+        n = len(view)
+        self.clock.grow(n)
+        self.inbox.grow(n)
+        for past in self._past:
+            past += [0] * (n - len(past))
+        self._past += [[0] * n for _ in range(n - len(self._past))]
+
+    def base(self) -> dict[str, int]:
+        return {"seq": self.clock.vector[self.stack.me]}
+
+    def adopt(self, bases: dict[str, list[int]]) -> None:
+        self.clock.adopt(bases["seq"])
+        self.inbox.adopt(bases["seq"])
+
+    def sent(self) -> list[int]:
+        return [self.clock.vector[self.stack.me]] * len(self.clock.vector)
+
+    def has(self, counts: list[int]) -> bool:
+        return all(map(int.__ge__, self.inbox.vector, counts))
+
+    # Packets
 
     def down(self, batch: list[Packet]) -> None:
         for packet in batch:
@@ -51,6 +81,8 @@ class Causal(Order):
             if self.frontier is not None:
                 packet.branch, packet.merged = self.frontier.add(packet.src, packet.seq, packet.deps)
             self._sent(packet)
+            if self.on_concurrent == "error":
+                self.latest[packet.src] = packet.copy_to(packet.src)
         self._echo(batch)
         self.below(batch)
 
@@ -66,32 +98,94 @@ class Causal(Order):
                 continue
             if full:
                 self._received(packet, "receive")
+                self._pass_on(out)
+                out = []
+                self._notice(packet, stamp)
             answer = offer(packet.src, packet.seq, stamp.delta, packet, out)
             if answer == HELD:
-                self._hold(packet)
+                if self._is_open:
+                    self._pass_on(out)
+                    out = []
+                    self._let_through([packet])
+                else:
+                    self._hold(packet, self.inbox.held)
             elif answer == DUPLICATE:
                 self._received(packet, "duplicate")
             elif answer == FORGED:
                 self.stack.reject("forged", packet)
         if out:
-            self._rebuild(out)
-            self._release(out)
+            self._pass_on(out)
 
     def taken(self, packets: list[Packet]) -> None:
         clock, me = self.clock, self.stack.me
         for packet in packets:
             if packet.src == me:
                 continue
-            assert packet.deps is not None and packet.stamp is not None
+            deps = packet.deps
+            if deps is None:  # it passed the gate early: what it depends on is not known yet
+                clock.take(packet.src, packet.seq)
+                self._early[packet.src, packet.seq] = True
+                self._took(packet)
+                continue
+            assert packet.stamp is not None
             if self._subsets:
-                clock.join(packet.deps)
+                clock.join(deps)
             clock.take(packet.src, packet.seq)
             if self.frontier is not None:
-                self._flag(packet, packet.deps, packet.stamp.height)
+                self._flag(packet, deps, packet.stamp.height)
+                if self.on_concurrent == "error":
+                    self.latest[packet.src] = packet
             self._took(packet)
 
     def drain(self) -> list[Packet]:
-        return self._dismissed(self.inbox.drain())
+        return self._dismissed(
+            [packet for packet in self.inbox.drain() if (packet.src, packet.seq) not in self._early]
+        )
+
+    # The gate
+
+    def gate(self, is_open: bool) -> None:
+        """What an open gate lets through counts when its turn comes, so that nothing that follows it
+        passes a closed gate without its causes. Stamps name the highest number taken of each sender,
+        and with it, by way of its own stamp, what this site may not have seen yet."""
+        self._is_open = is_open
+        if not is_open:
+            return
+        held = [packet for packet in self.inbox.items() if (packet.src, packet.seq) not in self._early]
+        held.sort(key=lambda packet: (packet.stamp.height if packet.stamp else 0, packet.src))
+        if held:
+            self._let_through(held)
+
+    def _let_through(self, packets: list[Packet]) -> None:
+        for packet in packets:
+            packet.keep()  # it stays in the inbox until its turn comes
+            self._early[packet.src, packet.seq] = False
+        self._release(packets)
+
+    def _count_early(self, out: list[Packet]) -> list[Packet]:
+        """Those whose turn has come and that have not passed before. The others are past now: what
+        they depend on is known, and part of what this site knows."""
+        rest = []
+        for packet in out:
+            was_taken = self._early.pop((packet.src, packet.seq), None)
+            if was_taken is None:
+                rest.append(packet)
+            elif was_taken:
+                assert packet.deps is not None
+                self.clock.join(packet.deps)
+                if self.frontier is not None:
+                    self.frontier.add(packet.src, packet.seq, packet.deps)
+        return rest
+
+    # Steps
+
+    def _pass_on(self, out: list[Packet]) -> None:
+        if not out:
+            return
+        self._rebuild(out)
+        if self._early:
+            out = self._count_early(out)
+        self._release(out)
 
     def _rebuild(self, out: list[Packet]) -> None:
         """Full pasts from deltas: each sender's packets are released in its order."""
@@ -107,16 +201,48 @@ class Causal(Order):
                 self._subsets = True
 
     def _flag(self, packet: Packet, deps: Deps, height: int) -> None:
-        """After the take the packet's past is part of ours: equal sizes mean equal sets."""
-        assert self.frontier is not None
-        packet.branch, packet.merged = self.frontier.add(packet.src, packet.seq, deps)
-        packet.concurrent = height != self.clock.height
+        """After the take the packet's past is part of ours: equal sizes mean equal sets. Not so while
+        packets are ahead of their turn; then the sets themselves are compared."""
+        frontier = self.frontier
+        assert frontier is not None
+        parted = bool(frontier.ends)
+        branches = frontier.opened
+        packet.branch, packet.merged = frontier.add(packet.src, packet.seq, deps)
+        if self._early:
+            packet.concurrent = self._is_concurrent(packet.src, deps)
+        else:
+            packet.concurrent = height != self.clock.height
         if packet.concurrent:
             packet.known = tuple(self.clock.vector)
         trace = self.stack.trace
         if trace is not None and trace.full:
             where = (self.stack.now, packet.view, packet.src, packet.seq)
-            if packet.concurrent:
+            noticed = (packet.src, packet.seq) in self._noticed
+            if noticed:
+                self._noticed.remove((packet.src, packet.seq))
+            elif packet.concurrent:
                 trace.row("concurrent", *where)
+            if parted and frontier.opened > branches:
+                trace.row("branch", *where, n=packet.branch)
             if packet.merged:
                 trace.row("merge", *where, n=packet.branch)
+
+    def _is_concurrent(self, src: int, deps: Deps) -> bool:
+        """Whether the application knows a packet that this past does not name."""
+        return any(
+            known > (deps[k] if k < len(deps) else 0) for k, known in enumerate(self.clock.vector) if k != src
+        )
+
+    def _notice(self, packet: Packet, stamp: Stamp) -> None:
+        """A packet may be seen to be concurrent as soon as it comes. A row for a full trace; more of
+        what it is concurrent with may follow until it is taken."""
+        src = packet.src
+        if self.frontier is None or packet.seq != self.inbox.vector[src] + 1:
+            return
+        deps = list(self._past[src])
+        for k, number in stamp.delta:
+            deps[k] = number
+        key = (src, packet.seq)
+        if key not in self._noticed and self._is_concurrent(src, tuple(deps)):
+            self._noticed.add(key)
+            self._received(packet, "concurrent")

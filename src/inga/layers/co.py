@@ -48,6 +48,7 @@ REPAIRS_MAX = 64
 
 LEVELS = ("causal", "confirmed", "acknowledged")
 SELF_KNOWLEDGE = ("eager", "printed")
+EAGER_CONFIRM = ("never", "heard", "window")
 GOODBYE = b"goodbye"
 
 Claims = list[tuple[int, int]]
@@ -60,7 +61,7 @@ class CausalBroadcast(Order):
     """All that one member knows. Numbers are those expected next; times are in seconds."""
 
     name = "co"
-    id = 3
+    id = 5
     provides = frozenset({"reliable", "flow", "fifo", "causal"})
     levels = LEVELS
 
@@ -70,23 +71,27 @@ class CausalBroadcast(Order):
         deliver: str = "acknowledged",
         echo: bool = False,
         greet: bool = False,
+        lossless: bool = False,
         queue_max: int = 16 << 20,
         window: int = 32,
         capacity: int | None = None,
         units: int = 1,
         self_knowledge: str = "eager",
-        eager_confirm: int = 0,
+        eager_confirm: str = "window",
         confirm_delay: float = 0.005,
+        nack_delay: float = 0.001,
         nack_again: float = 0.02,
         resend: float = 0.05,
         poll: float = 0.05,
         wait_max: float = 1.0,
         patience: float = 60.0,
     ) -> None:
-        """`window` and `capacity` are in messages; `capacity` is for all senders together and is
+        """`lossless` says nothing but data: for networks in which nothing is lost, and levels mean nothing.
+        `window` and `capacity` are in messages; `capacity` is for all senders together and is
         shared out equally. `units` is what a message counts against a buffer (H). With `eager`
         self-knowledge a member counts what it has accepted at once, not only once it has said so.
-        `eager_confirm` (0 or 1) confirms also when every other member was heard since we last spoke.
+        `eager_confirm` says when to confirm before the delay is over: `never`; when every other member
+        was `heard` since we last spoke; or when we have accepted half a `window` of one of them.
         """
         super().__init__(echo=echo)
         if deliver not in LEVELS:
@@ -95,7 +100,8 @@ class CausalBroadcast(Order):
             raise UsageError(f"self_knowledge is {' or '.join(SELF_KNOWLEDGE)}, not {self_knowledge!r}")
         _check_number("window", window, 1, WINDOW_MAX)
         _check_number("units", units, 1, 1 << 20)
-        _check_number("eager_confirm", eager_confirm, 0, 1)
+        if eager_confirm not in EAGER_CONFIRM:
+            raise UsageError(f"eager_confirm is one of {', '.join(EAGER_CONFIRM)}, not {eager_confirm!r}")
         if capacity is not None:
             _check_number("capacity", capacity, 1, 1 << 30)
         for name, seconds in (
@@ -107,15 +113,18 @@ class CausalBroadcast(Order):
             ("patience", patience),
         ):
             _check_seconds(name, seconds)
+        _check_delay("nack_delay", nack_delay)
         self.deliver = deliver
         self.greet = greet
+        self.lossless = lossless
         self.queue_max = queue_max  # unread bytes above which we report no free buffers
         self.window = window  # W
         self.capacity_wanted = capacity
         self.units = units  # H
         self.eager = self_knowledge == "eager"
-        self.eager_confirm = bool(eager_confirm)
+        self.eager_confirm = eager_confirm
         self.confirm_delay = confirm_delay  # T_def: how long a confirmation waits for data to ride on
+        self.nack_delay = nack_delay  # a message may only have been overtaken
         self.nack_again = nack_again  # T_ret
         self.resend = resend  # T_rtx
         self.poll = poll  # T_poll
@@ -144,7 +153,7 @@ class CausalBroadcast(Order):
         self.free_buffers = [self.capacity] * n  # BUF
         self.vectors = [[FIRST] * n for _ in range(n)]  # of each sender's last accepted message
         # where messages wait
-        self.waiting: deque[Packet] = deque()  # PEND
+        self._waiting: deque[Packet] = deque()  # PEND
         self.unreleased: dict[int, Packet] = {}  # SL, by number
         self.early: list[dict[int, Packet]] = [
             {} for _ in range(n)
@@ -176,6 +185,7 @@ class CausalBroadcast(Order):
         self._confirm_now = False
         # repair
         self._bound = [FIRST] * n  # up to which missing numbers were asked for
+        self._found_at: dict[int, float] = {}  # members with new holes -> when to ask for them
         self._nack_at: dict[int, float] = {}  # members with holes -> when to ask again
         self._nack_wait = [self.nack_again] * n
         self._stuck_since: dict[int, float] = {}
@@ -194,22 +204,23 @@ class CausalBroadcast(Order):
     # Sending
 
     def down(self, batch: list[Packet]) -> None:
-        self.waiting.extend(batch)  # S1
+        self._waiting.extend(batch)  # S1
         self._settle()
 
     def turn(self) -> None:
-        everybody = self.eager_confirm and self._heard_since.issuperset(self.stack.peers())
-        if self.dirty and (self._confirm_now or everybody) and not self.stack.alone:
+        if self.eager_confirm == "heard":
+            self._confirm_now = self._heard_since.issuperset(self.stack.peers())
+        if self.dirty and self._confirm_now and not (self.stack.alone or self.lossless):
             self._confirm(None)
             self._settle()
-            if self.stack.passable and not self.waiting:
+            if self.stack.passable and not self._waiting:
                 self.wake = self.stack.now  # what waits above for company may leave now
 
     def _pump(self) -> None:
         """S2, S3: send what flow control lets through."""
         out: list[Packet] = []
-        while self.waiting and self._may_send():
-            packet = self.waiting.popleft()
+        while self._waiting and self._may_send():
+            packet = self._waiting.popleft()
             self._number(packet)
             out.append(packet)
             self._accept(packet, packet.src, self._own_claims(packet))
@@ -464,7 +475,7 @@ class CausalBroadcast(Order):
             self._count(packet)
         self._owe()
         self._since[src] += 1
-        if 2 * self._since[src] >= self.window:
+        if 2 * self._since[src] >= self.window and self.eager_confirm == "window":
             self._confirm_now = True  # its sender may soon have to wait for us
         if self._nack_at:
             self._nack_wait[src] = self.nack_again
@@ -676,25 +687,33 @@ class CausalBroadcast(Order):
         """L2: ask for what is newly known to be missing, and after a while for all of it again."""
         now = self.stack.now
         for src in self.stack.peers():
-            bound = self.known_sent[src]
-            if bound <= self.expected[src]:
+            if self.known_sent[src] <= self.expected[src]:
                 if src in self._nack_at:
                     del self._nack_at[src]
                     self._stuck_since.pop(src, None)
+                self._found_at.pop(src, None)
                 continue
-            due = self._nack_at.get(src)
-            again = due is not None and due <= now
-            if not again and bound <= self._bound[src]:
-                continue
-            runs = self.missing(src)
-            if not again:
-                known = self._bound[src]
-                runs = tuple([(max(low, known), high) for low, high in runs if high > known])
-            self._bound[src] = max(bound, self._bound[src])
-            if runs:
-                self._nack(src, runs[:RUNS_MAX], again=again)
-            elif again:
-                del self._nack_at[src]  # all has come, and waits for what others sent
+            if self.known_sent[src] > self._bound[src]:
+                self._ask_for_new(src, now)
+            else:
+                self._found_at.pop(src, None)
+            if self._nack_at.get(src, now + 1) <= now:
+                runs = self.missing(src)
+                if runs:
+                    self._nack(src, runs, again=True)
+                else:
+                    del self._nack_at[src]  # all has come, and waits for what others sent
+
+    def _ask_for_new(self, src: int, now: float) -> None:
+        """Ask for what is found to be missing, unless it was only overtaken: then it comes in a moment."""
+        if self._found_at.setdefault(src, now + self.nack_delay) > now:
+            return
+        del self._found_at[src]
+        asked = self._bound[src]
+        runs = tuple([(max(low, asked), high) for low, high in self.missing(src) if high > asked])
+        self._bound[src] = self.known_sent[src]
+        if runs:
+            self._nack(src, runs, again=False)
 
     def _nack(self, src: int, runs: Runs, *, again: bool) -> None:
         now = self.stack.now
@@ -705,7 +724,7 @@ class CausalBroadcast(Order):
             self.stack.fail(Gap(f"{name} did not repair what was lost within {self.patience:g} s"))
             return
         packet = self._packet(src)
-        packet.runs = runs
+        packet.runs = runs[:RUNS_MAX]
         self.stack.counts["nack"] += 1
         numbers = sum(high - low for low, high in runs)
         if not again:
@@ -815,7 +834,7 @@ class CausalBroadcast(Order):
         self._greet_at = now + self._greet_wait * (1 + 0.25 * self.stack.rng.random())
 
     def _is_unfinished(self) -> bool:
-        if self.waiting or self.unreleased or self._held or not self.stack.passable:
+        if self._waiting or self.unreleased or self._held or not self.stack.passable:
             return True
         return self._is_missing_something()
 
@@ -834,7 +853,8 @@ class CausalBroadcast(Order):
         self._pump()
         if self._raised:
             self._advance()
-        self._ask()
+        if not self.lossless:
+            self._ask()
         if self._ready:
             self._hand_over()
         self._admit()
@@ -843,8 +863,8 @@ class CausalBroadcast(Order):
     def _admit(self) -> None:
         """Tell those above whether more may come, and a person who lets us wait."""
         stack = self.stack
-        stack.passable = not self.waiting and self._may_send()
-        closed = bool(self.waiting)
+        stack.passable = not self._waiting and self._may_send()
+        closed = bool(self._waiting)
         stack.writable = not closed
         if not closed:
             if self._blocked_since is not None:
@@ -865,10 +885,10 @@ class CausalBroadcast(Order):
         return [names[m] for m in peers if row[m] == least]
 
     def _rearm(self) -> None:
-        if self.stack.alone:
+        if self.stack.alone or self.lossless:
             self.wake = None
             return
-        due = list(self._nack_at.values())
+        due = [*self._nack_at.values(), *self._found_at.values()]
         if self.dirty:
             due.append(max(self.last_sent, self.dirty_since) + self.confirm_delay)
         if self._is_unfinished():
@@ -879,7 +899,19 @@ class CausalBroadcast(Order):
             due.append(self._greet_at)
         self.wake = min(due, default=None)
 
-    # Leaving
+    # Leaving, and changing to another order
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def sent(self) -> list[int]:
+        return [self.expected[self._me] - 1] * len(self.expected)
+
+    def has(self, counts: list[int]) -> bool:
+        """All of it, and acknowledged: what the next view begins with, everybody has."""
+        come = all(number > count for number, count in zip(self.expected, counts, strict=True))
+        return come and not self._held
 
     @property
     def settled(self) -> bool:
@@ -887,10 +919,10 @@ class CausalBroadcast(Order):
         peers = self.stack.peers()
         heard = [m for m in peers if m in self.stack.addresses]
         sent = self.expected[self._me]
-        if peers and not heard:
-            return sent == FIRST and not self.waiting
+        if not heard:
+            return not self._waiting and (not peers or sent == FIRST)
         row = self.known_accepted.rows[self._me]
-        if self.waiting or any(row[m] < sent for m in heard):
+        if self._waiting or any(row[m] < sent for m in heard):
             return False
         return len(heard) < len(peers) or not (self._held or self.dirty or self._is_missing_something())
 
@@ -901,12 +933,14 @@ class CausalBroadcast(Order):
         self.stack.emit([packet])
         self.dirty = False
         self._nack_at.clear()
+        self._found_at.clear()
         self._resend_at = self._greet_at = self.wake = None
 
     def gone(self, member: int) -> None:
         """Nobody waits for the word of one who has left."""
         self._unheard.discard(member)
         self._nack_at.pop(member, None)
+        self._found_at.pop(member, None)
         self._raised.update(self.known_accepted.forget(member))
         self.known_confirmed.forget(member)
         self.reported_confirmed.forget(member)
@@ -950,3 +984,8 @@ def _check_number(name: str, value: object, low: int, high: int) -> None:
 def _check_seconds(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e6:
         raise UsageError(f"{name} is a number of seconds above 0, not {value!r}")
+
+
+def _check_delay(name: str, value: object) -> None:
+    if value != 0:
+        _check_seconds(name, value)

@@ -16,6 +16,7 @@ class Unordered(Order):
 
     name = "none"
     requires = frozenset({"reliable"})
+    grows = True
 
     def view(self, view: View) -> None:
         n = len(view)
@@ -23,14 +24,38 @@ class Unordered(Order):
         self._arrived = [Arrivals() for _ in range(n)]
         self._clock = SiteClock(self.stack.me, n) if view.traced else None
 
+    def extend(self, view: View) -> None:
+        self._arrived += [Arrivals() for _ in range(len(view) - len(self._arrived))]
+        if self._clock is not None:
+            self._clock.grow(len(view))
+
+    def base(self) -> dict[str, int]:
+        return {"seq": self._numbered}
+
+    def adopt(self, bases: dict[str, list[int]]) -> None:
+        for arrived, base in zip(self._arrived, bases["seq"], strict=True):
+            arrived.expected = base + 1
+        if self._clock is not None:
+            self._clock.adopt(bases["seq"])
+
+    def sent(self) -> list[int]:
+        return [self._numbered] * len(self._arrived)
+
+    def has(self, counts: list[int]) -> bool:
+        me = self.stack.me
+        return all(
+            arrived.expected > count
+            for member, (arrived, count) in enumerate(zip(self._arrived, counts, strict=True))
+            if member != me
+        )
+
+    @property
+    def _numbered(self) -> int:
+        return self._seq if self._clock is None else self._clock.vector[self.stack.me]
+
     def down(self, batch: list[Packet]) -> None:
-        clock = self._clock
         for packet in batch:
-            if clock is None:
-                self._seq = packet.seq = self._seq + 1
-            else:
-                packet.seq, packet.deps, _ = clock.stamp()
-                packet.trace = packet.deps
+            self._number(packet)
             self._sent(packet)
         self._echo(batch)
         self.below(batch)
@@ -57,6 +82,13 @@ class Unordered(Order):
                 clock.take(packet.src, packet.seq)
             self._took(packet)
 
+    def _number(self, packet: Packet) -> None:
+        if self._clock is None:
+            self._seq = packet.seq = self._seq + 1
+        else:
+            packet.seq, packet.deps, _ = self._clock.stamp()
+            packet.trace = packet.deps
+
     def _offer(self, packet: Packet, out: list[Packet]) -> None:
         self._received(packet, "receive")
         if self._arrived[packet.src].add(packet.seq):
@@ -74,6 +106,16 @@ class Fifo(Unordered):
     def view(self, view: View) -> None:
         super().view(view)
         self._held: list[dict[int, Packet]] = [{} for _ in range(len(view))]
+        self._is_open = False
+
+    def extend(self, view: View) -> None:
+        super().extend(view)
+        self._held += [{} for _ in range(len(view) - len(self._held))]
+
+    def gate(self, is_open: bool) -> None:
+        self._is_open = is_open
+        if is_open:
+            self._release(self._let_go())
 
     def _offer(self, packet: Packet, out: list[Packet]) -> None:
         src, seq = packet.src, packet.seq
@@ -82,16 +124,21 @@ class Fifo(Unordered):
         if not arrived.add(seq):
             self._received(packet, "duplicate")
             return
-        if seq >= arrived.expected:
-            self._held[src][seq] = packet
-            self._hold(packet)
+        held = self._held[src]
+        if seq >= arrived.expected and not self._is_open:
+            held[seq] = packet
+            self._hold(packet, len(held))
             return
         out.append(packet)
-        held = self._held[src]
-        out.extend(held.pop(later) for later in range(seq + 1, arrived.expected))
+        if held:
+            # Through an open gate some went ahead of their turn.
+            out.extend(held.pop(later) for later in range(seq + 1, arrived.expected) if later in held)
 
     def drain(self) -> list[Packet]:
-        items = [packet for held in self._held for _, packet in sorted(held.items())]
+        return self._dismissed(self._let_go())
+
+    def _let_go(self) -> list[Packet]:
+        packets = [packet for held in self._held for _, packet in sorted(held.items())]
         for held in self._held:
             held.clear()
-        return self._dismissed(items)
+        return packets

@@ -32,6 +32,7 @@ class Flow(Layer):
     id = 2
     requires = frozenset({"reliable"})
     provides = frozenset({"flow"})
+    grows = True
 
     def __init__(
         self,
@@ -63,6 +64,14 @@ class Flow(Layer):
         self._behind = False
         self._told: tuple[int, ...] = (0,) * n
 
+    def extend(self, view: View) -> None:
+        added = len(view) - len(self._consumed)
+        self._consumed += [self._sent] * added
+        self._told += (0,) * added
+
+    def adopt(self, bases: dict[str, list[int]]) -> None:
+        self._told = tuple(bases["lsn"])
+
     # Sending
 
     def down(self, batch: list[Packet]) -> None:
@@ -77,7 +86,7 @@ class Flow(Layer):
 
     def note(self, packet: Packet) -> None:
         counters = packet.buf if packet.buf is not None else packet.ack
-        if counters is None:
+        if counters is None or self.stack.me >= len(counters):
             return
         consumed = min(counters[self.stack.me], self._sent)
         if consumed <= self._consumed[packet.src]:
@@ -98,8 +107,12 @@ class Flow(Layer):
             self._pump()
 
     @property
-    def settled(self) -> bool:
+    def waiting(self) -> int:
         """What the window keeps back nobody has, and it has no number yet."""
+        return len(self._waiting)
+
+    @property
+    def settled(self) -> bool:
         return not self._waiting
 
     def fit(self, granted: int) -> None:
@@ -148,7 +161,7 @@ class Flow(Layer):
 
     def _gate(self) -> None:
         closed = bool(self._waiting) or self._on_way >= self.window
-        self.stack.writable = not closed
+        self.stack.writable = not closed and not self.stack.closing
         if not closed:
             if self._blocked_since is not None:
                 self._row("window_opened")

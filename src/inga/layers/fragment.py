@@ -2,6 +2,7 @@
 
 It stands below the order layer, so a large packet is stamped once, and above reliability, so a lost
 piece is repaired alone. The first piece carries stamp and trace, each carries `seq`, index and count.
+What a layer attached in `ext` may be large as well: it is cut like the body, which follows it.
 
 Above an order that is reliable itself (`Pieces`), each piece is a packet of its own with a number of its own.
 The pieces of a packet have numbers in a row and come in their order; joined, it takes the place of the last.
@@ -22,25 +23,30 @@ class _Assembly:
     def __init__(self, count: int) -> None:
         self.count = count
         self.whole: Packet | None = None  # the piece whose place the whole takes
-        self.pieces: dict[int, bytes] = {}
+        self.pieces: dict[int, tuple[bytes | bytearray | None, bytes]] = {}  # of `ext` and of the body
 
 
 class Fragment(Layer):
     """Cuts on the way down, joins on the way up."""
 
     name = "fragment"
+    grows = True
 
     def __init__(self) -> None:
         self._assemblies: dict[int, dict[int, _Assembly]] = {}
+        self._bases: list[int] = []  # of a newcomer: packets up to here are not for it
+
+    def adopt(self, bases: dict[str, list[int]]) -> None:
+        self._bases = bases["seq"]
 
     def down(self, batch: list[Packet]) -> None:
         limit = self.stack.body_max
-        if all(len(packet.body) <= limit for packet in batch):
+        if all(_fits(packet, limit) for packet in batch):
             self.below(batch)
             return
         out: list[Packet] = []
         for packet in batch:
-            if len(packet.body) <= limit:
+            if _fits(packet, limit):
                 out.append(packet)
             else:
                 out.extend(_cut(packet, limit))
@@ -62,6 +68,8 @@ class Fragment(Layer):
         """The whole packet, if this was its last piece."""
         assert packet.frag is not None
         index, count = packet.frag
+        if packet.src < len(self._bases) and packet.seq <= self._bases[packet.src]:
+            return None  # of whose earlier pieces we were no destination
         assemblies = self._assemblies.setdefault(packet.src, {})
         number = self._number(packet)
         assembly = assemblies.get(number)
@@ -73,7 +81,7 @@ class Fragment(Layer):
         if assembly.count != count or index in assembly.pieces:
             self.stack.reject("fragments", packet)
             return None
-        assembly.pieces[index] = bytes(packet.body)
+        assembly.pieces[index] = packet.ext, bytes(packet.body)
         if index == self._place(count):
             packet.body = b""
             assembly.whole = packet
@@ -82,7 +90,10 @@ class Fragment(Layer):
         del assemblies[number]
         whole = assembly.whole
         assert whole is not None
-        whole.body = b"".join([assembly.pieces[i] for i in range(count)])
+        pieces = [assembly.pieces[i] for i in range(count)]
+        whole.body = b"".join([body for _, body in pieces])
+        if whole.ext is not None:
+            whole.ext = b"".join([ext for ext, _ in pieces if ext is not None])
         whole.frag = None
         return whole
 
@@ -106,16 +117,24 @@ class Pieces(Fragment):
         return count - 1
 
 
+def _fits(packet: Packet, limit: int) -> bool:
+    return len(packet.body) <= limit and (packet.ext is None or len(packet.ext) + len(packet.body) <= limit)
+
+
 def _cut(packet: Packet, limit: int) -> list[Packet]:
-    body = memoryview(packet.body)
-    count = -(-len(body) // limit)
+    body, ext = memoryview(packet.body), packet.ext or b""
+    count = -(-(len(ext) + len(body)) // limit)
     pieces = []
     for index in range(count):
-        part = body[index * limit : (index + 1) * limit]
-        piece = Packet(packet.src, packet.view, part, packet.dst)
+        low, high = index * limit - len(ext), (index + 1) * limit - len(ext)  # as places in the body
+        piece = Packet(packet.src, packet.view, body[max(low, 0) : max(high, 0)], packet.dst)
+        if low < 0:
+            piece.ext = ext[index * limit : (index + 1) * limit]
         piece.seq = packet.seq
         piece.frag = (index, count)
         pieces.append(piece)
     pieces[0].stamp, pieces[0].trace = packet.stamp, packet.trace
     pieces[-1].receipt, pieces[-1].partial, pieces[-1].count = packet.receipt, packet.partial, packet.count
+    for piece in pieces:
+        piece.at = packet.at
     return pieces

@@ -4,7 +4,7 @@ A subset send has one number and one stamp like any other. Everybody gets the he
 have no holes; the body goes to its destinations. At the others it is *bare*: counted, not delivered.
 """
 
-from inga.model.errors import WireError
+from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.stack.layer import Layer
 from inga.wire.bundle import count
@@ -15,6 +15,18 @@ class Order(Layer):
 
     def __init__(self, *, echo: bool = False) -> None:
         self.echo = echo
+
+    def gate(self, is_open: bool) -> None:
+        """Open: stop holding here, deliver on arrival and go on counting. Local, and harmless to others."""
+        raise UsageError(f"order {self.name!r} has no gate: it never holds anything")
+
+    def sent(self) -> list[int]:
+        """How many packets of ours each member has to have, as things stand."""
+        raise NotImplementedError
+
+    def has(self, counts: list[int]) -> bool:
+        """Whether so many packets of each member were released here."""
+        raise NotImplementedError
 
     def _sent(self, packet: Packet) -> None:
         """A packet of ours was numbered and is about to leave."""
@@ -35,19 +47,19 @@ class Order(Layer):
             self._delivered(copies)
             self.above(copies)
 
-    def _received(self, packet: Packet, step: str) -> None:
+    def _received(self, packet: Packet, step: str, position: int | None = None) -> None:
         """A copy reached this layer: one row of a full trace."""
         stack = self.stack
         trace = stack.trace
         if trace is not None and trace.full:
             note = "bare" if self._is_bare(packet) else None
-            trace.row(step, stack.now, packet.view, packet.src, packet.seq, note=note)
+            trace.row(step, stack.now, packet.view, packet.src, packet.seq, n=position, note=note)
 
-    def _hold(self, packet: Packet) -> None:
+    def _hold(self, packet: Packet, position: int) -> None:
         packet.keep()
         packet.size = len(packet.body) + 1  # not 0, which means never held
         self.stack.held += packet.size
-        self._received(packet, "hold")
+        self._received(packet, "hold", position)
 
     def _dismissed(self, packets: list[Packet]) -> list[Packet]:
         """Held packets that another layer goes on with."""

@@ -37,6 +37,7 @@ class Reliable(Layer):
     id = 1
     provides = frozenset({"reliable"})
     levels = ("confirmed",)
+    grows = True
 
     def __init__(
         self,
@@ -82,6 +83,34 @@ class Reliable(Layer):
         self._report_at: float | None = None  # when a report is due that nothing has carried so far
         self._progress = [0.0] * n
         self._rearm()
+
+    def extend(self, view: View) -> None:
+        stack = self.stack
+        for newcomer in range(len(self._acked), len(view)):
+            self._acked.append(self._last)
+            self._arrived.append(Arrivals())
+            self._known.append(0)
+            self._nack_wait.append(self.nack_again)
+            self._progress.append(stack.now)
+            if self.greet:
+                self._unheard.add(newcomer)
+        if self._unheard and self._beat_at is None:
+            self._beat_wait = self.heartbeat
+            self._beat_at = stack.now + self._beat_wait
+            self._rearm()
+
+    def base(self) -> dict[str, int]:
+        return {"lsn": self._last}
+
+    def adopt(self, bases: dict[str, list[int]]) -> None:
+        for member, base in enumerate(bases["lsn"]):
+            self._arrived[member].expected = base + 1
+            self._known[member] = base
+
+    def closed(self) -> None:
+        for _, receipt in self._receipts:
+            receipt.reach("confirmed")
+        self._receipts.clear()
 
     # Sending
 
@@ -278,6 +307,8 @@ class Reliable(Layer):
     def _acknowledged(self, packet: Packet) -> None:
         assert packet.ack is not None
         stack = self.stack
+        if stack.me >= len(packet.ack):
+            return  # from before we joined
         lsn = min(packet.ack[stack.me], self._last)
         if lsn <= self._acked[packet.src]:
             return

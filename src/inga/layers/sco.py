@@ -49,8 +49,8 @@ from inga.model.packet import Runs
 LSN_WINDOW = 8192
 """How far ahead of what we expect a link may be; more is not from a member that keeps its window."""
 
-_CONFIRM, _ASK, _RESEND, _PROBE, _POLL, _FLOW = range(6)
-_HANDLERS = "_on_confirm _on_ask _on_resend _on_probe _on_poll _on_flow".split()
+_CONFIRM, _FOUND, _ASK, _RESEND, _PROBE, _POLL, _FLOW = range(7)
+_HANDLERS = "_on_confirm _on_found _on_ask _on_resend _on_probe _on_poll _on_flow".split()
 
 
 class SelectiveOrder:
@@ -68,6 +68,7 @@ class SelectiveOrder:
         # as a sender
         self.seq = 1  # SQN
         self.lsn = [1] * members  # LSN: of the next message to each
+        self.last_to = [0] * members  # number of our newest message to each
         self.waiting: deque[tuple[int, Any, int]] = deque()  # PEND: destinations, body, size
         self.unreleased: dict[int, Own] = {}  # SL
         self._unreleased_in_order: deque[int] = deque()
@@ -106,6 +107,8 @@ class SelectiveOrder:
         # timers
         self._alarms = Alarms()
         self._to_ask: set[int] = set()  # sources that may have lost something
+        self._accepted_since: dict[int, int] = {}  # per source, messages since we last told it anything
+        self._to_confirm: set[int] = set()  # those for whom that is much
         self._asked_below: dict[int, int] = {}  # what was asked for before, and only the timer repeats
         self._to_answer: set[int] = set()
         self._polled_at: dict[int, float] = {}  # questions not answered yet
@@ -194,10 +197,11 @@ class SelectiveOrder:
             for src in sorted(self._to_ask):
                 self._ask(src)
             self._to_ask.clear()
-        if self._to_answer:
-            for member in sorted(self._to_answer):
+        if self._to_answer or self._to_confirm:
+            for member in sorted(self._to_answer | (self._to_confirm & self.owed_since.keys())):
                 self._tell(member, poll=False)
             self._to_answer.clear()
+            self._to_confirm.clear()
         if self.waiting and not self.unreleased:
             self._alarms.sooner((_FLOW, -1), self.now + self.settings.poll_after)
 
@@ -223,7 +227,7 @@ class SelectiveOrder:
             for message in queue:
                 self._has_accepted(message, member)
         self._to_ask.discard(member)
-        for kind in (_CONFIRM, _ASK, _RESEND):
+        for kind in (_CONFIRM, _FOUND, _ASK, _RESEND):
             self._alarms.clear((kind, member))
         self._silent -= member not in self.accepted and not self.heard_control[member]
         self.heard_control[member] = max(1, self.heard_control[member])
@@ -277,9 +281,11 @@ class SelectiveOrder:
         copies = self._copies(own, remote, together)
         mine = self._copies(own, [self.me], False) if dst >> self.me & 1 else []
         self.seq += 1
+        self.last_to[self.me] = own.seq
         for member in remote:
             self.lsn[member] += 1
-            self.owed_since.pop(member, None)
+            self.last_to[member] = own.seq
+            self._forget_debt(member)
         self.clock[self.me] = self.covered[self.me] = self.seq
         own.remaining = len(remote)
         self.events.append(Sent(own))
@@ -551,6 +557,10 @@ class SelectiveOrder:
             self._due.setdefault(member, set()).add(src)
             self._owe(member)
         self._learn(self.me, src, message.seq + 1)
+        if self.settings.confirm_every and src != self.me:
+            count = self._accepted_since[src] = self._accepted_since.get(src, 0) + 1
+            if count >= self.settings.confirm_every:
+                self._to_confirm.add(src)
 
     # F1, F2, L4: from `log` to the end
 
@@ -668,6 +678,10 @@ class SelectiveOrder:
             self.owed_since[member] = self.now
             self._alarms.sooner((_CONFIRM, member), self.now + self.settings.confirm_delay)
 
+    def _forget_debt(self, member: int) -> None:
+        self.owed_since.pop(member, None)
+        self._accepted_since.pop(member, None)
+
     def confirm_now(self, member: int) -> None:
         """Confirm without waiting for company, if anything is owed."""
         if member in self.owed_since:
@@ -702,7 +716,7 @@ class SelectiveOrder:
 
     def _tell(self, member: int, *, poll: bool) -> None:
         """CTL, with all we have accepted that concerns its receiver."""
-        self.owed_since.pop(member, None)
+        self._forget_debt(member)
         if self.is_behind:
             self._told_behind.add(member)
         self.events.append(
@@ -736,15 +750,26 @@ class SelectiveOrder:
         runs = self.missing(src)
         if not runs or src in self.gone:
             self._alarms.clear((_ASK, src))
+            self._alarms.clear((_FOUND, src))
             return
-        asked = self._asked_below.get(src, 1)
-        new = tuple([(max(low, asked), high) for low, high in runs if high > asked])
-        if new:
-            self._asked_below[src] = runs[-1][1]
-            self._alarms.progress((_ASK, src))
-            self._request(src, new)
+        if runs[-1][1] > self._asked_below.get(src, 1):
+            if not self.settings.nack_delay:
+                self._ask_for_new(src, runs)
+            elif (_FOUND, src) not in self._alarms:  # it may only have been overtaken
+                self._alarms.set((_FOUND, src), self.now + self.settings.nack_delay)
         elif (_ASK, src) not in self._alarms:  # something that had come had to be given up
             self._alarms.set((_ASK, src), self.now + self.settings.nack_again)
+
+    def _ask_for_new(self, src: int, runs: Runs) -> None:
+        asked = self._asked_below.get(src, 1)
+        self._asked_below[src] = runs[-1][1]
+        self._alarms.progress((_ASK, src))
+        self._request(src, tuple([(max(low, asked), high) for low, high in runs if high > asked]))
+
+    def _on_found(self, src: int) -> None:
+        runs = self.missing(src)
+        if runs and runs[-1][1] > self._asked_below.get(src, 1):
+            self._ask_for_new(src, runs)
 
     def _on_ask(self, src: int) -> None:
         runs = self.missing(src)

@@ -27,6 +27,8 @@ class Settings:
     buffers_per_message: int = 1  # H
     throttle: bool = True  # keep senders within the free buffers their receivers report
     confirm_delay: float = 0.005  # k: how long a confirmation waits for company
+    confirm_every: int = 0  # messages of one source after which we do not wait for company; 0: always wait
+    nack_delay: float = 0.0  # how long what is missing may just have been overtaken
     nack_again: float = 0.02  # T_ret
     resend_after: float = 0.05  # T_rtx
     poll_after: float = 0.05  # T_poll
@@ -43,8 +45,10 @@ class Settings:
             raise UsageError("window, quota, buffers_per_message, window_bytes, resends_max are at least 1")
         if min(self.nack_again, self.resend_after, self.poll_after) <= 0:
             raise UsageError("nack_again, resend_after and poll_after are above 0")
-        if min(self.confirm_delay, self.probe_after) < 0:
-            raise UsageError("confirm_delay and probe_after are not negative")
+        if min(self.confirm_delay, self.probe_after, self.nack_delay) < 0:
+            raise UsageError("confirm_delay, probe_after and nack_delay are not negative")
+        if self.confirm_every < 0 or self.multicast_from < 0:
+            raise UsageError("confirm_every and multicast_from are 0 or more")
 
 
 class Message:

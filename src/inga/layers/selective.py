@@ -73,6 +73,8 @@ class Sco(Order):
         window: int = 64,
         quota: int = 64,
         confirm_delay: float = 0.005,
+        confirm_every: int | None = None,
+        nack_delay: float = 0.001,
         nack_again: float = 0.02,
         resend_after: float = 0.05,
         poll_after: float = 0.05,
@@ -80,7 +82,8 @@ class Sco(Order):
         multicast_from: int = 0,
     ) -> None:
         """`deliver` is a level. `lossless`: the network loses nothing, so nothing is asked for or sent again.
-        The rest is explained with `Settings`; times are in seconds."""
+        The rest is explained with `Settings`; times are in seconds. Unless told otherwise, half a window of one
+        sender's messages is confirmed without waiting for company."""
         super().__init__(echo=echo)
         if deliver not in LEVELS:
             raise UsageError(f"deliver is one of {', '.join(LEVELS)}, not {deliver!r}")
@@ -96,6 +99,8 @@ class Sco(Order):
             window_bytes=WINDOW_BYTES if window_bytes is None else window_bytes,
             quota=quota,
             confirm_delay=confirm_delay,
+            confirm_every=(window + 1) // 2 if confirm_every is None else confirm_every,
+            nack_delay=nack_delay,
             nack_again=nack_again,
             resend_after=resend_after,
             poll_after=poll_after,
@@ -194,7 +199,21 @@ class Sco(Order):
             self.machine.caught_up()
             self._act()
 
-    # What drivers want
+    # What drivers want, and what a change of the order needs
+
+    @property
+    def waiting(self) -> int:
+        return len(self.machine.waiting)
+
+    def sent(self) -> list[int]:
+        """The number of our newest message to each; our own entry is how many there are."""
+        return list(self.machine.last_to)
+
+    def has(self, counts: list[int]) -> bool:
+        """All of it, and everybody else too: nothing waits here any more."""
+        machine = self.machine
+        come = all(machine.covered[m] > count for m, count in enumerate(counts) if m != machine.me)
+        return come and not machine.held_in_all
 
     @property
     def settled(self) -> bool:
@@ -298,7 +317,7 @@ class Sco(Order):
                 machine.stages()
         self._acting = False
         stack = self.stack
-        stack.writable = not machine.waiting
+        stack.writable = not machine.waiting and not stack.closing
         stack.passable = machine.is_open
         if not machine.is_behind:
             machine.is_behind = self._is_behind()

@@ -55,6 +55,8 @@ class Unshaped(Layer):
 
     name = "shape"
     transparent = True
+    grows = True
+    stays = True
 
 
 class PeerDelay(NamedTuple):
@@ -70,6 +72,8 @@ class Shape(Layer):
 
     name = "shape"
     transparent = True
+    grows = True
+    stays = True
 
     def __init__(self, faults: Faults | None = None) -> None:
         self.faults = faults or Faults()
@@ -144,7 +148,8 @@ class Shape(Layer):
 
     def _postpone(self, packet: Packet, member: int) -> None:
         peer = self._peers[member]
-        due = self.stack.now + peer.seconds + peer.jitter * self.stack.rng.random()
+        # Counted from the send call: what a window or a bundle has cost already is part of the delay.
+        due = (packet.at or self.stack.now) + peer.seconds + peer.jitter * self.stack.rng.random()
         if peer.keep_order:
             due = self._last_due[member] = max(due, self._last_due.get(member, 0.0))
         self._push(self._outgoing, due, packet)

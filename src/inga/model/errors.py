@@ -1,5 +1,7 @@
 """Every error inga raises on purpose. What each means and where it surfaces: docs/architecture.md."""
 
+from typing import Any
+
 
 class IngaError(Exception):
     """The root of all of inga's own errors."""
@@ -14,7 +16,15 @@ class WouldBlock(IngaError):
 
 
 class Concurrent(IngaError):
-    """Two messages of which neither caused the other, under the policy that forbids them."""
+    """Two messages of which neither caused the other, under the policy that forbids them.
+
+    `messages` are both, as batches: the one that came now, and the newest known of those it is
+    concurrent with; None for one from before this member joined.
+    """
+
+    def __init__(self, text: str, *messages: Any) -> None:
+        super().__init__(text)
+        self.messages = messages
 
 
 class Gap(IngaError):

@@ -42,12 +42,13 @@ class Packet:
         "frag",  # (index, count) of a piece of a large packet
         # on the wire: others
         "trace",  # full vector for orders that carry none, while tracing
-        "ext",  # third-party layers'
+        "ext",  # third-party layers', and stamps of the ladder
         "urgent",  # please acknowledge at once, everybody
         "partial",  # a bundle that left before it was full: somebody acknowledge at once, all soon
         "bare",  # the body went to others; only the header is for us
         "body",
         # never on the wire
+        "at",  # when the application sent (the first message of) it; 0 = nobody did
         "to",  # the one member a datagram is for; None = as `dst` says
         "count",  # application messages in the body
         "payloads",  # those messages, once split
@@ -75,11 +76,12 @@ class Packet:
     free: int | None
     frag: tuple[int, int] | None
     trace: Deps | None
-    ext: bytes | None
+    ext: bytes | bytearray | None
     urgent: bool
     partial: bool
     bare: bool
     body: Buffer
+    at: float
     to: int | None
     count: int
     payloads: list[Buffer] | None
@@ -114,6 +116,7 @@ class Packet:
         self.partial = False
         self.bare = False
         self.body = body
+        self.at = 0.0
         self.to = None
         self.count = 0
         self.payloads = None
@@ -144,7 +147,7 @@ class Packet:
         copy.ack, copy.buf, copy.runs = self.ack, self.buf, self.runs
         copy.delta, copy.free = self.delta, self.free
         copy.ext, copy.urgent = self.ext, self.urgent
-        copy.partial = self.partial
+        copy.partial, copy.at = self.partial, self.at
         copy.encoded = self.encoded
         copy.to = member
         return copy

@@ -14,3 +14,8 @@ class Stamp(NamedTuple):
 
     delta: Delta
     height: int  # packets in the causal past, this one included: the sum of the full vector
+
+
+def is_past(deps: Deps, src: int, seq: int) -> bool:
+    """Whether packet `seq` of `src` is in that past, which may be older than `src`'s membership."""
+    return src < len(deps) and seq <= deps[src]

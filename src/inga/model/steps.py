@@ -4,6 +4,7 @@ A row says what happened at one member. Who writes which: order layers the messa
 the repair steps, drivers the network steps. docs/trace.md has the columns.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from inga.model.stamp import Deps
@@ -44,4 +45,12 @@ class Trace(Protocol):
         note: str | None = None,
     ) -> None:
         """Append one row; position and process are the writer's business."""
+        ...
+
+    def grow(self, n: int) -> None:
+        """From now on there are n members: those of the view, and newcomers behind them."""
+        ...
+
+    def cut(self, view: int, seqs: Sequence[int], indices: Sequence[int] | None = None) -> None:
+        """A view was closed after so many packets of each member; counts begin anew."""
         ...

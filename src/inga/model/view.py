@@ -9,6 +9,7 @@ class Member:
 
     name: str
     incarnation: int = 1
+    address: str = ""  # where it said it can be reached, if it joined a group that ran already
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,14 @@ class View:
 
     def __len__(self) -> int:
         return len(self.members)
+
+    def extended(self, member: Member) -> "View":
+        """The next view, with one member more at the end."""
+        return View(self.number + 1, (*self.members, member), self.recipe, self.traced, joined=(member.name,))
+
+    def reordered(self, recipe: str) -> "View":
+        """The next view, of the same members under another recipe."""
+        return View(self.number + 1, self.members, recipe, self.traced)
 
     @classmethod
     def of(cls, *names: str, recipe: str = "", traced: bool = False) -> "View":

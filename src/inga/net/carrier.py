@@ -53,6 +53,10 @@ class Carrier(ABC):
     def transmit(self, to: Address, datagram: Datagram) -> None:
         """Send to a member, or to everybody."""
 
+    def knows(self, me: int, addresses: list[tuple[str, int]]) -> None:
+        """The view has grown: who we are, and where everybody is."""
+        raise NotImplementedError  # where members are found without being told
+
     @abstractmethod
     def close(self) -> None:
         """Close everything; nothing is delivered afterwards."""
@@ -206,6 +210,9 @@ class UnicastCarrier(UdpCarrier):
         self._own = own
         self.granted = _enlarge(own)
         self._listen(own, deliver)
+
+    def knows(self, me: int, addresses: list[tuple[str, int]]) -> None:
+        self._me, self._members = me, addresses
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
         if to is not None:

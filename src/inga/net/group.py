@@ -16,15 +16,21 @@ from itertools import repeat
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from inga.layers.causal import Causal
+from inga.layers.membership import Membership
+from inga.layers.order import Order
 from inga.layers.shape import Shape
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import Concurrent, IngaError, TraceError, UsageError, WouldBlock
 from inga.model.view import View
+from inga.net.address import parse_host_port
 from inga.net.carrier import Arrivals, Carrier
 from inga.net.receipt import LiveReceipt
-from inga.recipes import Recipe
+from inga.recipes import find
 from inga.stack.stack import Ready, Stack
+from inga.trace.manifest import CHECKS
 from inga.trace.writer import TraceWriter
+from inga.wire.bundle import split
 
 log = logging.getLogger("inga")
 
@@ -47,20 +53,20 @@ class Group:
         me: str,
         stack: Stack,
         carrier: Carrier,
-        recipe: Recipe,
+        addresses: list[tuple[str, int]] | None,
         receipts: type[LiveReceipt],
     ) -> None:
         self.name = name
         self.me = me
-        self.recipe = recipe
         self.stack = stack
         self.carrier = carrier
         self.receipts = receipts  # a class of this group alone
+        self._addresses = addresses  # of members, where they are reached one by one
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
-        self._index = {member: index for index, member in enumerate(stack.view.names)}
         self._queue: deque[Batch | View] = deque([stack.view])
         self._error: BaseException | None = None
+        self._stop: Concurrent | None = None  # what ended the iteration for good
         self._reader: asyncio.Future[None] | None = None  # an iteration waits for it
         self._writers: deque[asyncio.Future[None]] = deque()  # sends the window keeps out
         self._here = 0  # members heard of
@@ -74,9 +80,10 @@ class Group:
         self._iteration: weakref.ref[AsyncGenerator[Any, None]] | None = None  # the one there is
         self._rest: Iterator[Delivery] = iter(())  # of the packet it is at
         self._closed = False
-        self._put: Callable[[list[bytes], int | None], Any] = stack.entrance  # makes LiveReceipts
+        self._changes: set[asyncio.Future[None]] = set()  # use() calls
         self.trace: TraceWriter | None = None
-        self._raises = any(getattr(layer, "on_concurrent", "") == "error" for layer in stack.layers)
+        self.fits = False  # windows follow what the kernel grants
+        self._know_view()
 
     # Sending
 
@@ -178,6 +185,8 @@ class Group:
         queue = self._queue
         polite = POLITE
         while True:
+            if self._stop is not None:
+                raise self._stop
             if not queue:
                 if self._error is not None:
                     raise self._error
@@ -213,6 +222,11 @@ class Group:
         """Members heard of that have not left, ourselves included."""
         mine = self.stack.me
         return tuple(n for i, n in enumerate(self.view.names) if i == mine or i in self._present)
+
+    def all_but(self, *names: str) -> list[str]:
+        """Everybody else but these: `to=group.all_but(d.sender)` is for all who did not ask."""
+        left_out = {self.stack.me, *map(self._member, names)}
+        return [name for index, name in enumerate(self.view.names) if index not in left_out]
 
     async def ready(self, at_least: int | None = None) -> None:
         """Wait until so many members are here, ourselves included; all of them if not said."""
@@ -250,6 +264,49 @@ class Group:
             self.stack.replace("shape", shape, now=self._time())
         shape.delay(member, seconds, jitter, keep_order)
 
+    async def use(self, order: str) -> View:
+        """Change the order for the whole group, between two messages: everybody gets all that was sent
+        before under the old one, and all that is sent afterwards under the new one."""
+        self._check_open()
+        recipe = find(order)
+        membership = self.stack.layer("membership")
+        if not isinstance(membership, Membership):
+            raise UsageError(f"order {self.recipe.name!r} cannot be changed while the group runs")
+        future: asyncio.Future[None] = self._loop.create_future()
+
+        def done(why: str | None) -> None:
+            if future.done():
+                return
+            if why is None:
+                future.set_result(None)
+            else:
+                future.set_exception(UsageError(f"the order stays {self.recipe.name!r}: {why}"))
+
+        self.stack.now = self._time()
+        membership.propose(recipe.name, done)
+        self._end_turn()
+        self._changes.add(future)
+        try:
+            await future
+        finally:
+            self._changes.discard(future)
+        return self.view
+
+    def gate(self, state: str) -> None:
+        """`open`: deliver here as messages come, in whatever order; `closed`: hold again what comes
+        before its cause. Only this member is concerned, and messages are stamped all the while."""
+        self._check_open()
+        if state not in ("open", "closed"):
+            raise UsageError(f"a gate is 'open' or 'closed', not {state!r}")
+        order = next((layer for layer in self.stack.layers if isinstance(layer, Order)), None)
+        if order is None:
+            raise UsageError(f"order {self.recipe.name!r} has no gate")
+        self.stack.now = self._time()
+        order.gate(state == "open")
+        if state == "open" and self.trace is not None:
+            self.trace.disclaim("fifo", "stamps", "causal")
+        self._end_turn()
+
     # Living and leaving
 
     async def __aenter__(self) -> Self:
@@ -260,9 +317,10 @@ class Group:
     ) -> None:
         await self.close()
 
-    async def open(self) -> None:
-        """Open the sockets and greet."""
-        await self.carrier.open(self._on_burst)
+    def begin(self, bases: dict[str, list[int]] | None = None) -> None:
+        """The sockets are open: the first view begins, for a newcomer where the others are."""
+        self.stack.now = self._time()
+        self.stack.begin(bases)
         self._end_turn()
         if self.trace is not None:
             self._poll_trace()
@@ -289,9 +347,7 @@ class Group:
 
     async def _settle(self, seconds: float) -> None:
         """Wait until everybody who is here has all we sent."""
-        bundle = self.stack.layer("bundle")
-        if bundle is not None:
-            bundle.drain()  # what waits for company waits no longer
+        self.stack.flush()
         self._end_turn()
         deadline = self._time() + seconds
         while not self.stack.settled:
@@ -319,7 +375,8 @@ class Group:
                 self._end_turn()
             self._loop.call_later(1.0, self._poll_trace)
 
-    def _on_burst(self, burst: Arrivals) -> None:
+    def receive(self, burst: Arrivals) -> None:
+        """What the sockets have for us."""
         stack = self.stack
         stack.receive(burst, now=self._time())
         if len(stack.addresses) != self._here or stack.left:
@@ -348,6 +405,8 @@ class Group:
             self._act(self.stack.ready())
 
     def _act(self, ready: Ready) -> None:
+        if self.stack.view is not self._view:
+            self._know_view()
         transmit = self.carrier.transmit
         for address, datagram in ready.send:
             transmit(address, datagram)
@@ -386,7 +445,20 @@ class Group:
         if stack.has_output or stack.report:
             self._schedule_end()
         if self._raises and batch.concurrent:
-            raise Concurrent(f"{batch!r} is concurrent with {batch.concurrent_with}", batch)
+            self._stop = self._complaint(batch)
+            raise self._stop
+
+    def _complaint(self, batch: Batch) -> Concurrent:
+        """Neither caused the other: the error that ends the iteration, with both."""
+        member, _, seq = batch.concurrent_with[0]
+        order = next(layer for layer in self.stack.layers if isinstance(layer, Causal))
+        packet = order.latest.get(member)
+        other = None
+        if packet is not None and packet.seq == seq:
+            if packet.payloads is None:  # our own, as it was sent
+                packet.payloads = split(packet.body)
+            other = Batch(self.view.names[member], packet)
+        return Concurrent(f"{batch!r} is concurrent with {batch.concurrent_with}", batch, other)
 
     def _wake_reader(self) -> None:
         reader = self._reader
@@ -418,6 +490,24 @@ class Group:
             if not future.done():
                 future.set_result(None)
 
+    def _know_view(self) -> None:
+        """What depends on who is in the group, and on its order."""
+        stack = self.stack
+        self._view = view = stack.view
+        self._index = {member: index for index, member in enumerate(view.names)}
+        self.recipe = find(view.recipe)
+        if self.trace is not None:
+            self.trace.disclaim(*(set(CHECKS) - set(self.recipe.guarantees)))
+        self.receipts.levels = stack.levels
+        self._put: Callable[[list[bytes], int | None], Any] = stack.entrance  # makes LiveReceipts
+        self._raises = any(getattr(layer, "on_concurrent", "") == "error" for layer in stack.layers)
+        known = self._addresses
+        if known is not None and len(view) > len(known):
+            learn_addresses(known, view)
+            self.carrier.knows(stack.me, known)
+        if self.fits:
+            stack.fit(self.carrier.granted)
+
     def _notice_members(self) -> None:
         stack = self.stack
         present = set(stack.addresses) - stack.left
@@ -444,7 +534,8 @@ class Group:
     def _dismiss(self, why: str) -> None:
         """Nothing will come of what anybody waits for."""
         self.stack.writable = False  # so that every way of sending looks why
-        for future in (*self._writers, *(future for _, future in self._watchers), *self.receipts.waiting):
+        watchers = [future for _, future in self._watchers]
+        for future in (*self._writers, *watchers, *self._changes, *self.receipts.waiting):
             if not future.done():
                 future.set_exception(UsageError(why))
         self._writers.clear()
@@ -473,6 +564,11 @@ class Group:
         if index is None:
             raise UsageError(f"{name!r} is not a member of this group; there are {', '.join(self._index)}")
         return index
+
+
+def learn_addresses(known: list[tuple[str, int]], view: View) -> None:
+    """Add those of members that joined later, as the view has them."""
+    known += [parse_host_port(member.address, member.name) for member in view.members[len(known) :]]
 
 
 _JUST_BYTES = {bytes}

@@ -1,28 +1,33 @@
 """Joining a group: options checked, a stack built, sockets opened."""
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from inga.layers.flow import WINDOW_MAX
+from inga.layers.membership import WARN_AFTER, Membership
+from inga.layers.newcomer import Newcomer
 from inga.layers.shape import Faults
 from inga.model.errors import IngaError, TraceError, UsageError
-from inga.model.view import View
-from inga.net.address import choose_interface, parse_host_port, parse_via
-from inga.net.carrier import Carrier, MulticastCarrier, UnicastCarrier
-from inga.net.group import Group
+from inga.model.view import Member, View
+from inga.net.address import Via, choose_interface, parse_host_port, parse_via
+from inga.net.carrier import Arrivals, Carrier, MulticastCarrier, UnicastCarrier
+from inga.net.group import Group, learn_addresses
 from inga.net.receipt import receipts_of_a_group
 from inga.net.tcp import TcpCarrier
-from inga.recipes import Options, Recipe, find
+from inga.recipes import Options, Recipe, find, refuse_unsafe
 from inga.stack.stack import Stack
 from inga.trace.manifest import Manifest
 from inga.trace.reader import read_manifest
 from inga.trace.writer import TraceWriter
+
+log = logging.getLogger("inga")
 
 
 @asynccontextmanager
@@ -47,31 +52,27 @@ async def join(
     protocol: Mapping[str, Any] | None = None,
     faults: Faults | None = None,
     seed: int | None = None,
+    late: bool = False,
+    address: str | None = None,
+    unsafe: bool = False,
 ) -> AsyncIterator[Group]:
     """Be a member of a group for as long as the `async with` block runs.
 
     `members` lists everybody, in the same order everywhere: names, or `{name: "host:port"}` where
     `via` is `unicast` or `tcp`. `trace` writes what happens here to a directory that members share.
     `deliver` is the level at which messages are handed over, of those the order has. `protocol` are
-    options of the order's own, such as `{"window": 8}`. `faults`, `window`, `queue_max` and `seed` are
-    for tests.
+    options of the order's own, such as `{"window": 8}`. `late` joins a group that runs already: `members`
+    are then those it was founded with, and `address` says where we are to be reached, if not by
+    multicast. `faults`, `window`, `queue_max` and `seed` are for tests. `unsafe` lets in the orders that
+    are there to learn from, which misorder messages or block.
     """
-    recipe = _check(name, members, order, secret, trace_level)
+    recipe = _check(name, members, order, secret, trace_level, late=late)
+    refuse_unsafe(recipe, unsafe)
     level = recipe.level_of(deliver)
     assert members is not None
-    names = list(members)
-    me = names.index(name)
-    view = View.of(*names, recipe=recipe.name, traced=trace is not None)
+    founders = list(members)
     place = parse_via(via)
-    loop = asyncio.get_running_loop()
-    carrier: Carrier
-    if place.kind == "udp":
-        carrier = MulticastCarrier(place, choose_interface(place, interface))
-    else:
-        if not isinstance(members, Mapping):
-            raise UsageError(f"via={via!r} needs addresses: members={{name: 'host:port'}}")
-        where = [parse_host_port(members[member], member) for member in names]
-        carrier = UnicastCarrier(me, where) if place.kind == "unicast" else TcpCarrier(me, where)
+    carrier, addresses = _carrier(place, name, members, interface, address, late=late)
     if datagram_max is not None:
         if not 256 <= datagram_max <= 65000:
             raise UsageError("datagram_max is between 256 and 65000 bytes")
@@ -89,30 +90,60 @@ async def join(
         queue_max=queue_max,
         flow={"window": window or WINDOW_MAX},
     )
+    known_as = identity(group, recipe.name, founders)
+    loop = asyncio.get_running_loop()
+    rng = Random(seed)
+    newcomer: Newcomer | None = None
+    if late:
+        newcomer = Newcomer(known_as, Member(name, Random().getrandbits(31), address or ""), now=loop.time())
+        door = _Door(carrier, newcomer, addresses, loop)
+        await door.knock()
+    if newcomer is None:
+        view, me = View.of(*founders, recipe=recipe.name, traced=trace is not None), founders.index(name)
+    else:
+        assert newcomer.view is not None
+        view, me = newcomer.view, newcomer.me
+        recipe = find(view.recipe)
     receipts = receipts_of_a_group()
     stack = Stack(
         recipe.build(options),
         me,
         view,
-        rng=Random(seed),
-        group=identity(group, recipe.name, names),
+        rng=rng,
+        group=known_as,
         receipt=receipts,
         datagram_max=carrier.datagram_max,
         now=loop.time(),
+        sizes=None if newcomer is None else newcomer.sizes,
     )
-    receipts.levels = stack.levels
     if isinstance(carrier, MulticastCarrier):
         carrier.addresses = stack.addresses
+    membership = stack.layer("membership")
+    if isinstance(membership, Membership) and addresses is not None:
+        membership.accepts = _is_reachable
     writer: TraceWriter | None = None
     if trace is not None:
-        claims = recipe.promises(level)
-        full = trace_level == "full"
-        writer = _open_trace(Path(trace), group, names, me, recipe, claims, stack, full=full)
-    live = Group(group, name, stack, carrier, recipe, receipts)
+        try:
+            claims = recipe.claims(full=trace_level == "full", deliver=level)
+            writer = _open_trace(
+                Path(trace), group, view, me, recipe, claims, stack, full=trace_level == "full"
+            )
+        except BaseException:
+            carrier.close()
+            raise
+    live = Group(group, name, stack, carrier, addresses, receipts)
     live.trace = stack.trace = writer
     try:
-        await live.open()
+        if newcomer is None:
+            await carrier.open(live.receive)
+            live.begin()
+        else:
+            if writer is not None and newcomer.cuts:
+                writer.cut(min(newcomer.sizes) - 1, newcomer.cuts)
+            live.begin(newcomer.bases)
+            door.lead_to(live.receive)
         if window is None:
+            live.fits = True
             stack.fit(carrier.granted)
         yield live
     except BaseException:
@@ -121,6 +152,98 @@ async def join(
         raise
     else:
         await live.close()
+
+
+class _Door:
+    """Where datagrams arrive for one who asks to be let in, and then for the member it became."""
+
+    def __init__(
+        self,
+        carrier: Carrier,
+        newcomer: Newcomer,
+        addresses: list[tuple[str, int]] | None,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._carrier = carrier
+        self._newcomer = newcomer
+        self._addresses = addresses
+        self._loop = loop
+        self._heard = asyncio.Event()
+        self._then: Callable[[Arrivals], None] | None = None
+
+    async def knock(self) -> None:
+        """Ask until we are let in, or told why not."""
+        try:
+            await self._carrier.open(self._receive)
+            await self._ask()
+        except BaseException:
+            self._carrier.close()
+            raise
+
+    def lead_to(self, receive: Callable[[Arrivals], None]) -> None:
+        """From now on somebody else takes what comes, and what has come."""
+        self._then = receive
+        receive(list(self._newcomer.backlog))
+
+    def _receive(self, burst: Arrivals) -> None:
+        if self._then is not None:
+            self._then(burst)
+        else:
+            newcomer, known = self._newcomer, self._addresses
+            newcomer.receive(burst, now=self._loop.time())
+            if newcomer.view is not None and known is not None and len(known) < len(newcomer.view):
+                learn_addresses(known, newcomer.view)
+                self._carrier.knows(newcomer.me, known)
+            self._heard.set()
+
+    async def _ask(self) -> None:
+        newcomer, loop = self._newcomer, self._loop
+        warn_at = loop.time() + WARN_AFTER
+        while newcomer.bases is None:
+            if newcomer.refused is not None:
+                raise newcomer.refused
+            now = loop.time()
+            if now >= warn_at:
+                log.warning("%s still waits to be let in: is anybody there?", newcomer.member.name)
+                warn_at = float("inf")
+            if newcomer.wake <= now:
+                for to, datagram in newcomer.tick(now):
+                    self._carrier.transmit(to, datagram)
+            self._heard.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._heard.wait(), max(0.0, newcomer.wake - loop.time()))
+
+
+def _carrier(
+    place: Via,
+    name: str,
+    members: Sequence[str] | Mapping[str, str],
+    interface: str | None,
+    address: str | None,
+    *,
+    late: bool,
+) -> tuple[Carrier, list[tuple[str, int]] | None]:
+    """The sockets, and where everybody is if that has to be known."""
+    if place.kind == "udp":
+        return MulticastCarrier(place, choose_interface(place, interface)), None
+    if not isinstance(members, Mapping):
+        raise UsageError(f"via={place.kind!r} needs addresses: members={{name: 'host:port'}}")
+    where = [parse_host_port(members[member], member) for member in members]
+    me = len(where) if late else list(members).index(name)
+    if late:
+        if address is None:
+            raise UsageError(f"via={place.kind!r} with late=True needs address='host:port', to be reached at")
+        where.append(parse_host_port(address, name))
+    carrier = UnicastCarrier(me, where) if place.kind == "unicast" else TcpCarrier(me, where, late=late)
+    return carrier, where[:-1] if late else where
+
+
+def _is_reachable(newcomer: Member) -> str | None:
+    try:
+        parse_host_port(newcomer.address, newcomer.name)
+    except UsageError as error:
+        return str(error)
+    return None
 
 
 def identity(group: str, order: str, members: Sequence[str]) -> str:
@@ -135,6 +258,8 @@ def _check(
     order: str,
     secret: bytes | None,
     trace_level: str,
+    *,
+    late: bool,
 ) -> Recipe:
     recipe = find(order)
     if members is None:
@@ -144,8 +269,13 @@ def _check(
         raise UsageError("members is a list of names, or a dict of names and addresses")
     if len(set(names)) < len(names):
         raise UsageError("two members of one name")
-    if name not in names:
-        raise UsageError(f"{name!r} is not among the members: {', '.join(names)}")
+    if late:
+        if not name or name in names:
+            raise UsageError(f"late=True is for somebody who is not among the members: {', '.join(names)}")
+    elif name not in names:
+        raise UsageError(
+            f"{name!r} is not among the members: {', '.join(names)}; to join while they run, pass late=True"
+        )
     if secret is not None:
         raise UsageError("groups with a secret are not built yet")
     if trace_level not in ("full", "deliveries"):
@@ -156,7 +286,7 @@ def _check(
 def _open_trace(
     directory: Path,
     group: str,
-    names: list[str],
+    view: View,
     me: int,
     recipe: Recipe,
     claims: Sequence[str],
@@ -164,7 +294,9 @@ def _open_trace(
     *,
     full: bool,
 ) -> TraceWriter:
-    """This member's part of a trace; whoever comes first writes the manifest."""
+    """This member's part of a trace; whoever comes first writes the manifest. Who joins later is known
+    by its process file."""
+    names = list(view.names)
     if not (directory / "manifest.json").exists():
         Manifest(
             group=group,
@@ -175,7 +307,7 @@ def _open_trace(
             receipt=recipe.receipt,
             clock="wall",
         ).write(directory)
-    elif read_manifest(directory).processes != names:
+    elif (found := read_manifest(directory).processes)[: len(names)] != names[: len(found)]:
         raise UsageError(f"{directory} holds a trace of another group")
     return _LiveTrace(
         directory, me, names[me], len(names), full=full, origin=time.time() - stack.now, on_failure=stack.fail

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 from inga.layers.shape import Faults
@@ -16,7 +16,7 @@ from inga.model.errors import UsageError
 from inga.net.address import parse_via
 from inga.net.cluster import Cluster
 from inga.net.member import plan
-from inga.recipes import Recipe, find
+from inga.recipes import Recipe, find, refuse_unsafe
 from inga.trace.manifest import Manifest
 from inga.trial.oracle import Oracle
 from inga.trial.people import names
@@ -26,6 +26,9 @@ from inga.trial.workload import Workload
 START_SECONDS = 30.0
 STALL_SECONDS = 60.0
 """Without any delivery anywhere, after which a run is given up."""
+
+LISTEN_SECONDS = 1.5
+"""How long members of an order that promises to go quiet stay on, so that their trace can show it."""
 
 NO_FAULTS = Faults()
 
@@ -49,11 +52,13 @@ class LiveCase:
     trace: Path | None = None
     trace_level: str = "full"
     stall: float = STALL_SECONDS
+    unsafe: bool = False
 
 
 def run(case: LiveCase, progress: Callable[[int], None] = lambda taken: None) -> Result:
     """Start the members, let them talk, judge what they wrote in their diaries."""
     recipe = find(case.order)
+    refuse_unsafe(recipe, case.unsafe)
     workload = case.workload
     started = monotonic()
     with tempfile.TemporaryDirectory(prefix="inga-live-") as scratch:
@@ -67,6 +72,8 @@ def run(case: LiveCase, progress: Callable[[int], None] = lambda taken: None) ->
             cluster.tell("go")
             cluster.gather("done", timeout=case.stall, progress=progress)
             seconds = monotonic() - started
+            if case.trace is not None and "quiet" in recipe.guarantees:
+                sleep(LISTEN_SECONDS)
             cluster.tell("close")
             ends = cluster.gather("closed", timeout=START_SECONDS)
         if manifest is not None and case.trace is not None:
@@ -158,6 +165,7 @@ def _configs(case: LiveCase, scratch: Path) -> list[dict[str, Any]]:
             "order": case.order,
             "deliver": case.deliver,
             "protocol": case.protocol,
+            "unsafe": case.unsafe,
             "trace": None if case.trace is None else str(case.trace),
             "trace_level": case.trace_level,
             "echo": case.echo,
@@ -204,7 +212,7 @@ def _manifest(case: LiveCase, recipe: Recipe) -> Manifest | None:
         processes=list(names(case.workload.members)),
         source="live",
         order=recipe.name,
-        guarantees=list(recipe.promises(case.deliver)),
+        guarantees=recipe.claims(full=case.trace_level == "full", deliver=case.deliver),
         receipt=recipe.receipt,
         options={
             **asdict(case.workload),

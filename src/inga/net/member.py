@@ -39,6 +39,7 @@ async def play(config: dict[str, Any], link: Link) -> None:
         order=config["order"],
         deliver=config["deliver"],
         protocol=config["protocol"],
+        unsafe=config["unsafe"],
         trace=config["trace"],
         trace_level=config["trace_level"],
         echo=config["echo"],

@@ -1,14 +1,14 @@
 """Frames over TCP: a 4-byte length, then what would be a datagram.
 
 Of two members the one with the lower index connects, and connects again when the connection breaks. A
-connection begins with a frame that says who calls. A frame that finds too much queued is dropped, and
+newcomer calls everybody until it is known. A connection begins with a frame that says who calls. A frame that finds too much queued is dropped, and
 `reliable` repairs it: TCP is one more lossy link, that only happens to lose little.
 """
 
 import asyncio
 import logging
 import struct
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from contextlib import suppress
 from typing import cast
 
@@ -22,6 +22,9 @@ log = logging.getLogger("inga")
 FRAME_MAX = 1 << 20
 HELLO = b"inga"
 LENGTH = struct.Struct(">I")
+NOBODY = 0xFFFF
+"""Who calls before it is a member. It may say hello; answers come on calls to where it listens."""
+
 RECONNECT, RECONNECT_MAX = 0.05, 2.0
 """Seconds before a connection is tried again, doubled each time."""
 
@@ -31,12 +34,15 @@ class TcpCarrier(Carrier):
 
     datagram_max = LOOPBACK_DATAGRAM
 
-    def __init__(self, me: int, addresses: list[tuple[str, int]]) -> None:
+    def __init__(self, me: int, addresses: list[tuple[str, int]], *, late: bool = False) -> None:
+        """`late`: the others run already, and do not know us yet."""
         super().__init__()
         self._me = me
         self._members = addresses
+        self._late = late
         self._server: asyncio.Server | None = None
-        self._connectors: list[asyncio.Task[None]] = []
+        self._connectors: dict[int, asyncio.Task[None]] = {}
+        self._deliver: Deliver | None = None
         self.connections: dict[int, _Connection] = {}
         self._all: set[_Connection] = set()
         self._closed = False
@@ -48,8 +54,24 @@ class TcpCarrier(Carrier):
             self._server = await loop.create_server(lambda: _Connection(self, deliver, None), host, port)
         except OSError as error:
             raise UsageError(f"cannot listen at {host}:{port}: {error.strerror}") from None
-        for member in range(self._me + 1, len(self._members)):
-            self._connectors.append(loop.create_task(self._connect(member, deliver)))
+        self._deliver = deliver
+        self._call(range(self._me) if self._late else range(self._me + 1, len(self._members)))
+
+    def knows(self, me: int, addresses: list[tuple[str, int]]) -> None:
+        if self._late:  # now they know us, and call
+            self._late = False
+            for task in self._connectors.values():
+                task.cancel()
+            self._connectors.clear()
+        self._me, self._members = me, addresses
+        self._call(range(me + 1, len(addresses)))
+
+    def _call(self, members: Iterable[int]) -> None:
+        assert self._deliver is not None
+        loop = asyncio.get_running_loop()
+        for member in members:
+            if member not in self._connectors:
+                self._connectors[member] = loop.create_task(self._connect(member, self._deliver))
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
         if to is not None:
@@ -63,7 +85,7 @@ class TcpCarrier(Carrier):
         self._closed = True
         if self._server is not None:
             self._server.close()
-        for task in self._connectors:
+        for task in self._connectors.values():
             if not task.get_loop().is_closed():
                 task.cancel()
         for connection in list(self._all):
@@ -112,7 +134,8 @@ class _Connection(asyncio.BufferedProtocol):
         self._carrier._all.add(self)
         transport.set_write_buffer_limits(high=BACKLOG_MAX)
         if self._member is not None:
-            hello = HELLO + self._carrier._me.to_bytes(2, "big")
+            caller = NOBODY if self._carrier._late else self._carrier._me
+            hello = HELLO + caller.to_bytes(2, "big")
             transport.write(LENGTH.pack(len(hello)) + hello)
             self._carrier.connections[self._member] = self
 
@@ -178,11 +201,13 @@ class _Connection(asyncio.BufferedProtocol):
     def _greeted(self, frame: memoryview) -> bool:
         """The first frame of whoever calls us names it."""
         member = int.from_bytes(frame[4:6], "big")
-        if len(frame) != 6 or frame[:4] != HELLO or member >= self._carrier._me:
+        may_call = member < self._carrier._me or member == NOBODY or self._carrier._late
+        if len(frame) != 6 or frame[:4] != HELLO or not may_call:
             self._refuse("no greeting of a member")
             return False
         self._member = member
-        self._carrier.connections[member] = self
+        if member != NOBODY:
+            self._carrier.connections[member] = self
         return True
 
     def _make_room(self, at: int, needed: int) -> None:

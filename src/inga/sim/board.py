@@ -6,20 +6,28 @@ flow: this is where orders are judged, and where counterexamples are small. Loss
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
+from inga.layers.causal import Causal
+from inga.layers.order import Order
 from inga.model.delivery import Batch
-from inga.model.packet import Buffer
+from inga.model.errors import UsageError
+from inga.model.packet import Buffer, Packet
 from inga.model.steps import Trace
-from inga.model.view import View
+from inga.model.view import Member, View
 from inga.recipes import Options, find
-from inga.sim.schedule import Arrive, Event, Schedule, Send, Take, letter
+from inga.sim.schedule import Arrive, Event, Gate, Install, Join, Schedule, Send, Take, Wait, letter
 from inga.stack.layer import Layer
-from inga.stack.stack import Ready, Rng, Stack, joined
+from inga.stack.stack import Rng, Stack, joined
 from inga.trial.oracle import Oracle
 from inga.trial.workload import HEADER, number_of
+from inga.wire.packet import decode, view_of
 
 Build: TypeAlias = Callable[[], list[Layer]]
+
+WAITS_MAX = 100
+"""Waiting times of a site that are ended when a schedule is over; some layers never run out of them."""
 
 
 class Still:
@@ -29,11 +37,25 @@ class Still:
         return 0.0
 
 
-def lossless(order: str) -> Build:
+def lossless(order: str, options: Options | None = None) -> Build:
     """The recipe of that name over a network that loses nothing."""
     recipe = find(order)
-    options = Options(lossless=True)
+    options = replace(options or Options(), lossless=True)
     return lambda: recipe.build(options)
+
+
+ENTRIES = ("announced", "zero", "copy")
+"""Where a newcomer starts: at the bases that all announce (the right way), at nothing, or at what the
+member that came last before it has released."""
+
+
+class Entry:
+    """Somebody is joining."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.bases: dict[int, dict[str, int]] = {}  # of members that have installed the view
+        self.early: list[bytes] = []  # what came before it could start
 
 
 class Board:
@@ -48,22 +70,26 @@ class Board:
         flags: bool = True,
         view: View | None = None,
         traces: list[Trace] | None = None,
+        watch: Callable[[Event], None] = lambda event: None,
+        entry: str = "announced",
+        eager: bool = False,
     ) -> None:
-        """`queues`: released messages wait to be taken. `flags`: compare concurrency flags too."""
+        """`queues`: released messages wait to be taken. `flags`: compare concurrency flags too. `watch`
+        is called after each move, and after each message taken as soon as it was released. `entry` is
+        where newcomers start. `eager`: members take messages of a newcomer's view before they have
+        installed it, as a group without numbered views would."""
         view = view or View.of(*map(letter, range(sites)))
+        assert entry in ENTRIES
+        self._build = build
+        self._view = view
         self.stacks = [
-            Stack(
-                build(),
-                site,
-                view,
-                rng=Still(),
-                beneath=("reliable",),
-                trace=None if traces is None else traces[site],
-            )
-            for site in range(sites)
+            self._stack(site, view, None if traces is None else traces[site]) for site in range(sites)
         ]
+        for stack in self.stacks:
+            stack.begin()
         self.oracle = Oracle(sites)
         self.under_way: list[tuple[int, int]] = []  # (message, site) of copies not yet arrived
+        self.wakes: list[float | None] = [None] * sites  # when each has something to do by itself
         self.in_queues = 0  # messages released and not yet taken
         self.taken: list[list[int]] = [[] for _ in range(sites)]
         self.played: list[Event] = []
@@ -71,40 +97,140 @@ class Board:
         self._explicit: set[tuple[int, int]] = set()  # (site, message) to be taken by a move
         self._released: list[deque[Batch]] = [deque() for _ in range(sites)]
         self._copies: dict[tuple[int, int], list[Buffer]] = {}
-        self._flags = flags and any(hasattr(layer, "frontier") for layer in self.stacks[0].layers)
+        self.sent: list[list[int]] = [[] for _ in range(sites)]  # messages of each site, by number
+        self.sees_concurrency = sees_concurrency(self.stacks[0])
+        self._flags = flags and self.sees_concurrency
+        self._watch = watch
         self._time = 0.0
+        self._entry = entry
+        self._eager = eager
+        self._entering: Entry | None = None
+        self._open: set[int] = set()  # sites whose gate is open
+        self._loose: set[tuple[int, int]] = set()  # (site, message) released while it was
+
+    def _stack(self, site: int, view: View, trace: Trace | None = None) -> Stack:
+        return Stack(self._build(), site, view, rng=Still(), beneath=("reliable",), trace=trace)
 
     # Moves
 
     def send(self, site: int, message: int, dst: int | None = None) -> None:
-        self.played.append(Send(site, message, dst))
+        event = Send(site, message, dst)
+        self.played.append(event)
         stack = self.stacks[site]
-        self.oracle.send(site, message, dst)
+        audience = dst
+        if dst is None and self._entering is not None:
+            audience = sum(1 << member for member in stack.others())
+        self.oracle.send(site, message, audience)
+        self.sent[site].append(message)
         stack.send(message.to_bytes(HEADER, "big"), dst, now=self._tick())
-        ready = stack.ready()
-        for address, datagram in ready.send:
-            data = joined(datagram)
-            for member in stack.others() if address is None else (address,):
-                copies = self._copies.setdefault((message, member), [])
-                if not copies:
-                    self.under_way.append((message, member))
-                copies.append(data)
-        self._collect(site, ready)  # who names oneself hears oneself
+        self._collect(site, event)  # who names oneself hears oneself
 
     def arrive(self, message: int, site: int, *, duplicate: bool = False) -> None:
-        self.played.append(Arrive(message, site, duplicate))
+        event = Arrive(message, site, duplicate)
+        self.played.append(event)
         if not duplicate:
             self.under_way.remove((message, site))
+        copies = self._copies[message, site]
+        if site == len(self.stacks):
+            assert self._entering is not None
+            self._entering.early += map(bytes, copies)
+            self._watch(event)
+            return
+        self.stacks[site].receive([(data, None) for data in copies], now=self._tick())
+        self._collect(site, event)
+
+    def join(self, site: int) -> None:
+        """Somebody wants to join: with the next index, once all have let it in."""
+        if site != len(self.stacks) or (self._entering is not None and self._is_pending()):
+            raise UsageError(f"{letter(site)} cannot join: newcomers do so one after another, by letter")
+        event = Join(site)
+        self.played.append(event)
+        self._entering = Entry(self._view.extended(Member(letter(site))))
+        self.wakes.append(None)
+        self.taken.append([])
+        self.sent.append([])
+        self._released.append(deque())
+        if self._eager:
+            for stack in self.stacks:
+                stack.extend(self._entering.view, now=self._tick())
+        if self._entry != "announced":
+            causal = next(layer for layer in self.stacks[-1].layers if isinstance(layer, Causal))
+            counts = list(causal.inbox.vector) if self._entry == "copy" else [0] * len(self.stacks)
+            self._start(self._entering, {"seq": [*counts, 0]})
+        self._watch(event)
+
+    def install(self, site: int) -> None:
+        """A member installs the view with the newcomer; or hears of it again, which changes nothing."""
+        entering = self._entering
+        if entering is None:
+            raise UsageError(f"{letter(site)} has no view to install: nobody joins")
+        event = Install(site)
+        self.played.append(event)
         stack = self.stacks[site]
-        stack.receive([(data, None) for data in self._copies[message, site]], now=self._tick())
-        self._collect(site, stack.ready())
+        now = self._tick()
+        if stack.view.number < entering.view.number:
+            stack.extend(entering.view, now=now)
+        else:
+            for layer in stack.layers:
+                layer.extend(entering.view)
+        if site not in entering.bases:
+            entering.bases[site] = stack.bases()
+            self.oracle.admit(site, len(entering.view) - 1)
+            founders = len(entering.view) - 1
+            if len(entering.bases) == founders:
+                self.oracle.join(founders)
+                if self._is_pending():
+                    seqs = [entering.bases[member]["seq"] for member in range(founders)]
+                    self._start(entering, {"seq": [*seqs, 0]})
+        self._collect(site, event)
+
+    def gate(self, site: int, is_open: bool) -> None:
+        """Stop or resume holding at a site. Flags tell no more than stamps, which may say less then."""
+        event = Gate(site, is_open)
+        self.played.append(event)
+        stack = self.stacks[site]
+        order = next(layer for layer in stack.layers if isinstance(layer, Order))
+        stack.now = self._tick()
+        self._flags = False
+        (self._open.add if is_open else self._open.discard)(site)
+        order.gate(is_open)
+        self._collect(site, event)
+
+    def _is_pending(self) -> bool:
+        """Whether the newcomer waits for its bases."""
+        return self._entering is not None and len(self.stacks) < len(self._entering.view)
+
+    def _start(self, entering: Entry, bases: dict[str, list[int]]) -> None:
+        view = entering.view
+        stack = self._stack(len(view) - 1, view)
+        stack.sizes[view.number - 1] = len(view) - 1
+        stack.begin(bases)
+        self.stacks.append(stack)
+        self._view = view
+        if entering.early:
+            stack.receive([(data, None) for data in entering.early], now=self._tick())
+            self._collect(stack.me, Install(stack.me))
+
+    def wait(self, site: int) -> None:
+        """The time that the site waits for has come; if it waits for none, nothing happens."""
+        wake = self.wakes[site]
+        if wake is None:
+            return
+        event = Wait(site)
+        self.played.append(event)
+        self._time = max(self._tick(), wake)
+        self.stacks[site].tick(self._time)
+        self._collect(site, event)
 
     def take(self, site: int) -> int:
         """The application begins the oldest released message; which one it was."""
         batch = self._released[site].popleft()
         message = number_of(batch.payloads[0])
-        self.played.append(Take(site, message))
+        event = Take(site, message)
+        self.played.append(event)
+        self._tick()
         self._take(site, batch, message)
+        self._watch(event)
         return message
 
     def waiting(self, site: int) -> int:
@@ -112,13 +238,19 @@ class Board:
         return len(self._released[site])
 
     def finish(self) -> Oracle:
-        """Let all remaining copies arrive and be taken, and give the verdict."""
+        """Let remaining copies arrive and be taken, and waiting times end; give the verdict."""
         self._explicit.clear()
-        for message, site in list(self.under_way):
-            self.arrive(message, site)
-        for site in range(len(self.stacks)):
-            while self._released[site]:
-                self.take(site)
+        for _ in range(WAITS_MAX):
+            while self.under_way:
+                self.arrive(*self.under_way[0])
+            for site in range(len(self.stacks)):
+                while self._released[site]:
+                    self.take(site)
+            waiting = [site for site, wake in enumerate(self.wakes) if wake is not None]
+            if not waiting:
+                break
+            for site in waiting:
+                self.wait(site)
         self.oracle.finish()
         return self.oracle
 
@@ -134,6 +266,14 @@ class Board:
                 case Arrive(message, site, duplicate):
                     if (message, site) in (self._copies if duplicate else self.under_way):
                         self.arrive(message, site, duplicate=duplicate)
+                case Wait(site):
+                    self.wait(site)
+                case Join(site):
+                    self.join(site)
+                case Install(site):
+                    self.install(site)
+                case Gate(site, is_open):
+                    self.gate(site, is_open)
                 case Take(site, message):
                     self._explicit.discard((site, message))
                     queue = self._released[site]
@@ -142,11 +282,46 @@ class Board:
                     self._take_free(site)
         return self.finish()
 
-    def _collect(self, site: int, ready: Ready) -> None:
-        self.in_queues += len(ready.deliver)
-        self._released[site].extend(ready.deliver)  # type: ignore[arg-type]  # no views here
+    def copies(self, message: int) -> list[tuple[int, Packet]]:
+        """What carried a message: (member it was sent to, packet)."""
+        return [
+            (member, self._decoded(data))
+            for (number, member), copies in self._copies.items()
+            if number == message
+            for data in copies
+        ]
+
+    def _collect(self, site: int, event: Event) -> None:
+        """Act on all that a move made a stack want."""
+        ready = self.stacks[site].ready()
+        self.wakes[site] = ready.wake
+        for address, datagram in ready.send:
+            data = joined(datagram)
+            message = event.message if isinstance(event, Send) else self._message_in(data)
+            for member in self.stacks[site].others() if address is None else (address,):
+                copies = self._copies.setdefault((message, member), [])
+                if not copies:
+                    self.under_way.append((message, member))
+                copies.append(data)
+        batches = [item for item in ready.deliver if isinstance(item, Batch)]
+        self.in_queues += len(batches)
+        self._released[site].extend(batches)
+        if site in self._open:
+            self._loose.update((site, number_of(batch.payloads[0])) for batch in batches)
+        self._watch(event)
         if not self._queues:
             self._take_free(site)
+
+    def _message_in(self, data: Buffer) -> int:
+        """What left late says itself what it is: without company, a site's n-th packet is its n-th send."""
+        packet = self._decoded(data)
+        return self.sent[packet.src][packet.seq - 1]
+
+    def _decoded(self, data: Buffer) -> Packet:
+        nobody = len(self.sent)
+        packet = decode(data, self.stacks[0].group, {view_of(data): nobody}, me=nobody)
+        assert packet is not None
+        return packet
 
     def _take_free(self, site: int) -> None:
         """Take what is released, up to the first message that a later move takes."""
@@ -156,11 +331,12 @@ class Board:
             if (site, message) in self._explicit:
                 break
             self._take(site, queue.popleft(), message)
+            self._watch(Take(site, message))
 
     def _take(self, site: int, batch: Batch, message: int) -> None:
         self.in_queues -= 1
-        self.stacks[site].taken([batch.packet], now=self._tick())
-        concurrent = self.oracle.take(site, message)
+        self.stacks[site].taken([batch.packet], now=self._time)
+        concurrent = self.oracle.take(site, message, loose=(site, message) in self._loose)
         if self._flags and concurrent != batch.concurrent:
             self.oracle.blame("flags", f"site {site} saw message {message} as {batch.concurrent=}")
         self.taken[site].append(message)
@@ -168,6 +344,11 @@ class Board:
     def _tick(self) -> float:
         self._time += 1.0
         return self._time
+
+
+def sees_concurrency(stack: Stack) -> bool:
+    """Whether the stack says of each message if it is concurrent with something known."""
+    return any(hasattr(layer, "frontier") for layer in stack.layers)
 
 
 def replay(text: str, order: str = "causal", *, sites: int = 0) -> Board:
@@ -197,5 +378,7 @@ def wander(rng: Rng, sites: int, messages: int, build: Build, *, duplicates: flo
             site = int(random() * sites)
             if board.waiting(site):
                 board.take(site)
-    board.oracle.finish()
+            elif board.wakes[site] is not None:
+                board.wait(site)
+    board.finish()
     return board

@@ -11,6 +11,7 @@ from time import process_time
 from typing import Any
 from uuid import UUID
 
+from inga.layers.newcomer import Newcomer
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.steps import Trace
@@ -48,6 +49,7 @@ class Case:
     seed: int = 0
     echo: bool = False
     coarse: bool = False
+    join: int = 0  # members that come later
     deliver: str | None = None  # level; None = the order's own
     option: tuple[tuple[str, Any], ...] = ()  # of the order's own
 
@@ -56,6 +58,8 @@ class Case:
             raise UsageError("--datagram is at least 256 bytes")
         if self.window < 1:
             raise UsageError("--window is at least 1 byte")
+        if self.join < 0:
+            raise UsageError("--join is the number of members that come later")
 
     def sim(self, *, record: bool = False, traces: list[TraceWriter] | None = None) -> Sim:
         """The group, loaded with its workload and ready to run."""
@@ -76,10 +80,12 @@ class Case:
             faults=faults,
             options=options,
             datagram_max=self.datagram,
-            record=record,
+            record=record and not self.join,
             traces=tracing,
         )
         sim.load(workload)
+        for name in names(self.members + self.join)[self.members :]:
+            sim.join(name, sim.rng.random() * self.messages / self.rate, workload)
         return sim
 
     def run(self, trace: Path | None = None, *, full: bool = True) -> Result:
@@ -132,7 +138,7 @@ class Case:
             processes=list(names(self.members)),
             source="sim",
             order=recipe.name,
-            guarantees=list(recipe.promises(self.deliver)),
+            guarantees=recipe.claims(full=full, deliver=self.deliver),
             receipt=recipe.receipt,
             options={**self._told(), "quiet_seconds": QUIET + QUIET_DELAYS * self.delay[1]},
             seed=self.seed,
@@ -145,6 +151,15 @@ class Case:
             for index, name in enumerate(names(self.members))
         ]
         sim = self.sim(traces=writers)
+
+        def late(index: int, name: str, n: int, newcomer: Newcomer) -> TraceWriter:
+            writer = TraceWriter(directory, index, name, n, full=full, clock="virtual", background=False)
+            writers.append(writer)
+            if newcomer.cuts:
+                writer.cut(min(newcomer.sizes) - 1, newcomer.cuts)
+            return writer
+
+        sim.trace_newcomers(late)
         complete = False
         try:
             sim.run()

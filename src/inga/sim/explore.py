@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from inga.model.delivery import Batch
 from inga.model.view import View
-from inga.sim.board import Build, Still
+from inga.sim.board import Build, Still, sees_concurrency
 from inga.sim.schedule import Arrive, Event, Schedule, Send, Take, letter
 from inga.stack.stack import Stack, joined
 from inga.trial.workload import HEADER, number_of
@@ -58,8 +58,8 @@ class Explorer:
     messages: int
     build: Build
     queues: bool = False  # takes are moves of their own
-    flags: bool = True  # the order says what is concurrent, and has to be right
     report: Report = field(default_factory=Report)
+    _flags: bool = False  # whether the order says what is concurrent
     _nodes: list[_Node] = field(default_factory=list)
     _children: dict[tuple[int, object], int] = field(default_factory=dict)
 
@@ -135,6 +135,7 @@ class Explorer:
     def _root(self, site: int) -> int:
         view = View.of(*map(letter, range(self.sites)))
         stack = Stack(self.build(), site, view, rng=Still(), beneath=("reliable",))
+        self._flags = sees_concurrency(stack)
         return self._add(stack, [], (), [])
 
     def _step(self, site: int, node: int, event: tuple[str, int | bytes]) -> int:
@@ -186,7 +187,7 @@ class Explorer:
                 return state, f"{letter(site)} took {message} twice"
             if causes & ~seen:
                 return state, f"{letter(site)} took {message} before its cause"
-            if self.flags and bool(seen & ~causes) != flag:
+            if self._flags and bool(seen & ~causes) != flag:
                 return state, f"{letter(site)} took {message} with flag {flag}"
             known |= bit | causes
             seen |= bit

@@ -5,6 +5,7 @@ Stacks know packets, schedules know messages. The rows that order layers write c
 """
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from inga.model.steps import Trace
@@ -65,5 +66,13 @@ class Tap:
         if self._trace is not None and (self._passes_all or step in LEAN):
             self._trace.row(step, now, view, src, seq, **columns)
 
+    def grow(self, n: int) -> None:
+        if self._trace is not None:
+            self._trace.grow(n)
 
-LEAN = frozenset("send deliver take accept causal view join leave crash".split())
+    def cut(self, view: int, seqs: Sequence[int], indices: Sequence[int] | None = None) -> None:
+        if self._trace is not None:
+            self._trace.cut(view, seqs, indices)
+
+
+LEAN = frozenset("send deliver take accept causal view join leave flush crash".split())

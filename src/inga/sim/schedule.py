@@ -3,9 +3,12 @@
     A!1      A sends message 1 to all others          A!1:BC  only to B and C
     1>B      the copy of message 1 reaches B          1>>B    a duplicate of it does
     B?1      the application of B takes message 1; a message without any ? is taken when released
+    B.       the waiting time of B ends: what it held or delayed for a time goes on
+    J+       J joins: it waits for its bases      B=      B installs the view that has J in it
+    B|open   the gate of B opens                  B|shut  and closes again
 
-Sites are single capital letters, A the first; messages are numbers. A schedule that ends early is
-completed by letting all remaining copies arrive.
+Sites are single capital letters, A the first, those who join behind the others; messages are numbers. A schedule that ends early is
+completed by letting all remaining copies arrive and all waiting times end.
 """
 
 import re
@@ -17,7 +20,11 @@ from inga.model.errors import UsageError
 _SEND = re.compile(r"([A-Z])!(\d+)(?::([A-Z]+))?")
 _ARRIVE = re.compile(r"(\d+)(>>?)([A-Z])")
 _TAKE = re.compile(r"([A-Z])\?(\d+)")
-_LATER = re.compile(r"[A-Z](\.|\+|-|=|\|open|\|shut)")
+_WAIT = re.compile(r"([A-Z])\.")
+_JOIN = re.compile(r"([A-Z])\+")
+_INSTALL = re.compile(r"([A-Z])=")
+_GATE = re.compile(r"([A-Z])\|(open|shut)")
+_LATER = re.compile(r"[A-Z]-")
 
 
 class Send(NamedTuple):
@@ -47,7 +54,36 @@ class Take(NamedTuple):
         return f"{letter(self.site)}?{self.message}"
 
 
-Event = Send | Arrive | Take
+class Wait(NamedTuple):
+    site: int
+
+    def __str__(self) -> str:
+        return f"{letter(self.site)}."
+
+
+class Join(NamedTuple):
+    site: int
+
+    def __str__(self) -> str:
+        return f"{letter(self.site)}+"
+
+
+class Install(NamedTuple):
+    site: int
+
+    def __str__(self) -> str:
+        return f"{letter(self.site)}="
+
+
+class Gate(NamedTuple):
+    site: int
+    is_open: bool
+
+    def __str__(self) -> str:
+        return f"{letter(self.site)}|{'open' if self.is_open else 'shut'}"
+
+
+Event = Send | Arrive | Take | Wait | Join | Install | Gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,34 +94,28 @@ class Schedule:
 
     @classmethod
     def parse(cls, text: str) -> "Schedule":
+        words = text.split()
+        index = _numbering(words)
         events: list[Event] = []
         sent: set[int] = set()
-        for word in text.split():
-            if found := _SEND.fullmatch(word):
-                dst = sum(1 << _index(c) for c in set(found[3])) if found[3] else None
-                send = Send(_index(found[1]), int(found[2]), dst)
-                if send.message in sent:
-                    raise UsageError(f"{word!r}: message {send.message} is sent twice")
-                sent.add(send.message)
-                events.append(send)
-            elif found := _ARRIVE.fullmatch(word):
-                events.append(Arrive(int(found[1]), _index(found[3]), found[2] == ">>"))
-            elif found := _TAKE.fullmatch(word):
-                events.append(Take(_index(found[1]), int(found[2])))
-            elif _LATER.fullmatch(word):
-                raise UsageError(f"{word!r}: waits, joins, leaves and gates cannot be replayed yet")
-            else:
-                raise UsageError(f"{word!r} is no event of a schedule such as 'A!1 1>B B?1 B!2:AC 2>C'")
+        for word in words:
+            event = _event(word, index)
+            if isinstance(event, Send):
+                if event.message in sent:
+                    raise UsageError(f"{word!r}: message {event.message} is sent twice")
+                sent.add(event.message)
+            events.append(event)
         return cls(tuple(events))
 
     @property
     def sites(self) -> int:
-        """As many as are named."""
+        """As many as are named and there from the start."""
         named = [event.site for event in self.events]
         named += [
             event.dst.bit_length() - 1 for event in self.events if isinstance(event, Send) and event.dst
         ]
-        return max(named, default=-1) + 1
+        joined = [event.site for event in self.events if isinstance(event, Join)]
+        return max(named, default=-1) + 1 - len(joined)
 
     def __str__(self) -> str:
         return " ".join(map(str, self.events))
@@ -95,5 +125,33 @@ def letter(site: int) -> str:
     return chr(ord("A") + site)
 
 
-def _index(name: str) -> int:
-    return ord(name) - ord("A")
+def _numbering(words: list[str]) -> dict[str, int]:
+    """The index of each letter: those who join come behind the others, in the order in which they do."""
+    late = [found[1] for word in words if (found := _JOIN.fullmatch(word))]
+    used = {letter for word in words for letter in re.findall(r"[A-Z]", word)} - set(late)
+    founders = [letter(index) for index in range(ord(max(used, default="A")) - ord("A") + 1)]
+    order = [name for name in founders if name not in late]
+    if len(set(late)) < len(late):
+        raise UsageError("nobody joins twice in a schedule")
+    return {name: index for index, name in enumerate([*order, *late])}
+
+
+def _event(word: str, index: dict[str, int]) -> Event:
+    if found := _SEND.fullmatch(word):
+        dst = sum(1 << index[c] for c in set(found[3])) if found[3] else None
+        return Send(index[found[1]], int(found[2]), dst)
+    if found := _ARRIVE.fullmatch(word):
+        return Arrive(int(found[1]), index[found[3]], found[2] == ">>")
+    if found := _TAKE.fullmatch(word):
+        return Take(index[found[1]], int(found[2]))
+    if found := _WAIT.fullmatch(word):
+        return Wait(index[found[1]])
+    if found := _JOIN.fullmatch(word):
+        return Join(index[found[1]])
+    if found := _INSTALL.fullmatch(word):
+        return Install(index[found[1]])
+    if found := _GATE.fullmatch(word):
+        return Gate(index[found[1]], found[2] == "open")
+    if _LATER.fullmatch(word):
+        raise UsageError(f"{word!r}: leaving cannot be replayed yet")
+    raise UsageError(f"{word!r} is no event of a schedule such as 'A!1 1>B B?1 B!2:AC 2>C'")

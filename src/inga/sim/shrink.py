@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from inga.sim.board import Board, Build, lossless
 from inga.sim.case import Case
-from inga.sim.schedule import Event, Schedule, Take
+from inga.sim.schedule import Schedule, Send, Take
 
 ROUNDS_MAX = 50
 
@@ -69,17 +69,14 @@ def smallest(case: Case) -> tuple[Case, Schedule | None]:
 
 def _smaller(schedule: Schedule) -> Iterator[Schedule]:
     events = schedule.events
-    for message in sorted({event.message for event in events}, reverse=True):
-        yield Schedule(tuple(event for event in events if event.message != message))
+    about = [getattr(event, "message", None) for event in events]  # waits and views concern none
+    for number in sorted({message for message in about if message is not None}, reverse=True):
+        yield Schedule(tuple(event for event, each in zip(events, about, strict=True) if each != number))
     if any(isinstance(event, Take) for event in events):
         yield Schedule(tuple(event for event in events if not isinstance(event, Take)))
     for at, event in enumerate(events):
-        if not _is_send(event):
+        if not isinstance(event, Send):
             yield Schedule(events[:at] + events[at + 1 :])
-
-
-def _is_send(event: Event) -> bool:
-    return not hasattr(event, "duplicate") and hasattr(event, "dst")
 
 
 def _smaller_cases(case: Case) -> Iterator[Case]:

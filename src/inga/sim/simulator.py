@@ -20,14 +20,17 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
+from inga.layers.membership import Membership
+from inga.layers.newcomer import Newcomer
+from inga.layers.order import Order
 from inga.layers.shape import Faults
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.steps import Trace
-from inga.model.view import View
+from inga.model.view import Member, View
 from inga.recipes import Options, find
-from inga.sim.board import Board, lossless
+from inga.sim.board import Board, lossless, sees_concurrency
 from inga.sim.recorder import Recorder, Tap
 from inga.sim.schedule import Schedule
 from inga.stack.layer import Layer
@@ -72,10 +75,13 @@ class Link:
 class Site:
     """One member: its stack, its application, and what that has seen."""
 
-    def __init__(self, sim: "Sim", index: int, name: str, stack: Stack) -> None:
+    stack: Stack  # once it is a member
+
+    def __init__(self, sim: "Sim", index: int, name: str, newcomer: Newcomer | None = None) -> None:
         self.index = index
         self.name = name
-        self.stack = stack
+        self.newcomer = newcomer  # as long as it is no member
+        self.view: View | None = None  # the last one we have seen installed
         self.react: React | None = None
         self.taken: list[Delivery] = []
         self._sim = sim
@@ -93,6 +99,14 @@ class Site:
     def send(self, data: bytes, to: str | Sequence[str] | None = None) -> None:
         """Send now, in a turn of its own."""
         self._sim.turn(self, data, self._sim.mask(to))
+
+    def use(self, order: str) -> None:
+        """Ask for another order in the whole group."""
+        self._sim.use(self, order)
+
+    def gate(self, state: str) -> None:
+        """`open` or `closed`: whether anything is held here."""
+        self._sim.gate(self, state)
 
 
 class Sim:
@@ -135,30 +149,27 @@ class Sim:
         self._heap: list[tuple[float, int, int, Site, Any]] = []
         self._pushed = 0
         self._echo = bool(options.echo)
+        self._founders = len(names)
+        self.outcomes: list[str | None] = []  # of changes asked for: None, or why they did not come about
         view = View.of(*names, recipe=recipe.name, traced=traces is not None)
-        self.sites = [
-            Site(
-                self,
-                index,
-                name,
-                Stack(
-                    (build or recipe.build)(options),
-                    index,
-                    view,
-                    rng=self.rng,
-                    trace=self._trace(index, traces),
-                    datagram_max=datagram_max,
-                ),
-            )
-            for index, name in enumerate(names)
-        ]
+        self._build = build or recipe.build
+        self._options = options
+        self._datagram_max = datagram_max
+        self._faults = faults
+        self._late_trace: LateTrace | None = None
+        self.sites = [Site(self, index, name) for index, name in enumerate(names)]
+        for site in self.sites:
+            trace = self._trace(site.index, None if traces is None else traces[site.index])
+            self._begin(site, self._build(options), view, trace)
         # Flags are exact, unless nobody wants them or coarse bundles may hide concurrency.
         wanted = options.on_concurrent != "ignore" and not options.coarse
-        self._flags = recipe.name == "vector" and wanted
+        self._flags = wanted and sees_concurrency(self.sites[0].stack)
         n = len(names)
         self._links = [[Link(faults) for _ in range(n)] for _ in range(n)]
         if like is not None:
             self._play(like)
+
+    # Who is there
 
     def __getitem__(self, name: str) -> Site:
         try:
@@ -191,18 +202,100 @@ class Sim:
         """Packets sent; one for everybody counts once."""
         return packets_sent([site.stack.counts for site in self.sites])
 
+    def join(self, name: str, at: float | None = None, workload: Workload | None = None) -> Site:
+        """Somebody joins, now or at that time, and then has a workload of its own."""
+        if self._recorder is not None:
+            raise UsageError("a run with newcomers cannot be recorded: record=False")
+        if name in self._names:
+            raise UsageError(f"there is a member {name!r} already")
+        self._names[name] = index = len(self.sites)
+        at = self.now if at is None else at
+        site = Site(self, index, name, Newcomer("", Member(name), now=at))
+        self.sites.append(site)
+        for row in self._links:
+            row.append(Link(self._faults))
+        self._links.append([Link(self._faults) for _ in self.sites])
+        self._push(at, _KNOCK, site, None)
+        if workload is not None:
+            self._load(site, workload, at)
+        return site
+
+    def trace_newcomers(self, trace: "LateTrace") -> None:
+        """What makes the trace of a newcomer, once its index is known."""
+        self._late_trace = trace
+
+    def use(self, site: Site, order: str) -> None:
+        """Change the order of the whole group, as `site` wishes."""
+        recipe = find(order)
+        membership = site.stack.layer("membership")
+        if not isinstance(membership, Membership):
+            raise UsageError(f"order {self.order!r} cannot be changed while the group runs")
+        self.guarantees = tuple(name for name in self.guarantees if name in recipe.guarantees)
+        self._flags = self._flags and recipe.name == "vector"
+        site.stack.now = self.now
+        membership.propose(recipe.name, lambda why: self.outcomes.append(why))
+        self._pump(site)
+
+    def gate(self, site: Site, state: str) -> None:
+        """Stop or resume holding at one site; what others may expect of it ends with that."""
+        order = next(layer for layer in site.stack.layers if isinstance(layer, Order))
+        site.stack.now = self.now
+        order.gate(state == "open")
+        self.guarantees = tuple(name for name in self.guarantees if name not in ("fifo", "causal"))
+        self._flags = False
+        self._pump(site)
+
+    def _begin(
+        self,
+        site: Site,
+        layers: list[Layer],
+        view: View,
+        trace: Trace | None,
+        *,
+        sizes: dict[int, int] | None = None,
+        bases: dict[str, list[int]] | None = None,
+    ) -> None:
+        site.stack = Stack(
+            layers,
+            site.index,
+            view,
+            rng=self.rng,
+            trace=trace,
+            datagram_max=self._datagram_max,
+            now=self.now,
+            sizes=sizes,
+        )
+        site.view = view
+        site.stack.begin(bases)
+
+    def _let_in(self, site: Site, newcomer: Newcomer) -> None:
+        """It has all it needs to be a member."""
+        view = newcomer.view
+        assert view is not None and newcomer.bases is not None
+        trace = None
+        if self._late_trace is not None:
+            trace = self._late_trace(site.index, site.name, len(view), newcomer)
+        site.newcomer = None
+        self.oracle.join(site.index)
+        layers = find(view.recipe).build(self._options)
+        self._begin(site, layers, view, trace, sizes=newcomer.sizes, bases=newcomer.bases)
+        site.stack.receive(newcomer.backlog, now=self.now)
+        self._pump(site)
+
     # Running
 
     def load(self, workload: Workload) -> None:
         """Give every member its sends, spread over virtual time."""
         for site in self.sites:
-            at = 0.0
-            for gap, answers in workload.plan(self.rng):
-                at += gap
-                dst = workload.destinations(self.rng, site.index)
-                self._push(at, _ANSWER if answers else _SEND, site, (workload.size, dst))
-                if answers:
-                    self._push(at + 5 / workload.rate, _GIVE_UP, site, (workload.size, dst))
+            self._load(site, workload, 0.0)
+
+    def _load(self, site: Site, workload: Workload, at: float) -> None:
+        for gap, answers in workload.plan(self.rng):
+            at += gap
+            dst = workload.destinations(self.rng, site.index)
+            self._push(at, _ANSWER if answers else _SEND, site, (workload.size, dst))
+            if answers:
+                self._push(at + 5 / workload.rate, _GIVE_UP, site, (workload.size, dst))
 
     def run(self, until: float | None = None) -> None:
         """Go on until nothing is left to do, or until that time."""
@@ -254,7 +347,24 @@ class Sim:
             site.answers.remove(argument)
             self._on_send(site, argument)
 
+    def _on_knock(self, site: Site, argument: None) -> None:
+        newcomer = site.newcomer
+        if newcomer is not None:
+            if newcomer.refused is not None:
+                raise newcomer.refused
+            for _, datagram in newcomer.tick(self.now):
+                for other in self.sites:
+                    if other.newcomer is None:
+                        self._send_copy(site, other, joined(datagram))
+            self._push(newcomer.wake, _KNOCK, site, None)
+
     def _on_arrive(self, site: Site, data: bytes) -> None:
+        newcomer = site.newcomer
+        if newcomer is not None:
+            newcomer.receive([(data, None)], now=self.now)
+            if newcomer.bases is not None:
+                self._let_in(site, newcomer)
+            return
         site.stack.receive([(data, None)], now=self.now)
         self._pump(site)
 
@@ -293,7 +403,11 @@ class Sim:
 
     def _pump(self, site: Site) -> None:
         """Send what the window lets through, then act on everything the stack wants."""
+        if site.newcomer is not None:
+            return
         stack = site.stack
+        if stack.view is not site.view:
+            self._installed(site)
         while site.waiting and stack.writable:
             data, dst = site.waiting.popleft()
             self._messages += 1
@@ -302,17 +416,17 @@ class Sim:
             if self._recorder is not None:
                 self._recorder.send(site.index, message, dst)
             audience = dst
+            if dst is None and len(self.sites) > self._founders:
+                audience = ((1 << len(stack.view)) - 1) & ~(1 << site.index)
             if self._echo:
-                audience = ((1 << len(self.sites)) - 1) if dst is None else dst | 1 << site.index
+                audience = ((1 << len(stack.view)) - 1) if dst is None else dst | 1 << site.index
             self.oracle.send(site.index, message, audience)
             stack.send(message.to_bytes(HEADER, "big") + data, dst, now=self.now)
         ready = stack.ready()
         for address, datagram in ready.send:
             self._transmit(site, address, datagram)
         if ready.deliver:
-            for batch in ready.deliver:
-                assert isinstance(batch, Batch)
-                site.queue.append(batch)
+            site.queue.extend(item for item in ready.deliver if isinstance(item, Batch))
         if site.queue and not site.taking:
             site.taking = True
             self._push(self.now + PAUSE_MAX * self.rng.random(), _TAKE, site, None)
@@ -326,19 +440,42 @@ class Sim:
 
     def _transmit(self, site: Site, address: int | None, datagram: Datagram) -> None:
         data = joined(datagram)
-        targets = site.stack.others() if address is None else (address,)
+        # A datagram for everybody reaches those too who are about to join.
+        targets = [other for other in range(len(self.sites)) if other != site.index]
+        if address is not None:
+            targets = [address]
         self.bytes += len(data)
         trace = site.stack.trace
         full = trace is not None and trace.full
         for target in targets:
-            if full:
+            if full and target < len(site.stack.view):
                 assert trace is not None
-                trace.row("datagram_out", self.now, 1, peer=target, n=len(data))
-            for delay in self._links[site.index][target].faults.fates(self.rng):
-                self._push(self.now + delay, _ARRIVE, self.sites[target], data)
+                number = site.stack.view.number
+                trace.row("datagram_out", self.now, number, peer=target, n=len(data))
+            self._send_copy(site, self.sites[target], data)
 
-    def _trace(self, index: int, traces: Sequence[Trace] | None) -> Trace | None:
-        trace = None if traces is None else traces[index]
+    def _send_copy(self, site: Site, target: Site, data: bytes) -> None:
+        for delay in self._links[site.index][target.index].faults.fates(self.rng):
+            self._push(self.now + delay, _ARRIVE, target, data)
+
+    def _installed(self, site: Site) -> None:
+        """A view was installed here: what is sent from now on goes to its members."""
+        view = site.stack.view
+        before = 0 if site.view is None else len(site.view)
+        site.view = view
+        for newcomer in range(before, len(view)):
+            self._seat(self[view.names[newcomer]], newcomer)
+            self.oracle.admit(site.index, newcomer)
+
+    def _seat(self, site: Site, index: int) -> None:
+        """The leader decides who comes first of those who want to join."""
+        other = self.sites[index]
+        if other is not site:
+            self.sites[site.index], self.sites[index] = other, site
+            site.index, other.index = index, site.index
+            self._names[site.name], self._names[other.name] = site.index, other.index
+
+    def _trace(self, index: int, trace: Trace | None) -> Trace | None:
         return trace if self._recorder is None else Tap(self._recorder, index, trace)
 
     # The same arrivals, another order
@@ -359,7 +496,10 @@ def _replayed(sender: str, data: bytes) -> Delivery:
     return Delivery(Batch(sender, packet), 0)
 
 
-_SEND, _ANSWER, _GIVE_UP, _ARRIVE, _TICK, _TAKE = range(6)
+LateTrace = Callable[[int, str, int, Newcomer], Trace]
+"""Makes the trace of a newcomer: its index, its name, the size of its first view, and what it learned."""
+
+_SEND, _ANSWER, _GIVE_UP, _ARRIVE, _TICK, _TAKE, _KNOCK = range(7)
 _HANDLERS: list[Callable[[Sim, Site, Any], None]] = [
     Sim._on_send,
     Sim._on_answer,
@@ -367,4 +507,5 @@ _HANDLERS: list[Callable[[Sim, Site, Any], None]] = [
     Sim._on_arrive,
     Sim._on_tick,
     Sim._on_take,
+    Sim._on_knock,
 ]

@@ -26,6 +26,8 @@ class Layer:
     provides: ClassVar[frozenset[str]] = frozenset()  # services added for above
     levels: ClassVar[tuple[str, ...]] = ()  # levels a receipt can reach by this layer
     transparent: ClassVar[bool] = False  # sees packets of every kind; only at the bottom
+    grows: ClassVar[bool] = False  # knows `extend`, so that members can join while it works
+    stays: ClassVar[bool] = False  # nobody but us notices it: kept when the recipe changes
 
     stack: "Stack"
     above: Pass
@@ -55,10 +57,31 @@ class Layer:
     def note(self, packet: Packet) -> None:
         """Counters came in on a packet of another layer's kind: read this layer's section."""
 
+    @property
+    def waiting(self) -> int:
+        """Packets it was given to send and has not passed on."""
+        return 0
+
     # What happens otherwise
 
     def view(self, view: View) -> None:
-        """A view is installed; in band, bottom to top."""
+        """A view is installed, in which everything is counted anew; in band, bottom to top."""
+
+    def extend(self, view: View) -> None:
+        """Members were appended to the view; nothing stops, all counts go on. Bottom to top."""
+
+    def base(self) -> dict[str, int]:
+        """What we have counted of our own so far: where a newcomer starts with us."""
+        return {}
+
+    def adopt(self, bases: dict[str, list[int]]) -> None:
+        """We are the newcomer: start with each member where its `base` says."""
+
+    def closed(self) -> None:
+        """The view has ended, and everybody has everything that was sent in it."""
+
+    def ahead(self, number: int) -> None:
+        """A packet came of a view that is not installed here yet."""
 
     def taken(self, packets: list[Packet]) -> None:
         """The application has begun these; top to bottom."""

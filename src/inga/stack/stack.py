@@ -21,7 +21,7 @@ from inga.model.receipt import Receipt
 from inga.model.steps import Trace
 from inga.model.view import View
 from inga.stack.layer import Layer
-from inga.wire.packet import decode, encode, group_id
+from inga.wire.packet import INDEX_MAX, decode, encode, group_id, view_of
 
 EVERYBODY = None
 """The address of a datagram for all other members."""
@@ -30,6 +30,12 @@ Address = int | None
 """A member's index, or EVERYBODY."""
 
 Datagram = Buffer | list[Buffer]
+
+OUTSIDE = 0
+"""The number of no view: packets of those who are no members yet."""
+
+AHEAD_MAX = 1024
+"""Datagrams of a view that is not installed here yet; what is more is repaired."""
 
 
 class Rng(Protocol):
@@ -76,8 +82,10 @@ class Stack:
         receipt: Callable[[], Receipt] = Receipt,
         datagram_max: int = 60 * 1024,
         now: float = 0.0,
+        sizes: dict[int, int] | None = None,
     ) -> None:
-        """`beneath` names services the network itself provides, such as "reliable" in a test."""
+        """`beneath` names services the network itself provides, such as "reliable" in a test.
+        `sizes` is for a newcomer: how many members the earlier views had whose packets still come."""
         self.me = me
         self.view = view
         self.now = now
@@ -87,6 +95,8 @@ class Stack:
         self.receipt = receipt
         self.datagram_max = datagram_max
         self.writable = True
+        self.closing = False  # the view is being closed: nothing more is sent in it
+        self.sizes = {view.number: len(view)} | (sizes or {})  # of the views whose packets are read
         self.passable = True  # what is passed down now leaves at once; else company is worth waiting for
         self.report = False  # some layer wants our counters told to all at the end of this turn
         self.held = 0  # bytes that wait for their causes
@@ -100,6 +110,9 @@ class Stack:
         self.layers = list(layers)
         self.emit: Callable[[list[Packet]], None]  # where a layer sends packets of its own kind
         self._beneath = frozenset(beneath)
+        self._next: tuple[View, Sequence[Layer], Sequence[int]] | None = None  # to be installed
+        self._ahead: list[tuple[bytes, Hashable]] = []  # of views not installed here yet
+        self._retired: list[tuple[int, list[Layer]]] = []  # of closed views, for what is not taken yet
         self._send: list[tuple[Address, Datagram]] = []
         self._deliver: list[Batch | View] = []
         self._notices: list[str] = []
@@ -132,16 +145,17 @@ class Stack:
         if self._error is not None:
             return
         packets: list[Packet] = []
-        group, members, me, number = self.group, len(self.view), self.me, self.view.number
+        group, sizes, me = self.group, self.sizes, self.me
         for data, address in batch:
             try:
-                packet = decode(data, group, members, me)
-                if packet is None:
-                    continue
-                if packet.view != number:
-                    raise WireError("view", f"a packet of view {packet.view}")
+                packet = decode(data, group, sizes, me)
             except WireError as error:
-                self.reject(error.reason)
+                if error.reason == "view":
+                    self._of_another_view(data, address)
+                else:
+                    self.reject(error.reason)
+                continue
+            if packet is None:
                 continue
             if address is not None:
                 self.addresses[packet.src] = address
@@ -165,6 +179,8 @@ class Stack:
             return
         for packet in packets:
             self.queued -= packet.size
+        if self._retired:
+            packets = self._taken_of_closed_views(packets)
         for take in self._takers:
             take(packets)
 
@@ -189,6 +205,124 @@ class Stack:
         if held:
             layer.up(held)
 
+    # Views
+
+    def begin(self, bases: dict[str, list[int]] | None = None) -> None:
+        """The first view counts from here: from nothing, or, for a newcomer, from the others' bases."""
+        if bases is not None:
+            for layer in reversed(self.layers):
+                layer.adopt(bases)
+        if self.trace is not None:
+            self._record_view(None if bases is None else tuple(bases["seq"]), self.view.names)
+
+    def extend(self, view: View, *, now: float) -> dict[str, int]:
+        """Install a view with members appended; what a newcomer has to know of us to start."""
+        self.now = now
+        if not self._grows:
+            raise UsageError(f"nobody can join while the group uses the order {self.view.recipe!r}")
+        self.flush()  # what was sent so far is not for the newcomer
+        self.view = view
+        self.sizes[view.number] = len(view)
+        for layer in reversed(self.layers):
+            layer.extend(view)
+        if self.trace is not None:
+            self.trace.grow(len(view))
+            self._record_view(None, view.joined)
+        self._deliver.append(view)
+        bases = self.bases()
+        self._catch_up()
+        return bases
+
+    def bases(self) -> dict[str, int]:
+        """What a newcomer has to know of us if it starts now."""
+        return {key: count for layer in self.layers for key, count in layer.base().items()}
+
+    def install(self, view: View, layers: Sequence[Layer], cut: Sequence[int]) -> None:
+        """Close the view in force, of which everybody has `cut` packets of each member, and go on
+        with other layers, which count anew: once all that is being done in the old view is done."""
+        self._next = (view, layers, cut)
+
+    def _install(self, view: View, layers: Sequence[Layer], cut: Sequence[int]) -> None:
+        old, now = self.layers, self.now
+        for layer in old:
+            layer.closed()
+        self._retired.append((self.view.number, old))
+        staying = {layer.name: layer for layer in old if layer.stays}
+        self.layers = [staying.get(layer.name, layer) for layer in layers]
+        self._check()
+        self._bind()
+        if self.trace is not None:
+            self.trace.row("flush", now, self.view.number)
+            self.trace.cut(self.view.number, cut)
+        self.view = view
+        self.sizes = {view.number: len(view)}
+        self.report = False
+        self.writable = self.passable = True
+        self.closing = False
+        for layer in reversed(self.layers):
+            layer.view(view)
+        if self.trace is not None:
+            self._record_view((0,) * len(view), view.joined)
+        self._deliver.append(view)
+        self._catch_up()
+
+    def _record_view(self, known: tuple[int, ...] | None, joined: Iterable[str]) -> None:
+        """Rows of a view and its new members. `known`: what its installation makes known here."""
+        trace, view = self.trace, self.view
+        assert trace is not None
+        height = None if known is None else sum(known) + 1
+        trace.row("view", self.now, view.number, deps=known, height=height, n=len(view), note=view.recipe)
+        for name in joined:
+            trace.row("join", self.now, view.number, peer=view.names.index(name), note=name)
+
+    def _of_another_view(self, data: Buffer, address: Hashable) -> None:
+        number = view_of(data)
+        if number == OUTSIDE:
+            self._from_outside(data)
+        elif number < self.view.number:
+            self.counts["stale"] += 1  # of a view that is closed
+        elif number == self.view.number + 1 and self._grows:
+            self.counts["ahead"] += 1
+            if len(self._ahead) < AHEAD_MAX:
+                self._ahead.append((bytes(data), address))
+            for watch in self._watchers:
+                watch(number)
+        else:
+            self.reject("view")
+
+    def _from_outside(self, data: Buffer) -> None:
+        """Somebody who is no member yet says something to one of our layers."""
+        try:
+            packet = decode(data, self.group, {OUTSIDE: INDEX_MAX}, self.me)
+        except WireError as error:
+            self.reject(error.reason)
+            return
+        target = None if packet is None else self._kinds.get(packet.kind)
+        if packet is None or target is None:
+            self.reject("stranger")
+        else:
+            target.control(packet)
+
+    def _catch_up(self) -> None:
+        """Read what came too early for the views before this one."""
+        if self._ahead:
+            waiting, self._ahead = self._ahead, []
+            self.receive(waiting, now=self.now)
+
+    def _taken_of_closed_views(self, packets: list[Packet]) -> list[Packet]:
+        """Let the layers that delivered them know; the rest is of views in force."""
+        rest = []
+        for packet in packets:
+            layers = next((layers for last, layers in self._retired if packet.view <= last), None)
+            if layers is None:
+                rest.append(packet)
+                continue
+            for layer in layers:
+                layer.taken([packet])
+        if rest:
+            self._retired.clear()  # packets are taken in the order in which they were delivered
+        return rest
+
     def ready(self, *, turn: bool = True) -> Ready:
         """Hand over all effects since the last call, and forget them.
 
@@ -197,6 +331,9 @@ class Stack:
         """
         wake = None
         if self._error is None:
+            while self._next is not None:
+                change, self._next = self._next, None
+                self._install(*change)
             if turn:
                 for end_turn in self._turners:
                     end_turn()
@@ -233,6 +370,10 @@ class Stack:
         if self.trace is not None and self.trace.full:
             peer = None if packet is None else packet.src
             self.trace.row("rejected", self.now, self.view.number, peer=peer, note=reason)
+
+    def flush(self) -> None:
+        """Let go of what was sent and waits for company."""
+        next(layer for layer in self.layers if _overrides(layer, "send")).drain()
 
     def fail(self, error: IngaError) -> None:
         """Stop for good: deliver what there is, then raise."""
@@ -393,11 +534,14 @@ class Stack:
         self._riders = [layer.ride for layer in reversed(self.layers) if _overrides(layer, "ride")]
         self._noters = [layer.note for layer in reversed(self.layers) if _overrides(layer, "note")]
         self._mourners = [layer.gone for layer in reversed(self.layers) if _overrides(layer, "gone")]
+        self._grows = all(layer.grows for layer in self.layers)
+        self._watchers = [layer.ahead for layer in self.layers if _overrides(layer, "ahead")]
         self._hearers = [layer.heard for layer in reversed(self.layers) if _overrides(layer, "heard")]
 
     def __getstate__(self) -> dict[str, Any]:
-        routes = "emit _up _lowest _kinds entrance _takers _turners _timed _riders _noters _mourners _hearers".split()
+        routes = "emit _up _lowest _kinds entrance _takers _turners _timed _riders _noters _mourners _watchers _grows _hearers".split()
         state = self.__dict__.copy()
+        state["_retired"] = []
         for name in (*routes, "trace", "receipt"):
             state.pop(name, None)
         state["_send"] = [(address, joined(data)) for address, data in self._send]

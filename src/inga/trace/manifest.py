@@ -72,6 +72,7 @@ class ProcessFile:
     last_pos: int = 0  # of its last finished segment
     complete: bool = False  # nothing is missing after `last_pos`
     crashed: bool = False
+    disclaims: list[str] = field(default_factory=list)  # guarantees that the run gave up here
     extra: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -153,6 +154,10 @@ def _is_bool(value: Any) -> bool:
     return isinstance(value, bool)
 
 
+def _is_checks(value: Any) -> bool:
+    return isinstance(value, list) and all(each in CHECKS for each in value)
+
+
 def _is_pairs(value: Any) -> bool:
     return isinstance(value, list) and all(
         isinstance(pair, list) and len(pair) == 2 and all(map(_is_name, pair)) for pair in value
@@ -172,7 +177,7 @@ _MANIFEST_RULES: dict[str, Rule] = {
     "order": (True, _is_name, "a text"),
     "guarantees": (
         True,
-        lambda value: isinstance(value, list) and all(each in CHECKS for each in value),
+        lambda value: _is_checks(value),
         "a list of " + ", ".join(CHECKS),
     ),
     "receipt": (True, lambda value: value in RECEIPTS, "one of " + ", ".join(RECEIPTS)),
@@ -194,6 +199,7 @@ _PROCESS_RULES: dict[str, Rule] = {
     "last_pos": (True, _is_count, "a position or 0"),
     "complete": (True, _is_bool, "true or false"),
     "crashed": (False, _is_bool, "true or false"),
+    "disclaims": (False, lambda value: _is_checks(value), "a list of " + ", ".join(CHECKS)),
 }
 
 

@@ -48,7 +48,8 @@ def local_path(path: TracePath) -> Path:
 
 
 def read_manifest(path: TracePath) -> Manifest:
-    """The manifest, with the names of processes that joined after it was written."""
+    """The manifest, with the names of processes that joined after it was written, and without the
+    guarantees that some process gave up."""
     return _described(local_path(path))[0]
 
 
@@ -73,6 +74,8 @@ def _described(directory: Path) -> tuple[Manifest, list[ProcessFile]]:
                 f'{where} calls process {index} "{name}", but {MANIFEST} calls it '
                 f'"{manifest.processes[index]}".'
             )
+    given_up = {check for file in known.values() for check in file.disclaims}
+    manifest.guarantees = [check for check in manifest.guarantees if check not in given_up]
     return manifest, [
         known.get(index, ProcessFile(index, name)) for index, name in enumerate(manifest.processes)
     ]

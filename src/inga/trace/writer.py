@@ -148,6 +148,10 @@ class TraceWriter:
             raise UsageError(f"The cut of view {view} comes too late: there are rows of view {last}.")
         self._renumber(self._numbering.cut(view, seqs, indices))
 
+    def disclaim(self, *checks: str) -> None:
+        """Say that the run no longer claims these, for what was done at this process."""
+        self._segments.disclaim(checks)
+
     def close(self, complete: bool = True, *, crashed: bool = False) -> None:
         """Write what is left and the process file. `complete` claims that no row of the process is lost."""
         if self._closed:
@@ -269,6 +273,10 @@ class _Segments:
             self._next += len(cells) // WIDTH
         if seal and self._batches:
             self._write(schema(numbering.n))
+
+    def disclaim(self, checks: Sequence[str]) -> None:
+        self._record.disclaims = sorted({*self._record.disclaims, *checks})
+        self._record.write(self._directory)
 
     def end(self, complete: bool, crashed: bool) -> None:
         self._record.complete, self._record.crashed = complete, crashed

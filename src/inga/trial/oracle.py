@@ -48,6 +48,8 @@ class Oracle:
         self._own = [0] * members  # sent by the site
         self._needed = [0] * members  # what caused anything taken at the site
         self._followed = [[0] * members for _ in range(members)]  # the same, by sender of the taken
+        self._granted = [0] * members  # what was past when the site joined
+        self._base = [0]  # what members had sent when they let the next newcomer in
 
     def send(self, site: int, message: int, dst: int | None = None) -> None:
         """`site` sent a new message, to all others or to those in the bit set."""
@@ -55,7 +57,10 @@ class Oracle:
         if self.sent % FORGET_EVERY == 0:
             self._forget()
         bit = 1 << len(self._messages)
-        audience = [m for m in range(self.members) if (m != site if dst is None else dst >> m & 1)]
+        if dst is None:
+            audience = [member for member in range(self.members) if member != site]
+        else:
+            audience = [member for member in range(dst.bit_length()) if dst >> member & 1]
         self._place[message] = self.sent
         self._messages.append(message)
         self._senders.append(site)
@@ -69,8 +74,27 @@ class Oracle:
         for member in audience:
             self._addressed[member] |= bit
 
-    def take(self, site: int, message: int) -> bool:
-        """The application at `site` got it. Returns whether it is concurrent with something known."""
+    def admit(self, site: int, newcomer: int) -> None:
+        """`site` lets a newcomer in: what it sends from now on may be for that one too."""
+        if newcomer == self.members:
+            self.members += 1
+            columns = (self._known, self._addressed, self._taken, self._own, self._needed, self._granted)
+            for sets in (*columns, *self._followed):
+                sets.append(0)
+            self._followed.append([0] * self.members)
+            self._base[0] = 0
+        self._base[0] |= self._own[site]
+
+    def join(self, newcomer: int) -> None:
+        """All have let it in. What they had sent before is past, and known to be."""
+        self._known[newcomer] |= self._base[0]
+        self._granted[newcomer] = self._base[0]
+
+    def take(self, site: int, message: int, *, loose: bool = False) -> bool:
+        """The application at `site` got it. Returns whether it is concurrent with something known.
+
+        `loose`: nothing was held there when it was released, so nobody promised that its causes are.
+        """
         place = self._place.get(message)
         if place is None:
             self.blame("integrity", f"site {site} took message {message}, which nobody sent")
@@ -87,10 +111,11 @@ class Oracle:
             self.blame("integrity", f"site {site} took message {message}, which is not for it")
         self._judge(site, message, bit, sender)
         # What is known only as a cause of something was never seen here.
-        seen = self._known[site] & (self._taken[site] | self._own[site]) & ~bit
+        seen = self._known[site] & (self._taken[site] | self._own[site] | self._granted[site]) & ~bit
         self._taken[site] |= bit
-        self._needed[site] |= causes
-        self._followed[site][sender] |= causes
+        if not loose:
+            self._needed[site] |= causes
+            self._followed[site][sender] |= causes
         self._known[site] |= bit | causes
         return site != sender and bool(seen & ~causes)
 
@@ -140,7 +165,8 @@ class Oracle:
         for column in (self._messages, self._senders, self._missing, self._causes):
             del column[:count]
         self._causes = [causes >> count for causes in self._causes]
-        for sets in (self._known, self._addressed, self._taken, self._own, self._needed, *self._followed):
+        columns = (self._known, self._addressed, self._taken, self._own, self._needed, self._granted)
+        for sets in (*columns, self._base, *self._followed):
             sets[:] = [each >> count for each in sets]
 
 

@@ -14,6 +14,7 @@ A fixed head, then only the sections in use, in the order of their bits, then th
 Numbers in the head are big-endian; numbers in sections are varints.
 """
 
+from collections.abc import Mapping
 from struct import Struct
 from zlib import crc32
 
@@ -121,11 +122,11 @@ def encode(packet: Packet, group: int, *, bare: bool = False) -> Buffer | list[B
     return out
 
 
-def decode(data: Buffer, group: int, members: int, me: int) -> Packet | None:
+def decode(data: Buffer, group: int, sizes: Mapping[int, int], me: int) -> Packet | None:
     """The packet in a datagram, its body borrowed from `data`. None: our own, come back to us.
 
-    Anything else raises WireError with the reason: truncated, foreign, version, group, stranger,
-    malformed, length.
+    `sizes` tells how many members the views in force have. Anything else raises WireError with the
+    reason: truncated, foreign, version, group, view, stranger, malformed, length.
     """
     if len(data) < 20:
         raise WireError("truncated", f"{len(data)} bytes are no packet")
@@ -138,6 +139,9 @@ def decode(data: Buffer, group: int, members: int, me: int) -> Packet | None:
         raise WireError("group", "a packet of another group")
     if src == me:
         return None
+    members = sizes.get(view)
+    if members is None:
+        raise WireError("view", f"a packet of view {view}")
     if src >= members:
         raise WireError("stranger", f"source {src} of {members} members")
     if sections & ~ALL:
@@ -151,6 +155,20 @@ def decode(data: Buffer, group: int, members: int, me: int) -> Packet | None:
     if size:
         packet.body = memoryview(data)[at:] if size > 64 else bytes(data[at:])
     return packet
+
+
+def view_of(data: Buffer) -> int:
+    """The number of the view in which a packet was sent; only for what `decode` has looked at."""
+    view: int = HEAD.unpack_from(data)[6]
+    return view
+
+
+def kind_of(data: Buffer, group: int) -> int | None:
+    """The kind of a packet of this group; None for anything else."""
+    if len(data) < 20:
+        return None
+    magic, version, kind, group_, *_ = HEAD.unpack_from(data)
+    return kind if (magic, version, group_) == (MAGIC, VERSION, group) else None
 
 
 def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> int:

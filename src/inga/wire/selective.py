@@ -7,6 +7,7 @@ Both travel in the extension of a packet, since no other order has a use for the
 """
 
 from inga.model.errors import WireError
+from inga.model.packet import Buffer
 from inga.model.stamp import Delta
 from inga.wire.vector import get_some, put_delta
 
@@ -20,7 +21,7 @@ def pack(acks: Delta, lsns: Delta = ()) -> bytes:
     return bytes(out)
 
 
-def unpack(extension: bytes, members: int) -> tuple[Delta, Delta]:
+def unpack(extension: Buffer, members: int) -> tuple[Delta, Delta]:
     """Acks and lsns; anything else raises WireError."""
     acks, at = get_some(extension, 0, members)
     lsns: Delta = ()

@@ -1,5 +1,7 @@
 """Unsigned integers in seven-bit groups, low group first: one byte below 128, ten at most."""
 
+from collections.abc import Iterable
+
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
 
@@ -37,3 +39,20 @@ def get(data: Buffer, at: int) -> tuple[int, int]:
     if value > VARINT_MAX:
         raise WireError("malformed", "a number above 64 bits")
     return value, at
+
+
+def pack(numbers: Iterable[int]) -> bytes:
+    """Numbers one after the other."""
+    out = bytearray()
+    for number in numbers:
+        put(out, number)
+    return bytes(out)
+
+
+def unpack(data: Buffer) -> list[int]:
+    """All numbers in `data`, which ends with the last one."""
+    numbers, at = [], 0
+    while at < len(data):
+        number, at = get(data, at)
+        numbers.append(number)
+    return numbers

@@ -1,0 +1,78 @@
+"""A counterexample, played under its schemes and under the right rule, and judged."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from inga.lab.ladder.picture import picture
+from inga.lab.ladder.scene import Scene, outcome
+from inga.lab.ladder.vectors import Show, Vector
+from inga.report.spacetime import Diagram, draw
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of one vector: of each show, the scene under its scheme and those under the right rules."""
+
+    vector: Vector
+    shows: tuple[tuple[Show, Scene, tuple[Scene, ...]], ...]
+
+    @property
+    def holds(self) -> bool:
+        """Broken exactly as listed, and clean where it should be."""
+        return bool(self.shows) and all(
+            set(scene.found) == set(show.found) and not any(right.findings for right in rights)
+            for show, scene, rights in self.shows
+        )
+
+    @property
+    def measured(self) -> str:
+        """What was found, in a sentence or two."""
+        if not self.shows:
+            return f"not played: needs {self.vector.needs}"
+        said: dict[str, list[str]] = {}
+        for show, scene, _ in self.shows:
+            said.setdefault("; ".join(outcome(scene)) or "nothing is wrong", []).append(show.scheme)
+        broken = ". ".join(f"{', '.join(dict.fromkeys(schemes))}: {what}" for what, schemes in said.items())
+        dirty = [right.order for _, _, rights in self.shows for right in rights if right.findings]
+        return (
+            broken
+            + ". "
+            + (f"Broken too: {', '.join(dirty)}" if dirty else f"Clean: {', '.join(self.vector.right)}")
+        )
+
+    def pictures(self) -> list[tuple[str, list[str], Scene, bool]]:
+        """What there is to draw: (schedule, orders that look the same, scene, whether it is a right one)."""
+        found: dict[str, tuple[str, list[str], Scene, bool]] = {}
+        for show, scene, rights in self.shows:
+            for each, is_right in ((scene, False), *((right, True) for right in rights)):
+                drawn = f"{show.schedule} {is_right} {draw(picture(each, ''))}"
+                orders = found.setdefault(drawn, (show.schedule, [], each, is_right))[1]
+                if each.order not in orders:
+                    orders.append(each.order)
+        return list(found.values())
+
+    def files(self) -> Iterator[tuple[str, Diagram]]:
+        """Names of files and what is in them: a first picture of each scheme and rule."""
+        names = set()
+        for _, orders, scene, _ in self.pictures():
+            name = f"{self.vector.id}-{orders[0]}.svg"
+            if name not in names:
+                names.add(name)
+                yield name, picture(scene, self.caption(orders, scene))
+
+    def caption(self, orders: list[str], scene: Scene) -> str:
+        """What a picture shows."""
+        return (
+            f"{self.vector.id} under {', '.join(orders)}: {'; '.join(outcome(scene)) or 'nothing is wrong'}"
+        )
+
+
+def play(vector: Vector) -> Played:
+    """Play all shows of a vector; none if it cannot be played yet."""
+    return Played(
+        vector,
+        tuple(
+            (show, show.under(show.scheme), tuple(show.under(order) for order in vector.right))
+            for show in vector.shows
+        ),
+    )

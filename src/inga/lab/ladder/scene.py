@@ -1,0 +1,293 @@
+"""A schedule played and watched: what happened, in the order it happened, and what is wrong with it.
+
+What is wrong is judged by explicit sets of known messages, as the oracle does, and told apart more
+finely: who delivered what before which of its causes, what is held for ever, what should be flagged.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from inga.layers.causal import Causal
+from inga.layers.ladder import Rung
+from inga.layers.shape import Shape
+from inga.model.packet import Packet
+from inga.model.view import View
+from inga.recipes import Options
+from inga.sim.board import Board, lossless
+from inga.sim.schedule import Arrive, Event, Schedule, Send, Take, Wait, letter
+from inga.stack.layer import Layer
+from inga.stack.stack import Stack
+from inga.trace.memory import MemoryTrace
+from inga.trace.schema import Row
+
+DELAY = 5.0
+"""Seconds by which sends leave late, where a schedule asks for it."""
+
+EARLY, NEVER, UNFLAGGED = "early", "never", "unflagged"
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong at one site."""
+
+    site: int
+    kind: str
+    message: int
+    cause: int = 0  # of an early one: what is missing
+
+    def __str__(self) -> str:
+        what = f"{self.message} before {self.cause}" if self.kind == EARLY else f"{self.message} {self.kind}"
+        return f"{letter(self.site)}: {what}"
+
+
+@dataclass(slots=True)
+class Moment:
+    """One move, and what it did at its site."""
+
+    event: Event
+    held: list[int] = field(default_factory=list)  # messages that have to wait from here on
+    released: list[int] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)  # messages that go on their way only now
+    dropped: bool = False  # a duplicate that was recognised
+    flagged: bool = False  # taken, and said to be concurrent with something
+    state: str = ""  # what the site compares stamps with, afterwards
+    finding: Finding | None = None  # what is wrong with this very move
+
+
+@dataclass(slots=True)
+class Scene:
+    """All of it."""
+
+    order: str
+    sites: int
+    schedule: Schedule  # as played, completed
+    moments: list[Moment]
+    stamps: dict[int, str]  # of each message, as it travelled
+    senders: dict[int, int]
+    audience: dict[int, set[int]]
+    findings: list[Finding]
+    taken: list[list[int]]
+    broken: set[str]  # promises, by the oracle
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        return tuple(map(str, self.findings))
+
+
+def play_schedule(
+    text: str,
+    order: str,
+    *,
+    skew: Sequence[float] = (),
+    wait: float | None = None,
+    delayed: bool = False,
+) -> Scene:
+    """Play a schedule to its end on a board under an order. `delayed`: what is sent leaves later."""
+    schedule = Schedule.parse(text)
+    sites = max(2, schedule.sites)
+    realtime: dict[str, Any] = {"skew": tuple(skew)} if skew else {}
+    if wait is not None:
+        realtime["wait"] = wait
+    build = lossless(order, Options(realtime=realtime))
+
+    def layers() -> list[Layer]:
+        return [*build(), Shape()] if delayed else build()
+
+    watcher = Watcher(sites)
+    board = Board(sites, layers, view=watcher.view, traces=list(watcher.traces), watch=watcher)
+    if delayed:
+        for stack in board.stacks:
+            shape = stack.layer("shape")
+            assert isinstance(shape, Shape)
+            for other in stack.others():
+                shape.delay(other, DELAY)
+    watcher.board = board
+    board.play(schedule)
+    return watcher.scene(order)
+
+
+class Watcher:
+    """Looks at a board after every move. Its traces share one list, so rows show who did what when."""
+
+    board: Board
+
+    def __init__(self, sites: int) -> None:
+        self.view = View.of(*map(letter, range(sites)), traced=True)
+        self.rows: list[Row] = []
+        self.traces = [MemoryTrace(site, sites, self.rows) for site in range(sites)]
+        self._moments: list[Moment] = []
+        self._read = 0  # rows looked at
+        self._under_way: set[int] = set()  # messages that have left
+        self._causes: dict[int, set[int]] = {}
+        self._audience: dict[int, set[int]] = {}
+        self._senders: dict[int, int] = {}
+        self._taken: list[set[int]] = [set() for _ in range(sites)]
+        self._known: list[set[int]] = [set() for _ in range(sites)]
+        self._concurrent: set[tuple[int, int]] = set()  # (site, message) that should be flagged
+        self._flagged: set[tuple[int, int]] = set()
+
+    def __call__(self, event: Event) -> None:
+        if self._is_nothing(event):
+            return
+        moment = Moment(event)
+        self._judge(moment)
+        for row in self.rows[self._read :]:
+            self._note(row, moment)
+        self._read = len(self.rows)
+        if isinstance(event, Wait):
+            moment.left = sorted({message for message, _ in self.board.under_way} - self._under_way)
+        self._under_way |= {message for message, _ in self.board.under_way}
+        moment.state = _state(self.board.stacks[event.site])
+        self._moments.append(moment)
+
+    def scene(self, order: str) -> Scene:
+        """Everything seen, once the board has finished."""
+        board = self.board
+        findings = [moment.finding for moment in self._moments if moment.finding is not None]
+        for site, taken in enumerate(self._taken):
+            missing = {m for m, audience in self._audience.items() if site in audience} - taken
+            findings += [Finding(site, NEVER, message) for message in sorted(missing)]
+        if board.sees_concurrency:
+            findings += [Finding(*each) for each in self._unflagged()]
+        return Scene(
+            order=order,
+            sites=len(board.stacks),
+            schedule=Schedule(tuple(board.played)),
+            moments=self._moments,
+            stamps={message: _stamp(board, message) for message in self._senders},
+            senders=self._senders,
+            audience=self._audience,
+            findings=findings,
+            taken=board.taken,
+            broken={name for name, number in board.oracle.violations.items() if number},
+        )
+
+    def _judge(self, moment: Moment) -> None:
+        match moment.event:
+            case Send(site, message, dst):
+                everybody = range(len(self._taken))
+                self._causes[message] = set(self._known[site])
+                self._known[site].add(message)
+                self._senders[message] = site
+                self._audience[message] = {
+                    m for m in everybody if m != site and (dst is None or dst >> m & 1)
+                }
+            case Take(site, message):
+                causes, taken = self._causes[message], self._taken[site]
+                seen = taken | {m for m, sender in self._senders.items() if sender == site}
+                missing = {cause for cause in causes if site in self._audience[cause]} - taken
+                if missing:
+                    moment.finding = Finding(site, EARLY, message, min(missing))
+                if seen - causes:
+                    self._concurrent.add((site, message))
+                taken.add(message)
+                self._known[site] |= causes | {message}
+
+    def _is_nothing(self, event: Event) -> bool:
+        """A header for somebody who is not addressed, under a scheme that knows of no headers."""
+        if not isinstance(event, Arrive) or event.site in self._audience[event.message]:
+            return False
+        return any(isinstance(layer, Rung) for layer in self.board.stacks[event.site].layers)
+
+    def _note(self, row: Row, moment: Moment) -> None:
+        if row.src is None or row.seq is None:
+            return
+        message = self.board.sent[row.src][row.seq - 1]
+        if row.step == "hold":
+            moment.held.append(message)
+        elif row.step == "deliver":
+            moment.released.append(message)
+        elif row.step == "duplicate":
+            moment.dropped = True
+        elif row.step == "concurrent":
+            self._flagged.add((row.process, message))
+            moment.flagged = True
+
+    def _unflagged(self) -> list[tuple[int, str, int]]:
+        return [(site, UNFLAGGED, message) for site, message in sorted(self._concurrent ^ self._flagged)]
+
+
+def _state(stack: Stack) -> str:
+    for layer in stack.layers:
+        if isinstance(layer, Rung):
+            return layer.state_text()
+        if isinstance(layer, Causal):
+            return _vector(layer.inbox.vector)
+    return ""
+
+
+def _stamp(board: Board, message: int) -> str:
+    """What a message carried, as its first receiver reads it."""
+    copies = [each for each in board.copies(message) if not each[1].bare]
+    if not copies:
+        return ""
+    member, packet = copies[0]
+    for layer in board.stacks[member].layers:
+        if isinstance(layer, Rung):
+            return layer.stamp_text(packet)
+        if isinstance(layer, Causal):
+            return _vector(_whole(board, message, packet))
+    return f"no. {packet.seq}"
+
+
+def _whole(board: Board, message: int, packet: Packet) -> list[int]:
+    """The full vector behind a delta, put together from its sender's earlier messages."""
+    vector = [0] * len(board.stacks)
+    for earlier in board.sent[packet.src][: packet.seq]:
+        for _, each in board.copies(earlier)[:1]:
+            if each.stamp is not None:
+                for k, count in each.stamp.delta:
+                    vector[k] = count
+    vector[packet.src] = packet.seq
+    return vector
+
+
+def _vector(counts: Sequence[int]) -> str:
+    return "(" + ",".join(map(str, counts)) + ")"
+
+
+def describe(scene: Scene) -> list[str]:
+    """What happens, move by move, in words."""
+    return [_line(scene, moment) for moment in scene.moments]
+
+
+def _line(scene: Scene, moment: Moment) -> str:
+    site = letter(moment.event.site)
+    match moment.event:
+        case Send(_, message, dst):
+            to = "" if dst is None else " to " + "".join(letter(m) for m in range(26) if dst >> m & 1)
+            stamp = scene.stamps[message]
+            text = f"{site} sends {message}{to}" + (f", stamped {stamp}" if stamp else "")
+            if moment.held:
+                text += "; its own copy waits in its own buffer"
+        case Arrive(message, _, duplicate):
+            what = (
+                str(message) if moment.event.site in scene.audience[message] else f"the header of {message}"
+            )
+            text = f"{what} reaches {site}" + (" again" if duplicate else "")
+            if message in moment.held:
+                text += ": held"
+            elif moment.dropped:
+                text += ": dropped"
+        case Wait():
+            text = f"the waiting time of {site} ends"
+            if moment.left:
+                text += f": {', '.join(map(str, moment.left))} goes out"
+        case Take(_, message):
+            text = f"{site} delivers {message}" + (", flagged as concurrent" if moment.flagged else "")
+    if moment.finding is not None:
+        text += f" BEFORE ITS CAUSE {moment.finding.cause}"
+    return text + (f"   [{site} {moment.state}]" if moment.state else "")
+
+
+def outcome(scene: Scene) -> list[str]:
+    """What is wrong at the end, in words."""
+    sentences = {
+        EARLY: "{site} delivers {message} before its cause {cause}",
+        NEVER: "{site} never delivers {message}",
+        UNFLAGGED: "{site} is not told that {message} is concurrent with something it knows",
+    }
+    return [
+        sentences[each.kind].format(site=letter(each.site), message=each.message, cause=each.cause)
+        for each in scene.findings
+    ]

@@ -1,0 +1,23 @@
+"""Every schedule of few messages among few sites, until one breaks a scheme: the smallest there is."""
+
+from collections.abc import Sequence
+
+from inga.sim.board import lossless
+from inga.sim.explore import Explorer
+
+BOUNDS = ((1, 2), (2, 2), (2, 3), (3, 2), (3, 3))
+"""(messages, sites), smallest first. Broadcasts only, without duplicates."""
+
+QUICK_BOUNDS = BOUNDS[:-1]
+
+
+def smallest(scheme: str, bounds: Sequence[tuple[int, int]] = BOUNDS) -> tuple[int, int, int, str, str]:
+    """(messages, sites, schedules tried, the first that breaks it, why); no schedule if none does."""
+    schedules = 0
+    for messages, sites in bounds:
+        report = Explorer(sites, messages, lossless(scheme)).run()
+        schedules += report.schedules
+        if report.first is not None:
+            return messages, sites, schedules, str(report.first), report.why
+    messages, sites = bounds[-1]
+    return messages, sites, schedules, "", "nothing is wrong within these bounds"

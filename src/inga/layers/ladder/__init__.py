@@ -1,0 +1,54 @@
+"""The ladder: order by weaker stamps, rung by rung, each as a layer that can be run and watched fail.
+
+Teaching material. Every rung claims causal order (`pairwise` claims less, and keeps it), and all but
+`history` break that claim or block: `inga lab ladder` shows how. The recipes are marked unsafe, so
+`inga.join` refuses them unless told otherwise.
+"""
+
+from typing import Any
+
+from inga.layers.ladder.counters import (
+    LastSender,
+    LastSenderAtLeast,
+    LastSenderOwn,
+    Pairwise,
+    RealTime,
+    Scalar,
+)
+from inga.layers.ladder.history import History, HistoryBlind
+from inga.layers.ladder.rung import Rung
+from inga.layers.ladder.vectors import (
+    AtOnceCount,
+    AtOnceKeep,
+    AtOnceReplace,
+    Broadcast,
+    HeadOnly,
+    LiveVector,
+    OwnCopy,
+    Released,
+    Strict,
+    Tree,
+)
+
+RUNGS: tuple[type[Rung[Any]], ...] = (
+    Pairwise,
+    RealTime,
+    HistoryBlind,
+    History,
+    Scalar,
+    LastSender,
+    LastSenderAtLeast,
+    LastSenderOwn,
+    Strict,
+    HeadOnly,
+    AtOnceReplace,
+    AtOnceKeep,
+    AtOnceCount,
+    Tree,
+    OwnCopy,
+    LiveVector,
+    Broadcast,
+)
+"""From the ground up. `Released` stands beside them: it is the right layer but for one rule."""
+
+__all__ = ["RUNGS", "Released", "Rung"]

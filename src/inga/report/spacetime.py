@@ -1,0 +1,221 @@
+"""Small space-time pictures: members as lines, time to the right, copies as arrows.
+
+A picture is drawn from places on a grid, column by column, not from rows of a trace: for a handful of
+events, each of which matters. For traces there is the viewer of `page`.
+
+    dot    something happens: sent, delivered, delivered too early
+    copy   a message on its way
+    bar    a message that waits: held, in the queue, or held for ever
+"""
+
+from dataclasses import dataclass, field
+from html import escape
+from importlib.resources import files
+from math import hypot
+from typing import NamedTuple
+
+COLUMN, LANE = 50, 68  # distances
+LEFT, RIGHT, TOP, BOTTOM = 84, 92, 42, 28  # margins
+RADIUS = 10
+SLOT = 24  # between bars of one lane
+ARROW = 7
+
+
+class Dot(NamedTuple):
+    """Something that happens on a lane. Kinds: send, deliver, flagged, early, wait."""
+
+    lane: int
+    column: float
+    label: str
+    kind: str
+    note: str = ""  # a few words beside it
+
+
+class Copy(NamedTuple):
+    """A copy from lane to lane. Kinds: plain, late, double, header."""
+
+    source: int
+    left: float
+    target: int
+    arrived: float
+    kind: str = "plain"
+
+
+class Bar(NamedTuple):
+    """Something waits on a lane. Kinds: held, queued, blocked. Without an end it waits for ever."""
+
+    lane: int
+    first: float
+    last: float | None
+    label: str
+    kind: str
+    words: str
+
+
+@dataclass(slots=True)
+class Diagram:
+    """What to draw. `ends` are lines of words at the right end of each lane, and whether they are bad news."""
+
+    lanes: list[str]
+    columns: int
+    title: str
+    dots: list[Dot] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
+    bars: list[Bar] = field(default_factory=list)
+    ends: list[tuple[tuple[str, ...], bool]] = field(default_factory=list)
+
+
+def style() -> str:
+    """How the classes of a picture look; the colours are variables of the page around it."""
+    return files("inga.report").joinpath("spacetime.css").read_text(encoding="utf-8")
+
+
+def draw(diagram: Diagram, *, alone: bool = False) -> str:
+    """The picture as an SVG element; `alone` makes it a file that brings its own colours."""
+    frame = _Frame(diagram)
+    parts = [
+        *frame.lines(),
+        *map(frame.bar, diagram.bars),
+        *map(frame.copy, diagram.copies),
+        *map(frame.head, diagram.bars),
+        *map(frame.dot, diagram.dots),
+    ]
+    width, height = f"{frame.width:g}", f"{frame.height:g}"
+    head = (
+        f'<svg class="spacetime" role="img" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    )
+    if alone:
+        head += ' xmlns="http://www.w3.org/2000/svg" font-family="system-ui, sans-serif"'
+        paper = f'<rect class="paper" width="{width}" height="{height}"/>'
+        parts = [f"<style>{_alone()}</style>", paper, *parts]
+    return f"{head}><title>{escape(diagram.title)}</title>\n" + "\n".join(parts) + "\n</svg>"
+
+
+def draw_sign(diagram: Diagram) -> str:
+    """Only what happens on the first lane, without line and names: for a legend."""
+    frame = _Frame(diagram)
+    parts = [
+        *map(frame.bar, diagram.bars),
+        *map(frame.copy, diagram.copies),
+        *map(frame.head, diagram.bars),
+        *map(frame.dot, diagram.dots),
+    ]
+    width, height = diagram.columns * COLUMN - 16, 2 * RADIUS + 14
+    place = f"{LEFT + 8} {TOP - RADIUS - 7} {width} {height}"
+    size = f'viewBox="{place}" width="{width}" height="{height}"'
+    return f'<svg class="spacetime" aria-hidden="true" {size}>{"".join(parts)}</svg>'
+
+
+def _alone() -> str:
+    """The page's colours, and the style."""
+    css = files("inga.report").joinpath("page.css").read_text(encoding="utf-8")
+    colours = css[: css.index("* {")].replace(":root", "svg")
+    return colours + style()
+
+
+class _Frame:
+    """Where things are."""
+
+    def __init__(self, diagram: Diagram) -> None:
+        self._diagram = diagram
+        self._slots = _slots(diagram)
+        lanes = range(len(diagram.lanes))
+        depths = [
+            max((self._slots[bar] for bar in diagram.bars if bar.lane == lane), default=0) for lane in lanes
+        ]
+        self._levels = [float(TOP)]
+        for depth in depths:
+            self._levels.append(self._levels[-1] + LANE + depth * SLOT)
+        self._end = LEFT + diagram.columns * COLUMN
+        self.width = self._end + RIGHT
+        self.height = self._levels[-1] - LANE + RADIUS + BOTTOM
+
+    def lines(self) -> list[str]:
+        parts = []
+        for lane, name in enumerate(self._diagram.lanes):
+            y = self._levels[lane]
+            parts.append(f'<line class="lane" x1="{LEFT - 8}" x2="{self._end:g}" y1="{y:g}" y2="{y:g}"/>')
+            parts.append(f'<text class="name" x="{LEFT - 16}" y="{y + 5:g}">{escape(name)}</text>')
+            words, is_bad = self._diagram.ends[lane] if lane < len(self._diagram.ends) else ((), False)
+            for line, text in enumerate(words):
+                kind, below = "end bad" if is_bad else "end", y + 5 + 15 * line
+                parts.append(
+                    f'<text class="{kind}" x="{self._end + 10:g}" y="{below:g}">{escape(text)}</text>'
+                )
+        return parts
+
+    def bar(self, bar: Bar) -> str:
+        left, y = _x(bar.first), self._y(bar)
+        right = self._end - 4 if bar.last is None else _x(bar.last)
+        size = f'x="{left:g}" y="{y - 7:g}" width="{right - left:g}" height="14" rx="7"'
+        words = ""
+        if right - left > 6.5 * len(bar.words) + 3 * RADIUS:
+            words = f'<text class="word {bar.kind}" x="{left + RADIUS + 5:g}" y="{y + 4:g}">{escape(bar.words)}</text>'
+        return f'<rect class="bar {bar.kind}" {size}/>{words}'
+
+    def head(self, bar: Bar) -> str:
+        """Which message it is, where the bar begins."""
+        x, y = _x(bar.first), self._y(bar)
+        circle = f'<circle class="head {bar.kind}" cx="{x:g}" cy="{y:g}" r="{RADIUS - 1}"/>'
+        return circle + f'<text class="number {bar.kind}" x="{x:g}" y="{y + 4:g}">{escape(bar.label)}</text>'
+
+    def copy(self, copy: Copy) -> str:
+        x, y = _x(copy.left), self._levels[copy.source]
+        to_x, to_y = _x(copy.arrived), self._arrival(copy)
+        length = hypot(to_x - x, to_y - y) or 1.0
+        along_x, along_y = (to_x - x) / length, (to_y - y) / length
+        tip_x, tip_y = to_x - along_x * (RADIUS + 1), to_y - along_y * (RADIUS + 1)
+        back_x, back_y = tip_x - along_x * ARROW, tip_y - along_y * ARROW
+        side_x, side_y = -along_y * ARROW / 2, along_x * ARROW / 2
+        corners = (tip_x, tip_y), (back_x + side_x, back_y + side_y), (back_x - side_x, back_y - side_y)
+        head = " ".join(f"{a:.1f},{b:.1f}" for a, b in corners)
+        line = f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{back_x:.1f}" y2="{back_y:.1f}"/>'
+        return f'<g class="copy {copy.kind}">{line}<polygon points="{head}"/></g>'
+
+    def dot(self, dot: Dot) -> str:
+        x, y = _x(dot.column), self._levels[dot.lane]
+        if dot.kind == "wait":
+            hands = f"M{x:g} {y - 27:g}v5h4"
+            return f'<g class="clock"><circle cx="{x:g}" cy="{y - 22:g}" r="7"/><path d="{hands}"/></g>'
+        parts = [f'<circle class="dot {dot.kind}" cx="{x:g}" cy="{y:g}" r="{RADIUS}"/>']
+        if dot.kind == "early":
+            parts.insert(0, f'<circle class="ring" cx="{x:g}" cy="{y:g}" r="{RADIUS + 5}"/>')
+        parts.append(f'<text class="number {dot.kind}" x="{x:g}" y="{y + 4:g}">{escape(dot.label)}</text>')
+        if dot.note:
+            beside = y - RADIUS - 8 if dot.kind == "send" else y + RADIUS + 16
+            parts.append(f'<text class="note {dot.kind}" x="{x:g}" y="{beside:g}">{escape(dot.note)}</text>')
+        return "".join(parts)
+
+    def _y(self, bar: Bar) -> float:
+        return self._levels[bar.lane] + self._slots[bar] * SLOT
+
+    def _arrival(self, copy: Copy) -> float:
+        """On the lane, or beneath it where the copy has to wait."""
+        bars = self._diagram.bars
+        waits = (bar for bar in bars if (bar.lane, bar.first) == (copy.target, copy.arrived))
+        bar = next(waits, None)
+        return self._levels[copy.target] if bar is None else self._y(bar)
+
+
+def _x(column: float) -> float:
+    return LEFT + (column + 0.5) * COLUMN
+
+
+def _slots(diagram: Diagram) -> dict[Bar, int]:
+    """Bars of one lane that overlap lie beneath each other, and beneath dots that would cover them."""
+    slots: dict[Bar, int] = {}
+    for bar in sorted(diagram.bars, key=lambda each: each.first):
+        taken = {slots[other] for other in slots if other.lane == bar.lane and _overlap(other, bar)}
+        above = {dot.kind for dot in diagram.dots if dot.lane == bar.lane and _is_within(dot.column, bar)}
+        if above - {"wait"}:
+            taken |= {0, 1} if "early" in above else {0}  # which has a note of its own
+        slots[bar] = next(slot for slot in range(len(diagram.bars) + 2) if slot not in taken)
+    return slots
+
+
+def _is_within(column: float, bar: Bar) -> bool:
+    return bar.first <= column and (bar.last is None or column < bar.last)
+
+
+def _overlap(one: Bar, other: Bar) -> bool:
+    return (one.last is None or other.first <= one.last) and (other.last is None or one.first <= other.last)
