@@ -64,7 +64,9 @@ class Broken(AssertionError):
 def clone(message: Message) -> Message:
     """The copy as its receiver gets it: the fields of the wire and nothing else."""
     m = message
-    return Message(m.src, m.dst, m.seq, m.lsn, m.delta, ack=m.ack, buf=m.buf, body=m.body, whole=m.whole)
+    return Message(
+        m.src, m.dst, m.seq, m.lsn, m.delta, ack=m.ack, buf=m.buf, have=m.have, body=m.body, whole=m.whole
+    )
 
 
 class Judge:

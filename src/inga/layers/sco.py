@@ -74,6 +74,7 @@ class SelectiveOrder:
         self._unreleased_in_order: deque[int] = deque()
         self._unreleased_bytes = 0
         self._outstanding: dict[int, deque[Message]] = {}  # per link, copies not known to be accepted
+        self._arrived: dict[int, int] = {}  # per link, the lsn below which all are known to have come
         # numbers
         self.expected_lsn = [1] * members  # LRN
         self.covered = [1] * members  # COV
@@ -156,7 +157,7 @@ class SelectiveOrder:
         if self._exceeds(control.ack):
             return "forged"
         self._polled_at.pop(src, None)
-        self._merge(src, control.ack, control.buf)
+        self._merge(src, control.ack, control.buf, control.have)
         if control.lsn <= self.expected_lsn[src]:
             self._cover(src, control.seq)
         elif control.lsn > self.known_sent.get(src, 1):
@@ -171,7 +172,7 @@ class SelectiveOrder:
         if self._exceeds(request.ack):
             return "forged"
         to = request.src
-        self._merge(to, request.ack, request.buf)
+        self._merge(to, request.ack, request.buf, request.have)
         outstanding = self._outstanding.get(to)
         if not outstanding:
             return None
@@ -328,6 +329,7 @@ class SelectiveOrder:
                 whole if together else self._changes(self._link_version.get(member, 0)),
                 ack=all_told if together else tuple([(j, reported[j]) for j in sorted(due)]),
                 buf=buf,
+                have=1 if together else self.expected_lsn[member],
                 body=own.body,
                 whole=together,
             )
@@ -393,7 +395,7 @@ class SelectiveOrder:
                 continue
             self.expected_lsn[src] += 1
             self._merge_clock(message)
-            self._merge(src, message.ack, message.buf)
+            self._merge(src, message.ack, message.buf, message.have)
             self._enter(message)
 
     def _merge_clock(self, message: Message) -> None:
@@ -432,10 +434,12 @@ class SelectiveOrder:
         if self.settings.ack_level == "continuous":
             self._report(message)
 
-    def _merge(self, src: int, ack: Pairs, buf: int) -> None:
+    def _merge(self, src: int, ack: Pairs, buf: int, have: int) -> None:
         for source, upto in ack:
             self._learn(src, source, upto)
         self.free_buffers[src] = buf
+        if have > self._arrived.get(src, 1):
+            self._arrived[src] = have
 
     def _exceeds(self, ack: Pairs) -> bool:
         """Whether somebody claims to have accepted more of us than we have sent."""
@@ -719,12 +723,8 @@ class SelectiveOrder:
         self._forget_debt(member)
         if self.is_behind:
             self._told_behind.add(member)
-        self.events.append(
-            Told(
-                member,
-                Control(self.me, self.seq, self.lsn[member], self._acks_for(member), self.buffers_free, poll),
-            )
-        )
+        numbers = (self.seq, self.lsn[member], self._acks_for(member), self.buffers_free)
+        self.events.append(Told(member, Control(self.me, *numbers, poll, self.expected_lsn[member])))
 
     def _acks_for(self, member: int) -> Pairs:
         reported = self.known_accepted.get(self.me, {})
@@ -777,21 +777,28 @@ class SelectiveOrder:
             self._request(src, runs)
 
     def _request(self, src: int, runs: Runs) -> None:
-        self.events.append(Told(src, Request(self.me, runs, self._acks_for(src), self.buffers_free)))
+        have = self.expected_lsn[src]
+        self.events.append(Told(src, Request(self.me, runs, self._acks_for(src), self.buffers_free, have)))
         self._alarms.again((_ASK, src), self.now, self.settings.nack_again)
 
     def _on_resend(self, member: int) -> None:
-        """L3: what was sent long enough ago and is not known to be accepted, the oldest first."""
+        """L3: something is not known to be accepted for too long. The oldest that may be lost is sent again; whatever
+        else is missing, the number on our question reveals, and a confirmation that was lost is answered."""
         outstanding = self._outstanding.get(member)
         if not outstanding:
             return
-        wait = self._alarms.wait((_RESEND, member), self.settings.resend_after)
-        again = [copy for copy in outstanding if copy.since + wait <= self.now]
-        if again:
-            self._resend(member, again[: self.settings.resends_max])
-            self._alarms.again((_RESEND, member), self.now, self.settings.resend_after)
-        else:
-            self._alarms.set((_RESEND, member), min(copy.since for copy in outstanding) + wait)
+        oldest = outstanding[0].since
+        due = oldest + self._alarms.wait((_RESEND, member), self.settings.resend_after)
+        if due > self.now:
+            self._alarms.set((_RESEND, member), due)
+            return
+        arrived = self._arrived.get(member, 1)
+        lost = next((copy for copy in outstanding if copy.lsn >= arrived), None)
+        if lost is not None:
+            self._resend(member, [lost])
+        outstanding[0].since = self.now
+        self._poll(member)
+        self._alarms.again((_RESEND, member), self.now, self.settings.resend_after)
 
     def _resend(self, member: int, copies: list[Message]) -> None:
         """Retransmissions repeat the original fields; they do not stand for a confirmation."""

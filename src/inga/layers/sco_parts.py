@@ -33,7 +33,7 @@ class Settings:
     resend_after: float = 0.05  # T_rtx
     poll_after: float = 0.05  # T_poll
     probe_after: float = 0.005  # T_probe
-    resends_max: int = 16  # copies sent again to one member at once
+    resends_max: int = 16  # copies sent again for one request
     multicast_from: int = 0  # remote destinations from which one datagram for all replaces copies; 0: never
 
     def __post_init__(self) -> None:
@@ -63,6 +63,7 @@ class Message:
         "whole",  # the stamp names everybody of whom anything precedes: it needs no message before
         "ack",  # (source, expected) where the sender's knowledge matters to this destination
         "buf",  # free buffers of the sender
+        "have",  # the lsn its sender expects next from this destination
         "body",  # what is carried, of no interest here
         "size",
         "deps",  # the full stamp; rebuilt at acceptance
@@ -83,6 +84,7 @@ class Message:
         *,
         ack: Pairs = (),
         buf: int = 0,
+        have: int = 1,
         body: Any = None,
         whole: bool = False,
     ) -> None:
@@ -94,6 +96,7 @@ class Message:
         self.whole = whole
         self.ack = ack
         self.buf = buf
+        self.have = have
         self.body = body
         self.size = 0
         self.deps: Deps = ()
@@ -130,6 +133,7 @@ class Control(NamedTuple):
     ack: Pairs
     buf: int
     poll: bool
+    have: int = 1  # the lsn expected next from the receiver
 
 
 class Request(NamedTuple):
@@ -139,6 +143,7 @@ class Request(NamedTuple):
     runs: Runs
     ack: Pairs
     buf: int
+    have: int = 1
 
 
 class Sent(NamedTuple):

@@ -36,7 +36,7 @@ from inga.model.errors import UsageError, WireError
 from inga.model.packet import HEADER_MAX, Packet
 from inga.model.stamp import Stamp
 from inga.model.view import View
-from inga.wire.selective import pack, unpack
+from inga.wire.selective import NOTHING, pack, unpack
 
 LEVELS = ("received", "accepted", "causal", "confirmed")
 HELLO, GOODBYE = b"hello", b"goodbye"
@@ -75,7 +75,7 @@ class Sco(Order):
         confirm_delay: float = 0.005,
         confirm_every: int | None = None,
         nack_delay: float = 0.001,
-        nack_again: float = 0.02,
+        nack_again: float = 0.05,
         resend_after: float = 0.05,
         poll_after: float = 0.05,
         probe_after: float = 0.005,
@@ -255,7 +255,7 @@ class Sco(Order):
         me = self.stack.me
         stamp, lsn, dst = packet.stamp, packet.lsn, packet.dst
         try:
-            acks, lsns = unpack(packet.ext or b"\0", len(self.stack.view))
+            have, acks, lsns = unpack(packet.ext or NOTHING, len(self.stack.view))
         except WireError as error:
             self.stack.reject(error.reason, packet)
             return None
@@ -269,14 +269,23 @@ class Sco(Order):
             return None
         free = packet.free or 0
         return Message(
-            packet.src, dst, packet.seq, lsn, stamp.delta, ack=acks, buf=free, body=packet, whole=bool(lsns)
+            packet.src,
+            dst,
+            packet.seq,
+            lsn,
+            stamp.delta,
+            ack=acks,
+            buf=free,
+            have=have,
+            body=packet,
+            whole=bool(lsns),
         )
 
     def _heed(self, packet: Packet) -> str | None:
         """A control message or a request came; the reason if it cannot be right."""
         self.machine.now = self.stack.now
         try:
-            acks, lsns = unpack(packet.ext or b"", len(self.stack.view))
+            have, acks, lsns = unpack(packet.ext or b"", len(self.stack.view))
         except WireError as error:
             return error.reason
         if lsns:
@@ -284,9 +293,9 @@ class Sco(Order):
         free = packet.free or 0
         if packet.runs is None:
             return self.machine.control(
-                Control(packet.src, packet.seq, packet.lsn, acks, free, packet.urgent)
+                Control(packet.src, packet.seq, packet.lsn, acks, free, packet.urgent, have)
             )
-        return self.machine.asked(Request(packet.src, packet.runs, acks, free))
+        return self.machine.asked(Request(packet.src, packet.runs, acks, free, have))
 
     def _is_first(self, message: Message) -> bool:
         """Whether among its destinations we are the one who answers at once: the next after the sender."""
@@ -433,7 +442,7 @@ class Sco(Order):
         packet.seq = copy.seq
         packet.stamp = Stamp(copy.delta, 0)
         packet.lsn = 0 if lsns else copy.lsn
-        packet.ext = pack(copy.ack, lsns) if copy.ack or lsns else None
+        packet.ext = pack(copy.have, copy.ack, lsns) if copy.ack or lsns or copy.have > 1 else None
         packet.free = copy.buf
         packet.frag = original.frag
         packet.partial = original.partial
@@ -442,7 +451,7 @@ class Sco(Order):
     def _tell(self, to: int, control: Control) -> None:
         packet = Packet(control.src, self.stack.view.number, kind=self.id)
         packet.seq, packet.lsn, packet.free = control.seq, control.lsn, control.buf
-        packet.ext = pack(control.ack)
+        packet.ext = pack(control.have, control.ack)
         packet.urgent = control.poll
         self._talk("poll" if control.poll else "control", to)
         self._say(to, packet)
@@ -452,7 +461,7 @@ class Sco(Order):
             return
         packet = Packet(request.src, self.stack.view.number, kind=self.id)
         packet.runs, packet.free = request.runs, request.buf
-        packet.ext = pack(request.ack)
+        packet.ext = pack(request.have, request.ack)
         self.stack.counts["nack"] += 1
         self._talk("nack", to, n=sum(high - low for low, high in request.runs))
         self._say(to, packet)

@@ -86,4 +86,6 @@ class Protocol(Sending):
 
 
 def _as_received(copy: Message) -> Message:
-    return Message(copy.src, copy.dst, copy.seq, copy.lsn, copy.delta, ack=copy.ack, buf=copy.buf)
+    return Message(
+        copy.src, copy.dst, copy.seq, copy.lsn, copy.delta, ack=copy.ack, buf=copy.buf, have=copy.have
+    )
