@@ -36,6 +36,7 @@ class Options:
     lossless: bool = False  # the network loses nothing: leave out repair and flow
     deliver: str | None = None  # level at which messages are handed over; None = the recipe's own
     greet: bool = False  # say from the start that we are here, until everybody was heard
+    multicast: bool = False  # one datagram can reach everybody
     queue_max: int = 16 << 20  # unread bytes above which we let senders wait
     protocol: dict[str, Any] = field(default_factory=dict)  # of an order that is a protocol of its own
     reliable: dict[str, Any] = field(default_factory=dict)  # of the layer of that name
@@ -220,6 +221,7 @@ def _sco(options: Options) -> list[Layer]:
         "lossless": options.lossless,
         "queue_max": options.queue_max,
         "window_bytes": options.flow.get("window"),
+        "multicast": options.multicast,
     }
     order = tuned(Sco, "sco", options.protocol, **given)
     layers: list[Layer] = [Bundle(gather=not options.lossless, coarse=True), Pieces(), order]

@@ -15,7 +15,7 @@ Key = tuple[int, int]
 BACK_OFF = 2.0
 """A question that brings no progress is repeated after so many times the last wait."""
 
-WAIT_MAX = 16.0
+WAIT_MAX = 8.0
 """The longest wait of a repetition, in multiples of the first."""
 
 

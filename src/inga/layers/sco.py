@@ -46,6 +46,12 @@ from inga.layers.sco_parts import (
 )
 from inga.model.packet import Runs
 
+SMOOTHING = 8
+"""Answers over which the time they take is averaged."""
+
+SLOWER_MAX = 8.0
+"""Waits are stretched to at most so many times what was set."""
+
 LSN_WINDOW = 8192
 """How far ahead of what we expect a link may be; more is not from a member that keeps its window."""
 
@@ -114,6 +120,7 @@ class SelectiveOrder:
         self._to_answer: set[int] = set()
         self._polled_at: dict[int, float] = {}  # questions not answered yet
         self._told_behind: set[int] = set()
+        self._answer_time = 0.0  # from a sending to the news that it was accepted, smoothed
         self.gone: set[int] = set()
 
     # What goes in
@@ -204,7 +211,7 @@ class SelectiveOrder:
             self._to_answer.clear()
             self._to_confirm.clear()
         if self.waiting and not self.unreleased:
-            self._alarms.sooner((_FLOW, -1), self.now + self.settings.poll_after)
+            self._alarms.sooner((_FLOW, -1), self.now + self._pace(self.settings.poll_after))
 
     def tick(self, now: float) -> None:
         """Whatever has waited long enough: K1, L1, L3, Q1 to Q3. Ends with the stages."""
@@ -274,7 +281,7 @@ class SelectiveOrder:
 
     def _send(self, dst: int, body: Any, size: int) -> None:
         """S3."""
-        own = Own(self.seq, dst, body, size)
+        own = Own(self.seq, dst, body, size, self.now)
         remote = self._remote(dst)
         together = bool(self.settings.multicast_from) and len(remote) >= self.settings.multicast_from
         if together:
@@ -297,7 +304,7 @@ class SelectiveOrder:
             for member, copy in zip(remote, copies, strict=True):
                 outstanding = self._outstanding.setdefault(member, deque())
                 if not outstanding:
-                    self._alarms.sooner((_RESEND, member), self.now + self.settings.resend_after)
+                    self._alarms.sooner((_RESEND, member), self.now + self._pace(self.settings.resend_after))
                 outstanding.append(copy)
             self.events.append(Copies(copies, remote, together))
         else:
@@ -550,7 +557,7 @@ class SelectiveOrder:
     def _watch_top(self, top: Message) -> None:
         """Q1 is about a top that stays: its clock runs from here."""
         top.since = self.now
-        self._alarms.sooner((_PROBE, -1), self.now + self.settings.probe_after)
+        self._alarms.sooner((_PROBE, -1), self.now + self._pace(self.settings.probe_after, 0.5))
 
     def _report(self, message: Message) -> None:
         """C4: what we accepted is owed to its sender and to all its other destinations."""
@@ -582,7 +589,7 @@ class SelectiveOrder:
                 self._full.append(src)
         queue.append(message)
         message.since = self.now
-        self._alarms.sooner((_POLL, -1), self.now + self.settings.poll_after)
+        self._alarms.sooner((_POLL, -1), self.now + self._pace(self.settings.poll_after))
         if self.settings.fifo:
             self._log_in_order.append(message)
 
@@ -622,6 +629,7 @@ class SelectiveOrder:
         own = copy.own
         assert own is not None
         own.remaining -= 1
+        self._answer_time += (self.now - own.sent_at - self._answer_time) / SMOOTHING
         if not own.remaining:
             del self.unreleased[own.seq]
             self._unreleased_bytes -= own.size
@@ -756,9 +764,10 @@ class SelectiveOrder:
             if not self.settings.nack_delay:
                 self._ask_for_new(src, runs)
             elif (_FOUND, src) not in self._alarms:  # it may only have been overtaken
-                self._alarms.set((_FOUND, src), self.now + self.settings.nack_delay)
+                wait = self._pace(self.settings.nack_delay, 0.5)
+                self._alarms.set((_FOUND, src), self.now + wait)
         elif (_ASK, src) not in self._alarms:  # something that had come had to be given up
-            self._alarms.set((_ASK, src), self.now + self.settings.nack_again)
+            self._alarms.set((_ASK, src), self.now + self._pace(self.settings.nack_again))
 
     def _ask_for_new(self, src: int, runs: Runs) -> None:
         asked = self._asked_below.get(src, 1)
@@ -779,7 +788,7 @@ class SelectiveOrder:
     def _request(self, src: int, runs: Runs) -> None:
         have = self.expected_lsn[src]
         self.events.append(Told(src, Request(self.me, runs, self._acks_for(src), self.buffers_free, have)))
-        self._alarms.again((_ASK, src), self.now, self.settings.nack_again)
+        self._alarms.again((_ASK, src), self.now, self._pace(self.settings.nack_again))
 
     def _on_resend(self, member: int) -> None:
         """L3: something is not known to be accepted for too long. The oldest that may be lost is sent again; whatever
@@ -788,7 +797,7 @@ class SelectiveOrder:
         if not outstanding:
             return
         oldest = outstanding[0].since
-        due = oldest + self._alarms.wait((_RESEND, member), self.settings.resend_after)
+        due = oldest + self._alarms.wait((_RESEND, member), self._pace(self.settings.resend_after))
         if due > self.now:
             self._alarms.set((_RESEND, member), due)
             return
@@ -798,7 +807,7 @@ class SelectiveOrder:
             self._resend(member, [lost])
         outstanding[0].since = self.now
         self._poll(member)
-        self._alarms.again((_RESEND, member), self.now, self.settings.resend_after)
+        self._alarms.again((_RESEND, member), self.now, self._pace(self.settings.resend_after))
 
     def _resend(self, member: int, copies: list[Message]) -> None:
         """Retransmissions repeat the original fields; they do not stand for a confirmation."""
@@ -808,7 +817,7 @@ class SelectiveOrder:
 
     def _on_probe(self, _: int) -> None:
         """Q1: ask those whose silence has held up a top for long enough."""
-        wait = self.settings.probe_after
+        wait = self._pace(self.settings.probe_after, 0.5)
         blockers: set[int] = set()
         ripe, younger = False, inf
         for queue in self.accepted.values():
@@ -821,7 +830,7 @@ class SelectiveOrder:
         for member in sorted(blockers):
             self._poll(member)
         if ripe:
-            self._alarms.again((_PROBE, -1), self.now, max(wait, self.settings.poll_after))
+            self._alarms.again((_PROBE, -1), self.now, max(wait, self._pace(self.settings.poll_after)))
         if younger < inf:
             self._alarms.sooner((_PROBE, -1), younger)
 
@@ -835,7 +844,7 @@ class SelectiveOrder:
 
     def _on_poll(self, _: int) -> None:
         """Q2: ask those who are not known to have accepted what has waited in the log for long enough."""
-        wait = self.settings.poll_after
+        wait = self._pace(self.settings.poll_after)
         missing, younger = 0, inf
         for queue in self.log.values():
             for message in queue:
@@ -856,16 +865,21 @@ class SelectiveOrder:
             return
         for member in self._remote(self.waiting[0][0]):
             self._poll(member)
-        self._alarms.again((_FLOW, -1), self.now, self.settings.poll_after)
+        self._alarms.again((_FLOW, -1), self.now, self._pace(self.settings.poll_after))
 
     def _poll(self, member: int) -> None:
         """Ask, unless an answer is still to be expected."""
         asked = self._polled_at.get(member)
-        if asked is None or asked + self.settings.poll_after <= self.now:
+        if asked is None or asked + self._pace(self.settings.poll_after) <= self.now:
             self._polled_at[member] = self.now
             self._tell(member, poll=True)
 
     # Helpers
+
+    def _pace(self, wait: float, answers: float = 2.0) -> float:
+        """A wait that is set, or longer where answers take longer than it was set for: on a busy machine, questions
+        that come too soon only make it busier."""
+        return max(wait, min(answers * self._answer_time, SLOWER_MAX * wait))
 
     def _remote(self, members: int) -> list[int]:
         """The others in a bit set that have not left."""

@@ -113,13 +113,14 @@ class Message:
 class Own:
     """A message of ours, until every remote destination has accepted it."""
 
-    __slots__ = ("body", "dst", "lsns", "remaining", "seq", "size")
+    __slots__ = ("body", "dst", "lsns", "remaining", "sent_at", "seq", "size")
 
-    def __init__(self, seq: int, dst: int, body: Any, size: int) -> None:
+    def __init__(self, seq: int, dst: int, body: Any, size: int, sent_at: float) -> None:
         self.seq = seq
         self.dst = dst
         self.body = body
         self.size = size
+        self.sent_at = sent_at
         self.remaining = 0  # remote destinations that are not known to have accepted it
         self.lsns: Pairs = ()  # of all its destinations, if one datagram is for all of them
 

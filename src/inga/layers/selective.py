@@ -12,6 +12,8 @@ and `free`, the sender's free buffers, on each. What the machine calls 1 before 
 only in stamps, which name the newest message that precedes, not the next.
 """
 
+from dataclasses import replace
+from math import ceil
 from typing import Any
 
 from inga.layers.flow import WINDOW_MAX as WINDOW_BYTES
@@ -42,6 +44,13 @@ LEVELS = ("received", "accepted", "causal", "confirmed")
 HELLO, GOODBYE = b"hello", b"goodbye"
 GREETING, GREETING_MAX = 0.02, 1.0
 """Seconds between greetings while somebody was not heard: the first wait, doubled each time, and the longest."""
+
+TWO_WAYS = 0.02
+"""Seconds for which something may be overtaken where some datagrams go to all and others to one, by another socket."""
+
+MULTICAST_MIN, MULTICAST_SHARE = 12, 0.75
+"""One multicast datagram replaces copies if there are at least so many destinations, and they are at least this share
+of the others: below, those who drop it unread cost more than the copies do. bench/README.md has the numbers."""
 
 GOODBYES = 3
 """A goodbye that is lost makes others wait for one who has left."""
@@ -79,10 +88,12 @@ class Sco(Order):
         resend_after: float = 0.05,
         poll_after: float = 0.05,
         probe_after: float = 0.005,
-        multicast_from: int = 0,
+        multicast: bool = False,
+        multicast_from: int | None = None,
     ) -> None:
         """`deliver` is a level. `lossless`: the network loses nothing, so nothing is asked for or sent again.
-        The rest is explained with `Settings`; times are in seconds. Unless told otherwise, half a window of one
+        `multicast`: one datagram can reach everybody; it replaces copies from `multicast_from` remote destinations on
+        (0: never). The rest is explained with `Settings`; times are in seconds. Unless told otherwise, half a window of one
         sender's messages is confirmed without waiting for company."""
         super().__init__(echo=echo)
         if deliver not in LEVELS:
@@ -91,7 +102,9 @@ class Sco(Order):
         self.greet = greet
         self.lossless = lossless
         self.queue_max = queue_max
-        self.settings = Settings(
+        self._chosen = multicast_from  # where it is not said, the size of the group decides
+        self._multicast = multicast
+        self._settings = Settings(
             mode=mode,
             ack_level=ack_level,
             fifo=bool(fifo),
@@ -105,11 +118,11 @@ class Sco(Order):
             resend_after=resend_after,
             poll_after=poll_after,
             probe_after=probe_after,
-            multicast_from=multicast_from,
+            multicast_from=multicast_from or 0,
         )
 
     def view(self, view: View) -> None:
-        self.machine = SelectiveOrder(self.stack.me, len(view), self.settings)
+        self.machine = SelectiveOrder(self.stack.me, len(view), self._fitting(len(view)))
         self.machine.now = self.stack.now
         self._everybody = (1 << len(view)) - 1
         self._acting = False
@@ -119,6 +132,17 @@ class Sco(Order):
         self._greet_wait = GREETING
         self._greet_at = self.stack.now if self._unheard else None
         self._rearm()
+
+    def _fitting(self, members: int) -> Settings:
+        """One datagram for all wherever that was asked for, or where it was measured to pay."""
+        settings = self._settings
+        chosen = self._chosen
+        if chosen is None:
+            chosen = max(MULTICAST_MIN, ceil(MULTICAST_SHARE * (members - 1))) if self._multicast else 0
+        if chosen:
+            wait = max(settings.nack_delay, TWO_WAYS)
+            settings = replace(settings, multicast_from=chosen, nack_delay=wait)
+        return settings
 
     # Sending
 

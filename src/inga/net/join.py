@@ -86,6 +86,7 @@ async def join(
         faults=faults,
         deliver=level,
         greet=True,
+        multicast=place.kind == "udp",
         protocol=dict(protocol or {}),
         queue_max=queue_max,
         flow={"window": window or WINDOW_MAX},
