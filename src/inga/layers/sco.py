@@ -834,6 +834,13 @@ class SelectiveOrder:
         if younger < inf:
             self._alarms.sooner((_PROBE, -1), younger)
 
+    def probe_now(self) -> None:
+        """Q1 without waiting."""
+        for member in sorted(
+            {h for queue in self.accepted.values() for h in self._silent_blockers(queue[0])}
+        ):
+            self._poll(member)
+
     def _silent_blockers(self, top: Message) -> set[int]:
         """Members that block a top through an empty queue."""
         if self.settings.mode == "wait":

@@ -19,7 +19,7 @@ from typing import Any
 from inga.layers.flow import WINDOW_MAX as WINDOW_BYTES
 from inga.layers.flow import charged, share_of
 from inga.layers.order import Order
-from inga.layers.sco import SelectiveOrder, mask
+from inga.layers.sco import LSN_WINDOW, SelectiveOrder, mask
 from inga.layers.sco_parts import (
     Control,
     Copies,
@@ -91,7 +91,8 @@ class Sco(Order):
         multicast: bool = False,
         multicast_from: int | None = None,
     ) -> None:
-        """`deliver` is a level. `lossless`: the network loses nothing, so nothing is asked for or sent again.
+        """`deliver` is a level. `lossless`: nothing is lost and questions are answered at once, so there is nothing to
+        confirm or to send again, and no time passes: for orders played move by move.
         `multicast`: one datagram can reach everybody; it replaces copies from `multicast_from` remote destinations on
         (0: never). The rest is explained with `Settings`; times are in seconds. Unless told otherwise, half a window of one
         sender's messages is confirmed without waiting for company."""
@@ -136,6 +137,8 @@ class Sco(Order):
     def _fitting(self, members: int) -> Settings:
         """One datagram for all wherever that was asked for, or where it was measured to pay."""
         settings = self._settings
+        if self.lossless:
+            return replace(settings, window=LSN_WINDOW, quota=LSN_WINDOW, throttle=False)
         chosen = self._chosen
         if chosen is None:
             chosen = max(MULTICAST_MIN, ceil(MULTICAST_SHARE * (members - 1))) if self._multicast else 0
@@ -187,6 +190,8 @@ class Sco(Order):
             if packet.partial and self._is_first(message):
                 self._prompt.add(packet.src)
         machine.stages()
+        if self.lossless:
+            machine.probe_now()
         self._act()
         for message, packet in fresh:
             if message.body is not None:  # not handed over yet, so it outlives the reader's buffer
@@ -367,7 +372,8 @@ class Sco(Order):
             case Told(to, Control() as control):
                 self._tell(to, control)
             case Told(to, Request() as request):
-                self._ask(to, request)
+                if not self.lossless:
+                    self._ask(to, request)
             case Sent(own):
                 self._note_send(own)
             case Released(own):
@@ -481,8 +487,6 @@ class Sco(Order):
         self._say(to, packet)
 
     def _ask(self, to: int, request: Request) -> None:
-        if self.lossless:
-            return
         packet = Packet(request.src, self.stack.view.number, kind=self.id)
         packet.runs, packet.free = request.runs, request.buf
         packet.ext = pack(request.have, request.ack)
@@ -512,7 +516,7 @@ class Sco(Order):
         return self.stack.queued >= limit
 
     def _rearm(self) -> None:
-        wake = self.machine.wake
+        wake = None if self.lossless else self.machine.wake
         if self._greet_at is not None and (wake is None or self._greet_at < wake):
             wake = self._greet_at
         self.wake = wake

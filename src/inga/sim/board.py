@@ -13,7 +13,7 @@ from inga.layers.causal import Causal
 from inga.layers.order import Order
 from inga.model.delivery import Batch
 from inga.model.errors import UsageError
-from inga.model.packet import Buffer, Packet
+from inga.model.packet import DATA, Buffer, Packet
 from inga.model.steps import Trace
 from inga.model.view import Member, View
 from inga.recipes import Options, find
@@ -22,7 +22,7 @@ from inga.stack.layer import Layer
 from inga.stack.stack import Rng, Stack, joined
 from inga.trial.oracle import Oracle
 from inga.trial.workload import HEADER, number_of
-from inga.wire.packet import decode, view_of
+from inga.wire.packet import decode, kind_of, view_of
 
 Build: TypeAlias = Callable[[], list[Layer]]
 
@@ -295,8 +295,12 @@ class Board:
         """Act on all that a move made a stack want."""
         ready = self.stacks[site].ready()
         self.wakes[site] = ready.wake
+        spoken: list[tuple[int, bytes]] = []
         for address, datagram in ready.send:
             data = joined(datagram)
+            if kind_of(data, self.stacks[site].group) != DATA:
+                spoken += [(m, data) for m in (self.stacks[site].others() if address is None else (address,))]
+                continue
             message = event.message if isinstance(event, Send) else self._message_in(data)
             for member in self.stacks[site].others() if address is None else (address,):
                 copies = self._copies.setdefault((message, member), [])
@@ -311,6 +315,10 @@ class Board:
         self._watch(event)
         if not self._queues:
             self._take_free(site)
+        # What layers say to each other is no move of the schedule: it arrives at once.
+        for member, data in spoken:
+            self.stacks[member].receive([(data, None)], now=self._time)
+            self._collect(member, event)
 
     def _message_in(self, data: Buffer) -> int:
         """What left late says itself what it is: without company, a site's n-th packet is its n-th send."""
