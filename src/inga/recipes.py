@@ -74,7 +74,7 @@ class Recipe:
 
     def promises(self, deliver: str | None) -> tuple[str, ...]:
         """The guarantees of a run that delivers at that level: below `causal` an order waits for less."""
-        lost = NOT_YET.get(self.level_of(deliver), ())
+        lost = NOT_YET.get(deliver or self.level, ())
         return tuple(name for name in self.guarantees if name not in lost)
 
 
