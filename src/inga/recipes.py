@@ -203,6 +203,7 @@ def _co(options: Options) -> list[Layer]:
         "lossless": options.lossless,
         "echo": bool(options.echo),
         "queue_max": options.queue_max,
+        "bytes_max": None if options.lossless else options.flow.get("window"),
     }
     order = tuned(CausalBroadcast, "co", own, **given)
     layers: list[Layer] = [Bundle(gather=False, coarse=True), Pieces(), order]

@@ -113,8 +113,8 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("--crash 1", "members that crash or join come with membership, which is not built yet"),
         ("--join 2", "members that crash or join come with membership, which is not built yet"),
-        ("--order chaos", "no order 'chaos'; there are causal, fifo, none, vector"),
-        ("--order co", "order 'co' is not built yet"),
+        ("--order chaos", "no order 'chaos'; there are causal, co, fifo, none, vector"),
+        ("--order total", "order 'total' is not built yet"),
         ("--deliver confirmed", "order 'vector' delivers at level 'causal', not 'confirmed'"),
         ("--members 0", "a group of 0 members"),
         ("--messages -1", "-1 messages per member"),

@@ -76,7 +76,7 @@ def test_a_schedule_is_played(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("sim --order co", "not built yet"),
+        ("sim --order total", "not built yet"),
         ("sim --order upside-down", "no order"),
         ("sim --crash 1", "not built yet"),
         ("sim --join -1", "--join is the number of members that come later"),

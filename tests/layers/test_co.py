@@ -31,7 +31,7 @@ def group(members: int = 3, *, deliver: str | None = None, takes: bool = True, *
     return Net(members, "co", options=options, takes=takes, **more)
 
 
-TUNABLE = "window capacity self_knowledge eager_confirm confirm_delay nack_delay patience".split()
+TUNABLE = "window capacity units self_knowledge eager_confirm confirm_delay nack_delay patience".split()
 
 
 def co(net: Net, member: int) -> CausalBroadcast:
@@ -74,8 +74,15 @@ def test_options_that_cannot_be_meant(options: dict[str, Any], why: str) -> None
 
 
 def test_a_capacity_of_less_than_a_message_each_is_refused() -> None:
-    with pytest.raises(UsageError, match="capacity is at least 3, one message of each member, not 2"):
+    with pytest.raises(UsageError, match="capacity is at least 3, a message of each member, not 2"):
         group(3, capacity=2)
+    with pytest.raises(UsageError, match="capacity is at least 6, a message of each member, not 5"):
+        group(3, capacity=5, units=2)
+    net = group(3, capacity=6, units=2)
+    for member in range(3):
+        net.send(member, b"x")
+    net.quiet()
+    assert [len(net.texts(member)) for member in range(3)] == [2, 2, 2]
 
 
 # Levels

@@ -60,7 +60,7 @@ Experiment = Callable[[Path, bool, Progress], Outcome]
 
 EXPERIMENTS: dict[str, str | None] = {
     "ladder": "inga.lab.ladder",
-    "co": None,
+    "co": "inga.lab.co",
     "sco": "inga.lab.sco",
     "obg": None,
     "remiop": None,

@@ -30,7 +30,6 @@ from inga.model.packet import HEADER_MAX, Packet, Runs
 from inga.model.view import View
 from inga.wire.bundle import count
 from inga.wire.packet import RUNS_MAX
-from inga.wire.vector import rises
 
 FULL_EVERY = 32
 """Messages of a sender of which one carries its whole vector: a receiver waits for no more to read one."""
@@ -42,6 +41,9 @@ WINDOW_MAX = AHEAD_MAX // 2
 
 QUOTA_WINDOWS = 4
 """Windows of a sender that fit the buffers, unless told: three rounds trips until it is acknowledged, and one more."""
+
+SMOOTH, RESEND_ROUNDS = 8, 3
+"""The weight of the past in what we think confirmations take, and how many times that we wait for them."""
 
 REPAIRS_MAX = 64
 """Messages sent again at once to one member."""
@@ -73,6 +75,7 @@ class CausalBroadcast(Order):
         greet: bool = False,
         lossless: bool = False,
         queue_max: int = 16 << 20,
+        bytes_max: int | None = None,
         window: int = 32,
         capacity: int | None = None,
         units: int = 1,
@@ -130,16 +133,17 @@ class CausalBroadcast(Order):
         self.poll = poll  # T_poll
         self.wait_max = wait_max  # repetitions double their wait up to this
         self.patience = patience  # without progress, after which a hole is lost for good
-        self.bytes_max: int | None = None  # charged bytes on their way, if somebody said so
+        self.bytes_max = bytes_max  # charged bytes on their way, if somebody said so
 
     def view(self, view: View) -> None:
         n = len(view)
         now = self.stack.now
         me = self.stack.me
-        self.capacity = self.capacity_wanted or QUOTA_WINDOWS * self.window * n  # C
+        least = self.units * n
+        self.capacity = self.capacity_wanted or QUOTA_WINDOWS * self.window * least  # C
         self.quota = self.capacity // n  # of each sender, in messages
-        if not self.quota:
-            raise UsageError(f"capacity is at least {n}, one message of each member, not {self.capacity}")
+        if self.capacity < least:
+            raise UsageError(f"capacity is at least {least}, a message of each member, not {self.capacity}")
 
         def counts(sender: int, reporter: int) -> bool:
             return reporter != sender or not self.eager  # a sender has what it sent
@@ -155,9 +159,8 @@ class CausalBroadcast(Order):
         # where messages wait
         self._waiting: deque[Packet] = deque()  # PEND
         self.unreleased: dict[int, Packet] = {}  # SL, by number
-        self.early: list[dict[int, Packet]] = [
-            {} for _ in range(n)
-        ]  # STASH; `ack` is set once it can be read
+        # STASH, by number; the `ack` of those that can be read is set
+        self.early: list[dict[int, Packet]] = [{} for _ in range(n)]
         self.accepted: list[deque[Entry]] = [deque() for _ in range(n)]  # RRL
         self.log: list[Packet] = []  # PRL
         self.held = [0] * n  # messages of each sender in early, accepted and log
@@ -189,6 +192,7 @@ class CausalBroadcast(Order):
         self._nack_at: dict[int, float] = {}  # members with holes -> when to ask again
         self._nack_wait = [self.nack_again] * n
         self._stuck_since: dict[int, float] = {}
+        self._round = 0.0  # how long it takes until everybody has confirmed a message of ours, smoothed
         self._resend_at: float | None = None
         self._resend_wait = self.resend
         # people
@@ -239,14 +243,18 @@ class CausalBroadcast(Order):
         window = min(self.window, free // (self.units * len(self.expected)))
         if self.expected[me] >= self.known_accepted.lowest[me] + window:
             return False
-        return self.bytes_max is None or self._on_way < self.bytes_max
+        if self.bytes_max is None or not self._on_way:
+            return True
+        next_one = len(self._waiting[0].body) if self._waiting else 0
+        return self._on_way + charged(next_one + HEADER_MAX) <= self.bytes_max
 
     def _number(self, packet: Packet) -> None:
         """Give a message its number and its vector, the same for all its copies, for ever."""
         me, stack = self._me, self.stack
         seq = packet.seq = self.expected[me]
         if (seq - 1) % FULL_EVERY:
-            packet.delta = rises(self.vectors[me], self.expected, me)
+            before = self.vectors[me]
+            packet.delta = tuple([(k, self.expected[k] - before[k]) for k in sorted(self._risen)])
             packet.ack = None
         else:
             packet.ack = tuple(self.expected)
@@ -261,8 +269,8 @@ class CausalBroadcast(Order):
             charge = self._charges[seq] = charged(len(packet.body) + HEADER_MAX)
             self._on_way += charge
             if self._resend_at is None:
-                self._resend_wait = self.resend
-                self._resend_at = stack.now + self.resend
+                self._resend_wait = self._resend_after()
+                self._resend_at = stack.now + self._resend_wait
 
     def _own_claims(self, packet: Packet) -> Claims:
         me = self._me
@@ -469,10 +477,10 @@ class CausalBroadcast(Order):
         self.free_buffers[src] = packet.free
         self._risen.add(src)
         packet.deps = tuple([number - 1 for number in vector])
-        if self.deliver != "causal":
-            packet.keep()
         if self.stack.trace is not None:
             self._count(packet)
+        if self.deliver != "causal" and not packet.bare:
+            self.stack.store(packet)
         self._owe()
         self._since[src] += 1
         if 2 * self._since[src] >= self.window and self.eager_confirm == "window":
@@ -564,15 +572,21 @@ class CausalBroadcast(Order):
 
     def _release_own(self, bound: int) -> None:
         """L5: what everybody has, nobody will ask for."""
-        unreleased = self.unreleased
+        unreleased, sent = self.unreleased, None
         for seq in list(unreleased):  # in the order of their numbers
             if seq >= bound:
                 break
             del unreleased[seq]
-            del self._sent_at[seq]
+            sent = self._sent_at.pop(seq)
             self._on_way -= self._charges.pop(seq)
-        self._resend_wait = self.resend
-        self._resend_at = self.stack.now + self.resend if unreleased else None
+        if sent is not None:
+            self._round += (self.stack.now - sent - self._round) / SMOOTH
+        self._resend_wait = self._resend_after()
+        self._resend_at = self.stack.now + self._resend_wait if unreleased else None
+
+    def _resend_after(self) -> float:
+        """How long we wait for confirmations: longer than they usually take, on a busy machine too."""
+        return max(self.resend, RESEND_ROUNDS * self._round)
 
     def _hand_over(self) -> None:
         """Give the application what reached its level; our own only if it is wanted."""
@@ -747,7 +761,7 @@ class CausalBroadcast(Order):
     def _resend_all(self, now: float) -> None:
         """L4: to each member, what it is not known to have though it was sent long enough ago."""
         row = self.known_accepted.rows[self._me]
-        old = now - self.resend
+        old = now - self._resend_after()
         for member in self.stack.peers():
             known = row[member]
             self._send_again(

@@ -21,6 +21,8 @@ MEANINGS = {
     "fifo": "messages of one sender are delivered in the order they were sent",
     "stamps": "every vector is exactly what its sender had sent and received",
     "causal": "no message is delivered before one that precedes it",
+    "atomic": "what one destination delivered all deliver, and what is confirmed all accepted",
+    "quiet": "control traffic ends soon after the last message",
 }
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"

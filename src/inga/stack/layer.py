@@ -48,6 +48,11 @@ class Layer:
         """Data on its way in."""
         self.above(batch)
 
+    def store(self, packet: Packet) -> None:
+        """A packet is to come up later: copy what it borrows, in the form in which it will be wanted. The
+        topmost layer that has this is asked, by way of `stack.store`."""
+        packet.keep()
+
     def control(self, packet: Packet) -> None:
         """A packet of this layer's own kind came in. It is invisible above."""
 

@@ -281,7 +281,7 @@ class Stack:
             self._from_outside(data)
         elif number < self.view.number:
             self.counts["stale"] += 1  # of a view that is closed
-        elif number == self.view.number + 1 and self._grows:
+        elif number == self.view.number + 1 and self._watchers:
             self.counts["ahead"] += 1
             if len(self._ahead) < AHEAD_MAX:
                 self._ahead.append((bytes(data), address))
@@ -528,6 +528,7 @@ class Stack:
                     self.emit = below
         self._kinds = {layer.id: layer for layer in self.layers if layer.id}
         self.entrance = next(layer.send for layer in self.layers if _overrides(layer, "send"))
+        self.store = next((x.store for x in self.layers if _overrides(x, "store")), Packet.keep)
         self._takers = [layer.taken for layer in self.layers if _overrides(layer, "taken")]
         self._turners = [layer.turn for layer in self.layers if _overrides(layer, "turn")]
         self._timed = [layer for layer in self.layers if _overrides(layer, "tick")]
@@ -539,7 +540,7 @@ class Stack:
         self._hearers = [layer.heard for layer in reversed(self.layers) if _overrides(layer, "heard")]
 
     def __getstate__(self) -> dict[str, Any]:
-        routes = "emit _up _lowest _kinds entrance _takers _turners _timed _riders _noters _mourners _watchers _grows _hearers".split()
+        routes = "store emit _up _lowest _kinds entrance _takers _turners _timed _riders _noters _mourners _watchers _grows _hearers".split()
         state = self.__dict__.copy()
         state["_retired"] = []
         for name in (*routes, "trace", "receipt"):

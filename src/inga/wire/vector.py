@@ -9,8 +9,6 @@ them, since the packet's number says it.
     some     the same of numbers as they are, of whichever members, the sender too
 """
 
-from collections.abc import Sequence
-
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
 from inga.model.stamp import Delta
@@ -64,10 +62,3 @@ def get_some(data: Buffer, at: int, members: int) -> tuple[Delta, int]:
             raise WireError("malformed", f"{number} of member {index}")
         some.append((index, number))
     return tuple(some), at
-
-
-def rises(before: Sequence[int], after: Sequence[int], src: int) -> Delta:
-    """What put_delta needs; `after` is nowhere below `before`."""
-    return tuple(
-        [(k, b - a) for k, (a, b) in enumerate(zip(before, after, strict=True)) if b != a and k != src]
-    )
