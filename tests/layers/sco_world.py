@@ -254,6 +254,8 @@ class World:
                     self.judge.release(me, own)
                 case Heard() | Discarded():
                     pass
+                case _:
+                    raise Broken(f"{me} does not know what to make of {event}")
 
     def _transmit(self, src: int, to: int, what: Any) -> None:
         links, random = self.plan.links, self.rng.random

@@ -117,3 +117,31 @@ def test_garbage_of_our_kind_never_raises() -> None:
         alice.receive([(bytes(data), None)], now=1.0)
         alice.tick(1.0)
     assert alice.rejected
+
+
+def test_what_is_never_repaired_ends_the_group() -> None:
+    alice = member(0, patience=2.0)
+    alice.receive([(packet(seq=2, lsn=2), None)], now=1.0)
+    now, error = 1.0, None
+    while error is None and now < 60.0:
+        now = max(now + 0.01, alice.ready().wake or now)
+        alice.tick(now)
+        error = alice.ready().error
+    assert str(error) == "bob did not repair what was lost within 2 s"
+
+
+def test_a_person_is_told_who_holds_us_up() -> None:
+    alice = member(0, window=1)
+    notices: list[str] = []
+    now = 0.0
+    for number in range(2):
+        if alice.writable:
+            alice.send(b"%d" % number, 0b010, now=now)
+            bundle_layer = alice.layer("bundle")
+            assert bundle_layer is not None
+            bundle_layer.drain()
+    while now < 8.0:
+        now = max(now + 0.01, alice.ready().wake or now)
+        alice.tick(now)
+        notices += alice.ready().notices
+    assert notices == ["sending has waited 5 s for bob"]

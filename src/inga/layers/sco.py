@@ -33,6 +33,7 @@ from inga.layers.sco_parts import (
     Copies,
     Discarded,
     Event,
+    GaveUp,
     Happened,
     Heard,
     Message,
@@ -116,6 +117,7 @@ class SelectiveOrder:
         self._to_ask: set[int] = set()  # sources that may have lost something
         self._accepted_since: dict[int, int] = {}  # per source, messages since we last told it anything
         self._to_confirm: set[int] = set()  # those for whom that is much
+        self._lacking_since: dict[int, float] = {}  # sources with holes: when the last of one was filled
         self._asked_below: dict[int, int] = {}  # what was asked for before, and only the timer repeats
         self._to_answer: set[int] = set()
         self._polled_at: dict[int, float] = {}  # questions not answered yet
@@ -756,7 +758,9 @@ class SelectiveOrder:
     def _ask(self, src: int) -> None:
         """L1: RET for what was not asked for before; the timer repeats the rest."""
         runs = self.missing(src)
+        self._lacking_since[src] = self.now  # this was called for because something came
         if not runs or src in self.gone:
+            del self._lacking_since[src]
             self._alarms.clear((_ASK, src))
             self._alarms.clear((_FOUND, src))
             return
@@ -782,8 +786,11 @@ class SelectiveOrder:
 
     def _on_ask(self, src: int) -> None:
         runs = self.missing(src)
-        if runs:
-            self._request(src, runs)
+        if not runs:
+            return
+        self._request(src, runs)
+        if self.now - self._lacking_since.get(src, self.now) > self.settings.patience:
+            self.events.append(GaveUp(src))
 
     def _request(self, src: int, runs: Runs) -> None:
         have = self.expected_lsn[src]

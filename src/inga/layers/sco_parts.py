@@ -1,6 +1,7 @@
 """What the SCO machine is set to, reads and says: settings, messages, and the events they cause."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple
 
 from inga.model.errors import UsageError
@@ -33,6 +34,7 @@ class Settings:
     resend_after: float = 0.05  # T_rtx
     poll_after: float = 0.05  # T_poll
     probe_after: float = 0.005  # T_probe
+    patience: float = inf  # without progress, after which what is missing is lost for good
     resends_max: int = 16  # copies sent again for one request
     multicast_from: int = 0  # remote destinations from which one datagram for all replaces copies; 0: never
 
@@ -195,4 +197,10 @@ class Discarded(NamedTuple):
     message: Message
 
 
-Event = Sent | Copies | Told | Happened | Released | Heard | Discarded
+class GaveUp(NamedTuple):
+    """What is missing on the link from `src` was asked for in vain for too long."""
+
+    src: int
+
+
+Event = GaveUp | Sent | Copies | Told | Happened | Released | Heard | Discarded

@@ -16,14 +16,15 @@ from dataclasses import replace
 from math import ceil
 from typing import Any
 
+from inga.layers.flow import WARN_AFTER, charged, share_of
 from inga.layers.flow import WINDOW_MAX as WINDOW_BYTES
-from inga.layers.flow import charged, share_of
 from inga.layers.order import Order
 from inga.layers.sco import LSN_WINDOW, SelectiveOrder, mask
 from inga.layers.sco_parts import (
     Control,
     Copies,
     Discarded,
+    GaveUp,
     Happened,
     Heard,
     Message,
@@ -34,7 +35,7 @@ from inga.layers.sco_parts import (
     Settings,
     Told,
 )
-from inga.model.errors import UsageError, WireError
+from inga.model.errors import Gap, UsageError, WireError
 from inga.model.packet import HEADER_MAX, Packet
 from inga.model.stamp import Stamp
 from inga.model.view import View
@@ -88,6 +89,7 @@ class Sco(Order):
         resend_after: float = 0.05,
         poll_after: float = 0.05,
         probe_after: float = 0.005,
+        patience: float = 60.0,
         multicast: bool = False,
         multicast_from: int | None = None,
     ) -> None:
@@ -119,6 +121,7 @@ class Sco(Order):
             resend_after=resend_after,
             poll_after=poll_after,
             probe_after=probe_after,
+            patience=patience,
             multicast_from=multicast_from or 0,
         )
 
@@ -127,6 +130,8 @@ class Sco(Order):
         self.machine.now = self.stack.now
         self._everybody = (1 << len(view)) - 1
         self._acting = False
+        self._blocked_since: float | None = None
+        self._warned = False
         self._heard = 0  # our newest message that some destination has accepted
         self._prompt: set[int] = set()  # senders of partial bundles that wait for us to say something
         self._unheard = set(self.stack.others()) if self.greet else set()
@@ -356,12 +361,29 @@ class Sco(Order):
         self._acting = False
         stack = self.stack
         stack.writable = not machine.waiting and not stack.closing
+        self._tell_who_holds_us_up()
         stack.passable = machine.is_open
         if not machine.is_behind:
             machine.is_behind = self._is_behind()
         self._rearm()
         if released:
             self.above(released)
+
+    def _tell_who_holds_us_up(self) -> None:
+        """Say the names of those we have waited for, once, after a while."""
+        stack, machine = self.stack, self.machine
+        if not machine.waiting:
+            if self._blocked_since is not None:
+                self._talk("window_opened", None, n=len(machine.unreleased))
+            self._blocked_since = None
+        elif self._blocked_since is None:
+            self._blocked_since, self._warned = stack.now, False
+            self._talk("window_closed", None, n=len(machine.unreleased))
+        elif not self._warned and stack.now - self._blocked_since >= WARN_AFTER:
+            self._warned = True
+            slow = [m for m in stack.peers() if not machine.has_all(m)] or stack.peers()
+            names = ", ".join(stack.view.names[m] for m in slow)
+            stack.notice(f"sending has waited {WARN_AFTER:g} s for {names}")
 
     def _do(self, event: Any, released: list[Packet]) -> None:
         match event:
@@ -385,6 +407,8 @@ class Sco(Order):
                     self.stack.heard(seq)
             case Discarded(reason, message):
                 self._discard(reason, message)
+            case GaveUp(src):
+                self._give_up(src)
 
     def _note_send(self, own: Own) -> None:
         packet: Packet = own.body
@@ -448,6 +472,11 @@ class Sco(Order):
         else:
             self.stack.reject(reason, message.body)
         message.body = None
+
+    def _give_up(self, src: int) -> None:
+        name = self.stack.view.names[src]
+        self._talk("gave_up", src)
+        self.stack.fail(Gap(f"{name} did not repair what was lost within {self._settings.patience:g} s"))
 
     def _transmit(self, copies: list[Message], to: list[int], together: bool, again: bool) -> None:
         if together:
