@@ -36,7 +36,7 @@ class Options:
     lossless: bool = False  # the network loses nothing: leave out repair and flow
     deliver: str | None = None  # level at which messages are handed over; None = the recipe's own
     greet: bool = False  # say from the start that we are here, until everybody was heard
-    multicast: bool = False  # one datagram can reach everybody
+    multicast: bool = True  # one datagram can reach everybody
     queue_max: int = 16 << 20  # unread bytes above which we let senders wait
     protocol: dict[str, Any] = field(default_factory=dict)  # of an order that is a protocol of its own
     reliable: dict[str, Any] = field(default_factory=dict)  # of the layer of that name

@@ -11,6 +11,9 @@ from inga.model.stamp import Deps
 Pairs = tuple[tuple[int, int], ...]
 """(member, number) of the members whose number differs from what the reader has anyway."""
 
+TIME_MIN = 1e-6
+"""The shortest wait of what is repeated."""
+
 MODES = ("csn", "wait")
 ACK_LEVELS = ("causal", "continuous")
 
@@ -43,14 +46,22 @@ class Settings:
             raise UsageError(f"mode is one of {', '.join(MODES)}, not {self.mode!r}")
         if self.ack_level not in ACK_LEVELS:
             raise UsageError(f"ack_level is one of {', '.join(ACK_LEVELS)}, not {self.ack_level!r}")
-        if min(self.window, self.quota, self.buffers_per_message, self.window_bytes, self.resends_max) < 1:
-            raise UsageError("window, quota, buffers_per_message, window_bytes, resends_max are at least 1")
-        if min(self.nack_again, self.resend_after, self.poll_after) <= 0:
-            raise UsageError("nack_again, resend_after and poll_after are above 0")
-        if min(self.confirm_delay, self.probe_after, self.nack_delay) < 0:
-            raise UsageError("confirm_delay, probe_after and nack_delay are not negative")
-        if self.confirm_every < 0 or self.multicast_from < 0:
-            raise UsageError("confirm_every and multicast_from are 0 or more")
+        for name in ("window", "quota", "buffers_per_message", "window_bytes", "resends_max"):
+            _check(name, getattr(self, name), int, 1)
+        for name in ("confirm_every", "multicast_from"):
+            _check(name, getattr(self, name), int, 0)
+        for name in ("nack_again", "resend_after", "poll_after", "patience"):
+            _check(name, getattr(self, name), float, TIME_MIN)
+        for name in ("confirm_delay", "probe_after", "nack_delay"):
+            _check(name, getattr(self, name), float, 0.0)
+
+
+def _check(name: str, value: object, kind: type, least: float) -> None:
+    """What a user says about a protocol may be anything."""
+    wanted = int if kind is int else (int, float)
+    if isinstance(value, bool) or not isinstance(value, wanted) or not value >= least:
+        what = "a whole number" if kind is int else "a number of seconds"
+        raise UsageError(f"{name} is {what} of at least {least:g}, not {value!r}")
 
 
 class Message:

@@ -13,7 +13,6 @@ only in stamps, which name the newest message that precedes, not the next.
 """
 
 from dataclasses import replace
-from math import ceil
 from typing import Any
 
 from inga.layers.flow import WARN_AFTER, charged, share_of
@@ -48,10 +47,6 @@ GREETING, GREETING_MAX = 0.02, 1.0
 
 TWO_WAYS = 0.02
 """Seconds for which something may be overtaken where some datagrams go to all and others to one, by another socket."""
-
-MULTICAST_MIN, MULTICAST_SHARE = 12, 0.75
-"""One multicast datagram replaces copies if there are at least so many destinations, and they are at least this share
-of the others: below, those who drop it unread cost more than the copies do. bench/README.md has the numbers."""
 
 GOODBYES = 3
 """A goodbye that is lost makes others wait for one who has left."""
@@ -90,23 +85,28 @@ class Sco(Order):
         poll_after: float = 0.05,
         probe_after: float = 0.005,
         patience: float = 60.0,
-        multicast: bool = False,
-        multicast_from: int | None = None,
+        multicast: bool = True,
+        multicast_from: int = 0,
     ) -> None:
         """`deliver` is a level. `lossless`: nothing is lost and questions are answered at once, so there is nothing to
         confirm or to send again, and no time passes: for orders played move by move.
-        `multicast`: one datagram can reach everybody; it replaces copies from `multicast_from` remote destinations on
-        (0: never). The rest is explained with `Settings`; times are in seconds. Unless told otherwise, half a window of one
-        sender's messages is confirmed without waiting for company."""
+        Where one datagram can reach everybody (`multicast`), it replaces copies from `multicast_from` remote
+        destinations on; 0: never, since copies were cheaper wherever that was measured. The rest is explained
+        with `Settings`; times are in seconds. Unless told otherwise, half a window of one sender's messages is
+        confirmed without waiting for company."""
         super().__init__(echo=echo)
         if deliver not in LEVELS:
             raise UsageError(f"deliver is one of {', '.join(LEVELS)}, not {deliver!r}")
+        bounded: dict[str, object] = {"window": window, "quota": quota, "multicast_from": multicast_from}
+        for name, number in bounded.items():
+            if not isinstance(number, int) or not 0 <= number <= LSN_WINDOW // 2:
+                raise UsageError(f"{name} is a whole number up to {LSN_WINDOW // 2}, not {number!r}")
+        if fifo not in (0, 1):
+            raise UsageError(f"fifo is 0 or 1, not {fifo!r}")
         self.deliver = deliver
         self.greet = greet
         self.lossless = lossless
         self.queue_max = queue_max
-        self._chosen = multicast_from  # where it is not said, the size of the group decides
-        self._multicast = multicast
         self._settings = Settings(
             mode=mode,
             ack_level=ack_level,
@@ -122,11 +122,16 @@ class Sco(Order):
             poll_after=poll_after,
             probe_after=probe_after,
             patience=patience,
-            multicast_from=multicast_from or 0,
+            multicast_from=multicast_from if multicast else 0,
         )
 
     def view(self, view: View) -> None:
-        self.machine = SelectiveOrder(self.stack.me, len(view), self._fitting(len(view)))
+        settings = self._settings
+        if settings.multicast_from:
+            settings = replace(settings, nack_delay=max(settings.nack_delay, TWO_WAYS))
+        if self.lossless:
+            settings = replace(settings, window=LSN_WINDOW, quota=LSN_WINDOW, throttle=False)
+        self.machine = SelectiveOrder(self.stack.me, len(view), settings)
         self.machine.now = self.stack.now
         self._everybody = (1 << len(view)) - 1
         self._acting = False
@@ -138,19 +143,6 @@ class Sco(Order):
         self._greet_wait = GREETING
         self._greet_at = self.stack.now if self._unheard else None
         self._rearm()
-
-    def _fitting(self, members: int) -> Settings:
-        """One datagram for all wherever that was asked for, or where it was measured to pay."""
-        settings = self._settings
-        if self.lossless:
-            return replace(settings, window=LSN_WINDOW, quota=LSN_WINDOW, throttle=False)
-        chosen = self._chosen
-        if chosen is None:
-            chosen = max(MULTICAST_MIN, ceil(MULTICAST_SHARE * (members - 1))) if self._multicast else 0
-        if chosen:
-            wait = max(settings.nack_delay, TWO_WAYS)
-            settings = replace(settings, multicast_from=chosen, nack_delay=wait)
-        return settings
 
     # Sending
 
