@@ -50,7 +50,7 @@ from inga.model.packet import Runs
 SMOOTHING = 8
 """Answers over which the time they take is averaged."""
 
-SLOWER_MAX = 8.0
+SLOWER_MAX = 4.0
 """Waits are stretched to at most so many times what was set."""
 
 LSN_WINDOW = 8192
@@ -771,7 +771,7 @@ class SelectiveOrder:
                 wait = self._pace(self.settings.nack_delay, 0.5)
                 self._alarms.set((_FOUND, src), self.now + wait)
         elif (_ASK, src) not in self._alarms:  # something that had come had to be given up
-            self._alarms.set((_ASK, src), self.now + self._pace(self.settings.nack_again))
+            self._alarms.set((_ASK, src), self.now + self._pace(self.settings.nack_again, 0.5))
 
     def _ask_for_new(self, src: int, runs: Runs) -> None:
         asked = self._asked_below.get(src, 1)
@@ -795,7 +795,7 @@ class SelectiveOrder:
     def _request(self, src: int, runs: Runs) -> None:
         have = self.expected_lsn[src]
         self.events.append(Told(src, Request(self.me, runs, self._acks_for(src), self.buffers_free, have)))
-        self._alarms.again((_ASK, src), self.now, self._pace(self.settings.nack_again))
+        self._alarms.again((_ASK, src), self.now, self._pace(self.settings.nack_again, 0.5))
 
     def _on_resend(self, member: int) -> None:
         """L3: something is not known to be accepted for too long. The oldest that may be lost is sent again; whatever
