@@ -99,6 +99,8 @@ def test_importing_inga_is_cheap() -> None:
         "cli.main",
         "cli.check",
         "cli.report",
+        "cli.lab",
+        "lab.ladder",
     ],
 )
 def test_no_extra_is_needed_to_start(room: str) -> None:

@@ -13,9 +13,11 @@ from inga.layers.co import LEVELS as CO_LEVELS
 from inga.layers.fifo import Fifo, Unordered
 from inga.layers.flow import Flow
 from inga.layers.fragment import Fragment, Pieces
-from inga.layers.ladder import RUNGS, Released, Rung
+from inga.layers.ladder import RUNGS, SLIPS, Rung
+from inga.layers.matrix import Matrix
 from inga.layers.membership import Membership
 from inga.layers.order import Order
+from inga.layers.relay import Hop, Relay
 from inga.layers.reliable import Reliable
 from inga.layers.selective import LEVELS as SCO_LEVELS
 from inga.layers.selective import Sco
@@ -32,6 +34,7 @@ class Options:
     echo: bool | None = None  # deliver own messages too; None = as the recipe prefers
     on_concurrent: str = "deliver"
     coarse: bool = False
+    matrix: bool = False  # vector: count per pair of members, so that subset sends name only what matters
     faults: Faults | None = None
     lossless: bool = False  # the network loses nothing: leave out repair and flow
     deliver: str | None = None  # level at which messages are handed over; None = the recipe's own
@@ -56,6 +59,7 @@ class Recipe:
     levels: tuple[str, ...] = ()  # all that can be asked for
     tunings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # options, with what hunts try
     unsafe: bool = False  # teaching material: refused on real sockets unless asked for
+    direct: bool = True  # messages go from sender to receiver, so that schedules can say which arrives
 
     def claims(self, *, full: bool, deliver: str | None = None) -> list[str]:
         """The guarantees that a trace can show; one of deliveries only holds no control rows."""
@@ -83,7 +87,7 @@ ALIASES = {"causal": "vector"}
 NOT_YET = {"received": ("fifo", "causal"), "accepted": ("causal",)}
 """What is not promised at a level."""
 
-LATER = frozenset("object total relay remiop remiop+vector remiop+co".split())
+LATER = frozenset("object total remiop remiop+vector remiop+co".split())
 
 _recipes: dict[str, Recipe] = {}
 
@@ -100,6 +104,7 @@ def register(
     levels: Sequence[str] = (),
     tunings: Mapping[str, tuple[Any, ...]] | None = None,
     unsafe: bool = False,
+    direct: bool = True,
 ) -> Recipe:
     """Give a list of layers a name that `order=` understands from now on.
 
@@ -110,7 +115,7 @@ def register(
     if levels and level not in levels:
         raise UsageError(f"recipe {name!r} delivers at {level!r}, which is not among its levels")
     chosen = tuple(levels) or (level,)
-    recipe = Recipe(name, build, tuple(guarantees), receipt, level, chosen, tunings or {}, unsafe)
+    recipe = Recipe(name, build, tuple(guarantees), receipt, level, chosen, tunings or {}, unsafe, direct)
     _recipes[name] = recipe
     return recipe
 
@@ -127,8 +132,9 @@ def find(name: str) -> Recipe:
 
 
 def build(name: str, options: Options) -> list[Layer]:
-    """The layers of a recipe."""
-    return find(name).build(options)
+    """The layers of a recipe that a group changes to; what it has no place for waits for another."""
+    recipe = find(name)
+    return recipe.build(replace(options, matrix=options.matrix and recipe.name == "vector"))
 
 
 def refuse_unsafe(recipe: Recipe, unsafe: bool) -> None:
@@ -150,8 +156,10 @@ def ladder() -> list[str]:
     return [name for name, recipe in _recipes.items() if recipe.unsafe]
 
 
-def _over_datagrams(order: Order, options: Options) -> list[Layer]:
+def _over_datagrams(order: Order, options: Options, reliable: type[Reliable] = Reliable) -> list[Layer]:
     """The common frame: bundles above the order, repair and flow beneath it."""
+    if options.matrix and not isinstance(order, Matrix):
+        raise UsageError("matrix=True is an option of order 'vector' alone; leave it out, or use that order")
     if options.protocol:
         raise UsageError(
             f"order {order.name!r} has no options of its own, so not {_listed(options.protocol)}"
@@ -159,7 +167,7 @@ def _over_datagrams(order: Order, options: Options) -> list[Layer]:
     layers: list[Layer] = [Bundle(gather=not options.lossless, coarse=options.coarse), order, Fragment()]
     if not options.lossless:
         flow = {"queue_max": options.queue_max, **options.flow}
-        layers += [Flow(**flow), Reliable(**{"greet": options.greet, **options.reliable})]
+        layers += [Flow(**flow), reliable(**{"greet": options.greet, **options.reliable})]
         layers.append(Membership(partial(build, options=options)))
         layers.append(Unshaped() if options.faults is None else Shape(options.faults))
     return layers
@@ -187,7 +195,8 @@ def _fifo(options: Options) -> list[Layer]:
 
 
 def _vector(options: Options) -> list[Layer]:
-    order = Causal(echo=bool(options.echo), on_concurrent=options.on_concurrent)
+    layer = Matrix if options.matrix else Causal
+    order = layer(echo=bool(options.echo), on_concurrent=options.on_concurrent)
     return _over_datagrams(order, options)
 
 
@@ -237,6 +246,10 @@ def _instead(name: str, own: str, options: Options) -> list[Layer]:
     return build(name, options if name == own else replace(options, protocol={}, deliver=None))
 
 
+def _relay(options: Options) -> list[Layer]:
+    return _over_datagrams(Relay(echo=bool(options.echo)), options, Hop)
+
+
 def _rung(rung: type[Rung[Any]]) -> Callable[[Options], list[Layer]]:
     def build(options: Options) -> list[Layer]:
         more = options.realtime if rung.name == "realtime" else {}
@@ -245,9 +258,12 @@ def _rung(rung: type[Rung[Any]]) -> Callable[[Options], list[Layer]]:
     return build
 
 
-def _released(options: Options) -> list[Layer]:
-    order = Released(echo=bool(options.echo), on_concurrent=options.on_concurrent)
-    return _over_datagrams(order, options)
+def _slip(slip: type[Causal]) -> Callable[[Options], list[Layer]]:
+    def build(options: Options) -> list[Layer]:
+        order = slip(echo=bool(options.echo), on_concurrent=options.on_concurrent)
+        return _over_datagrams(order, options)
+
+    return build
 
 
 CAUSAL = ("integrity", "complete", "fifo", "stamps", "causal")
@@ -255,9 +271,11 @@ CAUSAL = ("integrity", "complete", "fifo", "stamps", "causal")
 register("none", _none, guarantees=("integrity", "complete", "stamps"), level="received")
 register("fifo", _fifo, guarantees=("integrity", "complete", "fifo", "stamps"), level="accepted")
 register("vector", _vector, guarantees=CAUSAL, level="causal")
+register("relay", _relay, guarantees=CAUSAL, level="causal", direct=False)
 for _each in RUNGS:
     register(_each.name, _rung(_each), guarantees=_each.claims, level=_each.level, unsafe=True)
-register("released", _released, guarantees=CAUSAL, level="causal", unsafe=True)
+for _slipped in SLIPS:
+    register(_slipped.name, _slip(_slipped), guarantees=CAUSAL, level="causal", unsafe=True)
 register(
     "co",
     _co,

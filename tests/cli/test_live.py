@@ -61,6 +61,15 @@ def test_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert sum(row.n or 0 for row in rows(trace) if row.step == "take") == 80
 
 
+@pytest.mark.parametrize("words", ["--matrix --subset 2", "--order relay"])
+def test_other_ways_to_causal_order(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    rough = "--members 3 --messages 40 --loss 0.05 --delay 0:2 --reorder 0.2 --json"
+    assert live(*rough.split(), *words.split()) == 0
+    content = found(capsys)
+    assert content["order"] == ("vector" if "--matrix" in words else "relay")
+    assert content["delivered"] == content["expected"] > 0 and content["violations"] == 0
+
+
 def test_words(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """To a subset, with echo, a lean trace in an empty directory, over TCP."""
     trace = tmp_path / "trace"
@@ -113,8 +122,9 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("--crash 1", "members that crash or join come with membership, which is not built yet"),
         ("--join 2", "members that crash or join come with membership, which is not built yet"),
-        ("--order chaos", "no order 'chaos'; there are causal, co, fifo, none, vector"),
+        ("--order chaos", "no order 'chaos'; there are causal, co, fifo, none, relay, vector"),
         ("--order total", "order 'total' is not built yet"),
+        ("--order fifo --matrix", "matrix=True is an option of order 'vector' alone"),
         ("--deliver confirmed", "order 'vector' delivers at level 'causal', not 'confirmed'"),
         ("--members 0", "a group of 0 members"),
         ("--messages -1", "-1 messages per member"),

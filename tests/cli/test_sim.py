@@ -49,6 +49,22 @@ def test_the_same_seed_gives_the_same_run(capsys: pytest.CaptureFixture[str]) ->
     assert results[0] == results[1]
 
 
+@pytest.mark.parametrize(
+    "words", ["--matrix", "--matrix --subset 2", "--order relay", "--order relay --subset 1"]
+)
+def test_other_ways_to_causal_order(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    rough = "sim --messages 30 --loss 0.1 --reorder 0.3 --echo --seed 2 --json".split()
+    assert main([*rough, *words.split()]) == 0
+    result = said(capsys)
+    assert (result["order"], result["violations"]) == ("vector" if "--matrix" in words else "relay", 0)
+    assert result["delivered"] == result["expected"] and int(str(result["related"])) > 0
+
+
+def test_a_schedule_with_messages_to_some(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", "--matrix", "--schedule", "A!1:B A!2:C 1>B 2>C"]) == 0
+    assert "C took 2" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("level", ["full", "deliveries"])
 def test_it_writes_a_trace(level: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = tmp_path / "run"
@@ -78,6 +94,8 @@ def test_a_schedule_is_played(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("sim --order total", "not built yet"),
         ("sim --order upside-down", "no order"),
+        ("sim --order fifo --matrix", "matrix=True is an option of order 'vector' alone"),
+        ("sim --order relay --schedule A!1", "passes messages on"),
         ("sim --crash 1", "not built yet"),
         ("sim --join -1", "--join is the number of members that come later"),
         ("sim --loss 1.5", "probability"),
@@ -114,7 +132,9 @@ def test_a_hunt_that_finds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert (result["runs"], result["failure"]) == (60, None)
 
 
-@pytest.mark.parametrize("command", ["sim", "live", "hunt", "bench", "check", "report", "demo", "chat"])
+@pytest.mark.parametrize(
+    "command", ["sim", "live", "hunt", "bench", "check", "report", "demo", "chat", "export"]
+)
 def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main([command, "--help"])

@@ -54,6 +54,21 @@ def test_only_the_first_piece_carries_the_stamp_and_only_the_last_the_receipt() 
     assert {packet.seq for packet in sent} == {7}
 
 
+@pytest.mark.parametrize(
+    ("ext", "size"), [(0, LIMIT + 1), (5, LIMIT), (LIMIT, 1), (3 * LIMIT + 7, 2 * LIMIT)]
+)
+def test_what_is_attached_is_cut_like_the_body(ext: int, size: int) -> None:
+    probe = Probe(Fragment(), datagram_max=512)
+    packet = Packet(0, 1, bytes(i % 251 for i in range(size)))
+    packet.seq, packet.ext = 7, bytes(i % 13 for i in range(ext))
+    probe.layer.down([packet])
+    sent = probe.bottom.sent
+    assert all(len(piece.ext or b"") + len(piece.body) <= LIMIT for piece in sent)
+    for pieces in (sent, sent[::-1]):
+        (whole,) = Probe(Fragment(), me=1).feed(*pieces)
+        assert (whole.ext, bytes(whole.body)) == (packet.ext, packet.body)
+
+
 def test_pieces_go_where_the_packet_goes() -> None:
     sent = cut(2 * LIMIT, dst=0b100)
     assert [packet.dst for packet in sent] == [0b100, 0b100]

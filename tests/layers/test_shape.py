@@ -7,7 +7,7 @@ import pytest
 from inga.layers.shape import Faults, Shape
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
-from inga.recipes import Options
+from inga.recipes import Options, find
 
 from ..stack.harness import RELIABLE, Net, Probe
 
@@ -189,3 +189,20 @@ def test_what_was_delayed_leaves_when_the_layer_is_replaced() -> None:
     net.turn(0)
     net.settle()
     assert net.texts(1) == ["one"]
+
+
+def test_what_is_delayed_beyond_the_end_of_its_view_is_not_read() -> None:
+    """Its numbers mean something else there: an old acknowledgement would lose a new packet for good."""
+    options = Options(faults=Faults(delay_min=1.0, delay_max=1.0))
+    net = Net(2, options=options)
+    net.send(0, b"old")
+    net.arrive(*net.to(1))
+    stack = net.stacks[1]
+    stack.install(stack.view.reordered("fifo"), find("fifo").build(options), [1, 0])
+    net.turn(1)
+    assert stack.view.number == 2 and stack.layer("fifo") is not None
+    for _ in range(3):
+        net.now += 1.0
+        net.tick(1)
+    assert net.texts(1) == []
+    assert stack.layer("reliable")._arrived[0].expected == 1  # type: ignore[union-attr]

@@ -38,6 +38,8 @@ async def joined(name: str, **options: Any) -> None:
         ({"members": ["alice", "bob", "bob"]}, "two members of one name"),
         ({"order": "chaos"}, "no order 'chaos'; there are causal"),
         ({"order": "sco"}, "order 'sco' is not built yet"),
+        ({"order": "strict"}, "order 'strict' is there to learn from .*say unsafe=True"),
+        ({"order": "released", "unsafe": False}, "order 'released' is there to learn from"),
         ({"deliver": "soon"}, "deliver is one of received, accepted, causal"),
         ({"deliver": "confirmed"}, "order 'vector' delivers at level 'causal', not 'confirmed'"),
         ({"order": "fifo", "deliver": "causal"}, "order 'fifo' delivers at level 'accepted'"),

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,12 +80,13 @@ def test_a_clean_trace_passes(spark: Any, clean: Path) -> None:
 def test_simulated_runs_keep_what_they_claim(
     spark: Any, tmp_path: Path, subset: int | None, full: bool
 ) -> None:
-    for order in ("vector", "fifo", "co"):
+    for name in ("vector", "fifo", "relay", "matrix", "co"):
+        order = "vector" if name == "matrix" else name
         case = Case(order, members=4, messages=60, loss=0.1, subset=subset, echo=subset is not None, seed=3)
-        result = case.run(tmp_path / order, full=full)
+        result = replace(case, matrix=name == "matrix").run(tmp_path / name, full=full)
         assert not result.violations
-        assert check(tmp_path / order, spark).verdict == "pass"
-        everything = {each.name: each for each in check(tmp_path / order, spark, ["all"]).checks}
+        assert check(tmp_path / name, spark).verdict == "pass"
+        everything = {each.name: each for each in check(tmp_path / name, spark, ["all"]).checks}
         causal = everything["causal"]
         assert everything["atomic"].verdict == "pass"
         assert everything["quiet"].verdict == ("pass" if full else "unknown")
@@ -293,3 +295,12 @@ def test_reasons_are_one_line() -> None:
         "An error occurred\n: org.apache.spark.SparkException: Could not parse Master URL: 'x'\n\tat y"
     )
     assert _reason(error) == "Could not parse Master URL: 'x'"
+
+
+def test_a_weak_scheme_is_found_out_by_its_trace(spark: Any, tmp_path: Path) -> None:
+    """Rungs of the ladder claim causal order, and their traces carry the true past."""
+    path = tmp_path / "weak"
+    Case("last-sender-atleast", members=3, messages=25, loss=0.1, delay=(0.001, 0.1), seed=4).run(path)
+    verdicts = {each.name: each.verdict for each in check(path, spark).checks}
+    assert verdicts["causal"] == "fail"
+    assert verdicts["stamps"] == "pass"

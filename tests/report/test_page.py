@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +13,7 @@ from inga.report.page import render
 from inga.report.section import Section
 from inga.trace import Row
 
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+from .opened import Opened, browser_test
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
@@ -71,32 +67,6 @@ def lunch(names: list[str] | None = None) -> Section:
     )
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("chromium is not installed; as root, `make packages` installs it")
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with sync_api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        yield running
-        running.close()
-
-
-class Opened:
-    """A page with all that it complained about and asked for."""
-
-    def __init__(self, browser: Any, path: Path) -> None:
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.page = browser.new_page(viewport={"width": 1200, "height": 900})
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(path.as_uri())
-
-
 @pytest.fixture
 def opened(browser: Any, tmp_path: Path) -> Iterator[Any]:
     pages = []
@@ -110,11 +80,6 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Any]:
     yield open_page
     for each in pages:
         each.page.close()
-
-
-def browser_test(test: Any) -> Any:
-    """One worker opens the browser."""
-    return pytest.mark.browser(pytest.mark.xdist_group("browser")(test))
 
 
 @browser_test

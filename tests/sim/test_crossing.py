@@ -7,6 +7,7 @@ by brute force, for takes that came before a message their vector names, and che
 import pytest
 
 from inga.layers.shape import Faults
+from inga.recipes import Options
 from inga.sim import Sim
 from inga.trace.memory import MemoryTrace
 from inga.trace.schema import Row
@@ -18,11 +19,13 @@ Id = tuple[int, int]
 
 
 def traced(order: str, seed: int, subset: int | None = None) -> tuple[Sim, list[Row]]:
+    """`matrix` is the order `vector` with that option."""
     rows: list[Row] = []
     names = "alice bob cathy dave erin".split()
     sim = Sim(
         *names,
-        order=order,
+        order="vector" if order == "matrix" else order,
+        options=Options(matrix=order == "matrix"),
         seed=seed,
         faults=FAULTS,
         traces=[MemoryTrace(me, MEMBERS, rows) for me in range(MEMBERS)],
@@ -79,14 +82,15 @@ def true_pasts(rows: list[Row]) -> dict[Id, set[Id]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_fifo_breaks_causality_and_causal_order_does_not(seed: int) -> None:
+@pytest.mark.parametrize("order", ["causal", "matrix", "relay"])
+def test_fifo_breaks_causality_and_causal_order_does_not(seed: int, order: str) -> None:
     weak, weak_rows = traced("fifo", seed)
     assert weak.oracle.violations["causal"] > 0
     assert causal_violations(weak_rows, "take") > 0
     assert causal_violations(weak_rows, "deliver") > 0
     weak.check()  # it keeps what it promises
 
-    strong, strong_rows = traced("causal", seed)
+    strong, strong_rows = traced(order, seed)
     assert strong.oracle.violations.total() == 0
     assert causal_violations(strong_rows, "take") == 0
     assert causal_violations(strong_rows, "deliver") == 0
@@ -100,7 +104,7 @@ def test_none_breaks_fifo_too() -> None:
     sim.check()
 
 
-@pytest.mark.parametrize("order", ["none", "fifo", "causal"])
+@pytest.mark.parametrize("order", ["none", "fifo", "causal", "matrix", "relay"])
 @pytest.mark.parametrize("subset", [None, 2])
 def test_vectors_in_a_trace_are_the_past_that_truly_was(order: str, subset: int | None) -> None:
     """In every order: what is carried for the trace is as right as what orders."""
@@ -115,7 +119,7 @@ def test_vectors_in_a_trace_are_the_past_that_truly_was(order: str, subset: int 
             assert row.height == sum(counts) + 1
 
 
-@pytest.mark.parametrize("order", ["none", "fifo", "causal"])
+@pytest.mark.parametrize("order", ["none", "fifo", "causal", "matrix", "relay"])
 def test_every_message_is_delivered_once_and_taken_once(order: str) -> None:
     _, rows = traced(order, 2, subset=2)
     sent = sends(rows)
@@ -124,3 +128,12 @@ def test_every_message_is_delivered_once_and_taken_once(order: str) -> None:
             ids = [(row.src, row.seq) for row in rows if row.process == process and row.step == step]
             assert len(ids) == len(set(ids))
             assert set(ids) == {id_ for id_, row in sent.items() if is_for(row, process)}
+
+
+@pytest.mark.parametrize("order", ["causal", "matrix", "relay"])
+@pytest.mark.parametrize("subset", [1, 2])
+def test_subsets_keep_causal_order_in_the_eyes_of_both(order: str, subset: int) -> None:
+    sim, rows = traced(order, 5, subset)
+    sim.check()
+    assert causal_violations(rows, "take") == causal_violations(rows, "deliver") == 0
+    assert sim.oracle.related > 500

@@ -90,10 +90,16 @@ def test_a_message_is_sent_once(text: str) -> None:
         Schedule.parse(text)
 
 
-@pytest.mark.parametrize("word", ["A-", "J-"])
-def test_what_cannot_be_played_yet_says_so(word: str) -> None:
-    with pytest.raises(UsageError, match="yet"):
-        Schedule.parse(word)
+def test_views_gates_and_crashes_are_words_too() -> None:
+    text = "A!1 C+ A= B= 1>B C!2 B|open B|shut A- B= C="
+    assert str(Schedule.parse(text)) == text
+    assert Schedule.parse(text).sites == 2, "who joins is not there from the start"
+
+
+def test_who_joins_stands_behind_the_others() -> None:
+    assert str(Schedule.parse("J+ A!1:BJ B!2:J")) == "C+ A!1:BC B!2:C"
+    with pytest.raises(UsageError, match="nobody joins twice"):
+        Schedule.parse("J+ J+")
 
 
 # Playing

@@ -1,14 +1,17 @@
 """Random schedules of particular kinds, for tests."""
 
+from collections.abc import Callable
 from random import Random
 
 from inga.sim.board import Board, Build
-from inga.sim.schedule import Schedule, letter
+from inga.sim.schedule import Arrive, Event, Schedule, Send, Take, letter
 
 
-def wander_to_some(rng: Random, sites: int, messages: int, build: Build) -> Board:
-    """Sends to random destinations, arrivals and duplicates in any order; taken when released."""
-    board = Board(sites, build)
+def wander_to_some(
+    rng: Random, sites: int, messages: int, build: Build, watch: Callable[[Event], None] = lambda event: None
+) -> Board:
+    """Sends to random destinations, and arrivals in any order; taken when released."""
+    board = Board(sites, build, watch=watch)
     left = messages
     while left or board.under_way:
         if left and (not board.under_way or rng.random() < 0.4):
@@ -34,3 +37,43 @@ def serial(rng: Random, sites: int, messages: int) -> Schedule:
         rng.shuffle(others)
         words += [f"{message}>{letter(site)}" for site in others]
     return Schedule.parse(" ".join(words))
+
+
+class Eager:
+    """Watches a board, and objects to a message that is held though every cause is here."""
+
+    def __init__(self, sites: int) -> None:
+        self.needless: list[tuple[int, int]] = []  # (site, message)
+        self.held = 0  # messages that had to wait
+        self._sites = sites
+        self._audience: dict[int, set[int]] = {}
+        self._causes: dict[int, set[int]] = {}
+        self._known: list[set[int]] = [set() for _ in range(sites)]
+        self._taken: list[set[int]] = [set() for _ in range(sites)]
+        self._arrived: list[set[int]] = [set() for _ in range(sites)]
+
+    def __call__(self, event: Event) -> None:
+        if not isinstance(event, Take):
+            self._look()  # whatever the move before made possible has happened by now
+        match event:
+            case Send(site, message, dst):
+                everybody = range(self._sites)
+                self._audience[message] = {
+                    m for m in everybody if m != site and (dst is None or dst >> m & 1)
+                }
+                self._causes[message] = set(self._known[site])
+                self._known[site].add(message)
+            case Arrive(message, site, _):
+                if site in self._audience[message]:
+                    self._arrived[site].add(message)
+            case Take(site, message):
+                self._taken[site].add(message)
+                self._known[site] |= self._causes[message] | {message}
+
+    def _look(self) -> None:
+        for site in range(self._sites):
+            for message in self._arrived[site] - self._taken[site]:
+                self.held += 1
+                addressed = {c for c in self._causes[message] if site in self._audience[c]}
+                if addressed <= self._taken[site]:
+                    self.needless.append((site, message))

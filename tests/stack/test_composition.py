@@ -221,7 +221,9 @@ def test_orders_to_come_say_so(order: str) -> None:
 
 
 def test_an_order_that_is_none_lists_those_that_are() -> None:
-    with pytest.raises(UsageError, match=r"no order 'causl'; there are causal, co, fifo, none, vector"):
+    with pytest.raises(
+        UsageError, match=r"no order 'causl'; there are causal, co, fifo, none, relay, vector"
+    ):
         find("causl")
 
 
@@ -231,7 +233,7 @@ def test_registered_names_are_not_taken_over() -> None:
             register(name, lambda options: [])
 
 
-@pytest.mark.parametrize("order", ["none", "fifo", "vector"])
+@pytest.mark.parametrize("order", ["none", "fifo", "vector", "relay"])
 def test_every_recipe_builds_with_every_option(order: str) -> None:
     for options in (
         Options(),

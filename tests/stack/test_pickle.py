@@ -32,12 +32,14 @@ def revive(net: Net) -> None:
     net.stacks, net.rng = pickle.loads(pickle.dumps((net.stacks, net.rng)))
 
 
-@pytest.mark.parametrize("order", ["none", "fifo", "vector"])
+@pytest.mark.parametrize("order", ["none", "fifo", "vector", "matrix", "relay"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_run_through_pickles_is_the_same_run(order: str, seed: int) -> None:
     results = []
     for pickled in (False, True):
-        net = Net(3, order, datagram_max=1472, seed=seed)
+        recipe = "vector" if order == "matrix" else order
+        options = Options(matrix=order == "matrix")
+        net = Net(3, recipe, options=options, datagram_max=1472, seed=seed)
         rng = Random(seed)
         for _ in range(10):
             drive(net, rng, 6)

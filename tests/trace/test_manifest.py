@@ -1,4 +1,5 @@
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -178,3 +179,16 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(TraceError, match=r"manifest\.json cannot be written: "):
         Manifest.parse(json.dumps(GOOD), "here").write(tmp_path / "file")
+
+
+def test_two_threads_may_write_one_process_file(tmp_path: Path) -> None:
+    """A member says what it no longer claims while its segments are written by a thread."""
+
+    def write(count: int) -> None:
+        for pos in range(count):
+            ProcessFile(0, "alice", last_pos=pos).write(tmp_path)
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(write, 200) for _ in range(4)]:
+            done.result()
+    assert [path.name for path in (tmp_path / "processes").iterdir()] == ["0.json"]

@@ -79,6 +79,17 @@ class Inbox(Generic[T]):
         self.held = 0
         return items
 
+    def discard(self, src: int, above: int) -> None:
+        """Nothing of `src` beyond that number will ever be released: forget what is held of it."""
+        for seq in [seq for seq in self._held[src] if seq > above]:
+            del self._held[src][seq]
+            self.held -= 1
+        for bucket in self._waiting:
+            for count, waiters in list(bucket.items()):
+                bucket[count] = [each for each in waiters if each[0] != src or each[1] <= above]
+                if not bucket[count]:
+                    del bucket[count]
+
     def grow(self, members: int) -> None:
         """A view was extended by newcomers."""
         for _ in range(members - len(self.vector)):

@@ -49,6 +49,7 @@ def run(options: argparse.Namespace) -> int:
         deliver=options.deliver,
         protocol=dict(options.option),
         echo=options.echo,
+        matrix=options.matrix,
         window=options.window,
         trace=options.trace,
         trace_level=options.trace_level,

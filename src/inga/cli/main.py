@@ -21,11 +21,12 @@ COMMANDS = {
     "check": "certify a trace with Spark",
     "report": "verdicts and a space-time diagram as one HTML file",
     "lab": "reproduce what papers claim: the ladder of stamps, the schemes of SCO",
+    "export": "a trace for other tools",
     "bench": "measure, as ratios against a baseline of the same run",
 }
 """Built: each has a module here with `add_options(parser)` and `run(options) -> exit code`."""
 
-LATER = "tap order stamp watch metrics import export dissect ior".split()
+LATER = "tap order stamp watch metrics import dissect ior".split()
 
 OK, VIOLATED, BAD_USE, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 130
 

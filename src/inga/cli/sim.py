@@ -40,6 +40,7 @@ def add_trial_options(parser: argparse.ArgumentParser, *, delay: str = "1:10") -
     add("--size", type=int, default=64, metavar="B", help="bytes of each message (default 64)")
     add("--rate", type=float, default=100.0, metavar="R", help="sends per second and member (default 100)")
     add("--subset", type=int, metavar="K", help="each message goes to K random others")
+    add("--matrix", action="store_true", help="vector: count per pair, for messages to some")
     add("--loss", type=float, default=0.0, metavar="P", help="share of copies lost")
     add("--dup", type=float, default=0.0, metavar="P", help="share of copies doubled")
     add("--reorder", type=float, default=0.0, metavar="P", help="share of copies delayed beyond the maximum")
@@ -69,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
             name: getattr(options, name)
             for name in (
                 "order members messages size rate subset loss dup reorder delay window datagram seed echo coarse"
-                " deliver join"
+                " deliver join matrix"
             ).split()
         },
         option=tuple(dict(options.option).items()),
@@ -89,7 +90,9 @@ def check_trial_options(options: argparse.Namespace) -> None:
     if options.crash:
         raise UsageError("--crash: members that crash come with membership, which is not built yet")
     recipe.level_of(options.deliver)
-    recipe.build(Options(deliver=options.deliver, protocol=dict(options.option)))  # or says what is wrong
+    recipe.build(
+        Options(deliver=options.deliver, protocol=dict(options.option), matrix=options.matrix)
+    )  # or says what is wrong
     trace = options.trace
     if trace is not None and trace.exists() and not (trace.is_dir() and not any(trace.iterdir())):
         raise UsageError(f"{trace} exists already; a trace is written to a new directory")
@@ -144,7 +147,7 @@ def named_value(text: str) -> tuple[str, int | float | str]:
 
 
 def _play(options: argparse.Namespace) -> int:
-    board = replay(options.schedule, options.order)
+    board = replay(options.schedule, options.order, options=Options(matrix=options.matrix))
     recipe = find(options.order)
     violations, unpromised = judge(board.oracle, recipe.guarantees)
     orders = {letter(site): taken for site, taken in enumerate(board.taken)}

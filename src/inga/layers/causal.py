@@ -72,6 +72,10 @@ class Causal(Order):
     def has(self, counts: list[int]) -> bool:
         return all(map(int.__ge__, self.inbox.vector, counts))
 
+    def past(self, sender: int) -> tuple[int, ...]:
+        """What the last packet released of a sender names as its past."""
+        return tuple(self._past[sender])
+
     # Packets
 
     def down(self, batch: list[Packet]) -> None:
@@ -237,7 +241,7 @@ class Causal(Order):
         """A packet may be seen to be concurrent as soon as it comes. A row for a full trace; more of
         what it is concurrent with may follow until it is taken."""
         src = packet.src
-        if self.frontier is None or packet.seq != self.inbox.vector[src] + 1:
+        if self.frontier is None or not self._has_past(packet):
             return
         deps = list(self._past[src])
         for k, number in stamp.delta:
@@ -246,3 +250,7 @@ class Causal(Order):
         if key not in self._noticed and self._is_concurrent(src, tuple(deps)):
             self._noticed.add(key)
             self._received(packet, "concurrent")
+
+    def _has_past(self, packet: Packet) -> bool:
+        """Whether its delta can be read: what it is the difference from was released."""
+        return packet.seq == self.inbox.vector[packet.src] + 1

@@ -91,10 +91,15 @@ class Unordered(Order):
 
     def _offer(self, packet: Packet, out: list[Packet]) -> None:
         self._received(packet, "receive")
-        if self._arrived[packet.src].add(packet.seq):
+        src, number = self._place(packet)
+        if self._arrived[src].add(number):
             out.append(packet)
         else:
             self._received(packet, "duplicate")
+
+    def _place(self, packet: Packet) -> tuple[int, int]:
+        """Whose sequence it belongs to, and where in it."""
+        return packet.src, packet.seq
 
 
 class Fifo(Unordered):
@@ -118,7 +123,7 @@ class Fifo(Unordered):
             self._release(self._let_go())
 
     def _offer(self, packet: Packet, out: list[Packet]) -> None:
-        src, seq = packet.src, packet.seq
+        src, seq = self._place(packet)
         arrived = self._arrived[src]
         self._received(packet, "receive")
         if not arrived.add(seq):

@@ -128,7 +128,7 @@ def _cut(packet: Packet, limit: int) -> list[Packet]:
     for index in range(count):
         low, high = index * limit - len(ext), (index + 1) * limit - len(ext)  # as places in the body
         piece = Packet(packet.src, packet.view, body[max(low, 0) : max(high, 0)], packet.dst)
-        if low < 0:
+        if low < 0 or (index == 0 and packet.ext is not None):
             piece.ext = ext[index * limit : (index + 1) * limit]
         piece.seq = packet.seq
         piece.frag = (index, count)

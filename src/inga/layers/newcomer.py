@@ -86,11 +86,7 @@ class Newcomer:
                     self.cuts = [int(count) for count in told["cuts"]]
                     self.wake, self._pause = now, PAUSE
             case "base":
-                self._heard[src] = {
-                    "number": int(told["number"]),
-                    "seq": int(told["seq"]),
-                    "lsn": int(told["lsn"]),
-                }
+                self._heard[src] = {key: int(value) for key, value in told.items() if key != "do"}
             case "closed" if told["name"] == self.member.name and self.view is None:
                 self.refused = UsageError(f"{self.member.name!r} cannot join: {told['why']}")
         self._conclude()
@@ -103,4 +99,6 @@ class Newcomer:
         said_so = [self._heard.get(member) for member in range(self.me)]
         bases = [each for each in said_so if each is not None and each["number"] == view.number]
         if len(bases) == self.me:
-            self.bases = {key: [*(base[key] for base in bases), 0] for key in ("seq", "lsn")}
+            # Whatever the layers of this recipe count, as far as everybody counts it.
+            known = set.intersection(*(set(base) for base in bases))
+            self.bases = {key: [*(base[key] for base in bases), 0] for key in sorted(known)}

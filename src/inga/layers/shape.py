@@ -5,11 +5,12 @@ fault means the same in both. Loss is per copy, at its receiver.
 """
 
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
+from inga.model.view import View
 from inga.stack.layer import Layer
 from inga.stack.stack import Rng
 
@@ -82,6 +83,12 @@ class Shape(Layer):
         self._incoming: list[tuple[float, int, Packet]] = []
         self._outgoing: list[tuple[float, int, Packet]] = []
         self._order = 0
+
+    def view(self, view: View) -> None:
+        """What came in a view that is closed meanwhile is not read any more, delayed or not."""
+        self._incoming = [each for each in self._incoming if each[2].view in self.stack.sizes]
+        heapify(self._incoming)
+        self._rearm()
 
     def delay(self, member: int, seconds: float, jitter: float = 0.0, keep_order: bool = False) -> None:
         """From now on, for what is sent to that member; 0 ends it."""

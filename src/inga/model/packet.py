@@ -54,6 +54,7 @@ class Packet:
         "payloads",  # those messages, once split
         "size",  # bytes they take in the application's queue
         "receipt",  # whom to tell how far it got
+        "unfolded",  # what the order layer has read from it besides, for later
         "deps",  # full causal past, rebuilt by the order layer
         "known",  # the taker's vector just before the take, if `concurrent`
         "concurrent",
@@ -87,6 +88,7 @@ class Packet:
     payloads: list[Buffer] | None
     size: int
     receipt: Receipt | None
+    unfolded: Any
     deps: Deps | None
     known: Deps | None
     concurrent: bool
@@ -122,6 +124,7 @@ class Packet:
         self.payloads = None
         self.size = 0
         self.receipt = None
+        self.unfolded = None
         self.deps = None
         self.known = None
         self.concurrent = False

@@ -9,6 +9,10 @@ Deps = tuple[int, ...]
 """For each member, its highest `seq` that causally precedes the packet; the sender's own is `seq - 1`."""
 
 
+Cells = tuple[tuple[int, int, int], ...]
+"""(k, j, value): k has sent `value` messages to j; sorted, only some cells of a matrix."""
+
+
 class Stamp(NamedTuple):
     """A vector time stamp in delta form. The sender's own count is the packet's `seq`."""
 

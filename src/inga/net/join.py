@@ -49,6 +49,7 @@ async def join(
     window: int | None = None,
     queue_max: int = 16 << 20,
     coarse: bool = False,
+    matrix: bool = False,
     protocol: Mapping[str, Any] | None = None,
     faults: Faults | None = None,
     seed: int | None = None,
@@ -60,7 +61,8 @@ async def join(
 
     `members` lists everybody, in the same order everywhere: names, or `{name: "host:port"}` where
     `via` is `unicast` or `tcp`. `trace` writes what happens here to a directory that members share.
-    `deliver` is the level at which messages are handed over, of those the order has. `protocol` are
+    `matrix=True` lets the order `vector` count messages per pair of members, for groups that mostly send
+    to some; all members say it, or none. `deliver` is the level at which messages are handed over, of those the order has. `protocol` are
     options of the order's own, such as `{"window": 8}`. `late` joins a group that runs already: `members`
     are then those it was founded with, and `address` says where we are to be reached, if not by
     multicast. `faults`, `window`, `queue_max` and `seed` are for tests. `unsafe` lets in the orders that
@@ -83,6 +85,7 @@ async def join(
         echo=echo,
         on_concurrent=on_concurrent,
         coarse=coarse,
+        matrix=matrix,
         faults=faults,
         deliver=level,
         greet=True,
@@ -91,7 +94,7 @@ async def join(
         queue_max=queue_max,
         flow={"window": window or WINDOW_MAX},
     )
-    known_as = identity(group, recipe.name, founders)
+    known_as = identity(group, recipe.name + "+matrix" * matrix, founders)
     loop = asyncio.get_running_loop()
     rng = Random(seed)
     newcomer: Newcomer | None = None

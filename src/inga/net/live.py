@@ -48,6 +48,7 @@ class LiveCase:
     deliver: str | None = None
     protocol: dict[str, Any] = field(default_factory=dict)  # options of the order's own
     echo: bool = False
+    matrix: bool = False
     window: int | None = None
     trace: Path | None = None
     trace_level: str = "full"
@@ -169,6 +170,7 @@ def _configs(case: LiveCase, scratch: Path) -> list[dict[str, Any]]:
             "trace": None if case.trace is None else str(case.trace),
             "trace_level": case.trace_level,
             "echo": case.echo,
+            "matrix": case.matrix,
             "window": case.window,
             "faults": faults,
             "seed": case.seed,
@@ -220,6 +222,7 @@ def _manifest(case: LiveCase, recipe: Recipe) -> Manifest | None:
             "via": case.via,
             "deliver": recipe.level_of(case.deliver),
             "protocol": case.protocol,
+            "matrix": case.matrix,
         },
         seed=case.seed,
         clock="wall",

@@ -43,6 +43,7 @@ async def play(config: dict[str, Any], link: Link) -> None:
         trace=config["trace"],
         trace_level=config["trace_level"],
         echo=config["echo"],
+        matrix=config["matrix"],
         window=config["window"],
         faults=Faults(**config["faults"]) if config["faults"] else None,
         seed=None if seed is None else seed * 1000 + me,

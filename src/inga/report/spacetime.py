@@ -19,10 +19,16 @@ LEFT, RIGHT, TOP, BOTTOM = 84, 92, 42, 28  # margins
 RADIUS = 10
 SLOT = 24  # between bars of one lane
 ARROW = 7
+BENDS = (0, 30, -30, 60, -60, 90)  # how far an arrow may swerve, tried in this order
+CURVE_STEPS = 24
+
+PASSABLE = {"wait", "mark"}  # dots that cover nothing
+
+Point = tuple[float, float]
 
 
 class Dot(NamedTuple):
-    """Something that happens on a lane. Kinds: send, deliver, flagged, early, wait."""
+    """Something that happens on a lane. Kinds: send, deliver, flagged, early, wait, mark."""
 
     lane: int
     column: float
@@ -129,6 +135,9 @@ class _Frame:
         self._end = LEFT + diagram.columns * COLUMN
         self.width = self._end + RIGHT
         self.height = self._levels[-1] - LANE + RADIUS + BOTTOM
+        dots = (dot for dot in diagram.dots if dot.kind not in PASSABLE)
+        self._obstacles = {(_x(dot.column), self._levels[dot.lane]) for dot in dots}
+        self._obstacles |= {(_x(bar.first), self._y(bar)) for bar in diagram.bars}
 
     def lines(self) -> list[str]:
         parts = []
@@ -160,23 +169,36 @@ class _Frame:
         return circle + f'<text class="number {bar.kind}" x="{x:g}" y="{y + 4:g}">{escape(bar.label)}</text>'
 
     def copy(self, copy: Copy) -> str:
-        x, y = _x(copy.left), self._levels[copy.source]
-        to_x, to_y = _x(copy.arrived), self._arrival(copy)
-        length = hypot(to_x - x, to_y - y) or 1.0
-        along_x, along_y = (to_x - x) / length, (to_y - y) / length
-        tip_x, tip_y = to_x - along_x * (RADIUS + 1), to_y - along_y * (RADIUS + 1)
+        """An arrow; curved if a straight one would seem to pass through what happens in between."""
+        start = _x(copy.left), self._levels[copy.source]
+        end = _x(copy.arrived), self._arrival(copy)
+        bend = next((bend for bend in BENDS if self._is_free(start, end, bend)), 0)
+        over = _over(start, end, bend)
+        length = hypot(end[0] - over[0], end[1] - over[1]) or 1.0
+        along_x, along_y = (end[0] - over[0]) / length, (end[1] - over[1]) / length
+        tip_x, tip_y = end[0] - along_x * (RADIUS + 1), end[1] - along_y * (RADIUS + 1)
         back_x, back_y = tip_x - along_x * ARROW, tip_y - along_y * ARROW
         side_x, side_y = -along_y * ARROW / 2, along_x * ARROW / 2
         corners = (tip_x, tip_y), (back_x + side_x, back_y + side_y), (back_x - side_x, back_y - side_y)
-        head = " ".join(f"{a:.1f},{b:.1f}" for a, b in corners)
-        line = f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{back_x:.1f}" y2="{back_y:.1f}"/>'
-        return f'<g class="copy {copy.kind}">{line}<polygon points="{head}"/></g>'
+        head = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
+        way = f"M{start[0]:.1f} {start[1]:.1f}Q{over[0]:.1f} {over[1]:.1f} {back_x:.1f} {back_y:.1f}"
+        return f'<g class="copy {copy.kind}"><path d="{way}"/><polygon points="{head}"/></g>'
+
+    def _is_free(self, start: Point, end: Point, bend: float) -> bool:
+        """Whether nothing lies on the way but its two ends."""
+        over = _over(start, end, bend)
+        others = self._obstacles - {start, end}
+        points = [_on_curve(start, over, end, step / CURVE_STEPS) for step in range(1, CURVE_STEPS)]
+        return all(hypot(x - a, y - b) > RADIUS + 3 for x, y in points for a, b in others)
 
     def dot(self, dot: Dot) -> str:
         x, y = _x(dot.column), self._levels[dot.lane]
         if dot.kind == "wait":
             hands = f"M{x:g} {y - 27:g}v5h4"
             return f'<g class="clock"><circle cx="{x:g}" cy="{y - 22:g}" r="7"/><path d="{hands}"/></g>'
+        if dot.kind == "mark":
+            tick = f'<line class="tick" x1="{x:g}" x2="{x:g}" y1="{y - 8:g}" y2="{y + 8:g}"/>'
+            return f'{tick}<text class="note" x="{x:g}" y="{y - 14:g}">{escape(dot.note)}</text>'
         parts = [f'<circle class="dot {dot.kind}" cx="{x:g}" cy="{y:g}" r="{RADIUS}"/>']
         if dot.kind == "early":
             parts.insert(0, f'<circle class="ring" cx="{x:g}" cy="{y:g}" r="{RADIUS + 5}"/>')
@@ -197,6 +219,22 @@ class _Frame:
         return self._levels[copy.target] if bar is None else self._y(bar)
 
 
+def _over(start: Point, end: Point, bend: float) -> Point:
+    """The point that a curve is drawn towards, beside the middle of its ends."""
+    across, down = end[0] - start[0], end[1] - start[1]
+    length = hypot(across, down) or 1.0
+    return (start[0] + end[0]) / 2 - down / length * bend, (start[1] + end[1]) / 2 + across / length * bend
+
+
+def _on_curve(start: Point, over: Point, end: Point, part: float) -> Point:
+    rest = 1 - part
+    weights = rest * rest, 2 * rest * part, part * part
+    xs, ys = zip(start, over, end, strict=True)
+    return sum(w * x for w, x in zip(weights, xs, strict=True)), sum(
+        w * y for w, y in zip(weights, ys, strict=True)
+    )
+
+
 def _x(column: float) -> float:
     return LEFT + (column + 0.5) * COLUMN
 
@@ -207,7 +245,7 @@ def _slots(diagram: Diagram) -> dict[Bar, int]:
     for bar in sorted(diagram.bars, key=lambda each: each.first):
         taken = {slots[other] for other in slots if other.lane == bar.lane and _overlap(other, bar)}
         above = {dot.kind for dot in diagram.dots if dot.lane == bar.lane and _is_within(dot.column, bar)}
-        if above - {"wait"}:
+        if above - PASSABLE:
             taken |= {0, 1} if "early" in above else {0}  # which has a note of its own
         slots[bar] = next(slot for slot in range(len(diagram.bars) + 2) if slot not in taken)
     return slots

@@ -9,15 +9,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
+from inga.causality.cut import closed_cut, gapless_cut
 from inga.layers.causal import Causal
 from inga.layers.order import Order
 from inga.model.delivery import Batch
 from inga.model.errors import UsageError
 from inga.model.packet import DATA, Buffer, Packet
+from inga.model.stamp import Delta, Deps
 from inga.model.steps import Trace
 from inga.model.view import Member, View
 from inga.recipes import Options, find
-from inga.sim.schedule import Arrive, Event, Gate, Install, Join, Schedule, Send, Take, Wait, letter
+from inga.sim.schedule import Arrive, Event, Gate, Install, Join, Leave, Schedule, Send, Take, Wait, letter
 from inga.stack.layer import Layer
 from inga.stack.stack import Rng, Stack, joined
 from inga.trial.oracle import Oracle
@@ -40,13 +42,22 @@ class Still:
 def lossless(order: str, options: Options | None = None) -> Build:
     """The recipe of that name over a network that loses nothing."""
     recipe = find(order)
+    if not recipe.direct:
+        raise UsageError(
+            f"order {recipe.name!r} passes messages on, so no schedule can say what arrives where"
+        )
     options = replace(options or Options(), lossless=True)
     return lambda: recipe.build(options)
 
 
-ENTRIES = ("announced", "zero", "copy")
+ENTRIES = ("announced", "zero", "copy", "copy late")
 """Where a newcomer starts: at the bases that all announce (the right way), at nothing, or at what the
-member that came last before it has released."""
+member that came last before it has released: when the newcomer knocks, or when that one lets it in."""
+
+
+PARTINGS = {"closed": closed_cut, "gapless": gapless_cut, "none": None, "forgotten": None}
+"""What survivors do about a crash: pool what they hold and keep a cut that is causally closed (the right
+way), or one that is only free of gaps; nothing; or forget at once that the member ever was."""
 
 
 class Entry:
@@ -73,13 +84,14 @@ class Board:
         watch: Callable[[Event], None] = lambda event: None,
         entry: str = "announced",
         eager: bool = False,
+        parting: str = "closed",
     ) -> None:
         """`queues`: released messages wait to be taken. `flags`: compare concurrency flags too. `watch`
         is called after each move, and after each message taken as soon as it was released. `entry` is
         where newcomers start. `eager`: members take messages of a newcomer's view before they have
-        installed it, as a group without numbered views would."""
+        installed it, as a group without numbered views would. `parting` is what is done about crashes."""
         view = view or View.of(*map(letter, range(sites)))
-        assert entry in ENTRIES
+        assert entry in ENTRIES and parting in PARTINGS
         self._build = build
         self._view = view
         self.stacks = [
@@ -100,13 +112,18 @@ class Board:
         self.sent: list[list[int]] = [[] for _ in range(sites)]  # messages of each site, by number
         self.sees_concurrency = sees_concurrency(self.stacks[0])
         self._flags = flags and self.sees_concurrency
+        self._numbered: dict[tuple[int, int], int] = {}  # messages by sender and number
         self._watch = watch
         self._time = 0.0
         self._entry = entry
         self._eager = eager
         self._entering: Entry | None = None
+        self._parting = parting
+        self.gone: set[int] = set()
+        self._parted: set[int] = set()  # survivors that know of the last crash
+        self._cut: dict[int, int] | None = None  # what survivors keep of those that are gone
         self._open: set[int] = set()  # sites whose gate is open
-        self._loose: set[tuple[int, int]] = set()  # (site, message) released while it was
+        self.loose: set[tuple[int, int]] = set()  # (site, message) released while it was
 
     def _stack(self, site: int, view: View, trace: Trace | None = None) -> Stack:
         return Stack(self._build(), site, view, rng=Still(), beneath=("reliable",), trace=trace)
@@ -153,14 +170,109 @@ class Board:
         if self._eager:
             for stack in self.stacks:
                 stack.extend(self._entering.view, now=self._tick())
-        if self._entry != "announced":
-            causal = next(layer for layer in self.stacks[-1].layers if isinstance(layer, Causal))
-            counts = list(causal.inbox.vector) if self._entry == "copy" else [0] * len(self.stacks)
+        if self._entry in ("zero", "copy"):
+            counts = (
+                list(self._causal(len(self.stacks) - 1).inbox.vector)
+                if self._entry == "copy"
+                else [0] * len(self.stacks)
+            )
             self._start(self._entering, {"seq": [*counts, 0]})
         self._watch(event)
 
+    def leave(self, site: int) -> None:
+        """A member crashes: its copies under way are lost, and those to it."""
+        event = Leave(site)
+        self.played.append(event)
+        lost = set(self.sent[site])
+        self.under_way = [
+            (message, member) for message, member in self.under_way if message not in lost and member != site
+        ]
+        self.gone.add(site)
+        self.wakes[site] = None
+        self.in_queues -= len(self._released[site])
+        self._released[site].clear()
+        self._parted.clear()
+        self._cut = None
+        self.oracle.leave(site)
+        self._watch(event)
+
+    def _part(self, site: int) -> None:
+        """A survivor installs the view without those that are gone."""
+        event = Install(site)
+        self.played.append(event)
+        self._parted.add(site)
+        inbox = self._causal(site).inbox
+        choose = PARTINGS[self._parting]
+        if self._parting == "forgotten":
+            offer, gone = inbox.offer, self.gone
+
+            def blind(src: int, seq: int, delta: Delta, item: Packet, out: list[Packet]) -> int:
+                return offer(src, seq, tuple(pair for pair in delta if pair[0] not in gone), item, out)
+
+            inbox.offer = blind  # type: ignore[method-assign]
+        elif choose is not None:
+            if self._cut is None:
+                self._cut = choose(*self._pool())
+            for sender, last in self._cut.items():
+                for message in self.sent[sender][inbox.vector[sender] : last]:
+                    self._forward(message, site)
+                if choose is closed_cut:
+                    inbox.discard(sender, last)
+        self._collect(site, event)
+
+    def _part_at_last(self, survivors: list[int]) -> None:
+        """Too late: what survivors have of those that are gone is passed on after all."""
+        cut = closed_cut(*self._pool())
+        for site in survivors:
+            for sender, last in cut.items():
+                for message in self.sent[sender][self._causal(site).inbox.vector[sender] : last]:
+                    self._forward(message, site)
+            self._collect(site, Install(site))
+            while self._released[site]:
+                self.take(site)
+
+    def _pool(self) -> tuple[dict[int, int], dict[tuple[int, int], Deps]]:
+        """What survivors have released of those that are gone, and the pasts of what they hold."""
+        survivors = [self._causal(site) for site in range(len(self.stacks)) if site not in self.gone]
+        released: dict[int, int] = {}
+        held: dict[tuple[int, int], Deps] = {}
+        for sender in self.gone:
+            deltas = {
+                p.seq: p.stamp.delta
+                for s in survivors
+                for p in s.inbox.items()
+                if p.src == sender and p.stamp
+            }
+            first = max(survivors, key=lambda each: each.inbox.vector[sender])
+            released[sender] = number = first.inbox.vector[sender]
+            past = list(first.past(sender))
+            while (delta := deltas.get(number + 1)) is not None:
+                number += 1
+                for k, count in delta:
+                    past[k] = count
+                past[sender] = number - 1
+                held[sender, number] = tuple(past)
+        return released, held
+
+    def _forward(self, message: int, site: int) -> None:
+        """Somebody who has it passes it on."""
+        copies = self._copies.get((message, site)) or next(
+            copies for (number, _), copies in self._copies.items() if number == message
+        )
+        self.stacks[site].receive([(data, None) for data in copies], now=self._tick())
+
+    def _causal(self, site: int) -> Causal:
+        found = next((layer for layer in self.stacks[site].layers if isinstance(layer, Causal)), None)
+        if found is None:
+            raise UsageError("only under causal order does a board know what to do about a crash")
+        return found
+
     def install(self, site: int) -> None:
-        """A member installs the view with the newcomer; or hears of it again, which changes nothing."""
+        """A member installs the view with the newcomer, or without those that are gone; or hears of a
+        newcomer again, which changes nothing."""
+        if self.gone and site not in self._parted:
+            self._part(site)
+            return
         entering = self._entering
         if entering is None:
             raise UsageError(f"{letter(site)} has no view to install: nobody joins")
@@ -177,6 +289,8 @@ class Board:
             entering.bases[site] = stack.bases()
             self.oracle.admit(site, len(entering.view) - 1)
             founders = len(entering.view) - 1
+            if self._entry == "copy late" and site == founders - 1:
+                self._start(entering, {"seq": list(self._causal(site).inbox.vector)})
             if len(entering.bases) == founders:
                 self.oracle.join(founders)
                 if self._is_pending():
@@ -233,13 +347,25 @@ class Board:
         self._watch(event)
         return message
 
+    def held(self, site: int) -> list[int]:
+        """Messages that a site holds, where the order is causal."""
+        return [self.message(packet.src, packet.seq) for packet in self._causal(site).inbox.items()]
+
     def waiting(self, site: int) -> int:
         """Messages released at the site and not yet taken."""
         return len(self._released[site])
 
+    def released(self, site: int) -> list[int]:
+        """Those messages, oldest first."""
+        return [number_of(batch.payloads[0]) for batch in self._released[site]]
+
     def finish(self) -> Oracle:
         """Let remaining copies arrive and be taken, and waiting times end; give the verdict."""
         self._explicit.clear()
+        survivors = [site for site in range(len(self.stacks)) if site not in self.gone]
+        for site in survivors if self.gone else ():
+            if site not in self._parted:
+                self.install(site)
         for _ in range(WAITS_MAX):
             while self.under_way:
                 self.arrive(*self.under_way[0])
@@ -251,7 +377,12 @@ class Board:
                 break
             for site in waiting:
                 self.wait(site)
+        if self._parting == "forgotten" and self.gone:
+            self._part_at_last(survivors)
         self.oracle.finish()
+        for site in survivors if self.gone else ():
+            for message in self.held(site):
+                self.oracle.blame("complete", f"site {site} holds message {message} for ever")
         return self.oracle
 
     # Schedules
@@ -270,6 +401,8 @@ class Board:
                     self.wait(site)
                 case Join(site):
                     self.join(site)
+                case Leave(site):
+                    self.leave(site)
                 case Install(site):
                     self.install(site)
                 case Gate(site, is_open):
@@ -301,8 +434,15 @@ class Board:
             if kind_of(data, self.stacks[site].group) != DATA:
                 spoken += [(m, data) for m in (self.stacks[site].others() if address is None else (address,))]
                 continue
-            message = event.message if isinstance(event, Send) else self._message_in(data)
+            if isinstance(event, Send):
+                message = event.message
+                packet = self._decoded(data)
+                self._numbered.setdefault((packet.src, packet.seq), message)
+            else:
+                message = self._message_in(data)
             for member in self.stacks[site].others() if address is None else (address,):
+                if member in self.gone:
+                    continue
                 copies = self._copies.setdefault((message, member), [])
                 if not copies:
                     self.under_way.append((message, member))
@@ -311,19 +451,25 @@ class Board:
         self.in_queues += len(batches)
         self._released[site].extend(batches)
         if site in self._open:
-            self._loose.update((site, number_of(batch.payloads[0])) for batch in batches)
+            self.loose.update((site, number_of(batch.payloads[0])) for batch in batches)
         self._watch(event)
         if not self._queues:
             self._take_free(site)
         # What layers say to each other is no move of the schedule: it arrives at once.
         for member, data in spoken:
+            if member in self.gone:
+                continue
             self.stacks[member].receive([(data, None)], now=self._time)
             self._collect(member, event)
 
     def _message_in(self, data: Buffer) -> int:
         """What left late says itself what it is: without company, a site's n-th packet is its n-th send."""
         packet = self._decoded(data)
-        return self.sent[packet.src][packet.seq - 1]
+        return self.message(packet.src, packet.seq)
+
+    def message(self, src: int, seq: int) -> int:
+        """What a packet carries: as it was seen to leave, or, without company, a site's n-th send."""
+        return self._numbered.get((src, seq)) or self.sent[src][seq - 1]
 
     def _decoded(self, data: Buffer) -> Packet:
         nobody = len(self.sent)
@@ -344,7 +490,7 @@ class Board:
     def _take(self, site: int, batch: Batch, message: int) -> None:
         self.in_queues -= 1
         self.stacks[site].taken([batch.packet], now=self._time)
-        concurrent = self.oracle.take(site, message, loose=(site, message) in self._loose)
+        concurrent = self.oracle.take(site, message, loose=(site, message) in self.loose)
         if self._flags and concurrent != batch.concurrent:
             self.oracle.blame("flags", f"site {site} saw message {message} as {batch.concurrent=}")
         self.taken[site].append(message)
@@ -359,23 +505,28 @@ def sees_concurrency(stack: Stack) -> bool:
     return any(hasattr(layer, "frontier") for layer in stack.layers)
 
 
-def replay(text: str, order: str = "causal", *, sites: int = 0) -> Board:
+def replay(text: str, order: str = "causal", *, sites: int = 0, options: Options | None = None) -> Board:
     """Play a schedule under an order; the board shows what was taken where."""
     schedule = Schedule.parse(text)
-    board = Board(max(sites, schedule.sites), lossless(order))
+    board = Board(max(sites, schedule.sites), lossless(order, options))
     board.play(schedule)
     return board
 
 
-def wander(rng: Rng, sites: int, messages: int, build: Build, *, duplicates: float = 0.1) -> Board:
-    """One random schedule: sends, arrivals, doubles and takes in any order."""
+def wander(
+    rng: Rng, sites: int, messages: int, build: Build, *, duplicates: float = 0.1, subsets: float = 0.0
+) -> Board:
+    """One random schedule: sends, arrivals, doubles and takes in any order. A share `subsets` of the
+    messages is for some only, perhaps for their own sender."""
     board = Board(sites, build, queues=True)
     left = messages
     random = rng.random
     while left or board.under_way or board.in_queues:
         roll = random()
         if left and roll < 0.3:
-            board.send(int(random() * sites), messages - left + 1)
+            site = int(random() * sites)
+            some = bool(subsets) and random() < subsets
+            board.send(site, messages - left + 1, 1 + int(random() * ((1 << sites) - 1)) if some else None)
             left -= 1
         elif board.under_way and roll < 0.65:
             message, site = board.under_way[int(random() * len(board.under_way))]

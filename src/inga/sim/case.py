@@ -50,6 +50,7 @@ class Case:
     echo: bool = False
     coarse: bool = False
     join: int = 0  # members that come later
+    matrix: bool = False
     deliver: str | None = None  # level; None = the order's own
     option: tuple[tuple[str, Any], ...] = ()  # of the order's own
 
@@ -68,6 +69,7 @@ class Case:
         options = Options(
             echo=self.echo,
             coarse=self.coarse,
+            matrix=self.matrix,
             deliver=self.deliver,
             protocol=dict(self.option),
             flow={"window": self.window},

@@ -5,6 +5,7 @@
     B?1      the application of B takes message 1; a message without any ? is taken when released
     B.       the waiting time of B ends: what it held or delayed for a time goes on
     J+       J joins: it waits for its bases      B=      B installs the view that has J in it
+    A-       A crashes: what it sent and has not arrived is lost; then B= is the view without A
     B|open   the gate of B opens                  B|shut  and closes again
 
 Sites are single capital letters, A the first, those who join behind the others; messages are numbers. A schedule that ends early is
@@ -24,7 +25,7 @@ _WAIT = re.compile(r"([A-Z])\.")
 _JOIN = re.compile(r"([A-Z])\+")
 _INSTALL = re.compile(r"([A-Z])=")
 _GATE = re.compile(r"([A-Z])\|(open|shut)")
-_LATER = re.compile(r"[A-Z]-")
+_LEAVE = re.compile(r"([A-Z])-")
 
 
 class Send(NamedTuple):
@@ -68,6 +69,13 @@ class Join(NamedTuple):
         return f"{letter(self.site)}+"
 
 
+class Leave(NamedTuple):
+    site: int
+
+    def __str__(self) -> str:
+        return f"{letter(self.site)}-"
+
+
 class Install(NamedTuple):
     site: int
 
@@ -83,7 +91,7 @@ class Gate(NamedTuple):
         return f"{letter(self.site)}|{'open' if self.is_open else 'shut'}"
 
 
-Event = Send | Arrive | Take | Wait | Join | Install | Gate
+Event = Send | Arrive | Take | Wait | Join | Leave | Install | Gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +160,6 @@ def _event(word: str, index: dict[str, int]) -> Event:
         return Install(index[found[1]])
     if found := _GATE.fullmatch(word):
         return Gate(index[found[1]], found[2] == "open")
-    if _LATER.fullmatch(word):
-        raise UsageError(f"{word!r}: leaving cannot be replayed yet")
+    if found := _LEAVE.fullmatch(word):
+        return Leave(index[found[1]])
     raise UsageError(f"{word!r} is no event of a schedule such as 'A!1 1>B B?1 B!2:AC 2>C'")

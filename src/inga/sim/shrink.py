@@ -8,6 +8,7 @@ messages, fewer faults, under the same seed.
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from inga.recipes import Options, find
 from inga.sim.board import Board, Build, lossless
 from inga.sim.case import Case
 from inga.sim.schedule import Schedule, Send, Take
@@ -53,12 +54,14 @@ def fails(case: Case) -> bool:
 def smallest(case: Case) -> tuple[Case, Schedule | None]:
     """The least of a failing case, and a schedule of it if the order alone is to blame."""
     case = shrink_case(case, fails)
+    if not find(case.order).direct:
+        return case, None
     sim = case.sim(record=True)
     try:
         sim.run()
     except Exception:  # not a matter of order
         return case, None
-    build = lossless(case.order)
+    build = lossless(case.order, Options(matrix=case.matrix))
 
     def broken(schedule: Schedule) -> bool:
         return breaks(schedule, build, sim.guarantees, case.members)
@@ -87,6 +90,17 @@ def _smaller_cases(case: Case) -> Iterator[Case]:
         if 0 < messages < case.messages:
             yield replace(case, messages=messages)
     plain = Case()
-    for name in ("loss", "dup", "reorder", "subset", "size", "datagram", "window", "echo", "coarse"):
+    for name in (
+        "loss",
+        "dup",
+        "reorder",
+        "subset",
+        "size",
+        "datagram",
+        "window",
+        "echo",
+        "coarse",
+        "matrix",
+    ):
         if getattr(case, name) != getattr(plain, name):
             yield replace(case, **{name: getattr(plain, name)})

@@ -281,7 +281,7 @@ class Stack:
             self._from_outside(data)
         elif number < self.view.number:
             self.counts["stale"] += 1  # of a view that is closed
-        elif number == self.view.number + 1 and self._watchers:
+        elif number == self.view.number + 1 and (self._grows or self._watchers):
             self.counts["ahead"] += 1
             if len(self._ahead) < AHEAD_MAX:
                 self._ahead.append((bytes(data), address))

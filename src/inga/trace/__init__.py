@@ -4,6 +4,7 @@ Nothing here loads pyarrow before a trace on disk is really written or read.
 """
 
 from inga.trace.aliases import ALIASES, rename
+from inga.trace.export import Exported, Stamps, steps, write_jsonl
 from inga.trace.manifest import CHECKS, Manifest, ProcessFile, mark_crashed
 from inga.trace.memory import MemoryTrace
 from inga.trace.reader import (
@@ -46,4 +47,9 @@ __all__ = [
     "unpack_dst",
     "ALIASES",
     "rename",
+    # for others' tools
+    "write_jsonl",
+    "Exported",
+    "steps",
+    "Stamps",
 ]

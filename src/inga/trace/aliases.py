@@ -8,20 +8,29 @@ from collections.abc import Iterable, Iterator
 
 from inga.trace.schema import Row
 
-_BUFFERED = "VectorTimeStampedMessageBuffered"
+BUFFERED = "VectorTimeStampedMessageBuffered"
+_CREATED = "VectorTimeStampCreated"
+_ADDED = "UserAddedToVectorTimeStamp"
+_COUNTED = "LocalCountIncrementedInSiteVectorTimeStamp"
+_COPIED = "VectorTimeStampCopiedAndNewBufferCreated"
+_ADVANCED = "RemoteCountIncrementedInSiteVectorTimeStamp"
 _DELIVERED = "VectorTimeStampedMessageDelivered"
+
+CHANGES = frozenset({_CREATED, _ADDED, _COUNTED, _COPIED, _ADVANCED})
+"""The lecture's steps that are about a vector of the site, not about a message's stamp."""
 
 ALIASES: dict[str, dict[str, tuple[str, ...]]] = {
     "dewan": {
-        "join": ("UserAddedToVectorTimeStamp",),
-        "send": ("LocalCountIncrementedInSiteVectorTimeStamp", "VectorTimeStampedMessageSent"),
+        "view": (_CREATED,),
+        "join": (_ADDED,),
+        "send": (_COUNTED, "VectorTimeStampedMessageSent"),
         "receive": ("VectorTimeStampedMessageReceived",),
         "concurrent": ("ConcurrentVectorTimeStampedMessageDetected",),
-        "branch": ("VectorTimeStampCopiedAndNewBufferCreated",),
-        "hold": (_BUFFERED,),
+        "branch": (_COPIED,),
+        "hold": (BUFFERED,),
         "deliver": (
             "VectorTimeStampedMessageRemovedFromBuffer",
-            "RemoteCountIncrementedInSiteVectorTimeStamp",
+            _ADVANCED,
             _DELIVERED,
         ),
     },
@@ -50,25 +59,31 @@ ALIASES: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 
-def rename(rows: Iterable[Row], scheme: str) -> Iterator[tuple[Row, tuple[str, ...]]]:
-    """Each row with the names a scheme has for it. Rows of one process must come in `pos` order.
+def rename(rows: Iterable[Row], scheme: str | None) -> Iterator[tuple[Row, tuple[str, ...]]]:
+    """Each row with the names a scheme has for it; None = our own. Rows of one process must come in
+    `pos` order.
 
     In the lecture every message passes through the buffer. We write `hold` only when it has to wait
     there, so a delivery without a hold is named as buffered first. An own message that is echoed never
-    was in the buffer, and no remote count changes.
+    was in the buffer, and no remote count changes. A vector is created once, with a process's first view.
     """
-    names = ALIASES[scheme]
+    names = {} if scheme is None else ALIASES[scheme]
     lecture = scheme == "dewan"
     held: set[tuple[int, int, int | None, int | None]] = set()
+    created: set[int] = set()
     for row in rows:
         found = names.get(row.step, (row.step,))
         message = (row.process, row.view, row.src, row.seq)
         if lecture and row.step == "hold":
             held.add(message)
+        elif lecture and row.step == "view":
+            if row.process in created:
+                found = (row.step,)
+            created.add(row.process)
         elif lecture and row.step == "deliver":
             if row.src == row.process:
                 found = (_DELIVERED,)
             elif message not in held:
-                found = (_BUFFERED, *found)
+                found = (BUFFERED, *found)
             held.discard(message)
         yield row, found

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import get_ident
 from typing import Any, Self
 from uuid import uuid4
 
@@ -105,7 +106,7 @@ def mark_crashed(directory: str | os.PathLike[str], process: int, name: str) -> 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Replace a file as a whole."""
-    hidden = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    hidden = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}.tmp")  # a writer has two threads
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

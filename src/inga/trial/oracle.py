@@ -48,6 +48,7 @@ class Oracle:
         self._own = [0] * members  # sent by the site
         self._needed = [0] * members  # what caused anything taken at the site
         self._followed = [[0] * members for _ in range(members)]  # the same, by sender of the taken
+        self._gone: set[int] = set()  # sites that crashed
         self._granted = [0] * members  # what was past when the site joined
         self._base = [0]  # what members had sent when they let the next newcomer in
 
@@ -84,6 +85,10 @@ class Oracle:
             self._followed.append([0] * self.members)
             self._base[0] = 0
         self._base[0] |= self._own[site]
+
+    def leave(self, site: int) -> None:
+        """It crashed: nothing is expected of it, and what it sent may be lost."""
+        self._gone.add(site)
 
     def join(self, newcomer: int) -> None:
         """All have let it in. What they had sent before is past, and known to be."""
@@ -122,7 +127,11 @@ class Oracle:
     def finish(self) -> None:
         """Nothing will be taken any more: whatever is missing is lost."""
         for site in range(self.members):
+            if site in self._gone:
+                continue
             for index in _members(self._addressed[site] & ~self._taken[site]):
+                if self._senders[index] in self._gone:
+                    continue
                 self.blame("complete", f"site {site} never took message {self._messages[index]}")
 
     def count(self, guarantees: Iterable[str]) -> int:

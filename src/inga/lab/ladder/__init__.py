@@ -54,7 +54,7 @@ def _claim(played: Played) -> Claim:
 def _tables(played: list[Played], searched: Table) -> dict[str, Table]:
     columns = ["vector", "scheme", "schedule", "found", "right", "clean"]
     rows = [
-        [each.vector.id, show.scheme, show.schedule, list(scene.found), right.order, not right.findings]
+        [each.vector.id, show.name, show.schedule, list(scene.found), right.order, not right.findings]
         for each in played
         for show, scene, rights in each.shows
         for right in rights

@@ -2,7 +2,7 @@
 
 from inga.lab.ladder.scene import NEVER, UNFLAGGED, Moment, Scene
 from inga.report.spacetime import Bar, Copy, Diagram, Dot
-from inga.sim.schedule import Arrive, Send, Take, Wait, letter
+from inga.sim.schedule import Arrive, Gate, Install, Join, Leave, Send, Take, Wait, letter
 from inga.trial.people import names
 
 
@@ -47,12 +47,20 @@ class _Painter:
                 kind = self._kind(site, message, duplicate)
                 diagram.copies.append(Copy(*self._left[message], site, column, kind))
                 if duplicate:
-                    self._paint_stuck(moment, column, "a stale copy heads the buffer")
+                    self._paint_stuck(moment, column, "stale, at the head")
                 elif message in moment.held:
                     self._held[site, message] = column
             case Take(site, message):
                 self._taken[site, message] = column
                 self._paint_delivery(moment, site, message, column)
+            case Join(site):
+                diagram.dots.append(Dot(site, column, "", "mark", "joins"))
+            case Leave(site):
+                diagram.dots.append(Dot(site, column, "", "mark", "gone"))
+            case Install(site):
+                diagram.dots.append(Dot(site, column, "", "mark", "view"))
+            case Gate(site, is_open):
+                diagram.dots.append(Dot(site, column, "", "mark", "gate open" if is_open else "gate shut"))
             case Wait(site):
                 diagram.dots.append(Dot(site, column, "", "wait"))
                 for message in moment.left:

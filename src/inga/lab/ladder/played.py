@@ -1,5 +1,6 @@
 """A counterexample, played under its schemes and under the right rule, and judged."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ class Played:
     @property
     def holds(self) -> bool:
         """Broken exactly as listed, and clean where it should be."""
-        return bool(self.shows) and all(
+        return all(
             set(scene.found) == set(show.found) and not any(right.findings for right in rights)
             for show, scene, rights in self.shows
         )
@@ -27,11 +28,9 @@ class Played:
     @property
     def measured(self) -> str:
         """What was found, in a sentence or two."""
-        if not self.shows:
-            return f"not played: needs {self.vector.needs}"
         said: dict[str, list[str]] = {}
         for show, scene, _ in self.shows:
-            said.setdefault("; ".join(outcome(scene)) or "nothing is wrong", []).append(show.scheme)
+            said.setdefault("; ".join(outcome(scene)) or "nothing is wrong", []).append(show.name)
         broken = ". ".join(f"{', '.join(dict.fromkeys(schemes))}: {what}" for what, schemes in said.items())
         dirty = [right.order for _, _, rights in self.shows for right in rights if right.findings]
         return (
@@ -47,15 +46,16 @@ class Played:
             for each, is_right in ((scene, False), *((right, True) for right in rights)):
                 drawn = f"{show.schedule} {is_right} {draw(picture(each, ''))}"
                 orders = found.setdefault(drawn, (show.schedule, [], each, is_right))[1]
-                if each.order not in orders:
-                    orders.append(each.order)
+                name = each.order if is_right else show.name
+                if name not in orders:
+                    orders.append(name)
         return list(found.values())
 
     def files(self) -> Iterator[tuple[str, Diagram]]:
         """Names of files and what is in them: a first picture of each scheme and rule."""
         names = set()
         for _, orders, scene, _ in self.pictures():
-            name = f"{self.vector.id}-{orders[0]}.svg"
+            name = f"{self.vector.id}-{re.sub(r'[^a-z-]+', '-', orders[0].lower())}.svg"
             if name not in names:
                 names.add(name)
                 yield name, picture(scene, self.caption(orders, scene))
@@ -68,11 +68,10 @@ class Played:
 
 
 def play(vector: Vector) -> Played:
-    """Play all shows of a vector; none if it cannot be played yet."""
+    """Play all shows of a vector."""
     return Played(
         vector,
         tuple(
-            (show, show.under(show.scheme), tuple(show.under(order) for order in vector.right))
-            for show in vector.shows
+            (show, show.broken(), tuple(show.under(order) for order in vector.right)) for show in vector.shows
         ),
     )

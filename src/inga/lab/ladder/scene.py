@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from inga.layers.causal import Causal
 from inga.layers.ladder import Rung
+from inga.layers.matrix import Matrix
 from inga.layers.shape import Shape
-from inga.model.packet import Packet
 from inga.model.view import View
 from inga.recipes import Options
 from inga.sim.board import Board, lossless
-from inga.sim.schedule import Arrive, Event, Schedule, Send, Take, Wait, letter
+from inga.sim.schedule import Arrive, Event, Gate, Install, Join, Leave, Schedule, Send, Take, Wait, letter
 from inga.stack.layer import Layer
 from inga.stack.stack import Stack
 from inga.trace.memory import MemoryTrace
@@ -23,6 +23,9 @@ from inga.trace.schema import Row
 
 DELAY = 5.0
 """Seconds by which sends leave late, where a schedule asks for it."""
+
+MATRIX = "matrix"
+"""What the order `vector` is called here when it counts per pair of members."""
 
 EARLY, NEVER, UNFLAGGED = "early", "never", "unflagged"
 
@@ -81,20 +84,24 @@ def play_schedule(
     skew: Sequence[float] = (),
     wait: float | None = None,
     delayed: bool = False,
+    **flaws: Any,
 ) -> Scene:
-    """Play a schedule to its end on a board under an order. `delayed`: what is sent leaves later."""
+    """Play a schedule to its end on a board under an order. `delayed`: what is sent leaves later.
+    `flaws` are options of the board, such as where newcomers start."""
     schedule = Schedule.parse(text)
     sites = max(2, schedule.sites)
+    newcomers = sum(isinstance(event, Join) for event in schedule.events)
     realtime: dict[str, Any] = {"skew": tuple(skew)} if skew else {}
     if wait is not None:
         realtime["wait"] = wait
-    build = lossless(order, Options(realtime=realtime))
+    options = Options(realtime=realtime, matrix=order == MATRIX)
+    build = lossless("vector" if options.matrix else order, options)
 
     def layers() -> list[Layer]:
         return [*build(), Shape()] if delayed else build()
 
-    watcher = Watcher(sites)
-    board = Board(sites, layers, view=watcher.view, traces=list(watcher.traces), watch=watcher)
+    watcher = Watcher(sites, newcomers)
+    board = Board(sites, layers, view=watcher.view, traces=list(watcher.traces), watch=watcher, **flaws)
     if delayed:
         for stack in board.stacks:
             shape = stack.layer("shape")
@@ -111,18 +118,21 @@ class Watcher:
 
     board: Board
 
-    def __init__(self, sites: int) -> None:
+    def __init__(self, sites: int, newcomers: int = 0) -> None:
+        everybody = range(sites + newcomers)
         self.view = View.of(*map(letter, range(sites)), traced=True)
         self.rows: list[Row] = []
         self.traces = [MemoryTrace(site, sites, self.rows) for site in range(sites)]
         self._moments: list[Moment] = []
         self._read = 0  # rows looked at
         self._under_way: set[int] = set()  # messages that have left
+        self._vectors: dict[int, list[int]] = {}  # of messages, where the order has vectors of its own
         self._causes: dict[int, set[int]] = {}
         self._audience: dict[int, set[int]] = {}
         self._senders: dict[int, int] = {}
-        self._taken: list[set[int]] = [set() for _ in range(sites)]
-        self._known: list[set[int]] = [set() for _ in range(sites)]
+        self._taken: list[set[int]] = [set() for _ in everybody]
+        self._known: list[set[int]] = [set() for _ in everybody]
+        self._released: list[set[int]] = [set() for _ in everybody]
         self._concurrent: set[tuple[int, int]] = set()  # (site, message) that should be flagged
         self._flagged: set[tuple[int, int]] = set()
 
@@ -134,10 +144,14 @@ class Watcher:
         for row in self.rows[self._read :]:
             self._note(row, moment)
         self._read = len(self.rows)
+        if isinstance(event, Take):
+            moment.flagged = event in self._flagged
         if isinstance(event, Wait):
             moment.left = sorted({message for message, _ in self.board.under_way} - self._under_way)
         self._under_way |= {message for message, _ in self.board.under_way}
-        moment.state = _state(self.board.stacks[event.site])
+        self._look_at_queue(moment)
+        if event.site < len(self.board.stacks):  # a newcomer that waits for its bases has none
+            moment.state = _state(self.board.stacks[event.site])
         self._moments.append(moment)
 
     def scene(self, order: str) -> Scene:
@@ -145,16 +159,21 @@ class Watcher:
         board = self.board
         findings = [moment.finding for moment in self._moments if moment.finding is not None]
         for site, taken in enumerate(self._taken):
+            if site in board.gone:
+                continue
             missing = {m for m, audience in self._audience.items() if site in audience} - taken
+            if board.gone:  # what nobody is left to send again may be missing, but not be waited for
+                lost = {m for m in missing if self._senders[m] in board.gone}
+                missing -= lost - set(board.held(site))
             findings += [Finding(site, NEVER, message) for message in sorted(missing)]
-        if board.sees_concurrency:
+        if board.sees_concurrency and not any(isinstance(event, Gate) for event in board.played):
             findings += [Finding(*each) for each in self._unflagged()]
         return Scene(
             order=order,
-            sites=len(board.stacks),
+            sites=len(self._taken),
             schedule=Schedule(tuple(board.played)),
             moments=self._moments,
-            stamps={message: _stamp(board, message) for message in self._senders},
+            stamps={message: self._stamp(message) for message in self._senders},
             senders=self._senders,
             audience=self._audience,
             findings=findings,
@@ -162,21 +181,31 @@ class Watcher:
             broken={name for name, number in board.oracle.violations.items() if number},
         )
 
+    def _look_at_queue(self, moment: Moment) -> None:
+        """What the move released; what has come and is not among that has to wait."""
+        event = moment.event
+        released = self._released[event.site]
+        if not isinstance(event, Take):
+            moment.released = [m for m in self.board.released(event.site) if m not in released]
+            released |= {*moment.released}
+        if not isinstance(event, Arrive) or event.duplicate or event.message in moment.held:
+            return
+        if event.site in self._audience[event.message] and event.message not in released:
+            moment.held.append(event.message)
+
     def _judge(self, moment: Moment) -> None:
         match moment.event:
             case Send(site, message, dst):
-                everybody = range(len(self._taken))
                 self._causes[message] = set(self._known[site])
                 self._known[site].add(message)
                 self._senders[message] = site
-                self._audience[message] = {
-                    m for m in everybody if m != site and (dst is None or dst >> m & 1)
-                }
+                others = self.board.stacks[site].others()
+                self._audience[message] = {m for m in others if dst is None or dst >> m & 1}
             case Take(site, message):
                 causes, taken = self._causes[message], self._taken[site]
                 seen = taken | {m for m, sender in self._senders.items() if sender == site}
                 missing = {cause for cause in causes if site in self._audience[cause]} - taken
-                if missing:
+                if missing and (site, message) not in self.board.loose:
                     moment.finding = Finding(site, EARLY, message, min(missing))
                 if seen - causes:
                     self._concurrent.add((site, message))
@@ -187,21 +216,32 @@ class Watcher:
         """A header for somebody who is not addressed, under a scheme that knows of no headers."""
         if not isinstance(event, Arrive) or event.site in self._audience[event.message]:
             return False
-        return any(isinstance(layer, Rung) for layer in self.board.stacks[event.site].layers)
+        return any(isinstance(layer, Rung | Matrix) for layer in self.board.stacks[event.site].layers)
 
     def _note(self, row: Row, moment: Moment) -> None:
         if row.src is None or row.seq is None:
             return
-        message = self.board.sent[row.src][row.seq - 1]
-        if row.step == "hold":
+        message = self.board.message(row.src, row.seq)
+        if row.step == "send" and row.deps is not None and self.board.sees_concurrency:
+            self._vectors[message] = [*row.deps[: row.src], row.seq, *row.deps[row.src + 1 :]]
+        elif row.step == "hold":
             moment.held.append(message)
-        elif row.step == "deliver":
-            moment.released.append(message)
         elif row.step == "duplicate":
             moment.dropped = True
         elif row.step == "concurrent":
-            self._flagged.add((row.process, message))
-            moment.flagged = True
+            self._flagged.add((row.process, message))  # perhaps before it is taken
+
+    def _stamp(self, message: int) -> str:
+        """What a message carried, as its first receiver reads it."""
+        if message in self._vectors:
+            return _vector(self._vectors[message])
+        for member, packet in self.board.copies(message):
+            if packet.bare:
+                continue
+            rungs = (each for each in self.board.stacks[member].layers if isinstance(each, Rung))
+            rung = next(rungs, None)
+            return f"no. {packet.seq}" if rung is None else rung.stamp_text(packet)
+        return ""
 
     def _unflagged(self) -> list[tuple[int, str, int]]:
         return [(site, UNFLAGGED, message) for site, message in sorted(self._concurrent ^ self._flagged)]
@@ -214,32 +254,6 @@ def _state(stack: Stack) -> str:
         if isinstance(layer, Causal):
             return _vector(layer.inbox.vector)
     return ""
-
-
-def _stamp(board: Board, message: int) -> str:
-    """What a message carried, as its first receiver reads it."""
-    copies = [each for each in board.copies(message) if not each[1].bare]
-    if not copies:
-        return ""
-    member, packet = copies[0]
-    for layer in board.stacks[member].layers:
-        if isinstance(layer, Rung):
-            return layer.stamp_text(packet)
-        if isinstance(layer, Causal):
-            return _vector(_whole(board, message, packet))
-    return f"no. {packet.seq}"
-
-
-def _whole(board: Board, message: int, packet: Packet) -> list[int]:
-    """The full vector behind a delta, put together from its sender's earlier messages."""
-    vector = [0] * len(board.stacks)
-    for earlier in board.sent[packet.src][: packet.seq]:
-        for _, each in board.copies(earlier)[:1]:
-            if each.stamp is not None:
-                for k, count in each.stamp.delta:
-                    vector[k] = count
-    vector[packet.src] = packet.seq
-    return vector
 
 
 def _vector(counts: Sequence[int]) -> str:
@@ -273,6 +287,14 @@ def _line(scene: Scene, moment: Moment) -> str:
             text = f"the waiting time of {site} ends"
             if moment.left:
                 text += f": {', '.join(map(str, moment.left))} goes out"
+        case Join():
+            text = f"{site} joins"
+        case Leave():
+            text = f"{site} is gone"
+        case Install():
+            text = f"{site} installs the new view"
+        case Gate(_, is_open):
+            text = f"the gate of {site} {'opens' if is_open else 'closes'}"
         case Take(_, message):
             text = f"{site} delivers {message}" + (", flagged as concurrent" if moment.flagged else "")
     if moment.finding is not None:

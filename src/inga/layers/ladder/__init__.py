@@ -17,6 +17,7 @@ from inga.layers.ladder.counters import (
 )
 from inga.layers.ladder.history import History, HistoryBlind
 from inga.layers.ladder.rung import Rung
+from inga.layers.ladder.slips import SLIPS
 from inga.layers.ladder.vectors import (
     AtOnceCount,
     AtOnceKeep,
@@ -25,7 +26,6 @@ from inga.layers.ladder.vectors import (
     HeadOnly,
     LiveVector,
     OwnCopy,
-    Released,
     Strict,
     Tree,
 )
@@ -49,6 +49,6 @@ RUNGS: tuple[type[Rung[Any]], ...] = (
     LiveVector,
     Broadcast,
 )
-"""From the ground up. `Released` stands beside them: it is the right layer but for one rule."""
+"""From the ground up. Beside them stand the slips: the right layer but for one mistake each."""
 
-__all__ = ["RUNGS", "Released", "Rung"]
+__all__ = ["RUNGS", "SLIPS", "Rung"]

@@ -40,7 +40,7 @@ class History(Rung[Past]):
                 self._past[packet.src, packet.seq] = _audience(packet)
 
     def state_text(self) -> str:
-        return "knows " + (self._show(self._past) if self._past else "nothing")
+        return "knows " + self._ids(self._past)
 
     def _stamp(self, packet: Packet) -> list[int]:
         numbers = []
@@ -65,7 +65,10 @@ class History(Rung[Past]):
         return past
 
     def _show(self, stamp: Past) -> str:
-        return "after " + (", ".join(f"{self._name(s)}{q}" for s, q in sorted(stamp)) or "–")
+        return "after " + self._ids(stamp)
+
+    def _ids(self, past: Past) -> str:
+        return ", ".join(f"{self._name(src)}{seq}" for src, seq in sorted(past)) or "–"
 
     def _passes(self, waiting: Waiting[Past]) -> bool:
         return all(

@@ -1,0 +1,188 @@
+"""Causal order for messages to some: who sent how many to whom, instead of a header for everybody.
+
+    send     count it once for each destination; the matrix as the application knows it goes along
+    receive  release it when it is its sender's next to us, and all that were sent to us before it are
+             released: one column of the matrix decides
+    take     the application knows now what the message knew: the matrices are joined
+
+`S[k][j]` counts the messages of k to j that this site's application knows of, itself as a sender
+included. Those not addressed get a bare header, because `reliable` finds gaps by number, and nothing
+here looks at it. What travels are the cells that changed since we last wrote to the destination that
+heard of us longest ago: each of them has been told the rest.
+
+Flags and branches are a matter of vector time, so the vector of the past travels along.
+
+From Dewan's "Causality" lectures, for subsets: docs/protocols/causality.md.
+"""
+
+from collections.abc import Iterable
+
+from inga.causality.inbox import Inbox
+from inga.layers.causal import Causal
+from inga.model.errors import UsageError, WireError
+from inga.model.packet import Packet
+from inga.model.stamp import Cells, Delta, Deps, Stamp
+from inga.model.view import View
+from inga.wire import matrix as wire
+
+
+class Column(Inbox[Packet]):
+    """The hold queue, asked about messages to this site alone: by their position among those."""
+
+    def own(self, seq: int) -> None:
+        """Nothing that is sent from here comes here."""
+
+    def offer(self, src: int, seq: int, delta: Delta, item: Packet, out: list[Packet]) -> int:
+        position, column = self.column(item.unfolded, src)
+        return super().offer(src, position, column, item, out)
+
+    def column(self, cells: Cells, src: int) -> tuple[int, Delta]:
+        """Which of its sender's messages to us it is (0: unknown), and what else was sent to us before."""
+        mine = {k: value for k, j, value in cells if j == self.me}
+        return mine.pop(src, 0), tuple(mine.items())
+
+
+class Matrix(Causal):
+    """Counts for each pair, holds by what was sent here, and sees concurrency like `Causal`."""
+
+    name = "matrix"
+
+    def __init__(self, *, echo: bool = False, on_concurrent: str = "deliver") -> None:
+        super().__init__(echo=echo, on_concurrent=on_concurrent)
+        self._subsets = True  # pasts name messages that never came here
+
+    def view(self, view: View) -> None:
+        super().view(view)
+        n = len(view)
+        self.inbox: Column = Column(self.stack.me, n)
+        self.sent_to = [[0] * n for _ in range(n)]  # messages of k to j that the application knows of
+        self._changed: dict[tuple[int, int], int] = {}  # cell -> our first message that can tell it, in order
+        self._last = [0] * n  # our last message to each member
+
+    def extend(self, view: View) -> None:
+        super().extend(view)
+        more = len(view) - len(self.sent_to)
+        for row in self.sent_to:
+            row += [0] * more
+        self.sent_to += [[0] * len(view) for _ in range(more)]
+        self._last += [0] * more
+
+    def base(self) -> dict[str, int]:
+        """Besides our count, how it divides: what a newcomer counts as past, it tells with its matrix."""
+        mine = self.sent_to[self.stack.me]
+        return {**super().base(), **{f"to {j}": count for j, count in enumerate(mine)}}
+
+    def adopt(self, bases: dict[str, list[int]]) -> None:
+        self.clock.adopt(bases["seq"])
+        for j in range(len(self.sent_to)):
+            for k, count in enumerate(bases.get(f"to {j}", ())):
+                if count and k not in (j, self.stack.me):
+                    self.sent_to[k][j] = count
+                    self._note(k, j, 1)
+
+    def sent(self) -> list[int]:
+        """To each of the others; all of them in our own place."""
+        counts = list(self.sent_to[self.stack.me])
+        counts[self.stack.me] = self.clock.vector[self.stack.me]
+        return counts
+
+    def has(self, counts: list[int]) -> bool:
+        pairs = zip(self.inbox.vector, counts, strict=True)
+        return all(have >= count for k, (have, count) in enumerate(pairs) if k != self.stack.me)
+
+    def gate(self, is_open: bool) -> None:
+        """A cell that is not listed was told before: what passes early would hide causes from others."""
+        raise UsageError("a group with matrix=True has no gate; leave the option out to have one")
+
+    # Sending
+
+    def _sent(self, packet: Packet) -> None:
+        super()._sent(packet)
+        mine = self.sent_to[self.stack.me]
+        targets = [j for j in self.stack.others() if packet.dst is None or packet.dst >> j & 1]
+        for j in targets:
+            mine[j] += 1
+            self._note(self.stack.me, j, packet.seq)
+        packet.unfolded = self._since(self._heard_of_us(targets, packet.seq))
+        for j in targets:
+            self._last[j] = packet.seq
+
+    def _echo(self, batch: list[Packet]) -> None:
+        """Our own application gets them as they are, the others with the stamp in front."""
+        super()._echo(batch)
+        for packet in batch:
+            assert packet.deps is not None
+            packet.body = wire.put(packet.deps, packet.unfolded) + packet.body
+            packet.stamp = None
+
+    def _heard_of_us(self, targets: Iterable[int], seq: int) -> int:
+        """Our message after which any of these may lack something."""
+        return min([self._last[j] for j in targets], default=seq)
+
+    def _since(self, seq: int) -> Cells:
+        """The cells that our message `seq` did not tell."""
+        cells = []
+        for (k, j), first in reversed(self._changed.items()):
+            if first <= seq:
+                break
+            cells.append((k, j, self.sent_to[k][j]))
+        return tuple(sorted(cells))
+
+    def _note(self, k: int, j: int, first: int) -> None:
+        self._changed.pop((k, j), None)
+        self._changed[k, j] = first
+
+    # Receiving
+
+    def up(self, batch: list[Packet]) -> None:
+        mine = [packet for packet in batch if not self._is_bare(packet) and self._unfold(packet)]
+        if mine:
+            super().up(mine)
+
+    def taken(self, packets: list[Packet]) -> None:
+        super().taken(packets)
+        for packet in packets:
+            if packet.src != self.stack.me:
+                self._merge(packet)
+
+    def _unfold(self, packet: Packet) -> bool:
+        """Take the stamp off the body; whether it can be right."""
+        if packet.unfolded is not None:
+            return True  # another layer has held it
+        try:
+            deps, cells, at = wire.get(packet.body, self.stack.sizes[packet.view])
+        except WireError as error:
+            self.stack.reject(error.reason, packet)
+            return False
+        src = packet.src
+        if deps[src] != packet.seq - 1 or not self.inbox.column(cells, src)[0]:
+            self.stack.reject("malformed", packet)
+            return False
+        if self._is_forged(deps, cells):
+            self.stack.reject("forged", packet)
+            return False
+        delta = tuple([(k, count) for k, count in enumerate(deps) if count and k != src])
+        packet.stamp = Stamp(delta, sum(deps) + 1)
+        packet.unfolded = cells
+        packet.body = packet.body[at:]
+        return True
+
+    def _has_past(self, packet: Packet) -> bool:
+        return True  # the vector came whole
+
+    def _is_forged(self, deps: Deps, cells: Cells) -> bool:
+        """Whether it names sends of ours that we never made."""
+        me = self.stack.me
+        if deps[me] > self.clock.vector[me]:
+            return True
+        mine = self.sent_to[me]
+        return any(k == me and value > mine[j] for k, j, value in cells)
+
+    def _merge(self, packet: Packet) -> None:
+        """The application knows from here on what the sender's knew."""
+        following = self.clock.vector[self.stack.me] + 1
+        for k, j, value in packet.unfolded:
+            row = self.sent_to[k]
+            if value > row[j]:
+                row[j] = value
+                self._note(k, j, following)

@@ -1,0 +1,212 @@
+"""Causal order without stamps: everything passes one member, and nothing overtakes on the way.
+
+    send      to the relay, numbered by us; at the relay, to everybody concerned, numbered by its stream
+    relay     pass on what comes, in the order of each sender; its stream is one for all
+    receive   the relay's stream in its order: what is for us, under its sender's name and number
+
+Whoever answers a message got it from the relay, which had passed it on before: so it comes before the
+answer in the stream, and everywhere. This holds although senders apply their own messages at once,
+and only as long as links keep order: both ways are held by number.
+
+From Dewan's "Causality" lectures: docs/protocols/relay.md.
+"""
+
+from functools import partial
+from typing import ClassVar
+
+from inga.layers.fifo import Fifo
+from inga.layers.reliable import Reliable
+from inga.model.errors import Gap, UsageError, WireError
+from inga.model.packet import Packet
+from inga.model.receipt import Receipt
+from inga.model.view import View
+from inga.wire import relay as wire
+from inga.wire.relay import Origin
+
+
+class Hop(Reliable):
+    """Repair from hop to hop. That the relay has a message says nothing of its destinations."""
+
+    levels: ClassVar[tuple[str, ...]] = ()
+
+
+class Relay(Fifo):
+    """Sends to the relay; is the relay, if it is this member's turn to be."""
+
+    name = "relay"
+    provides = frozenset({"fifo", "causal"})
+
+    def __init__(self, *, echo: bool = False, relay: int = 0) -> None:
+        """`relay`: index of the member that passes everything on; the same at every member."""
+        super().__init__(echo=echo)
+        self.relay = relay
+        self._on_way = 0  # bytes passed on that somebody still lacks
+
+    def view(self, view: View) -> None:
+        super().view(view)
+        if not 0 <= self.relay < len(view):
+            raise UsageError(
+                f"member {self.relay} cannot relay for a group of {len(view)}; name one of those"
+            )
+        self._stream = 0  # packets the relay has sent, its own and those of others
+        self._sent_to = [0] * len(view)  # packets of ours for each member
+        self._got = [0] * len(view)  # packets of each member for us
+        self.closed()
+
+    def closed(self) -> None:
+        self.stack.held -= self._on_way
+        self._on_way = 0
+
+    def extend(self, view: View) -> None:
+        super().extend(view)
+        more = [0] * (len(view) - len(self._got))
+        self._sent_to += more
+        self._got += more
+
+    def base(self) -> dict[str, int]:
+        stream = self._stream if self.stack.me == self.relay else self._numbered
+        return {**super().base(), "stream": stream}
+
+    def adopt(self, bases: dict[str, list[int]]) -> None:
+        super().adopt(bases)
+        for arrived, base in zip(self._arrived, bases["stream"], strict=True):
+            arrived.expected = base + 1
+
+    def sent(self) -> list[int]:
+        """To each of the others, by way of the relay; all of them in our own place."""
+        counts = list(self._sent_to)
+        counts[self.stack.me] = self._numbered
+        return counts
+
+    def has(self, counts: list[int]) -> bool:
+        pairs = zip(self._got, counts, strict=True)
+        return all(have >= count for k, (have, count) in enumerate(pairs) if k != self.stack.me)
+
+    def gate(self, is_open: bool) -> None:
+        if self.stack.me == self.relay:
+            raise UsageError("the relay holds for everybody, so its gate stays closed; open that of another")
+        super().gate(is_open)
+
+    # Sending
+
+    def down(self, batch: list[Packet]) -> None:
+        if self.relay in self.stack.left:
+            name = self.stack.view.names[self.relay]
+            self.stack.fail(
+                Gap(f"{name}, who passed on all messages, has left: nothing can be sent any more")
+            )
+            return
+        super().down(batch)
+
+    def _echo(self, batch: list[Packet]) -> None:
+        """Our own application gets them now; then they are made ready for their first hop."""
+        super()._echo(batch)
+        me = self.stack.me
+        for packet in batch:
+            for j in self.stack.others():
+                self._sent_to[j] += packet.dst is None or packet.dst >> j & 1
+            packet.ext = wire.put(Origin(me, packet.seq, packet.dst))
+            packet.receipt = None
+            if me == self.relay:
+                packet.seq = self._next_of_stream()
+            else:
+                packet.dst = 1 << self.relay
+
+    def gone(self, member: int) -> None:
+        if member == self.relay:
+            name = self.stack.view.names[member]
+            self.stack.notice(f"{name} has left, who passed on all messages: nothing can be sent any more")
+
+    # Receiving
+
+    def up(self, batch: list[Packet]) -> None:
+        ours = [original for packet in batch if (original := self._unfold(packet)) is not None]
+        if ours:
+            super().up(ours)
+
+    def _unfold(self, packet: Packet) -> Packet | None:
+        """What its sender sent, under that name and number; None if it is not our business. A packet of
+        its own: other layers know this one by its link, and may come to see it twice."""
+        if packet.unfolded is not None:
+            return packet  # another layer has held it
+        me, link = self.stack.me, (packet.src, packet.seq)
+        if self.relay not in (me, packet.src):
+            if not packet.bare:
+                self.stack.reject("relay", packet)  # somebody takes us, or another, for the relay
+            return None
+        if not packet.seq:
+            self.stack.reject("malformed", packet)
+            return None
+        try:
+            origin = wire.get(bytes(packet.ext or b""), self.stack.sizes[packet.view])
+        except WireError as error:
+            self.stack.reject(error.reason, packet)
+            return None
+        if me == self.relay and (origin[:2] != link or packet.bare):
+            self.stack.reject("forged", packet)
+            return None
+        original = Packet(origin.src, packet.view, packet.body, origin.dst)
+        original.seq, original.unfolded = origin.seq, link
+        original.ext, original.trace = packet.ext, packet.trace
+        original.bare = packet.bare or origin.src == me
+        return original
+
+    def _place(self, packet: Packet) -> tuple[int, int]:
+        place: tuple[int, int] = packet.unfolded
+        return place
+
+    def _received(self, packet: Packet, step: str, position: int | None = None) -> None:
+        if packet.src != self.stack.me:  # what we sent ourselves is nothing new
+            super()._received(packet, step, position)
+
+    def _release(self, out: list[Packet]) -> None:
+        if self.stack.me == self.relay:
+            self._pass_on(out)
+        for packet in out:
+            if not self._is_bare(packet):
+                self._got[packet.src] += 1
+        super()._release(out)
+
+    # As the relay
+
+    def _pass_on(self, batch: list[Packet]) -> None:
+        """Send it to its destinations, in the order in which it stands here."""
+        me, view = self.stack.me, self.stack.view
+        out = []
+        for packet in batch:
+            size = self.stack.sizes.get(packet.view, len(view))
+            everybody = packet.dst is None and size == len(view)
+            targets = (1 << size) - 1 if packet.dst is None else packet.dst  # who came later is not meant
+            targets &= ~(1 << me | 1 << packet.src)
+            if not targets:
+                continue
+            packet.keep()
+            # What is for everybody goes to everybody: its sender knows its own.
+            copy = Packet(me, view.number, packet.body, None if everybody else targets)
+            copy.seq = self._next_of_stream()
+            copy.ext = packet.ext
+            if packet.trace is not None:
+                copy.trace = packet.trace + (0,) * (len(view) - len(packet.trace))
+            self._count(copy)
+            out.append(copy)
+        if out:
+            self.below(out)
+
+    def _next_of_stream(self) -> int:
+        self._stream += 1
+        return self._stream
+
+    def _count(self, packet: Packet) -> None:
+        """What we pass on takes our memory until everybody has it: senders must not outrun that."""
+        if self.stack.layer("flow") is None:
+            return
+        size = len(packet.body)
+        self.stack.held += size
+        self._on_way += size
+        packet.receipt = Receipt()
+        packet.receipt.when("confirmed", partial(self._passed_on, size))
+
+    def _passed_on(self, size: int) -> None:
+        size = min(size, self._on_way)
+        self.stack.held -= size
+        self._on_way -= size

@@ -1,0 +1,5 @@
+"""A browser for the pages."""
+
+from .opened import browser
+
+__all__ = ["browser"]
