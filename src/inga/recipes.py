@@ -77,8 +77,8 @@ class Recipe:
         return wanted
 
     def promises(self, deliver: str | None) -> tuple[str, ...]:
-        """The guarantees of a run that delivers at that level: below `causal` an order waits for less."""
-        lost = NOT_YET.get(deliver or self.level, ())
+        """The guarantees of a run that delivers at that level; at another than its own, an order waits for less."""
+        lost = NOT_YET.get(deliver, ()) if deliver is not None and deliver != self.level else ()
         return tuple(name for name in self.guarantees if name not in lost)
 
 

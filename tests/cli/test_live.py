@@ -122,7 +122,7 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("--crash 1", "members that crash or join come with membership, which is not built yet"),
         ("--join 2", "members that crash or join come with membership, which is not built yet"),
-        ("--order chaos", "no order 'chaos'; there are causal, co, fifo, none, relay, vector"),
+        ("--order chaos", "no order 'chaos'; there are causal, co, fifo, none, relay, sco, vector"),
         ("--order total", "order 'total' is not built yet"),
         ("--order fifo --matrix", "matrix=True is an option of order 'vector' alone"),
         ("--deliver confirmed", "order 'vector' delivers at level 'causal', not 'confirmed'"),
