@@ -1,18 +1,28 @@
 """SCO whole, in virtual time: what was promised, at every level, under faults, with silence, and in large groups."""
 
 from pathlib import Path
+from random import Random
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
+from inga.certify.certificate import BUILT, certify
+from inga.certify.chunk import DELIVER, from_table
+from inga.certify.combine import Process
+from inga.certify.local import Chunks
 from inga.layers.selective import Sco
 from inga.layers.shape import Faults
-from inga.recipes import Options
+from inga.recipes import Options, find
 from inga.sim import Sim
-from inga.sim.board import replay
+from inga.sim.board import lossless, replay
 from inga.sim.case import Case
 from inga.sim.hunt import try_seed
 from inga.stack.stack import Stack
+from inga.trace import read_processes
 from inga.trace.reader import read_manifest
+
+from .walks import wander_to_some
 
 
 @pytest.mark.parametrize("seed", range(0, 120, 20))
@@ -110,3 +120,42 @@ def test_window_and_quota_of_one() -> None:
     sim.run()
     sim.check()
     assert sim["cathy"].texts == [str(number) for number in range(30)]
+
+
+def test_exact_for_arbitrary_subsets_move_by_move() -> None:
+    for seed in range(150):
+        board = wander_to_some(Random(seed), 2 + seed % 5, 1 + seed % 15, lossless("sco"))
+        assert board.oracle.count(find("sco").guarantees) == 0, (seed, board.oracle.witnesses)
+
+
+# Traces, judged by the kernels of `inga check`
+
+
+def certified(path: Path, *, without: int | None = None) -> dict[str, str]:
+    """The verdicts on a traced run; `without` leaves out the last delivery at that member."""
+    processes = [
+        Process(each.name, 1, each.last_pos, complete=each.complete, crashed=each.crashed)
+        for each in read_processes(path)
+    ]
+    chunks = []
+    for file in sorted(path.glob("events/*.parquet")):
+        table, process = pq.read_table(file), int(file.name.partition("-")[0])
+        chunk = from_table(table, process, len(processes), "accept", where=file.name)
+        if process == without:
+            last = int(np.flatnonzero(chunk.kind & DELIVER)[-1])
+            chunk.kind[last] &= ~np.uint8(DELIVER)
+        chunks.append(chunk)
+    found = certify(Chunks(chunks, processes, "accept"), BUILT)
+    return {check.name: check.verdict for check in found.checks}
+
+
+def test_the_trace_of_a_run_to_subsets_passes(tmp_path: Path) -> None:
+    Case("sco", members=6, messages=25, subset=2, loss=0.1, seed=4).run(tmp_path / "run")
+    assert set(certified(tmp_path / "run").values()) == {"pass"}
+
+
+def test_a_destination_that_is_left_out_is_found(tmp_path: Path) -> None:
+    Case("sco", members=6, messages=25, subset=2, loss=0.1, seed=4).run(tmp_path / "run")
+    verdicts = certified(tmp_path / "run", without=3)
+    assert verdicts["complete"] == "fail"
+    assert verdicts["causal"] == verdicts["stamps"] == "pass"
