@@ -5,8 +5,8 @@
 
 TESTS   ?=
 RUNS    ?= 20000
-ORDERS  ?= causal fifo none co
-BENCHES ?= sim throughput latency check co
+ORDERS  ?= causal fifo none co sco
+BENCHES ?= sim throughput latency check co sco
 WORKERS ?= auto
 
 VENV  := .venv

@@ -19,6 +19,8 @@ from inga.layers.membership import Membership
 from inga.layers.order import Order
 from inga.layers.relay import Hop, Relay
 from inga.layers.reliable import Reliable
+from inga.layers.selective import LEVELS as SCO_LEVELS
+from inga.layers.selective import Sco
 from inga.layers.shape import Faults, Shape, Unshaped
 from inga.model.errors import UsageError
 from inga.model.receipt import LEVELS
@@ -38,6 +40,7 @@ class Options:
     deliver: str | None = None  # level at which messages are handed over; None = the recipe's own
     unsafe: bool = True  # a group may change to orders that are there to learn from
     greet: bool = False  # say from the start that we are here, until everybody was heard
+    multicast: bool = True  # one datagram can reach everybody
     queue_max: int = 16 << 20  # unread bytes above which we let senders wait
     protocol: dict[str, Any] = field(default_factory=dict)  # of an order that is a protocol of its own
     reliable: dict[str, Any] = field(default_factory=dict)  # of the layer of that name
@@ -59,9 +62,9 @@ class Recipe:
     unsafe: bool = False  # teaching material: refused on real sockets unless asked for
     direct: bool = True  # messages go from sender to receiver, so that schedules can say which arrives
 
-    def claims(self, *, full: bool) -> list[str]:
+    def claims(self, *, full: bool, deliver: str | None = None) -> list[str]:
         """The guarantees that a trace can show; one of deliveries only holds no control rows."""
-        return [name for name in self.guarantees if full or name != "quiet"]
+        return [name for name in self.promises(deliver) if full or name != "quiet"]
 
     def level_of(self, wanted: str | None) -> str:
         """The level at which to deliver; one that this recipe lacks is refused."""
@@ -74,10 +77,18 @@ class Recipe:
             raise UsageError(f"order {self.name!r} delivers at level {known}, not {wanted!r}")
         return wanted
 
+    def promises(self, deliver: str | None) -> tuple[str, ...]:
+        """The guarantees of a run that delivers at that level; at another than its own, an order waits for less."""
+        lost = NOT_YET.get(deliver, ()) if deliver is not None and deliver != self.level else ()
+        return tuple(name for name in self.guarantees if name not in lost)
+
 
 ALIASES = {"causal": "vector"}
 
-LATER = frozenset("sco object total remiop remiop+vector remiop+co".split())
+NOT_YET = {"received": ("fifo", "causal"), "accepted": ("causal",)}
+"""What is not promised at a level."""
+
+LATER = frozenset("object total remiop remiop+vector remiop+co".split())
 
 _recipes: dict[str, Recipe] = {}
 
@@ -152,9 +163,14 @@ def _over_datagrams(order: Order, options: Options, reliable: type[Reliable] = R
     if not options.lossless:
         flow = {"queue_max": options.queue_max, **options.flow}
         layers += [Flow(**flow), reliable(**{"greet": options.greet, **options.reliable})]
-        layers.append(Membership(partial(_other, options=options)))
-        layers.append(Unshaped() if options.faults is None else Shape(options.faults))
+        layers += _ground(options)
     return layers
+
+
+def _ground(options: Options, own: str = "") -> list[Layer]:
+    """What stands at the bottom of every recipe that meets a real network."""
+    membership = Membership(partial(_other, options=options, own=own))
+    return [membership, Unshaped() if options.faults is None else Shape(options.faults)]
 
 
 def _other(name: str, options: Options, own: str = "") -> list[Layer]:
@@ -209,8 +225,25 @@ def _co(options: Options) -> list[Layer]:
     order = tuned(CausalBroadcast, "co", own, **given)
     layers: list[Layer] = [Bundle(gather=False, coarse=True), Pieces(), order]
     if not options.lossless:
-        layers.append(Membership(partial(_other, options=options, own="co")))
-        layers.append(Unshaped() if options.faults is None else Shape(options.faults))
+        layers += _ground(options, "co")
+    return layers
+
+
+def _sco(options: Options) -> list[Layer]:
+    """The same for messages to some: an order that sends nothing to those who are not addressed."""
+    given = {
+        "deliver": options.deliver or ("causal" if options.lossless else "confirmed"),
+        "greet": options.greet,
+        "echo": bool(options.echo),
+        "lossless": options.lossless,
+        "queue_max": options.queue_max,
+        "window_bytes": options.flow.get("window"),
+        "multicast": options.multicast,
+    }
+    order = tuned(Sco, "sco", options.protocol, **given)
+    layers: list[Layer] = [Bundle(gather=not options.lossless, coarse=True), Pieces(), order]
+    if not options.lossless:
+        layers += _ground(options, "sco")
     return layers
 
 
@@ -256,5 +289,21 @@ register(
         "capacity": (None, 5, 10, 40),
         "self_knowledge": ("eager", "printed"),
         "eager_confirm": EAGER_CONFIRM,
+    },
+)
+register(
+    "sco",
+    _sco,
+    guarantees=("integrity", "complete", "fifo", "stamps", "causal", "atomic", "quiet"),
+    receipt="accept",
+    level="confirmed",
+    levels=SCO_LEVELS,
+    tunings={
+        "mode": ("csn", "csn", "wait"),
+        "ack_level": ("causal", "continuous"),
+        "window": (1, 2, 8, 64),
+        "quota": (1, 2, 8, 64),
+        "probe_after": (0.0, 0.005, 0.05),
+        "multicast_from": (0, 0, 2),
     },
 )

@@ -123,7 +123,7 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
         ("--crash 1", "--crash: members that crash come with membership, which is not built yet"),
         ("--join -1", "--join is the number of members that come later, so not below 0"),
         ("--join 1 --order broadcast --unsafe", "its order 'broadcast' works with a fixed group only"),
-        ("--order chaos", "no order 'chaos'; there are causal, co, fifo, none, relay, vector"),
+        ("--order chaos", "no order 'chaos'; there are causal, co, fifo, none, relay, sco, vector"),
         ("--order total", "order 'total' is not built yet"),
         ("--order fifo --matrix", "matrix=True is an option of order 'vector' alone"),
         ("--deliver confirmed", "order 'vector' delivers at level 'causal', not 'confirmed'"),

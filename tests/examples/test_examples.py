@@ -45,6 +45,76 @@ def test_cathy_sees_the_answer_first_only_under_fifo(environment: dict[str, str]
     ]
 
 
+@pytest.mark.parametrize("how", [[], ["--virtual"]])
+def test_the_triangle_goes_wrong_only_under_fifo(environment: dict[str, str], how: list[str]) -> None:
+    assert output(environment, "triangle.py", *how) == [
+        "fifo: Cathy sees bob: Alice quits?, then alice: I quit.",
+        "sco: Cathy sees alice: I quit., then bob: Alice quits?",
+    ]
+
+
+def test_workers_see_causes_first(environment: dict[str, str]) -> None:
+    assert output(environment, "workers.py", "12") == [
+        "shop: 12 ordered, 12 sent",
+        "store: 12 picked",
+        "packer: 12 packed, each ordered before it was picked",
+        "books: 12 booked, each priced before it was sent",
+    ]
+
+
+def test_side_conversations(environment: dict[str, str]) -> None:
+    asyncio.run(_side_talk(environment))
+
+
+async def _side_talk(environment: dict[str, str]) -> None:
+    people = ("alice", "bob", "cathy")
+    pipe = asyncio.subprocess.PIPE
+    processes = [
+        await asyncio.create_subprocess_exec(
+            *command("side_talk.py", name, *people), stdin=pipe, stdout=pipe, env=environment
+        )
+        for name in people
+    ]
+    alice, bob, cathy = processes
+
+    async def line(process: asyncio.subprocess.Process) -> str:
+        assert process.stdout is not None
+        return (await process.stdout.readline()).decode().rstrip("\n")
+
+    def say(process: asyncio.subprocess.Process, text: str) -> None:
+        assert process.stdin is not None
+        process.stdin.write(text.encode() + b"\n")
+
+    try:
+        async with asyncio.timeout(SECONDS):
+            assert {await line(process) for process in processes} == {"* everybody is here"}
+            say(alice, "@bob @cathy a secret")
+            say(alice, "@bob keep it")
+            assert [await line(bob), await line(bob)] == [
+                "alice (to bob, cathy): a secret",
+                "alice (to bob): keep it",
+            ]
+            say(bob, "@cathy did you hear?")
+            assert [await line(cathy), await line(cathy)] == [
+                "alice (to bob, cathy): a secret",
+                "bob (to cathy): did you hear?",
+            ]
+            say(cathy, "@eve hello")
+            assert await line(cathy) == "* nobody here is called eve"
+            say(cathy, "good night")
+            assert await line(alice) == "cathy: good night", "alice was told nothing else"
+            for process in processes:
+                assert process.stdin is not None
+                process.stdin.close()
+                await process.communicate()
+                assert process.returncode == 0
+    finally:
+        for process in processes:
+            if process.returncode is None:
+                process.kill()
+                await process.communicate()
+
+
 def test_the_counters_agree(environment: dict[str, str]) -> None:
     total = 3 * sum(range(1, 2001))
     assert output(environment, "counter.py", "2000") == [f"{n}: {total}" for n in ("alice", "bob", "cathy")]

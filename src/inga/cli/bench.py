@@ -5,6 +5,7 @@
   inga bench latency
   inga bench check --quick
   inga bench co --members 4,8 --sizes 512
+  inga bench sco
 
 throughput and latency start real processes that talk over loopback multicast. --profile adds where
 one member's time goes.
@@ -18,7 +19,7 @@ from inga.cli.output import print_json
 from inga.lab import bench
 from inga.model.errors import UsageError
 
-NAMES = ("sim", "throughput", "latency", "check", "co")
+NAMES = ("sim", "throughput", "latency", "check", "co", "sco")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _measure(options: argparse.Namespace, progress: bench.Progress) -> tuple[list[bench.Row], str]:
     """The rows, and a profile where one was asked for."""
-    if options.name in ("sim", "check"):
+    if options.name in ("sim", "check", "sco"):
         measured = import_module(f"inga.lab.bench_{options.name}")
         return measured.run(progress, quick=options.quick), ""
     from inga.lab import bench_net

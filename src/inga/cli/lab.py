@@ -3,10 +3,12 @@
   inga lab ladder
   inga lab ladder --out lab --json
   inga lab co --quick
+  inga lab sco --quick
 
 ladder: every counterexample to the weaker ways of ordering messages, played and drawn, and the same under
 the right rule. Start here to understand vector time: open ladder.html.
 co: what causal broadcast by sequence numbers costs, in rounds, messages kept, CPU and bytes; simulated on Spark.
+sco: four ways to confirm a message to some of a group, simulated on Spark: Figures 5 to 8 of the paper.
 """
 
 import argparse

@@ -20,7 +20,7 @@ COMMANDS = {
     "hunt": "many seeds with faults, until a promise breaks",
     "check": "certify a trace with Spark",
     "report": "verdicts and a space-time diagram as one HTML file",
-    "lab": "reproduce what a paper claims: the ladder of stamps",
+    "lab": "reproduce what papers claim: the ladder of stamps, the schemes of SCO",
     "export": "a trace for other tools",
     "bench": "measure, as ratios against a baseline of the same run",
 }

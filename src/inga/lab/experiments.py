@@ -61,7 +61,7 @@ Experiment = Callable[[Path, bool, Progress], Outcome]
 EXPERIMENTS: dict[str, str | None] = {
     "ladder": "inga.lab.ladder",
     "co": "inga.lab.co",
-    "sco": None,
+    "sco": "inga.lab.sco",
     "obg": None,
     "remiop": None,
 }

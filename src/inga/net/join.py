@@ -90,6 +90,7 @@ async def join(
         deliver=level,
         unsafe=unsafe,
         greet=True,
+        multicast=place.kind == "udp",
         protocol=dict(protocol or {}),
         queue_max=queue_max,
         flow={"window": window or WINDOW_MAX},
@@ -128,7 +129,10 @@ async def join(
     writer: TraceWriter | None = None
     if trace is not None:
         try:
-            writer = _open_trace(Path(trace), group, view, me, recipe, stack, full=trace_level == "full")
+            claims = recipe.claims(full=trace_level == "full", deliver=level)
+            writer = _open_trace(
+                Path(trace), group, view, me, recipe, claims, stack, full=trace_level == "full"
+            )
         except BaseException:
             if newcomer is not None:
                 door.turn_away()
@@ -299,6 +303,7 @@ def _open_trace(
     view: View,
     me: int,
     recipe: Recipe,
+    claims: Sequence[str],
     stack: Stack,
     *,
     full: bool,
@@ -312,7 +317,7 @@ def _open_trace(
             processes=names,
             source="live",
             order=recipe.name,
-            guarantees=recipe.claims(full=full),
+            guarantees=list(claims),
             receipt=recipe.receipt,
             clock="wall",
         ).write(directory)

@@ -94,7 +94,7 @@ def run(case: LiveCase, progress: Callable[[int], None] = lambda taken: None) ->
     return Result.of(
         oracle,
         recipe.name,
-        recipe.guarantees,
+        recipe.promises(case.deliver),
         seed=case.seed,
         pdus=packets_sent([end["counts"] for end in ends]),
         bytes=sum(end["counts"].get("bytes", 0) for end in ends),
@@ -266,7 +266,7 @@ def _manifest(case: LiveCase, recipe: Recipe) -> Manifest | None:
         processes=list(names(case.workload.members)),
         source="live",
         order=recipe.name,
-        guarantees=recipe.claims(full=case.trace_level == "full"),
+        guarantees=recipe.claims(full=case.trace_level == "full", deliver=case.deliver),
         receipt=recipe.receipt,
         options={
             **asdict(case.workload),

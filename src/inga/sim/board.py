@@ -14,7 +14,7 @@ from inga.layers.causal import Causal
 from inga.layers.order import Order
 from inga.model.delivery import Batch
 from inga.model.errors import UsageError
-from inga.model.packet import Buffer, Packet
+from inga.model.packet import DATA, Buffer, Packet
 from inga.model.stamp import Delta, Deps
 from inga.model.steps import Trace
 from inga.model.view import Member, View
@@ -24,7 +24,7 @@ from inga.stack.layer import Layer
 from inga.stack.stack import Rng, Stack, joined
 from inga.trial.oracle import Oracle
 from inga.trial.workload import HEADER, number_of
-from inga.wire.packet import decode, view_of
+from inga.wire.packet import decode, kind_of, view_of
 
 Build: TypeAlias = Callable[[], list[Layer]]
 
@@ -428,15 +428,20 @@ class Board:
         """Act on all that a move made a stack want."""
         ready = self.stacks[site].ready()
         self.wakes[site] = ready.wake
+        spoken: list[tuple[int, bytes]] = []
         for address, datagram in ready.send:
             data = joined(datagram)
+            members = [address] if isinstance(address, int) else list(self.stacks[site].others())
+            if kind_of(data, self.stacks[site].group) != DATA:
+                spoken += [(member, data) for member in members]
+                continue
             if isinstance(event, Send):
                 message = event.message
                 packet = self._decoded(data)
                 self._numbered.setdefault((packet.src, packet.seq), message)
             else:
                 message = self._message_in(data)
-            for member in (address,) if isinstance(address, int) else self.stacks[site].others():
+            for member in members:
                 if member in self.gone:
                     continue
                 copies = self._copies.setdefault((message, member), [])
@@ -451,6 +456,12 @@ class Board:
         self._watch(event)
         if not self._queues:
             self._take_free(site)
+        # What layers say to each other is no move of the schedule: it arrives at once.
+        for member, data in spoken:
+            if member in self.gone:
+                continue
+            self.stacks[member].receive([(data, None)], now=self._time)
+            self._collect(member, event)
 
     def _message_in(self, data: Buffer) -> int:
         """What left late says itself what it is: without company, a site's n-th packet is its n-th send."""

@@ -140,7 +140,7 @@ class Case:
             processes=list(names(self.members)),
             source="sim",
             order=recipe.name,
-            guarantees=recipe.claims(full=full),
+            guarantees=recipe.claims(full=full, deliver=self.deliver),
             receipt=recipe.receipt,
             options={**self._told(), "quiet_seconds": QUIET + QUIET_DELAYS * self.delay[1]},
             seed=self.seed,

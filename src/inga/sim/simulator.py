@@ -136,7 +136,7 @@ class Sim:
         options = replace(options, deliver=recipe.level_of(deliver or options.deliver))
         self.order = recipe.name
         self.seed = seed
-        self.guarantees = recipe.guarantees
+        self.guarantees = recipe.promises(options.deliver)
         self.rng = Random(seed)
         self.now = 0.0
         self.oracle = Oracle(len(names))

@@ -459,10 +459,13 @@ class Stack:
             if packet.dst is None:
                 send.append((packet.to, full))
                 continue
-            if bare is None:
-                bare = packet.encoded[1] = encode(packet, self.group, bare=True)
             for member in self.others() if packet.to is None else (packet.to,):
-                send.append((member, full if packet.dst >> member & 1 else bare))
+                if packet.dst >> member & 1:
+                    send.append((member, full))
+                    continue
+                if bare is None:
+                    bare = packet.encoded[1] = encode(packet, self.group, bare=True)
+                send.append((member, bare))
 
     def _split(self, batch: list[Packet]) -> None:
         """Data goes up; a layer's own packets go to that layer, in the order they came."""

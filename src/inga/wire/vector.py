@@ -6,6 +6,7 @@ them, since the packet's number says it.
 
     full     a number per member
     delta    number of rises, then (index gap, rise) each
+    some     the same of numbers as they are, of whichever members, the sender too
 """
 
 from inga.model.errors import WireError
@@ -37,19 +38,27 @@ def put_delta(out: bytearray, delta: Delta) -> None:
 
 def get_delta(data: Buffer, at: int, src: int, members: int) -> tuple[Delta, int]:
     """Rises, and where the next thing begins."""
+    delta, at = get_some(data, at, members)
+    if len(delta) >= members or any(index == src for index, _ in delta):
+        raise WireError("malformed", "a rise of the sender's own entry")
+    return delta, at
+
+
+def get_some(data: Buffer, at: int, members: int) -> tuple[Delta, int]:
+    """Numbers of some members, none of them 0, and where the next thing begins."""
     get = varint.get
     changes, at = get(data, at)
     if not changes:
         return (), at
-    if changes >= members:
-        raise WireError("malformed", f"{changes} rises among {members} members")
-    delta = []
+    if changes > members:
+        raise WireError("malformed", f"{changes} numbers of {members} members")
+    some = []
     index = -1
     for _ in range(changes):
         gap, at = get(data, at)
-        rise, at = get(data, at)
+        number, at = get(data, at)
         index += gap + 1
-        if index >= members or index == src or not rise:
-            raise WireError("malformed", f"a rise by {rise} of member {index}")
-        delta.append((index, rise))
-    return tuple(delta), at
+        if index >= members or not number:
+            raise WireError("malformed", f"{number} of member {index}")
+        some.append((index, number))
+    return tuple(some), at

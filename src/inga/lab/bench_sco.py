@@ -1,0 +1,163 @@
+"""What SCO costs where messages go to three of many: bytes, CPU, and the questions that selectivity asks.
+
+The baseline is our own vector order, which sends the header of every message to everybody. Groups are simulated
+whole, so CPU is that of all members and the simulator's, which is the same for both. A vector group of a
+thousand is not simulated: its bytes follow from one packet and its header, and its CPU from what a member pays
+for one header.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields
+from random import Random
+from statistics import median
+from time import process_time
+from typing import NamedTuple
+
+from inga.causality.clock import SiteClock
+from inga.lab.bench import Progress, Row
+from inga.layers.sco import SelectiveOrder, mask
+from inga.layers.sco_parts import Message, Settings
+from inga.model.packet import Packet
+from inga.model.view import View
+from inga.recipes import Options, find
+from inga.sim.board import Still
+from inga.sim.simulator import Sim
+from inga.stack.stack import Stack, joined
+from inga.wire import bundle
+from inga.wire.packet import encode, group_id
+
+SUBSET = 3
+SIZE = 64
+DENSE, SPARSE = 1000.0, 1.0
+"""Messages per second in the whole group: one every millisecond, and one a second."""
+
+REPETITIONS = 3
+
+HAS_MATRIX = "matrix" in {field.name for field in fields(Options)}
+"""Whether the vector order can count per pair of members."""
+
+
+class Cost(NamedTuple):
+    """Per message: bytes and control packets; per delivery: microseconds of CPU."""
+
+    bytes: float
+    control: float
+    cpu: float
+
+
+def run(progress: Progress, *, quick: bool = False) -> list[Row]:
+    """All cases."""
+    rows = []
+    for members, messages in ((10, 300), (100, 300), (1000, 120)):
+        progress(f"a group of {members}, {SUBSET} destinations a message")
+        rows += _group(members, messages // (3 if quick else 1))
+    for members in (10, 100, 1000):
+        progress(f"one machine of {members}")
+        rows.append(_machine(members, 400 if quick else 2000))
+    for members in (10, 30, 100):
+        progress(f"questions in a group of {members}")
+        rows.append(_questions(members, 60 if quick else 200))
+    return rows
+
+
+def _group(members: int, messages: int) -> list[Row]:
+    ours = _simulated("sco", members, messages)
+    if members <= 100:
+        theirs, how = _simulated("vector", members, messages), "vector: headers to all"
+    else:
+        theirs, how = _header_to_all(members, messages), "vector: headers to all, computed"
+    name = f"{members} members, {SUBSET} destinations"
+    rows = [
+        Row(name, theirs.bytes, ours.bytes, "bytes/message", how),
+        Row(name, theirs.cpu, ours.cpu, "us CPU/delivery", how),
+    ]
+    if HAS_MATRIX and members <= 100:
+        matrix = _simulated("vector", members, messages, matrix=True)
+        rows.append(Row(name, matrix.bytes, ours.bytes, "bytes/message", "vector, matrix"))
+        rows.append(Row(name, matrix.cpu, ours.cpu, "us CPU/delivery", "vector, matrix"))
+    return rows
+
+
+def _simulated(order: str, members: int, messages: int, rate: float = DENSE, **options: bool) -> Cost:
+    """A whole group in virtual time: random members send to three random others."""
+    names = [f"member{i}" for i in range(members)]
+    level = "causal" if order == "sco" else None
+    sim = Sim(*names, order=order, deliver=level, seed=1, record=False, options=Options(**options))  # type: ignore[arg-type]
+    rng = Random(members)
+    started = process_time()
+    for number in range(messages):
+        src, *to = rng.sample(range(members), 1 + SUBSET)
+        sim.run(until=number / rate)
+        sim.sites[src].send(b"x" * SIZE, to=[names[m] for m in to])
+    sim.run()
+    cpu = process_time() - started
+    sim.check()
+    control = sim.pdus["control"] / messages
+    return Cost(sim.bytes / messages, control, 1e6 * cpu / sim.oracle.taken)
+
+
+def _header_to_all(members: int, messages: int) -> Cost:
+    """What a message costs a vector group that is too large to simulate: copies, and headers at all others."""
+    view = View.of(*(f"member{i}" for i in range(members)))
+    stack = Stack(find("vector").build(Options()), 0, view, rng=Still())
+    clock = SiteClock(1, members)
+    datagrams, size = [], 0
+    for number in range(messages):
+        clock.take(2 + number % (members - 2), 1 + number // (members - 2))
+        packet = Packet(1, 1, bundle.join([b"x" * SIZE]), mask(range(2, 2 + SUBSET)))
+        packet.seq, packet.deps, packet.stamp = clock.stamp()
+        packet.lsn = packet.seq
+        bare = joined(encode(packet, group_id(""), bare=True))
+        datagrams.append(bare)
+        size += SUBSET * len(joined(encode(packet, group_id("")))) + (members - 1 - SUBSET) * len(bare)
+
+    def each() -> float:
+        started = process_time()
+        for datagram in datagrams:
+            stack.receive([(datagram, None)], now=0.0)
+            stack.ready()
+        return (process_time() - started) / messages
+
+    return Cost(size / messages, 0.0, 1e6 * each() * (members - 1) / SUBSET)
+
+
+def _machine(members: int, messages: int) -> Row:
+    """One machine and messages whose stamps name three changes each: CPU per message, against a group of ten."""
+    changes = 3
+
+    def cost(n: int) -> float:
+        machine = SelectiveOrder(0, n, Settings(window=1 << 20, quota=1 << 20))
+        rng = Random(n)
+        arriving = []
+        for number in range(messages):
+            delta = tuple(sorted((m, number // n + 1) for m in rng.sample(range(2, n), changes)))
+            arriving.append(Message(1, 0b101, number + 1, number + 1, delta, buf=1 << 20))
+        machine.covered = [1 << 30 if m > 1 else 1 for m in range(n)]
+        started = process_time()
+        for message in arriving:
+            machine.receive(message)
+            machine.stages()
+            machine.events.clear()
+        return 1e6 * (process_time() - started) / messages
+
+    value, base = _medians(lambda: cost(members), lambda: cost(10))
+    return Row(f"machine, {members} members, 3 changes a stamp", base, value, "us CPU/message", "10 members")
+
+
+def _questions(members: int, messages: int) -> Row:
+    """Control packets per message when one is sent a second, against a thousand."""
+    sparse = _simulated("sco", members, messages, SPARSE)
+    dense = _simulated("sco", members, messages, DENSE)
+    return Row(
+        f"control, {members} members, one message a second",
+        dense.control,
+        sparse.control,
+        "packets/message",
+        "a thousand a second",
+    )
+
+
+def _medians(value: Callable[[], float], baseline: Callable[[], float]) -> tuple[float, float]:
+    pairs = [(value(), baseline()) for _ in range(REPETITIONS)]
+    first, second = (median(column) for column in zip(*pairs, strict=True))
+    return first, second

@@ -1,0 +1,136 @@
+"""The evaluation of the SCO paper, repeated: four control schemes, simulated and in closed form.
+
+Tables `figure5` to `figure8` are the paper's figures. `formulas` sets simulation beside the closed forms, `protocol`
+sets the model of D1 beside SCO machines under the same load, `size` lets the group grow.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from inga.lab.experiments import Outcome, Progress, Table
+from inga.lab.sco.claims import (
+    DELAYS,
+    DESTINATIONS,
+    MEMBERS,
+    USUAL_D,
+    USUAL_K,
+    Point,
+    Results,
+    judge,
+    point,
+)
+from inga.lab.sco.formulas import closed_form
+from inga.lab.sco.page import describe, render
+from inga.lab.sco.protocol import Protocol
+from inga.lab.sco.schemes import SCHEMES, Load, Measured, Model
+from inga.pipeline.session import LOCAL
+from inga.pipeline.sweep import sweep
+
+SIZES = (7, 10, 20, 40)
+PLAYED = ((1.0, 5), (4.0, 5), (4.0, 1), (4.0, 2), (4.0, 3), (4.0, 8))
+"""(k, d) at which the protocol itself is played."""
+
+Task = tuple[str, Load]
+"""Who plays it: `model` or `protocol`."""
+
+
+def run(out: Path, quick: bool, progress: Progress, *, master: str = LOCAL) -> Outcome:
+    """All simulations as Spark tasks, then tables, claims and a page."""
+    time, seeds = (200.0, 1) if quick else (1000.0, 5)
+    tasks = list(_tasks(time, seeds, quick))
+    progress(f"{len(tasks)} simulations on Spark ({master})")
+    shown = [0]
+
+    def tell(what: str, done: int, total: int) -> None:
+        if done >= shown[0] + max(1, total // 10):
+            shown[0] = done
+            progress(f"{what}: {done} of {total}")
+
+    answers = sweep(simulate, tasks, master=master, progress=tell)
+    model = _means((load, each) for (who, load), each in zip(tasks, answers, strict=True) if who == "model")
+    played = _means((load, each) for (who, load), each in zip(tasks, answers, strict=True) if who != "model")
+    tables = _tables(model, played)
+    claims = judge(model)
+    page = out / "sco.html"
+    page.write_text(render(tables, claims), encoding="utf-8")
+    return Outcome(claims, tables, describe(tables, claims), [page])
+
+
+def simulate(task: Task) -> Measured:
+    """One task."""
+    who, load = task
+    return (Model if who == "model" else Protocol)(load).run()
+
+
+def _tasks(time: float, seeds: int, quick: bool) -> Iterable[Task]:
+    loads = {Load(scheme, MEMBERS, USUAL_D, k) for scheme in SCHEMES for k in DELAYS}
+    loads |= {Load(scheme, MEMBERS, d, USUAL_K) for scheme in SCHEMES for d in DESTINATIONS}
+    loads |= {Load(scheme, n, USUAL_D, USUAL_K) for scheme in SCHEMES for n in SIZES}
+    for load in sorted(loads, key=point):
+        if load.scheme in ("C0", "D0"):  # nothing about them is random
+            yield "model", replace(load, time=60.0)
+            continue
+        for seed in range(seeds):
+            yield "model", replace(load, time=time, seed=seed)
+    for k, d in PLAYED:
+        yield "protocol", Load("D1", MEMBERS, d, k, time=100.0 if quick else 300.0)
+
+
+def _means(measured: Iterable[tuple[Load, Measured]]) -> dict[Point, Measured]:
+    """Over seeds."""
+    found: dict[Point, list[Measured]] = {}
+    for load, each in measured:
+        found.setdefault(point(load), []).append(each)
+    return {
+        at: Measured(fmean(m.pdus for m in each), fmean(m.delay for m in each)) for at, each in found.items()
+    }
+
+
+def _tables(model: Results, played: Results) -> dict[str, Table]:
+    by_k = [(k, Point(s, MEMBERS, USUAL_D, k)) for k in DELAYS for s in SCHEMES]
+    by_d = [(d, Point(s, MEMBERS, d, USUAL_K)) for d in DESTINATIONS for s in SCHEMES]
+    by_n = [(n, Point(s, n, USUAL_D, USUAL_K)) for n in SIZES for s in SCHEMES]
+    return {
+        "figure5": _figure("k", "pdus", by_k, model),
+        "figure6": _figure("k", "delay", by_k, model),
+        "figure7": _figure("d", "pdus", by_d, model),
+        "figure8": _figure("d", "delay", by_d, model),
+        "size": Table(
+            ["n", "scheme", "pdus", "delay"], [[n, p.scheme, *map(_rounded, model[p])] for n, p in by_n]
+        ),
+        "formulas": Table(
+            ["scheme", "n", "d", "k", "pdus", "pdus_formula", "delay", "delay_formula"],
+            [_beside(p, model[p]) for p in sorted(model)],
+        ),
+        "protocol": Table(
+            ["k", "d", "pdus", "pdus_model", "delay", "delay_model"],
+            [_against_model(p, model, played) for p in sorted(played)],
+        ),
+    }
+
+
+def _figure(axis: str, what: str, places: Sequence[tuple[float, Point]], model: Results) -> Table:
+    rows = []
+    for value, at in places:
+        measured, base = model[at], model[at._replace(scheme="C0")]
+        number = getattr(measured, what)
+        rows.append([value, at.scheme, _rounded(number), _rounded(number / getattr(base, what))])
+    return Table([axis, "scheme", what, "ratio"], rows)
+
+
+def _beside(at: Point, measured: Measured) -> list[Any]:
+    formula = closed_form(Load(*at))
+    numbers = (measured.pdus, formula.pdus, measured.delay, formula.delay)
+    return [at.scheme, at.n, at.d, at.k, *map(_rounded, numbers)]
+
+
+def _against_model(at: Point, model: Results, played: Results) -> list[Any]:
+    real, modelled = played[at], model[at]
+    return [at.k, at.d, *map(_rounded, (real.pdus, modelled.pdus, real.delay, modelled.delay))]
+
+
+def _rounded(number: float) -> float:
+    return round(number, 4)

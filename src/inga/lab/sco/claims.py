@@ -1,0 +1,215 @@
+"""What the paper says about its four schemes, and whether the simulations agree."""
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+from inga.lab.experiments import HOLDS, NOT_REPRODUCED, ROUGHLY, Claim
+from inga.lab.sco.schemes import ROUND, Load, Measured
+
+DELAYS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+"""k of Figures 5 and 6."""
+
+DESTINATIONS = tuple(range(1, 10))
+"""d of Figures 7 and 8."""
+
+MEMBERS, USUAL_D, USUAL_K = 10, 5, 4.0
+
+ABOUT = 0.15
+"""A published number counts as roughly right within this share of it."""
+
+NOISE = 0.01
+"""Differences below this share are none: schemes meet where every message carries everything."""
+
+
+class Point(NamedTuple):
+    """Where something was measured."""
+
+    scheme: str
+    n: int
+    d: int
+    k: float
+
+
+Results = Mapping[Point, Measured]
+
+
+def point(load: Load) -> Point:
+    return Point(load.scheme, load.members, load.destinations, load.delay)
+
+
+def judge(results: Results) -> list[Claim]:
+    """A verdict for each claim of section 4."""
+    found = _Found(results)
+    return [claim(found) for claim in _CLAIMS]
+
+
+class _Found:
+    def __init__(self, results: Results) -> None:
+        self._results = results
+
+    def by_k(self, scheme: str) -> list[Measured]:
+        return [self._results[Point(scheme, MEMBERS, USUAL_D, k)] for k in DELAYS]
+
+    def by_d(self, scheme: str) -> list[Measured]:
+        return [self._results[Point(scheme, MEMBERS, d, USUAL_K)] for d in DESTINATIONS]
+
+    def usual(self, scheme: str) -> Measured:
+        return self._results[Point(scheme, MEMBERS, USUAL_D, USUAL_K)]
+
+    def delays(self, scheme: str) -> tuple[float, float]:
+        """From receipt, and from sending."""
+        delay = self.usual(scheme).delay
+        return delay - ROUND, delay
+
+
+def _rounds(found: _Found) -> Claim:
+    exact = all(abs(m.pdus - 3 * d) < 1e-9 for d, m in zip(DESTINATIONS, found.by_d("C0"), strict=True))
+    delay, direct = found.usual("C0").delay, found.usual("D0").delay
+    exact = exact and delay == 3 * ROUND and direct == 2 * ROUND
+    return Claim(
+        "rounds",
+        "the sender-led scheme takes N(d) = 3d PDUs and three rounds, the direct one two rounds",
+        "3d PDUs; 3 and 2 rounds",
+        f"3d PDUs for d = 1..9: {'yes' if exact else 'no'}; {delay / ROUND:g} and {direct / ROUND:g} rounds",
+        HOLDS if exact else NOT_REPRODUCED,
+    )
+
+
+def _squares(found: _Found) -> Claim:
+    confirmations = [m.pdus - d for d, m in zip(DESTINATIONS, found.by_d("D0"), strict=True)]
+    exact = all(abs(c - d * d) < 1e-9 for d, c in zip(DESTINATIONS, confirmations, strict=True))
+    return Claim(
+        "squares",
+        "the direct scheme takes D(d) = d² PDUs",
+        "d² PDUs",
+        f"d² confirmations and d data copies: {found.usual('D0').pdus:g} PDUs at d = 5"
+        if exact
+        else f"{confirmations[USUAL_D - 1]:.3g} confirmations at d = 5",
+        ROUGHLY if exact else NOT_REPRODUCED,
+    )
+
+
+def _longer_waits(found: _Found) -> Claim:
+    holds = True
+    for scheme in ("C1", "D1"):
+        rows = found.by_k(scheme)
+        holds &= all(a.pdus > b.pdus and a.delay < b.delay for a, b in pairwise(rows))
+    first, last = found.by_k("D1")[0], found.by_k("D1")[-1]
+    return Claim(
+        "deferral",
+        "the longer confirmations may wait, the fewer control PDUs and the longer the delay",
+        "both monotone in k",
+        f"D1 from k = 1 to 8: {first.pdus:.2f} to {last.pdus:.2f} PDUs, {first.delay:.2f} to {last.delay:.2f} units",
+        HOLDS if holds else NOT_REPRODUCED,
+    )
+
+
+def _ranks(found: _Found) -> Claim:
+    """C1 below D1 below both others in PDUs; above D1 above D0 in delay."""
+
+    def ranked(d: int) -> bool:
+        c0, c1, d0, d1 = (found.by_d(s)[d - 1] for s in ("C0", "C1", "D0", "D1"))
+        cheap = c1.pdus <= d1.pdus * (1 + NOISE) and d1.pdus < min(c0.pdus, d0.pdus)
+        fast = d0.delay <= d1.delay < c1.delay
+        return cheap and fast
+
+    good = [d for d in DESTINATIONS if ranked(d)]
+    bad = [d for d in DESTINATIONS if d not in good]
+    return Claim(
+        "ranks",
+        "C1 has the fewest PDUs and the longest delay, D0 the opposite, D1 is second in both",
+        "for every d",
+        f"for d = {_listed(good)}" + (f"; not for d = {_listed(bad)}" if bad else ""),
+        HOLDS if not bad else ROUGHLY if len(good) >= 7 else NOT_REPRODUCED,
+    )
+
+
+def _fewer(found: _Found) -> Claim:
+    by_d = zip(found.by_d("D1"), found.by_d("C0"), found.by_d("D0"), strict=True)
+    holds = all(d1.pdus < min(c0.pdus, d0.pdus) for d1, c0, d0 in by_d)
+    holds &= all(m.pdus < found.usual("C0").pdus for m in found.by_k("D1"))
+    return Claim(
+        "fewer",
+        "D1 sends fewer PDUs than C0 and D0",
+        "always",
+        f"at d = 5, k = 4: {found.usual('D1').pdus:.2f} against {found.usual('C0').pdus:g} and "
+        f"{found.usual('D0').pdus:g}; for every k and d measured: {'yes' if holds else 'no'}",
+        HOLDS if holds else NOT_REPRODUCED,
+    )
+
+
+def _near(found: _Found) -> Claim:
+    shares = [
+        (d1.pdus - c1.pdus) / d1.pdus
+        for c1, d1 in zip(found.by_d("C1")[2:8], found.by_d("D1")[2:8], strict=True)
+    ]
+    return Claim(
+        "near",
+        "for d = 3..8 the PDUs of C1 are below those of D1 by less than 20 %",
+        "< 20 %",
+        f"at most {100 * max(shares):.1f} % (k = 4)",
+        HOLDS if max(shares) < 0.2 else NOT_REPRODUCED,
+    )
+
+
+def _twice(found: _Found) -> Claim:
+    ratios = [c1 / d1 for c1, d1 in zip(found.delays("C1"), found.delays("D1"), strict=True)]
+    return Claim(
+        "twice",
+        "the delay of C1 is about twice that of D1",
+        "2",
+        f"{ratios[0]:.2f} from receipt, {ratios[1]:.2f} from sending",
+        _closeness(2.0, ratios),
+    )
+
+
+def _below(other: str, published: float) -> Callable[[_Found], Claim]:
+    def claim(found: _Found) -> Claim:
+        shares = [1 - d1 / x for d1, x in zip(found.delays("D1"), found.delays(other), strict=True)]
+        return Claim(
+            f"below-{other}",
+            f"the delay of D1 is {100 * published:g} % below that of {other}",
+            f"{100 * published:g} %",
+            f"{100 * shares[0]:.0f} % from receipt, {100 * shares[1]:.0f} % from sending",
+            _closeness(published, shares),
+        )
+
+    return claim
+
+
+def _above(found: _Found) -> Claim:
+    shares = [d1 / d0 - 1 for d1, d0 in zip(found.delays("D1"), found.delays("D0"), strict=True)]
+    return Claim(
+        "above-D0",
+        "the delay of D1 is within 20 % of that of D0",
+        "<= 20 %",
+        f"{100 * shares[0]:.0f} % above from receipt, {100 * shares[1]:.0f} % from sending",
+        HOLDS if min(shares) <= 0.2 else ROUGHLY if min(shares) <= 0.2 * (1 + ABOUT) else NOT_REPRODUCED,
+    )
+
+
+def _closeness(published: float, readings: list[float]) -> str:
+    """By the better of the readings."""
+    off = min(abs(reading - published) / published for reading in readings)
+    return HOLDS if off <= 0.05 else ROUGHLY if off <= ABOUT else NOT_REPRODUCED
+
+
+def _listed(numbers: list[int]) -> str:
+    if len(numbers) > 1 and numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]}..{numbers[-1]}"
+    return ", ".join(map(str, numbers)) or "none"
+
+
+_CLAIMS: tuple[Callable[[_Found], Claim], ...] = (
+    _rounds,
+    _squares,
+    _longer_waits,
+    _ranks,
+    _fewer,
+    _near,
+    _twice,
+    _below("C1", 0.5),
+    _below("C0", 0.5),
+    _above,
+)

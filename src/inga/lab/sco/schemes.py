@@ -1,0 +1,189 @@
+"""Four ways to tell the destinations of a message that all of them have it, as a small event simulation.
+
+    C0  everybody answers the sender at once; when all have, the sender tells them at once
+    C1  the same, but answers and confirmations wait for a data message to the same member, at most k
+    D0  everybody tells the sender and all other destinations at once
+    D1  the same, but waiting as in C1: what the SCO protocol does
+
+Every member sends one data message per time unit at a phase of its own, each to `d` random others; a PDU is one
+copy to one receiver, takes `r`, is never lost, and carries all that its sender owes its receiver. Counted are
+PDUs per data message, and the time from a sending until a destination knows that all have it.
+
+From "Selective causally ordered group communication", section 4.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from random import Random
+from typing import Any, NamedTuple
+
+from inga.model.errors import UsageError
+
+SCHEMES = ("C0", "C1", "D0", "D1")
+ROUND = 4.0
+"""The time a PDU takes, r."""
+
+WARM_UP = 40.0
+"""Time before anything counts: the longest obligation is over by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is simulated: n members, d destinations, deferral k, for so much time, with that seed."""
+
+    scheme: str
+    members: int = 10
+    destinations: int = 5
+    delay: float = 4.0  # k
+    time: float = 1000.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.scheme not in SCHEMES:
+            raise UsageError(f"no scheme {self.scheme!r}; there are {', '.join(SCHEMES)}")
+        if not 1 <= self.destinations < self.members:
+            raise UsageError(f"{self.destinations} destinations among {self.members - 1} others")
+
+
+class Measured(NamedTuple):
+    """Per data message: PDUs, and the mean time from its sending until a destination knows that all have it."""
+
+    pdus: float
+    delay: float
+
+
+Heap = list[tuple[float, int, Callable[..., None], tuple[Any, ...]]]
+
+
+class Sending:
+    """The load of section 4: who sends when, and to whom. Phases and destinations follow from the seed."""
+
+    def __init__(self, load: Load) -> None:
+        self.load = load
+        self.rng = Random(f"{load.seed}")  # the same load for every scheme
+        self.now = 0.0
+        self._heap: Heap = []
+        self._pushed = 0
+        self.sent = 0  # data messages that count
+        self.pdus = 0
+        self.knowing: list[float] = []  # delays
+
+    def run(self) -> Measured:
+        load = self.load
+        for member in range(load.members):
+            self.at(self.rng.random(), self._emit, member)
+        while self._heap and self._heap[0][0] < load.time + WARM_UP:
+            self.now, _, act, arguments = heappop(self._heap)
+            act(*arguments)
+        return Measured(self.pdus / self.sent, sum(self.knowing) / len(self.knowing))
+
+    @property
+    def counts(self) -> bool:
+        """Whether this moment is within what is measured."""
+        return WARM_UP <= self.now < self.load.time
+
+    def at(self, time: float, act: Callable[..., None], *arguments: Any) -> None:
+        self._pushed += 1
+        heappush(self._heap, (time, self._pushed, act, arguments))
+
+    def count_pdu(self) -> None:
+        self.pdus += self.counts
+
+    def _emit(self, member: int) -> None:
+        others = [m for m in range(self.load.members) if m != member]
+        to = [others.pop(int(self.rng.random() * len(others))) for _ in range(self.load.destinations)]
+        self.sent += self.counts
+        self.send(member, to)
+        self.at(self.now + 1.0, self._emit, member)
+
+    def send(self, member: int, to: list[int]) -> None:
+        """A data message; every scheme does this in its own way."""
+        raise NotImplementedError
+
+
+class Item:
+    """A data message, and who has said that it has it."""
+
+    __slots__ = ("answers", "at", "counts", "known_by", "sender", "to")
+
+    def __init__(self, sender: int, to: list[int], at: float, counts: bool) -> None:
+        self.sender = sender
+        self.to = to
+        self.at = at
+        self.counts = counts
+        self.answers = 0  # two-phase schemes: how many the sender has
+        self.known_by = dict.fromkeys(to, 1)  # the others: of how many each destination knows
+
+
+class Model(Sending):
+    """All four schemes, without any protocol: what is owed, when it leaves, what it says."""
+
+    def __init__(self, load: Load) -> None:
+        super().__init__(load)
+        self._wait = load.delay if load.scheme in ("C1", "D1") else 0.0
+        self._led = load.scheme in ("C0", "C1")  # by the sender
+        self._owed: dict[tuple[int, int], list[tuple[str, Item]]] = {}
+        self._since: dict[tuple[int, int], float] = {}
+
+    def send(self, member: int, to: list[int]) -> None:
+        item = Item(member, to, self.now, self.counts)
+        for other in to:
+            self._transmit(member, other, item)
+
+    def _transmit(self, member: int, to: int, item: Item | None = None) -> None:
+        """A PDU leaves, with all that is owed."""
+        self.count_pdu()
+        owed = self._owed.pop((member, to), [])
+        self._since.pop((member, to), None)
+        self.at(self.now + ROUND, self._arrive, member, to, item, owed)
+
+    def _owe(self, member: int, to: int, what: str, item: Item) -> None:
+        key = (member, to)
+        self._owed.setdefault(key, []).append((what, item))
+        if not self._wait:
+            self._transmit(member, to)
+        elif key not in self._since:
+            self._since[key] = self.now
+            self.at(self.now + self._wait, self._give_up, key, self.now)
+
+    def _give_up(self, key: tuple[int, int], since: float) -> None:
+        """No data message came by: send what is owed."""
+        if self._since.get(key) == since:
+            self._transmit(*key)
+
+    def _arrive(self, src: int, me: int, item: Item | None, owed: list[tuple[str, Item]]) -> None:
+        for what, about in owed:
+            if what == "answer":
+                self._answered(me, about)
+            elif what == "confirmation":
+                self._know(about)
+            elif me in about.known_by:  # otherwise we are its sender
+                self._heard(me, about)
+        if item is not None:
+            self._accept(me, item)
+
+    def _accept(self, me: int, item: Item) -> None:
+        if self._led:
+            self._owe(me, item.sender, "answer", item)
+            return
+        if item.known_by[me] == len(item.to):
+            self._know(item)
+        for other in (item.sender, *item.to):
+            if other != me:
+                self._owe(me, other, "report", item)
+
+    def _answered(self, me: int, item: Item) -> None:
+        item.answers += 1
+        if item.answers == len(item.to):
+            for other in item.to:
+                self._owe(me, other, "confirmation", item)
+
+    def _heard(self, me: int, item: Item) -> None:
+        item.known_by[me] += 1
+        if item.known_by[me] == len(item.to):
+            self._know(item)
+
+    def _know(self, item: Item) -> None:
+        if item.counts:
+            self.knowing.append(self.now - item.at)

@@ -1,0 +1,76 @@
+"""Many timers of one layer, of which the stack sees the next.
+
+An alarm is known by a key. Setting one costs a push onto a heap; one that is set anew leaves its old entry behind,
+which counts for nothing when its time comes. So an alarm that is wanted later than it was set need not be touched:
+whoever handles it sees that it came too soon, and sets it again.
+"""
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from math import inf
+
+Key = tuple[int, int]
+"""What it is about, and whom."""
+
+BACK_OFF = 2.0
+"""A question that brings no progress is repeated after so many times the last wait."""
+
+WAIT_MAX = 8.0
+"""The longest wait of a repetition, in multiples of the first."""
+
+
+class Alarms:
+    """Times by key."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, int]] = []
+        self._set: dict[Key, float] = {}
+        self._waits: dict[Key, float] = {}  # of repetitions, where they have grown
+
+    def set(self, key: Key, due: float) -> None:
+        if self._set.get(key) != due:
+            self._set[key] = due
+            heappush(self._heap, (due, *key))
+
+    def sooner(self, key: Key, due: float) -> None:
+        """Set it, unless it is set to an earlier time."""
+        if due < self._set.get(key, inf):
+            self.set(key, due)
+
+    def again(self, key: Key, now: float, wait: float) -> None:
+        """Set it to repeat something that brought nothing: later each time."""
+        grown = self._waits.get(key, wait)
+        self.set(key, now + grown)
+        self._waits[key] = min(BACK_OFF * grown, WAIT_MAX * wait)
+
+    def wait(self, key: Key, first: float) -> float:
+        """How long the next repetition waits."""
+        return self._waits.get(key, first)
+
+    def progress(self, key: Key) -> None:
+        """It brought something: repetitions begin with the first wait again."""
+        self._waits.pop(key, None)
+
+    def clear(self, key: Key) -> None:
+        self._set.pop(key, None)
+        self._waits.pop(key, None)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._set
+
+    def due(self, now: float) -> Iterator[Key]:
+        """Those whose time has come, each once; they may set themselves again meanwhile."""
+        heap = self._heap
+        while heap and heap[0][0] <= now:
+            time, kind, member = heappop(heap)
+            if self._set.get((kind, member)) == time:
+                del self._set[kind, member]
+                yield kind, member
+
+    @property
+    def next(self) -> float | None:
+        """The earliest time at which something is due."""
+        heap = self._heap
+        while heap and self._set.get(heap[0][1:]) != heap[0][0]:
+            heappop(heap)
+        return heap[0][0] if heap else None

@@ -1,0 +1,217 @@
+"""What the SCO machine is set to, reads and says: settings, messages, and the events they cause."""
+
+from dataclasses import dataclass
+from math import inf
+from typing import Any, NamedTuple
+
+from inga.model.errors import UsageError
+from inga.model.packet import Runs
+from inga.model.stamp import Deps
+
+Pairs = tuple[tuple[int, int], ...]
+"""(member, number) of the members whose number differs from what the reader has anyway."""
+
+TIME_MIN = 1e-6
+"""The shortest wait of what is repeated."""
+
+MODES = ("csn", "wait")
+ACK_LEVELS = ("causal", "continuous")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What can be chosen. Times are in the unit of the clock that is passed in."""
+
+    mode: str = "csn"  # csn: order by what is known; wait: something in hand from everybody, as printed
+    ack_level: str = "causal"  # what a confirmation confirms: causal or continuous acceptance
+    fifo: bool = False  # only the oldest ordered message may become confirmed, as printed
+    window: int = 64  # own messages that not all have accepted (W)
+    window_bytes: int = 1 << 40  # their bytes
+    quota: int = 64  # messages held per source
+    buffers_per_message: int = 1  # H
+    throttle: bool = True  # keep senders within the free buffers their receivers report
+    confirm_delay: float = 0.005  # k: how long a confirmation waits for company
+    confirm_every: int = 0  # messages of one source after which we do not wait for company; 0: always wait
+    nack_delay: float = 0.0  # how long what is missing may just have been overtaken
+    nack_again: float = 0.02  # T_ret
+    resend_after: float = 0.05  # T_rtx
+    poll_after: float = 0.05  # T_poll
+    probe_after: float = 0.005  # T_probe
+    patience: float = inf  # without progress, after which what is missing is lost for good
+    resends_max: int = 16  # copies sent again for one request
+    multicast_from: int = 0  # remote destinations from which one datagram for all replaces copies; 0: never
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise UsageError(f"mode is one of {', '.join(MODES)}, not {self.mode!r}")
+        if self.ack_level not in ACK_LEVELS:
+            raise UsageError(f"ack_level is one of {', '.join(ACK_LEVELS)}, not {self.ack_level!r}")
+        for name in ("window", "quota", "buffers_per_message", "window_bytes", "resends_max"):
+            _check(name, getattr(self, name), int, 1)
+        for name in ("confirm_every", "multicast_from"):
+            _check(name, getattr(self, name), int, 0)
+        for name in ("nack_again", "resend_after", "poll_after", "patience"):
+            _check(name, getattr(self, name), float, TIME_MIN)
+        for name in ("confirm_delay", "probe_after", "nack_delay"):
+            _check(name, getattr(self, name), float, 0.0)
+
+
+def _check(name: str, value: object, kind: type, least: float) -> None:
+    """What a user says about a protocol may be anything."""
+    wanted = int if kind is int else (int, float)
+    if isinstance(value, bool) or not isinstance(value, wanted) or not value >= least:
+        what = "a whole number" if kind is int else "a number of seconds"
+        raise UsageError(f"{name} is {what} of at least {least:g}, not {value!r}")
+
+
+class Message:
+    """One copy of a data message: what its sender put on it, and how far it got here."""
+
+    __slots__ = (
+        "src",
+        "dst",  # bit set of its destinations
+        "seq",  # which of its sender's messages (sqn)
+        "lsn",  # which of those to this destination
+        "delta",  # the stamp: (member, newest that precedes) that changed since the message before on this link
+        "whole",  # the stamp names everybody of whom anything precedes: it needs no message before
+        "ack",  # (source, expected) where the sender's knowledge matters to this destination
+        "buf",  # free buffers of the sender
+        "have",  # the lsn its sender expects next from this destination
+        "body",  # what is carried, of no interest here
+        "size",
+        "deps",  # the full stamp; rebuilt at acceptance
+        "missing",  # bit set of destinations not known to have accepted it, once it is ordered
+        "seen",  # entries of the stamp found clear of what is not ordered yet
+        "passed",  # entries of the stamp found clear of what is not confirmed yet
+        "own",  # at its sender: the message all copies belong to
+        "since",  # when it was last sent; here, since when it waits where it is
+    )
+
+    def __init__(
+        self,
+        src: int,
+        dst: int,
+        seq: int,
+        lsn: int,
+        delta: Pairs,
+        *,
+        ack: Pairs = (),
+        buf: int = 0,
+        have: int = 1,
+        body: Any = None,
+        whole: bool = False,
+    ) -> None:
+        self.src = src
+        self.dst = dst
+        self.seq = seq
+        self.lsn = lsn
+        self.delta = delta
+        self.whole = whole
+        self.ack = ack
+        self.buf = buf
+        self.have = have
+        self.body = body
+        self.size = 0
+        self.deps: Deps = ()
+        self.missing = 0
+        self.seen = 0
+        self.passed = 0
+        self.own: Own | None = None
+        self.since = 0.0
+
+    def __repr__(self) -> str:
+        return f"<Message {self.src}:{self.seq} lsn={self.lsn}>"
+
+
+class Own:
+    """A message of ours, until every remote destination has accepted it."""
+
+    __slots__ = ("body", "dst", "lsns", "remaining", "sent_at", "seq", "size")
+
+    def __init__(self, seq: int, dst: int, body: Any, size: int, sent_at: float) -> None:
+        self.seq = seq
+        self.dst = dst
+        self.body = body
+        self.size = size
+        self.sent_at = sent_at
+        self.remaining = 0  # remote destinations that are not known to have accepted it
+        self.lsns: Pairs = ()  # of all its destinations, if one datagram is for all of them
+
+
+class Control(NamedTuple):
+    """A confirmation or a question (CTL). `seq` and `lsn` are those of the next data message."""
+
+    src: int
+    seq: int
+    lsn: int
+    ack: Pairs
+    buf: int
+    poll: bool
+    have: int = 1  # the lsn expected next from the receiver
+
+
+class Request(NamedTuple):
+    """Please send again (RET)."""
+
+    src: int
+    runs: Runs
+    ack: Pairs
+    buf: int
+    have: int = 1
+
+
+class Sent(NamedTuple):
+    """A message of ours left the queue and has its number."""
+
+    own: Own
+
+
+class Copies(NamedTuple):
+    """Copies of one message leave; as one datagram for all of them if `together`."""
+
+    copies: list[Message]
+    to: list[int]
+    together: bool = False
+    again: bool = False
+
+
+class Told(NamedTuple):
+    """A control message or a request leaves."""
+
+    to: int
+    what: Control | Request
+
+
+class Happened(NamedTuple):
+    """A message reached a level here: received, accepted, causal or confirmed; or, of our own, released."""
+
+    level: str
+    message: Message
+
+
+class Released(NamedTuple):
+    """All remote destinations have accepted a message of ours."""
+
+    own: Own
+
+
+class Heard(NamedTuple):
+    """A destination has accepted our message `seq`, and all before it that are for it."""
+
+    seq: int
+
+
+class Discarded(NamedTuple):
+    """A copy was not kept: "duplicate", or "overrun" of the quota."""
+
+    reason: str
+    message: Message
+
+
+class GaveUp(NamedTuple):
+    """What is missing on the link from `src` was asked for in vain for too long."""
+
+    src: int
+
+
+Event = GaveUp | Sent | Copies | Told | Happened | Released | Heard | Discarded

@@ -1,0 +1,548 @@
+"""The SCO protocol as a layer: packets to and from the machine of `sco`, and its rows.
+
+A data message is one packet per destination with that link's number and changes. Where one datagram for all
+replaces them it is a packet for everybody that lists its destinations' numbers; others drop it unread. Control
+messages and requests are packets of this layer's kind.
+
+    DT    kind data    seq lsn dst stamp, extension: acks; for all at once: seq stamp, extension: acks, lsns
+    CTL   our kind     seq lsn, extension: acks; urgent = poll
+    RET   our kind     runs, extension: acks
+
+and `free`, the sender's free buffers, on each. What the machine calls 1 before anything happened is 0 on the wire
+only in stamps, which name the newest message that precedes, not the next.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from inga.layers.flow import WARN_AFTER, charged, share_of
+from inga.layers.flow import WINDOW_MAX as WINDOW_BYTES
+from inga.layers.order import Order
+from inga.layers.sco import LSN_WINDOW, SelectiveOrder, mask
+from inga.layers.sco_parts import (
+    Control,
+    Copies,
+    Discarded,
+    GaveUp,
+    Happened,
+    Heard,
+    Message,
+    Own,
+    Released,
+    Request,
+    Sent,
+    Settings,
+    Told,
+)
+from inga.model.errors import Gap, UsageError, WireError
+from inga.model.packet import HEADER_MAX, Packet
+from inga.model.stamp import Stamp
+from inga.model.view import View
+from inga.wire.selective import NOTHING, pack, unpack
+
+LEVELS = ("received", "accepted", "causal", "confirmed")
+HELLO, GOODBYE = b"hello", b"goodbye"
+GREETING, GREETING_MAX = 0.02, 1.0
+"""Seconds between greetings while somebody was not heard: the first wait, doubled each time, and the longest."""
+
+TWO_WAYS = 0.02
+"""Seconds for which something may be overtaken where some datagrams go to all and others to one, by another socket."""
+
+GOODBYES = 3
+"""A goodbye that is lost makes others wait for one who has left."""
+
+STEPS = {"accepted": "accept", "causal": "causal", "confirmed": "confirm"}
+"""The trace's name of reaching a level."""
+
+
+class Sco(Order):
+    """Order, repair, flow and confirmation for messages to any members."""
+
+    name = "sco"
+    id = 4
+    provides = frozenset({"reliable", "flow", "fifo", "causal"})
+    levels = ("confirmed",)
+
+    def __init__(
+        self,
+        *,
+        deliver: str = "confirmed",
+        echo: bool = False,
+        greet: bool = False,
+        lossless: bool = False,
+        queue_max: int = 16 << 20,
+        window_bytes: int | None = None,
+        mode: str = "csn",
+        ack_level: str = "causal",
+        fifo: int = 0,
+        window: int = 256,
+        quota: int = 256,
+        confirm_delay: float = 0.005,
+        confirm_every: int | None = None,
+        nack_delay: float = 0.001,
+        nack_again: float = 0.01,
+        resend_after: float = 0.05,
+        poll_after: float = 0.05,
+        probe_after: float = 0.005,
+        patience: float = 60.0,
+        multicast: bool = True,
+        multicast_from: int = 0,
+    ) -> None:
+        """`deliver` is a level. `lossless`: nothing is lost and questions are answered at once, so there is nothing to
+        confirm or to send again, and no time passes: for orders played move by move.
+        Where one datagram can reach everybody (`multicast`), it replaces copies from `multicast_from` remote
+        destinations on; 0: never, since copies were cheaper wherever that was measured. The rest is explained
+        with `Settings`; times are in seconds. Unless told otherwise, half a window of one sender's messages is
+        confirmed without waiting for company."""
+        super().__init__(echo=echo)
+        if deliver not in LEVELS:
+            raise UsageError(f"deliver is one of {', '.join(LEVELS)}, not {deliver!r}")
+        bounded: dict[str, object] = {"window": window, "quota": quota, "multicast_from": multicast_from}
+        for name, number in bounded.items():
+            if not isinstance(number, int) or not 0 <= number <= LSN_WINDOW // 2:
+                raise UsageError(f"{name} is a whole number up to {LSN_WINDOW // 2}, not {number!r}")
+        if fifo not in (0, 1):
+            raise UsageError(f"fifo is 0 or 1, not {fifo!r}")
+        self.deliver = deliver
+        self.greet = greet
+        self.lossless = lossless
+        self.queue_max = queue_max
+        self._settings = Settings(
+            mode=mode,
+            ack_level=ack_level,
+            fifo=bool(fifo),
+            window=window,
+            window_bytes=WINDOW_BYTES if window_bytes is None else window_bytes,
+            quota=quota,
+            confirm_delay=confirm_delay,
+            confirm_every=(window + 1) // 2 if confirm_every is None else confirm_every,
+            nack_delay=nack_delay,
+            nack_again=nack_again,
+            resend_after=resend_after,
+            poll_after=poll_after,
+            probe_after=probe_after,
+            patience=patience,
+            multicast_from=multicast_from if multicast else 0,
+        )
+
+    def view(self, view: View) -> None:
+        settings = self._settings
+        if settings.multicast_from:
+            settings = replace(settings, nack_delay=max(settings.nack_delay, TWO_WAYS))
+        if self.lossless:
+            settings = replace(settings, window=LSN_WINDOW, quota=LSN_WINDOW, throttle=False)
+        self.machine = SelectiveOrder(self.stack.me, len(view), settings)
+        self.machine.now = self.stack.now
+        self._everybody = (1 << len(view)) - 1
+        self._acting = False
+        self._blocked_since: float | None = None
+        self._warned = False
+        self._heard = 0  # our newest message that some destination has accepted
+        self._prompt: set[int] = set()  # senders of partial bundles that wait for us to say something
+        self._unheard = set(self.stack.others()) if self.greet else set()
+        self._greet_wait = GREETING
+        self._greet_at = self.stack.now if self._unheard else None
+        self._rearm()
+
+    # Sending
+
+    def down(self, batch: list[Packet]) -> None:
+        me = 1 << self.stack.me
+        for packet in batch:
+            dst = self._everybody & ~me if packet.dst is None else packet.dst
+            size = charged(len(packet.body) + HEADER_MAX)
+            self.machine.request(dst | me if self.echo else dst, packet, size)
+        if not self._acting:  # else it leaves when what happened before it is done
+            self._run()
+
+    def turn(self) -> None:
+        if self._prompt:
+            for member in sorted(self._prompt):
+                self.machine.confirm_now(member)
+            self._prompt.clear()
+            self._act()
+
+    def tick(self, now: float) -> None:
+        if self._greet_at is not None and self._greet_at <= now:
+            self._greet(now)
+        self.machine.tick(now)
+        self._act()
+
+    # Receiving
+
+    def up(self, batch: list[Packet]) -> None:
+        machine = self.machine
+        machine.now = self.stack.now
+        fresh: list[tuple[Message, Packet]] = []
+        for packet in batch:
+            self._unheard.discard(packet.src)
+            message = self._message(packet)
+            if message is None:
+                continue
+            reason = machine.receive(message)
+            if reason is not None:
+                self.stack.reject(reason, packet)
+                continue
+            fresh.append((message, packet))
+            if packet.partial and self._is_first(message):
+                self._prompt.add(packet.src)
+        machine.stages()
+        if self.lossless:
+            machine.probe_now()
+        self._act()
+        for message, packet in fresh:
+            if message.body is not None:  # not handed over yet, so it outlives the reader's buffer
+                packet.keep()
+
+    def control(self, packet: Packet) -> None:
+        src = packet.src
+        self._unheard.discard(src)
+        if packet.ext == GOODBYE:
+            self.stack.gone(src)
+            return
+        if packet.ext == HELLO:
+            self._say(src, Packet(self.stack.me, self.stack.view.number, kind=self.id))
+            return
+        if packet.ext is None:
+            return  # an answer to a greeting: that it came is all it says
+        reason = self._heed(packet)
+        if reason is not None:
+            self.stack.reject(reason, packet)
+        self._run()
+
+    def gone(self, member: int) -> None:
+        self._unheard.discard(member)
+        self._prompt.discard(member)
+        self.machine.leave_out(member)
+        self._run()
+
+    def taken(self, packets: list[Packet]) -> None:
+        for packet in packets:
+            if packet.src != self.stack.me:
+                self._took(packet)
+        if self.machine.is_behind and not self._is_behind():
+            self.machine.now = self.stack.now
+            self.machine.caught_up()
+            self._act()
+
+    # What drivers want, and what a change of the order needs
+
+    @property
+    def waiting(self) -> int:
+        return len(self.machine.waiting)
+
+    def sent(self) -> list[int]:
+        """The number of our newest message to each; our own entry is how many there are."""
+        return list(self.machine.last_to)
+
+    def has(self, counts: list[int]) -> bool:
+        """All of it, and everybody else too: nothing waits here any more."""
+        machine = self.machine
+        come = all(machine.covered[m] > count for m, count in enumerate(counts) if m != machine.me)
+        return come and not machine.held_in_all
+
+    @property
+    def settled(self) -> bool:
+        """Whether all we sent was accepted by everybody ever heard of, and we owe nobody a confirmation."""
+        machine = self.machine
+        peers = self.stack.peers()
+        heard = [m for m in peers if m in self.stack.addresses]
+        if machine.waiting:
+            return not peers
+        if peers and not heard:
+            return not machine.unreleased
+        owed = machine.owed_since.keys() - self.stack.left
+        return not owed and all(machine.has_all(m) for m in heard)
+
+    def goodbye(self) -> None:
+        for member in sorted(self.machine.owed_since):
+            self.machine.confirm_now(member)
+        self._act()
+        for _ in range(GOODBYES):
+            packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
+            packet.ext = GOODBYE
+            self.stack.emit([packet])
+
+    def fit(self, granted: int) -> None:
+        self.machine.window_bytes = share_of(granted, len(self.stack.view))
+
+    def drain(self) -> list[Packet]:
+        """What is held and not handed over, in an order that keeps causes first as far as they are here."""
+        queues = [*self.machine.log.values(), *self.machine.accepted.values()]
+        held = [message for queue in queues for message in queue]
+        held.sort(key=lambda message: sum(message.deps))
+        early = [m for kept in self.machine.early.values() for _, m in sorted(kept.items())]
+        return [message.body for message in (*held, *early) if isinstance(message.body, Packet)]
+
+    # From packets to the machine
+
+    def _message(self, packet: Packet) -> Message | None:
+        """The copy in a data packet that is for us."""
+        me = self.stack.me
+        stamp, lsn, dst = packet.stamp, packet.lsn, packet.dst
+        try:
+            have, acks, lsns = unpack(packet.ext or NOTHING, len(self.stack.view))
+        except WireError as error:
+            self.stack.reject(error.reason, packet)
+            return None
+        if lsns:
+            lsn = dict(lsns).get(me, 0)
+            if not lsn:
+                return None  # for others
+            dst = packet.dst = mask(member for member, _ in lsns)
+        if stamp is None or not packet.seq or not lsn or dst is None or not dst >> me & 1:
+            self.stack.reject("malformed", packet)
+            return None
+        free = packet.free or 0
+        return Message(
+            packet.src,
+            dst,
+            packet.seq,
+            lsn,
+            stamp.delta,
+            ack=acks,
+            buf=free,
+            have=have,
+            body=packet,
+            whole=bool(lsns),
+        )
+
+    def _heed(self, packet: Packet) -> str | None:
+        """A control message or a request came; the reason if it cannot be right."""
+        self.machine.now = self.stack.now
+        try:
+            have, acks, lsns = unpack(packet.ext or b"", len(self.stack.view))
+        except WireError as error:
+            return error.reason
+        if lsns:
+            return "malformed"
+        free = packet.free or 0
+        if packet.runs is None:
+            return self.machine.control(
+                Control(packet.src, packet.seq, packet.lsn, acks, free, packet.urgent, have)
+            )
+        return self.machine.asked(Request(packet.src, packet.runs, acks, free, have))
+
+    def _is_first(self, message: Message) -> bool:
+        """Whether among its destinations we are the one who answers at once: the next after the sender."""
+        n = len(self.stack.view)
+        distances = [(m - message.src - 1) % n for m in range(n) if message.dst >> m & 1 and m != message.src]
+        return (self.stack.me - message.src - 1) % n == min(distances, default=-1)
+
+    # From the machine to packets and rows
+
+    def _run(self) -> None:
+        self.machine.now = self.stack.now
+        self.machine.stages()
+        self._act()
+
+    def _act(self) -> None:
+        """Do what the machine wants done, in the order it happened; what is released goes up in one batch.
+
+        That a message arrived somewhere may let a bundle go, which is sent when all that was before is done.
+        """
+        machine = self.machine
+        released: list[Packet] = []
+        self._acting = True
+        while machine.events:
+            events, machine.events = machine.events, []
+            for event in events:
+                self._do(event, released)
+            if machine.waiting:
+                machine.stages()
+        self._acting = False
+        stack = self.stack
+        stack.writable = not machine.waiting and not stack.closing
+        self._tell_who_holds_us_up()
+        stack.passable = machine.is_open
+        if not machine.is_behind:
+            machine.is_behind = self._is_behind()
+        self._rearm()
+        if released:
+            self.above(released)
+
+    def _tell_who_holds_us_up(self) -> None:
+        """Say the names of those we have waited for, once, after a while."""
+        stack, machine = self.stack, self.machine
+        if not machine.waiting:
+            if self._blocked_since is not None:
+                self._talk("window_opened", None, n=len(machine.unreleased))
+            self._blocked_since = None
+        elif self._blocked_since is None:
+            self._blocked_since, self._warned = stack.now, False
+            self._talk("window_closed", None, n=len(machine.unreleased))
+        elif not self._warned and stack.now - self._blocked_since >= WARN_AFTER:
+            self._warned = True
+            slow = [m for m in stack.peers() if not machine.has_all(m)] or stack.peers()
+            names = ", ".join(stack.view.names[m] for m in slow)
+            stack.notice(f"sending has waited {WARN_AFTER:g} s for {names}")
+
+    def _do(self, event: Any, released: list[Packet]) -> None:
+        match event:
+            case Happened(level, message):
+                self._reached(level, message, released)
+            case Copies(copies, to, together, again):
+                self._transmit(copies, to, together, again)
+            case Told(to, Control() as control):
+                self._tell(to, control)
+            case Told(to, Request() as request):
+                if not self.lossless:
+                    self._ask(to, request)
+            case Sent(own):
+                self._note_send(own)
+            case Released(own):
+                if not own.dst >> self.stack.me & 1 and own.body.receipt is not None:
+                    own.body.receipt.reach("confirmed")
+            case Heard(seq):
+                if seq > self._heard:  # links are not in step with each other
+                    self._heard = seq
+                    self.stack.heard(seq)
+            case Discarded(reason, message):
+                self._discard(reason, message)
+            case GaveUp(src):
+                self._give_up(src)
+
+    def _note_send(self, own: Own) -> None:
+        packet: Packet = own.body
+        packet.seq = packet.lsn = own.seq
+        if self.stack.trace is not None:
+            deps = [number - 1 for number in self.machine.clock]
+            deps[self.stack.me] = own.seq - 1
+            packet.deps = tuple(deps)
+            dst = own.dst & ~(1 << self.stack.me)
+            self._row("send", packet, packet.count, dst=own.dst if packet.dst is not None else dst)
+
+    def _reached(self, level: str, message: Message, released: list[Packet]) -> None:
+        packet: Packet | None = message.body  # None once it is handed over
+        is_own = message.src == self.stack.me
+        if level == "received":
+            assert packet is not None
+            self._received(packet, "receive")
+        elif level == "accepted" and packet is not None and not is_own:
+            packet.deps = message.deps
+        if self.stack.trace is not None and level in STEPS and not is_own:
+            self._level_row(STEPS[level], message)
+        if level == "confirmed" and is_own and message.own is not None:
+            receipt = message.own.body.receipt
+            if receipt is not None:
+                receipt.reach("confirmed")
+        if level == self.deliver or (is_own and level == "accepted" and self.deliver == "received"):
+            self._hand_over(message, released)
+
+    def _hand_over(self, message: Message, released: list[Packet]) -> None:
+        packet: Packet = message.body
+        if message.src == self.stack.me:
+            packet = packet.copy_to(self.stack.me)
+            packet.encoded = None
+            packet.seq, packet.deps, packet.count = message.seq, message.deps, message.body.count
+        message.body = None
+        if self.stack.trace is not None:
+            if packet.frag is not None:  # a message larger than a datagram ends with its last piece
+                packet.count = int(packet.frag[0] + 1 == packet.frag[1])
+            elif not self._counted(packet):
+                return
+            self._row("deliver", packet, packet.count)
+        released.append(packet)
+
+    def _level_row(self, step: str, message: Message) -> None:
+        stack = self.stack
+        assert stack.trace is not None
+        if step == "accept" or stack.trace.full:
+            stack.trace.row(
+                step,
+                stack.now,
+                stack.view.number,
+                message.src,
+                message.seq,
+                deps=message.deps,
+                height=sum(message.deps) + 1,
+            )
+
+    def _discard(self, reason: str, message: Message) -> None:
+        if reason == "duplicate":
+            self._received(message.body, "duplicate")
+        else:
+            self.stack.reject(reason, message.body)
+        message.body = None
+
+    def _give_up(self, src: int) -> None:
+        name = self.stack.view.names[src]
+        self._talk("gave_up", src)
+        self.stack.fail(Gap(f"{name} did not repair what was lost within {self._settings.patience:g} s"))
+
+    def _transmit(self, copies: list[Message], to: list[int], together: bool, again: bool) -> None:
+        if together:
+            self.below([self._packet(copies[0])])
+            return
+        batch = []
+        for member, copy in zip(to, copies, strict=True):
+            if again:
+                self.stack.counts["repair"] += 1
+                self._talk("repair", member, n=copy.lsn)
+            packet = self._packet(copy)
+            packet.to = member
+            batch.append(packet)
+        self.below(batch)
+
+    def _packet(self, copy: Message) -> Packet:
+        assert copy.own is not None
+        original: Packet = copy.own.body
+        lsns = copy.own.lsns
+        dst = None if lsns else copy.dst
+        packet = Packet(copy.src, original.view, original.body, dst)
+        packet.seq = copy.seq
+        packet.stamp = Stamp(copy.delta, 0)
+        packet.lsn = 0 if lsns else copy.lsn
+        packet.ext = pack(copy.have, copy.ack, lsns) if copy.ack or lsns or copy.have > 1 else None
+        packet.free = copy.buf
+        packet.frag = original.frag
+        packet.partial = original.partial
+        return packet
+
+    def _tell(self, to: int, control: Control) -> None:
+        packet = Packet(control.src, self.stack.view.number, kind=self.id)
+        packet.seq, packet.lsn, packet.free = control.seq, control.lsn, control.buf
+        packet.ext = pack(control.have, control.ack)
+        packet.urgent = control.poll
+        self._talk("poll" if control.poll else "control", to)
+        self._say(to, packet)
+
+    def _ask(self, to: int, request: Request) -> None:
+        packet = Packet(request.src, self.stack.view.number, kind=self.id)
+        packet.runs, packet.free = request.runs, request.buf
+        packet.ext = pack(request.have, request.ack)
+        self.stack.counts["nack"] += 1
+        self._talk("nack", to, n=sum(high - low for low, high in request.runs))
+        self._say(to, packet)
+
+    def _say(self, to: int | None, packet: Packet) -> None:
+        packet.to = to
+        self.stack.emit([packet])
+
+    def _greet(self, now: float) -> None:
+        """Say that we are here, until everybody was heard."""
+        if not self._unheard:
+            self._greet_at = None
+            return
+        packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
+        packet.ext = HELLO
+        self._talk("control", None, note="greeting")
+        self._say(None, packet)
+        self._greet_at = now + self._greet_wait * (1 + 0.25 * self.stack.rng.random())
+        self._greet_wait = min(2 * self._greet_wait, GREETING_MAX)
+
+    def _is_behind(self) -> bool:
+        """Behind from `queue_max` unread bytes, caught up at half of that."""
+        limit = self.queue_max // 2 if self.machine.is_behind else self.queue_max
+        return self.stack.queued >= limit
+
+    def _rearm(self) -> None:
+        wake = None if self.lossless else self.machine.wake
+        if self._greet_at is not None and (wake is None or self._greet_at < wake):
+            wake = self._greet_at
+        self.wake = wake
+
+    def _talk(self, step: str, peer: int | None, *, n: int | None = None, note: str | None = None) -> None:
+        trace = self.stack.trace
+        if trace is not None and trace.full:
+            trace.row(step, self.stack.now, self.stack.view.number, peer=peer, n=n, note=note)

@@ -1,0 +1,130 @@
+"""The evaluation of SCO: the numbers of the spec, within 5 %."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inga.lab import sco
+from inga.lab.sco.claims import Point
+from inga.lab.sco.formulas import closed_form
+from inga.lab.sco.protocol import Protocol
+from inga.lab.sco.schemes import Load, Model
+from inga.model.errors import UsageError
+
+TIME = 400.0
+
+# k: (PDUs of C1, of D1, delay of C1, of D1) at d = 5
+BY_K = {
+    1: (7.65, 8.56, 13.30, 8.86),
+    2: (5.96, 6.18, 14.34, 9.49),
+    3: (5.38, 5.47, 15.05, 9.93),
+    4: (5.16, 5.20, 15.51, 10.22),
+    5: (5.07, 5.09, 15.78, 10.40),
+    6: (5.03, 5.04, 15.95, 10.51),
+    8: (5.01, 5.01, 16.08, 10.61),
+}
+# d: (PDUs of C1, D0, D1, delay of C1, D1) at k = 4
+BY_D = {
+    1: (1.74, 2, 1.50, 17.66, 4.00),
+    2: (2.69, 6, 2.72, 16.97, 10.06),
+    3: (3.51, 12, 3.60, 16.46, 10.34),
+    4: (4.31, 20, 4.38, 15.98, 10.33),
+    5: (5.16, 30, 5.20, 15.51, 10.22),
+    6: (6.06, 42, 6.08, 15.02, 10.01),
+    7: (7.01, 56, 7.02, 14.46, 9.71),
+    8: (8.00, 72, 8.00, 13.85, 9.35),
+    9: (9.00, 90, 9.00, 13.00, 8.89),
+}
+# (k, d): controls per message and delay, of the whole protocol
+PLAYED = {(4, 5): (0.21, 10.21), (1, 5): (3.33, 8.84), (4, 3): (0.60, 10.49), (4, 8): (0.01, 9.25)}
+
+
+def about(number: float) -> Any:
+    return pytest.approx(number, rel=0.05)
+
+
+@pytest.mark.parametrize("k", BY_K)
+def test_figures_5_and_6(k: int) -> None:
+    c1, d1 = (Model(Load(scheme, delay=k, time=TIME)).run() for scheme in ("C1", "D1"))
+    assert (c1.pdus, d1.pdus, c1.delay, d1.delay) == about(BY_K[k])
+
+
+@pytest.mark.parametrize("d", BY_D)
+def test_figures_7_and_8(d: int) -> None:
+    time = 900.0 if d == 1 else TIME  # one PDU a message is little to average
+    c1, d1 = (Model(Load(scheme, destinations=d, time=time)).run() for scheme in ("C1", "D1"))
+    c0, d0 = (Model(Load(scheme, destinations=d, time=60.0)).run() for scheme in ("C0", "D0"))
+    assert (c1.pdus, d0.pdus, d1.pdus, c1.delay, d1.delay) == about(BY_D[d])
+    assert (c0.pdus, c0.delay) == (3 * d, 12.0)
+    assert d0.delay == (8.0 if d > 1 else 4.0)
+
+
+@pytest.mark.parametrize(("k", "d"), PLAYED)
+def test_the_protocol_itself(k: int, d: int) -> None:
+    load = Load("D1", destinations=d, delay=k, time=100.0)
+    protocol = Protocol(load)
+    pdus, delay = protocol.run()
+    controls, expected = PLAYED[k, d]
+    assert pdus == about(d + controls)
+    assert delay == about(expected)
+    assert Model(load).run() == about((pdus, delay)), "the model of D1 is the protocol's"
+
+
+@pytest.mark.parametrize("scheme", ["C0", "C1", "D0", "D1"])
+@pytest.mark.parametrize("d", [1, 3, 5, 9])
+def test_closed_forms(scheme: str, d: int) -> None:
+    load = Load(scheme, destinations=d, time=TIME)
+    simulated, formula = Model(load).run(), closed_form(load)
+    assert formula.pdus == pytest.approx(simulated.pdus, rel=0.05)
+    assert simulated.delay * 0.99 <= formula.delay <= simulated.delay * 1.07
+
+
+def test_a_load_that_cannot_be() -> None:
+    with pytest.raises(UsageError, match="no scheme 'C2'; there are C0, C1, D0, D1"):
+        Load("C2")
+    with pytest.raises(UsageError, match="10 destinations among 9 others"):
+        Load("C1", destinations=10)
+
+
+def test_every_claim_gets_its_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def at_once(function: Callable[[Any], Any], tasks: Sequence[Any], **_: Any) -> list[Any]:
+        return [function(task) for task in tasks]
+
+    monkeypatch.setattr(sco, "sweep", at_once)
+    said: list[str] = []
+    outcome = sco.run(tmp_path, True, said.append)
+    assert {claim.id: claim.verdict for claim in outcome.claims} == {
+        "rounds": "holds",
+        "squares": "roughly",
+        "deferral": "holds",
+        "ranks": "roughly",
+        "fewer": "holds",
+        "near": "holds",
+        "twice": "roughly",
+        "below-C1": "roughly",
+        "below-C0": "not reproduced",
+        "above-D0": "not reproduced",
+    }
+    tables = outcome.tables
+    assert tables["figure5"].columns == ["k", "scheme", "pdus", "ratio"]
+    assert tables["figure8"].columns == ["d", "scheme", "delay", "ratio"]
+    assert [len(tables[name].rows) for name in ("figure5", "figure6", "figure7", "figure8")] == [
+        28,
+        28,
+        36,
+        36,
+    ]
+    (page,) = outcome.pages
+    html = page.read_text()
+    assert html.count("<svg") == 4
+    assert "not reproduced" in html
+    json.dumps(outcome.to_json())
+    assert "figure7" in outcome.text
+    assert said
+
+
+def test_points_name_what_was_measured() -> None:
+    assert Point("D1", 10, 5, 4.0) == sco.point(Load("D1"))

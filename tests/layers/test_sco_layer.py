@@ -1,0 +1,147 @@
+"""The layer: what it says on the wire, and what it does with packets that cannot be right."""
+
+from random import Random
+
+import pytest
+
+from inga.layers.selective import Sco
+from inga.model.packet import Packet
+from inga.model.stamp import Stamp
+from inga.model.view import View
+from inga.recipes import Options, find
+from inga.stack.stack import Stack, joined
+from inga.wire import bundle
+from inga.wire.packet import encode, group_id
+from inga.wire.selective import pack
+
+VIEW = View.of("alice", "bob", "cathy")
+GROUP = group_id("")
+
+
+def member(me: int, **protocol: object) -> Stack:
+    options = Options(protocol=dict(protocol), deliver="causal")
+    return Stack(find("sco").build(options), me, VIEW, rng=Random(0))
+
+
+def machine(stack: Stack) -> "object":
+    layer = stack.layer("sco")
+    assert isinstance(layer, Sco)
+    return layer.machine
+
+
+def copies(stack: Stack) -> list[tuple[int | None, bytes]]:
+    return [(to, joined(data)) for to, data in stack.ready().send]
+
+
+def test_a_copy_carries_what_changed_on_its_link() -> None:
+    alice, bob = member(0), member(1)
+    alice.send(b"one", 0b110, now=1.0)
+    first = copies(alice)
+    assert [to for to, _ in first] == [1, 2]
+    bob.receive([(data, None) for to, data in first if to == 1], now=1.0)
+    bob.send(b"two", 0b101, now=1.0)
+    bob.send(b"three", 0b001, now=1.0)
+    waiting = bob.layer("bundle")
+    assert waiting is not None
+    waiting.drain()
+    layer = bob.layer("sco")
+    assert isinstance(layer, Sco)
+    outstanding = layer.machine._outstanding[0]
+    assert [copy.delta for copy in outstanding] == [((0, 1),), ()], "the second says nothing new"
+    assert [copy.ack for copy in outstanding] == [((0, 2),), ()]
+
+
+def packet(**fields: object) -> bytes:
+    made = Packet(1, 1, bundle.join([b"x"]), 0b001)
+    made.seq, made.lsn, made.stamp, made.free = 1, 1, Stamp((), 0), 5
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return joined(encode(made, GROUP))
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"stamp": None}, "malformed"),
+        ({"lsn": 0}, "malformed"),
+        ({"dst": 0b100}, "malformed"),
+        ({"ext": b"\x05"}, "truncated"),
+        ({"lsn": 9000}, "lsn"),
+        ({"ext": pack(1, ((0, 7),))}, "forged"),  # more of us than we have sent
+        ({"stamp": Stamp(((0, 3),), 0)}, "forged"),  # caused by what we never said
+    ],
+)
+def test_packets_that_cannot_be_right(fields: dict[str, object], reason: str) -> None:
+    alice = member(0)
+    alice.receive([(packet(**fields), None)], now=1.0)
+    assert alice.rejected == {reason: 1}
+    assert not alice.ready().deliver
+    alice.receive([(packet(), None)], now=1.0)
+    assert [bytes(p) for batch in alice.ready().deliver for p in batch.payloads] == [b"x"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"ext": b"\xff"},
+        {"ext": pack(1, ()), "seq": 1, "lsn": 9000},
+        {"ext": pack(1, ((0, 9),)), "seq": 1, "lsn": 1},
+        {"ext": pack(1, ()), "lsn": 1},
+        {"ext": pack(1, ((0, 9),)), "runs": ((1, 1 << 40),)},
+    ],
+)
+def test_control_that_cannot_be_right(fields: dict[str, object]) -> None:
+    alice = member(0)
+    made = Packet(1, 1, kind=Sco.id)
+    for name, value in fields.items():
+        setattr(made, name, value)
+    alice.receive([(joined(encode(made, GROUP)), None)], now=1.0)
+    assert sum(alice.rejected.values()) == 1
+
+
+def test_a_datagram_for_others_is_dropped_unread() -> None:
+    alice = member(0)
+    alice.receive([(packet(dst=None, lsn=0, ext=pack(1, (), ((2, 1),))), None)], now=1.0)
+    assert not alice.rejected
+    assert not alice.ready().deliver
+
+
+def test_garbage_of_our_kind_never_raises() -> None:
+    rng = Random(1)
+    alice = member(0)
+    good = packet(ext=pack(1, ((1, 2),)), runs=((1, 3),))
+    for _ in range(3000):
+        data = bytearray(good)
+        for _ in range(rng.randrange(1, 6)):
+            data[rng.randrange(3, len(data))] = rng.randrange(256)
+        alice.receive([(bytes(data), None)], now=1.0)
+        alice.tick(1.0)
+    assert alice.rejected
+
+
+def test_what_is_never_repaired_ends_the_group() -> None:
+    alice = member(0, patience=2.0)
+    alice.receive([(packet(seq=2, lsn=2), None)], now=1.0)
+    now, error = 1.0, None
+    while error is None and now < 60.0:
+        now = max(now + 0.01, alice.ready().wake or now)
+        alice.tick(now)
+        error = alice.ready().error
+    assert str(error) == "bob did not repair what was lost within 2 s"
+
+
+def test_a_person_is_told_who_holds_us_up() -> None:
+    alice = member(0, window=1)
+    notices: list[str] = []
+    now = 0.0
+    for number in range(2):
+        if alice.writable:
+            alice.send(b"%d" % number, 0b010, now=now)
+            bundle_layer = alice.layer("bundle")
+            assert bundle_layer is not None
+            bundle_layer.drain()
+    while now < 8.0:
+        now = max(now + 0.01, alice.ready().wake or now)
+        alice.tick(now)
+        notices += alice.ready().notices
+    assert notices == ["sending has waited 5 s for bob"]

@@ -1,0 +1,209 @@
+"""The printed rules, and what else could go wrong with ours: each defect is found by the check that is meant for it."""
+
+from pathlib import Path
+
+import pytest
+
+from inga.layers.sco import SelectiveOrder, precedes
+from inga.layers.sco_parts import Message, Pairs
+
+from .sco_script import Script, blocks
+from .sco_world import Broken, Links, Plan, World, plan, run_seed
+
+FOLDER = Path(__file__).parents[1] / "scenarios" / "sco"
+SEEDS = range(60)
+SOON = 4000.0
+"""By then a run of the right rules is over, for all but the unluckiest seeds."""
+
+
+def broken(make: type[SelectiveOrder], seeds: range = SEEDS, **fixed: object) -> list[str]:
+    """What is found over these seeds."""
+    found = []
+    for seed in seeds:
+        try:
+            run_seed(seed, make, patience=SOON, **fixed)
+        except Broken as error:
+            found.append(str(error))
+    return found
+
+
+def differs(make: type[SelectiveOrder], scenario: str) -> list[str]:
+    """Commands of a scenario that print something else."""
+    script = Script(make)
+    return [c for c, expected in blocks(FOLDER / f"{scenario}.txt") if script.play(c) != expected]
+
+
+class PrintedStep2(SelectiveOrder):
+    """With a clear top, also move every top concurrent with it."""
+
+    def _order_with_all_in_hand(self) -> None:
+        self._work.clear()
+        while not self._silent and self.accepted:
+            tops = [queue[0] for queue in self.accepted.values()]
+            clear = [top for top in tops if self._is_clear_of_all(top)]
+            if not clear:
+                return
+            first = clear[0]
+            for top in tops:
+                if top is first or not (precedes(top, first) or precedes(first, top)):
+                    self._move(top)
+
+
+def test_printed_step_2() -> None:
+    assert differs(PrintedStep2, "v3")
+    found = broken(PrintedStep2, mode="wait")
+    assert len(found) > 3
+    assert any("before its cause" in each for each in found)
+
+
+class ReportsWithoutPlusOne(SelectiveOrder):
+    """AL := sqn."""
+
+    def _report(self, message: Message) -> None:
+        super()._report(message)
+        row = self.known_accepted[self.me]
+        row[message.src] = message.seq
+
+
+def test_acceptance_reported_without_plus_one() -> None:
+    assert differs(ReportsWithoutPlusOne, "v1")
+    found = broken(ReportsWithoutPlusOne, range(4))
+    assert len(found) == 4, "the last message is never confirmed anywhere"
+
+
+class WithoutCoverage(SelectiveOrder):
+    """C2 without COV: an empty queue blocks nothing."""
+
+    def _cleared(self, member: int) -> float:
+        return super()._cleared(member) if member in self.accepted else float("inf")
+
+
+def test_coverage_not_tested() -> None:
+    assert differs(WithoutCoverage, "v1")
+    found = broken(WithoutCoverage, mode="csn")
+    assert len(found) > 10
+    assert any("before its cause" in each for each in found)
+
+
+class StampedWithAck(SelectiveOrder):
+    """Ordered by what was confirmed instead of by the causal clock."""
+
+    def _changes(self, since: int) -> Pairs:
+        reported = self.known_accepted.get(self.me, {})
+        return tuple((j, upto - 1) for j, upto in sorted(reported.items()) if j != self.me)
+
+
+def test_ack_compared_instead_of_csn() -> None:
+    assert differs(StampedWithAck, "v1")
+    found = broken(StampedWithAck)
+    assert len(found) > 10
+    assert any("by stamps" in each or "before its cause" in each for each in found)
+
+
+class NeverAsksForCoverage(SelectiveOrder):
+    def _on_probe(self, _: int) -> None:
+        pass
+
+
+def hearsay(make: type[SelectiveOrder]) -> World:
+    """2 writes to 3 alone and never again; 3 writes to 1, which cannot know that nothing of 2's is missing."""
+    world = World(Plan(3, plan(0, mode="csn").settings, Links(), sends=0, patience=SOON), 0, make)
+    world.push(0.0, 1, 1 << 2)
+    world.push(10.0, 2, 1 << 0)
+    world.run()
+    return world
+
+
+def test_no_coverage_query_with_a_silent_member() -> None:
+    hearsay(SelectiveOrder)
+    with pytest.raises(Broken, match="not idle"):
+        hearsay(NeverAsksForCoverage)
+    assert len(broken(NeverAsksForCoverage, range(30))) >= 3
+    assert not broken(SelectiveOrder, range(30))
+
+
+class NeverAsksForAtomicity(SelectiveOrder):
+    def _on_poll(self, _: int) -> None:
+        pass
+
+
+def test_no_atomicity_query_under_loss() -> None:
+    lossy = [seed for seed in SEEDS if plan(seed).links.loss]
+    found = [seed for seed in lossy if broken(NeverAsksForAtomicity, range(seed, seed + 1))]
+    assert len(found) > 3
+    for seed in found:
+        run_seed(seed)
+    for seed in set(SEEDS).difference(lossy):
+        run_seed(seed, NeverAsksForAtomicity)  # without loss there is no difference
+
+
+def deadlocks(*, fifo: bool) -> int:
+    """Of schedules with one buffer per source, a wide window and no throttle: how many never end."""
+    stuck = 0
+    for seed in range(40):
+        drawn = plan(seed, mode="csn", fifo=fifo, quota=1, window=8, throttle=False)
+        tight = Plan(4, drawn.settings, Links(), sends=24, span=6.0, patience=1500.0)
+        try:
+            World(tight, seed).run()
+        except Broken:
+            stuck += 1
+    return stuck
+
+
+def test_fifo_with_small_buffers_deadlocks() -> None:
+    assert deadlocks(fifo=False) == 0
+    assert deadlocks(fifo=True) > 0
+
+
+def test_fifo_is_safe_where_buffers_are_not_short() -> None:
+    for seed in range(40):
+        run_seed(seed, fifo=True, quota=16, window=4)
+
+
+class PrintedFlow(SelectiveOrder):
+    """The window counts from the lowest number anybody reported, whether ever written to or not."""
+
+    @property
+    def oldest_unreleased(self) -> int:
+        return min(self.accepted_by(h, self.me) for h in range(self.members) if h != self.me)
+
+
+def test_printed_flow_rule() -> None:
+    assert differs(PrintedFlow, "v4"), "it stops after two messages"
+    assert len(broken(PrintedFlow, range(12), window=2)) > 5
+
+
+class OwesNothingToTheSource(SelectiveOrder):
+    """ACC for the destinations only."""
+
+    def _report(self, message: Message) -> None:
+        owed = set(self.owed_since)
+        super()._report(message)
+        if not message.dst >> message.src & 1 and message.src not in owed:
+            self.owed_since.pop(message.src, None)
+
+
+class OwesTooSoon(SelectiveOrder):
+    """ACC raised at continuous acceptance, though what is confirmed is causal acceptance."""
+
+    def _enter(self, message: Message) -> None:
+        for member in self._remote(message.dst | 1 << message.src):
+            self._owe(member)
+        super()._enter(message)
+
+
+@pytest.mark.parametrize("mutant", [OwesNothingToTheSource, OwesTooSoon])
+def test_what_random_runs_do_not_see(mutant: type[SelectiveOrder]) -> None:
+    """Retransmissions repair both, at a price: only the column of what is owed shows them."""
+    for seed in range(20):
+        run_seed(seed, mutant)
+    assert differs(mutant, "v1")
+
+
+def test_nothing_owed_to_the_source() -> None:
+    assert differs(OwesNothingToTheSource, "v5")
+
+
+@pytest.mark.parametrize("scenario", ["v1", "v3", "v4", "v5"])
+def test_the_right_rules_change_nothing(scenario: str) -> None:
+    assert differs(SelectiveOrder, scenario) == []

@@ -1,0 +1,21 @@
+"""Experiments as Spark tasks."""
+
+from typing import Any
+
+import pytest
+
+from inga.lab.sco import simulate
+from inga.lab.sco.schemes import Load
+from inga.pipeline.sweep import sweep
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+def test_answers_come_in_the_order_of_their_tasks(spark: Any) -> None:
+    tasks = [("model", Load(scheme, time=60.0)) for scheme in ("C0", "D0", "C0")]
+    seen: list[tuple[int, int]] = []
+    answers = sweep(
+        simulate, tasks, session=spark, progress=lambda what, done, total: seen.append((done, total))
+    )
+    assert [answer.pdus for answer in answers] == [15.0, 30.0, 15.0]
+    assert seen[-1] == (3, 3)

@@ -1,0 +1,161 @@
+"""SCO whole, in virtual time: what was promised, at every level, under faults, with silence, and in large groups."""
+
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from inga.certify.certificate import BUILT, certify
+from inga.certify.chunk import DELIVER, from_table
+from inga.certify.combine import Process
+from inga.certify.local import Chunks
+from inga.layers.selective import Sco
+from inga.layers.shape import Faults
+from inga.recipes import Options, find
+from inga.sim import Sim
+from inga.sim.board import lossless, replay
+from inga.sim.case import Case
+from inga.sim.hunt import try_seed
+from inga.stack.stack import Stack
+from inga.trace import read_processes
+from inga.trace.reader import read_manifest
+
+from .walks import wander_to_some
+
+
+@pytest.mark.parametrize("seed", range(0, 120, 20))
+def test_groups_of_all_kinds(seed: int) -> None:
+    for each in range(seed, seed + 20):
+        assert try_seed("sco", each) is None
+
+
+def test_the_triangle() -> None:
+    sim = Sim("alice", "bob", "cathy", order="sco", deliver="causal")
+    sim.link("alice", "cathy").delay = 20
+    sim["bob"].react = lambda delivery: sim["bob"].send(b"effect", to="cathy")
+    sim["alice"].send(b"cause", to="cathy")
+    sim["alice"].send(b"hint", to="bob")
+    sim.run()
+    sim.check()
+    assert sim["cathy"].texts == ["cause", "effect"]
+    assert sim["bob"].texts == ["hint"]
+
+
+def test_the_triangle_move_by_move() -> None:
+    schedule = "A!1:C A!2:B 2>B B!3:C 3>C 1>C"
+    assert replay(schedule, "sco").taken == [[], [2], [1, 3]]
+    assert replay(schedule, "fifo").taken == [[], [2], [3, 1]]
+
+
+def test_self_among_the_destinations_is_an_echo() -> None:
+    sim = Sim("alice", "bob", order="sco")
+    sim["alice"].send(b"me too", to=["alice", "bob"])
+    sim["alice"].send(b"not me", to="bob")
+    sim.run()
+    sim.check()
+    assert sim["alice"].texts == ["me too"]
+    assert sim["bob"].texts == ["me too", "not me"]
+
+
+def test_a_member_that_never_speaks_blocks_nobody() -> None:
+    sim = Sim("alice", "bob", "cathy", "silent", order="sco", faults=Faults(loss=0.2, delay_max=0.01))
+    for number in range(20):
+        sim["alice"].send(f"{number}".encode(), to=["bob", "silent"])
+        sim["bob"].send(f"{number}".encode(), to="cathy")
+        sim["cathy"].send(f"{number}".encode(), to="alice")
+    sim.run()
+    sim.check()
+    assert len(sim["cathy"].texts) == len(sim["silent"].texts) == 20
+
+
+@pytest.mark.parametrize(
+    ("deliver", "promised"),
+    [
+        ("received", {"integrity", "complete", "stamps", "atomic", "quiet"}),
+        ("accepted", {"integrity", "complete", "fifo", "stamps", "atomic", "quiet"}),
+        ("causal", {"integrity", "complete", "fifo", "stamps", "causal", "atomic", "quiet"}),
+        ("confirmed", {"integrity", "complete", "fifo", "stamps", "causal", "atomic", "quiet"}),
+    ],
+)
+def test_a_trace_claims_what_its_level_promises(tmp_path: Path, deliver: str, promised: set[str]) -> None:
+    result = Case("sco", messages=10, subset=2, loss=0.1, deliver=deliver).run(tmp_path / "run")
+    assert result.violations == 0
+    manifest = read_manifest(tmp_path / "run")
+    assert set(manifest.guarantees) == promised
+    assert manifest.receipt == "accept"
+
+
+def test_only_destinations_get_copies() -> None:
+    """What a group of forty costs for messages to three: the copies are three each."""
+    result = Case("sco", members=40, messages=3, subset=3, rate=20).run()
+    assert result.violations == 0
+    assert result.pdus["data"] <= 3 * result.sent
+    assert result.delivered == result.expected == 3 * result.sent
+
+
+def test_a_hundred_members() -> None:
+    result = Case("sco", members=100, messages=1, subset=3, rate=20).run()
+    assert result.violations == 0
+    assert result.delivered == 300
+
+
+def test_stacks_survive_pickling() -> None:
+    import pickle
+
+    sim = Sim("alice", "bob", order="sco", record=False)
+    sim["alice"].send(b"one")
+    stack: Stack = pickle.loads(pickle.dumps(sim["alice"].stack))
+    layer = stack.layer("sco")
+    assert isinstance(layer, Sco)
+    assert layer.machine.unreleased
+
+
+def test_window_and_quota_of_one() -> None:
+    options = Options(protocol={"window": 1, "quota": 1})
+    sim = Sim("alice", "bob", "cathy", order="sco", options=options, faults=Faults(loss=0.3, delay_max=0.01))
+    for number in range(30):
+        sim["alice"].send(f"{number}".encode())
+    sim.run()
+    sim.check()
+    assert sim["cathy"].texts == [str(number) for number in range(30)]
+
+
+def test_exact_for_arbitrary_subsets_move_by_move() -> None:
+    for seed in range(150):
+        board = wander_to_some(Random(seed), 2 + seed % 5, 1 + seed % 15, lossless("sco"))
+        assert board.oracle.count(find("sco").guarantees) == 0, (seed, board.oracle.witnesses)
+
+
+# Traces, judged by the kernels of `inga check`
+
+
+def certified(path: Path, *, without: int | None = None) -> dict[str, str]:
+    """The verdicts on a traced run; `without` leaves out the last delivery at that member."""
+    processes = [
+        Process(each.name, 1, each.last_pos, complete=each.complete, crashed=each.crashed)
+        for each in read_processes(path)
+    ]
+    chunks = []
+    for file in sorted(path.glob("events/*.parquet")):
+        table, process = pq.read_table(file), int(file.name.partition("-")[0])
+        chunk = from_table(table, process, len(processes), "accept", where=file.name)
+        if process == without:
+            last = int(np.flatnonzero(chunk.kind & DELIVER)[-1])
+            chunk.kind[last] &= ~np.uint8(DELIVER)
+        chunks.append(chunk)
+    found = certify(Chunks(chunks, processes, "accept"), BUILT)
+    return {check.name: check.verdict for check in found.checks}
+
+
+def test_the_trace_of_a_run_to_subsets_passes(tmp_path: Path) -> None:
+    Case("sco", members=6, messages=25, subset=2, loss=0.1, seed=4).run(tmp_path / "run")
+    assert set(certified(tmp_path / "run").values()) == {"pass"}
+
+
+def test_a_destination_that_is_left_out_is_found(tmp_path: Path) -> None:
+    Case("sco", members=6, messages=25, subset=2, loss=0.1, seed=4).run(tmp_path / "run")
+    verdicts = certified(tmp_path / "run", without=3)
+    assert verdicts["complete"] == "fail"
+    assert verdicts["causal"] == verdicts["stamps"] == "pass"
