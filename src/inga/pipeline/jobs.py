@@ -7,7 +7,8 @@ from typing import Any
 
 from inga.certify.certificate import BUILT, WITNESSES, certify
 from inga.certify.verdict import Certificate
-from inga.model.errors import UsageError
+from inga.model.errors import TraceError, UsageError
+from inga.pipeline import metrics
 from inga.pipeline.certify import SparkSource
 from inga.pipeline.diagram import Window
 from inga.pipeline.files import Files, Progress
@@ -78,6 +79,75 @@ def report_tables(
         if session is None:
             spark.stop()
     return Tables(trace, certificate, rows, shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The tables of `inga.pipeline.metrics` as pyarrow tables, by name; `reason` if delays mean nothing."""
+
+    trace: Trace
+    tables: dict[str, Any]
+    reason: str
+
+
+def measure_trace(
+    path: str,
+    *,
+    one_clock: bool = False,
+    master: str = LOCAL,
+    progress: Progress = lambda what, done, total: None,
+    session: Any = None,
+) -> Measured:
+    """Measure a trace. `one_clock` says that the wall clocks of all processes are the same."""
+    trace = None if is_remote(path) else open_trace(path)
+    spark = session or open_session(master)
+    try:
+        trace = trace or open_trace(path, spark)
+        reason = "" if one_clock else incomparable(trace)
+        tables = _measure(spark, trace, not reason, progress)
+    finally:
+        if session is None:
+            spark.stop()
+    return Measured(trace, tables, reason)
+
+
+def incomparable(trace: Trace) -> str:
+    """Why times of different processes must not be compared, if so."""
+    manifest = trace.manifest
+    if manifest.source.startswith("import:"):
+        return "the log does not say that all its hosts had one clock"
+    if manifest.clock == "wall" and "via" not in manifest.options:  # `inga live` is on one machine
+        return "nothing says that all members ran on one machine"
+    return ""
+
+
+def _measure(spark: Any, trace: Trace, comparable: bool, progress: Progress) -> dict[str, Any]:
+    from pyspark.sql import functions as F
+
+    if not trace.files:
+        raise TraceError(f"{trace.path} has no finished segment, so there is nothing to measure.")
+    rows = spark.read.schema(metrics.SCHEMA).parquet(*(file.path for file in trace.files))
+    # Held messages are few beside all rows, and two tables are made of them.
+    waited = metrics.held(rows).persist()
+    try:
+        (span,) = rows.agg(F.min("time").alias("begin"), F.max("time").alias("end")).collect()
+        wanted = {
+            "steps": metrics.steps(rows),
+            "holds": metrics.holds(waited),
+            "held_by": metrics.held_by(rows, waited, trace.n),
+            "windows": metrics.windows(rows),
+            "rates": metrics.rates(rows, span.begin or 0, span.end or 0),
+        }
+        if comparable:
+            wanted["delays"] = metrics.delays(rows)
+        found = {}
+        for done, (name, table) in enumerate(wanted.items()):
+            progress("tables made", done, len(wanted))
+            found[name] = table.toArrow()
+        progress("tables made", len(wanted), len(wanted))
+    finally:
+        waited.unpersist()
+    return found
 
 
 def choose_checks(trace: Trace, checks: Sequence[str] | None) -> list[str]:

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from inga.model.errors import TraceError
+from inga.trace.directory import whole_directory
 from inga.trace.importers.record import bad, shown
 from inga.trace.importers.text import open_text
-from inga.trace.importers.write import HOSTS_MAX, SEGMENT_ROWS_MAX, Imported, Progress, whole_directory
+from inga.trace.importers.write import HOSTS_MAX, SEGMENT_ROWS_MAX, Imported, Progress
 from inga.trace.manifest import Manifest
 from inga.trace.writer import TraceWriter
 

@@ -11,19 +11,18 @@ Rows of a process keep the order of the file, so that a check can see where cloc
 not grow with the log, but for 8 bytes a message that was sent.
 """
 
-import os
-import shutil
 import sqlite3
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from struct import Struct
 
-from inga.model.errors import TraceError, UsageError
+from inga.model.errors import TraceError
 from inga.model.stamp import Deps
+from inga.trace.directory import whole_directory
 from inga.trace.importers.record import Clock, Log, Record, bad
 from inga.trace.manifest import Manifest
 from inga.trace.writer import TraceWriter
@@ -62,25 +61,6 @@ class Execution:
     messages: int = 0
     deliveries: int = 0
     unmatched: int = 0
-
-
-@contextmanager
-def whole_directory(out: Path) -> Iterator[Path]:
-    """A directory that is there when what is in it is whole, and not before."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out} exists already: choose another place")
-    if not out.parent.is_dir():
-        raise UsageError(f"there is no directory {out.parent} to make {out.name} in")
-    hidden = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    try:
-        try:
-            hidden.mkdir()
-        except OSError as error:
-            raise UsageError(f"{hidden.parent} cannot be written to: {error.strerror}") from None
-        yield hidden
-        os.replace(hidden, out)
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)
 
 
 def write_log(
