@@ -23,8 +23,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from inga.certify.chunk import EVENT, Bools, Chunk, Ints
 from inga.certify.chain import Message
+from inga.certify.chunk import EVENT, Bools, Chunk, Ints
 from inga.certify.combine import Line
 from inga.certify.roots import Bad, Cause
 from inga.certify.work import Row
@@ -338,7 +338,9 @@ def place_of(chunk: Chunk, pos: int) -> str:
 class Asks(Protocol):
     """What is needed of a source of chunks."""
 
-    def map(self, what: str, function: Any, questions: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]: ...
+    def map(
+        self, what: str, function: Any, questions: Sequence[tuple[int, Any]]
+    ) -> list[tuple[int, Any]]: ...
 
     def exchange(
         self, what: str, ask: Any, merge: Any, answer: Any, questions: Sequence[tuple[int, Any]]
@@ -350,7 +352,9 @@ def find_faults(
 ) -> tuple[dict[tuple[int, int, int], tuple[int, list[Fault]]], list[Late]]:
     """Counts and first examples by kind, process and named process; and where file order is another."""
     routes, late = lay_out(lines, complete)
-    process_of = {link.segment: link.summary.process for line in lines for link in line if len(link.summary.runs)}
+    process_of = {
+        link.segment: link.summary.process for line in lines for link in line if len(link.summary.runs)
+    }
     questions = [(segment, (segment, routes)) for segment in process_of]
     answers = source.exchange("clocks compared", ask, merge, answer, questions)
     suspects = {segment for segment, wrong in answers if wrong.is_suspect}

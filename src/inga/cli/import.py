@@ -35,7 +35,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         f"one, else {DEFAULT})".replace("%", "%%"),
     )
     add("--executions", metavar="R", help="shiviz: what separates executions; each becomes a trace")
-    add("--send", metavar="R", help="shiviz, govector: texts of events that send a (?<message>...) to all others")
+    add(
+        "--send",
+        metavar="R",
+        help="shiviz, govector: texts of events that send a (?<message>...) to all others",
+    )
     add("--deliver", metavar="R", help="shiviz, govector: texts of events that deliver a (?<message>...)")
     add("--crash", metavar="R", help="shiviz, govector: texts of events with which a host crashes")
     add("--claims", metavar="A,B", help="guarantees to claim beside those that the format allows")

@@ -84,9 +84,7 @@ def _content(options: argparse.Namespace, found: "Measured", seconds: float) -> 
 
 def _counts(found: "Measured") -> dict[str, int]:
     """Of each step, in all."""
-    return {
-        row["step"]: row["count"] for row in found.tables["steps"].to_pylist() if row["process"] is None
-    }
+    return {row["step"]: row["count"] for row in found.tables["steps"].to_pylist() if row["process"] is None}
 
 
 def _per_message(found: "Measured") -> dict[str, float]:
@@ -128,7 +126,9 @@ def _text(options: argparse.Namespace, found: "Measured", seconds: float) -> str
 def _delay_lines(found: "Measured") -> list[str]:
     if found.reason:
         return [f"no delays between processes: {found.reason} (--one-machine says so)"]
-    lines = [f"{'from send to':<14} {'count':>10} {'p50 ms':>10} {'p90 ms':>10} {'p99 ms':>10} {'max ms':>10}"]
+    lines = [
+        f"{'from send to':<14} {'count':>10} {'p50 ms':>10} {'p90 ms':>10} {'p99 ms':>10} {'max ms':>10}"
+    ]
     whole = {row["step"]: row for row in found.tables["delays"].to_pylist() if row["process"] is None}
     from inga.pipeline.metrics import LEVELS
 
@@ -148,9 +148,9 @@ def _hold_lines(found: "Measured", names: list[str]) -> list[str]:
         f"{whole['count']:,} messages were held: p50 {whole['p50']:.3f} ms, p99 {whole['p99']:.3f} ms, "
         f"max {whole['max']:.3f} ms"
     ]
-    for row in found.tables["held_by"].to_pylist()[:SHOWN]:
-        lines.append(
-            f"  {names[row['process']]} waited for message {row['seq']} of {names[row['src']]}: "
-            f"{row['held']:,} held, {row['ms']:.3f} ms in all"
-        )
+    lines += [
+        f"  {names[row['process']]} waited for message {row['seq']} of {names[row['src']]}: "
+        f"{row['held']:,} held, {row['ms']:.3f} ms in all"
+        for row in found.tables["held_by"].to_pylist()[:SHOWN]
+    ]
     return lines

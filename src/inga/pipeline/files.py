@@ -97,7 +97,9 @@ class Files:
 
         tasks = self._paths([(at, files[at], question) for at, question in questions])
         shuffled = tasks.mapPartitions(asking).reduceByKey(merging, tasks.getNumPartitions())
-        found = collect(self._session, shuffled.mapPartitions(answering), what, len(questions), self._progress)
+        found = collect(
+            self._session, shuffled.mapPartitions(answering), what, len(questions), self._progress
+        )
         for _, each in found:
             if isinstance(each, TraceError):
                 raise each

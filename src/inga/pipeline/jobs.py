@@ -12,7 +12,7 @@ from inga.pipeline import metrics
 from inga.pipeline.certify import SparkSource
 from inga.pipeline.diagram import Window
 from inga.pipeline.files import Files, Progress
-from inga.pipeline.session import LOCAL, open_session
+from inga.pipeline.session import LOCAL, first_reason, open_session
 from inga.pipeline.storage import Trace, is_remote, open_trace
 from inga.trace import CHECKS, Row
 
@@ -130,24 +130,37 @@ def _measure(spark: Any, trace: Trace, comparable: bool, progress: Progress) -> 
     # Held messages are few beside all rows, and two tables are made of them.
     waited = metrics.held(rows).persist()
     try:
-        (span,) = rows.agg(F.min("time").alias("begin"), F.max("time").alias("end")).collect()
+        span = _table(rows.agg(F.min("time").alias("begin"), F.max("time").alias("end")), trace).to_pylist()[
+            0
+        ]
         wanted = {
             "steps": metrics.steps(rows),
             "holds": metrics.holds(waited),
             "held_by": metrics.held_by(rows, waited, trace.n),
             "windows": metrics.windows(rows),
-            "rates": metrics.rates(rows, span.begin or 0, span.end or 0),
+            "rates": metrics.rates(rows, span["begin"] or 0, span["end"] or 0),
         }
         if comparable:
             wanted["delays"] = metrics.delays(rows)
         found = {}
         for done, (name, table) in enumerate(wanted.items()):
             progress("tables made", done, len(wanted))
-            found[name] = table.toArrow()
+            found[name] = _table(table, trace)
         progress("tables made", len(wanted), len(wanted))
     finally:
         waited.unpersist()
     return found
+
+
+def _table(frame: Any, trace: Trace) -> Any:
+    """A small result. What Spark cannot read is bad input, and one line is enough of it."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        return frame.toArrow()
+    except (Py4JJavaError, PySparkException) as error:
+        raise TraceError(f"{trace.path} cannot be measured: {first_reason(error)}") from error
 
 
 def choose_checks(trace: Trace, checks: Sequence[str] | None) -> list[str]:

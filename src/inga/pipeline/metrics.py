@@ -18,9 +18,7 @@ REPAIR_STEPS = ("repair",)
 HELD_BY_MAX = 1000  # messages that held others, the worst first
 BUCKETS = 60  # of time
 COLUMNS = ("process", "pos", "time", "step", "src", "seq", "deps", "peer", "n")
-SCHEMA = (
-    "process int, pos long, time long, step string, src int, seq long, deps binary, peer int, n long"
-)  # what Spark reads: files of a trace that grew have vectors of several widths, which are all binary
+SCHEMA = "process int, pos long, time long, step string, src int, seq long, deps binary, peer int, n long"  # what Spark reads: files of a trace that grew have vectors of several widths, which are all binary
 
 _SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 _PERCENTILE_ACCURACY = 10_000
@@ -39,7 +37,11 @@ def delays(rows: Any) -> Any:
     grouped = took.groupingSets(
         [["step"], ["step", "process"], ["step", "process", "src"]], "step", "process", "src"
     )
-    return grouped.agg(*_spread("ms")).select("step", "process", "src", *_SPREAD).orderBy("step", "process", "src")
+    return (
+        grouped.agg(*_spread("ms"))
+        .select("step", "process", "src", *_SPREAD)
+        .orderBy("step", "process", "src")
+    )
 
 
 def steps(rows: Any) -> Any:
@@ -55,7 +57,9 @@ def steps(rows: Any) -> Any:
     # Of links only those that are some: a step without peer is in the member's line already.
     is_line = (F.col("is_all_peers") == 1) | F.col("peer").isNotNull()
     return (
-        counted.where(is_line).select("step", "process", "peer", "count", "n").orderBy("step", "process", "peer")
+        counted.where(is_line)
+        .select("step", "process", "peer", "count", "n")
+        .orderBy("step", "process", "peer")
     )
 
 
@@ -93,12 +97,16 @@ def held_by(rows: Any, waited: Any, n: int) -> Any:
     from pyspark.sql import functions as F
 
     named = F.posexplode(F.expr(_entries(n))).alias("by_src", "by_seq")
-    causes = waited.where(F.col("deps").isNotNull()).select("process", "src", "seq", "held_pos", "went_pos", "ms", named)
+    causes = waited.where(F.col("deps").isNotNull()).select(
+        "process", "src", "seq", "held_pos", "went_pos", "ms", named
+    )
     is_let_through = F.col("step").isin("deliver", "accept") & F.col("src").isNotNull()
     let_through = rows.where(is_let_through).select(
         "process", F.col("src").alias("by_src"), F.col("seq").alias("by_seq"), F.col("pos").alias("by_pos")
     )
-    joined = causes.where(F.col("by_seq") > 0).join(let_through, on=["process", "by_src", "by_seq"], how="inner")
+    joined = causes.where(F.col("by_seq") > 0).join(
+        let_through, on=["process", "by_src", "by_seq"], how="inner"
+    )
     is_between = (F.col("by_pos") > F.col("held_pos")) & (F.col("by_pos") < F.col("went_pos"))
     last = (
         joined.where(is_between)
@@ -165,7 +173,8 @@ def _spread(column: str) -> list[Any]:
     from pyspark.sql import functions as F
 
     shares = [
-        F.percentile_approx(column, share, _PERCENTILE_ACCURACY).alias(name) for name, share in _SHARES.items()
+        F.percentile_approx(column, share, _PERCENTILE_ACCURACY).alias(name)
+        for name, share in _SHARES.items()
     ]
     return [
         F.count(column).alias("count"), F.mean(column).alias("mean"), F.min(column).alias("min"), *shares,

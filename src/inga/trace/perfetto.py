@@ -67,7 +67,13 @@ def _origin(trace: TracePath) -> int:
 def _titles(names: Sequence[str]) -> Iterator[Entry]:
     for process, name in enumerate(names):
         yield {"ph": "M", "name": "process_name", "pid": process, "tid": 0, "args": {"name": name}}
-        yield {"ph": "M", "name": "process_sort_index", "pid": process, "tid": 0, "args": {"sort_index": process}}
+        yield {
+            "ph": "M",
+            "name": "process_sort_index",
+            "pid": process,
+            "tid": 0,
+            "args": {"sort_index": process},
+        }
         yield {"ph": "M", "name": "thread_name", "pid": process, "tid": 0, "args": {"name": "steps"}}
 
 

@@ -70,7 +70,7 @@ def _has_clocks(trace: TracePath) -> bool:
         part = read_segment(segment.path, n, process=segment.process, columns=("process", "step", "deps"))
         events = part.filter(compute.equal(part.column("step"), EVENT))
         if events.num_rows:
-            return events.column("deps").null_count < events.num_rows
+            return bool(events.column("deps").null_count < events.num_rows)
     return False
 
 
@@ -112,7 +112,7 @@ def _own(
     for row, steps in rename(trace, alias):
         if row.process != process:
             process, known = row.process, [0] * len(names)
-        past = row.deps if row.step == "view" else None
+        past: Sequence[int] | None = row.deps if row.step == "view" else None
         if row.step == receipt and row.src != process:
             past = stamps.find(row.src, row.seq)
         if past is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from inga.model.errors import UsageError
 from inga.trace.importers import govector, otel, shiviz, tracechecker
 from inga.trace.importers.record import Log, Record
-from inga.trace.importers.shiviz import DEFAULT, Roles
+from inga.trace.importers.shiviz import DEFAULT, NO_ROLES, Roles
 from inga.trace.importers.write import Imported, Progress, write_log
 
 FORMATS = ("shiviz", "govector", "tracechecker", "otel")
@@ -23,7 +23,7 @@ def import_log(
     *,
     regex: str | None = None,
     executions: str | None = None,
-    roles: Roles = Roles(),
+    roles: Roles = NO_ROLES,
     claims: list[str] | None = None,
     encoding: str = "utf-8",
     progress: Progress = lambda events: None,
@@ -38,7 +38,7 @@ def import_log(
         raise UsageError(f"no format {format!r}; there are {', '.join(FORMATS)}")
     if format != "shiviz" and (regex or executions):
         raise UsageError(f"--regex and --executions are for shiviz: {format} logs have one form")
-    if format not in ("shiviz", "govector") and roles != Roles():
+    if format not in ("shiviz", "govector") and roles != NO_ROLES:
         raise UsageError(f"--send, --deliver and --crash are for shiviz and govector, not for {format}")
     if format == "otel":
         return otel.import_spans(path, Path(out), claims=claims, encoding=encoding, progress=progress)

@@ -9,7 +9,8 @@ A text may go on over more lines; those up to the next clock belong to it.
 from pathlib import Path
 
 from inga.trace.importers.record import Log
-from inga.trace.importers.shiviz import Roles, open_log as open_shiviz
+from inga.trace.importers.shiviz import NO_ROLES, Roles
+from inga.trace.importers.shiviz import open_log as open_shiviz
 
 _TIME = r"\d\S*[ \t]+"
 PATTERN = (
@@ -18,6 +19,6 @@ PATTERN = (
 )
 
 
-def open_log(path: Path, *, roles: Roles = Roles(), encoding: str = "utf-8") -> Log:
+def open_log(path: Path, *, roles: Roles = NO_ROLES, encoding: str = "utf-8") -> Log:
     """A log of one or several GoVector hosts."""
     return open_shiviz(path, regex=PATTERN, roles=roles, encoding=encoding, source="govector")

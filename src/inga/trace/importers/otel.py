@@ -324,5 +324,7 @@ def _write_process(
         else:
             own += 1
             note = f"{name} {what}s" if what == "start" else f"{name} ends after {length / 1e6:.3f} ms"
-            writer.row("event", now, 0, process, own, op=name, ref=ref, note=f"{note} ({KINDS[kind].lower()})")
+            writer.row(
+                "event", now, 0, process, own, op=name, ref=ref, note=f"{note} ({KINDS[kind].lower()})"
+            )
             found.events += 1

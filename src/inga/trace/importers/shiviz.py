@@ -39,12 +39,15 @@ class Roles:
         return found
 
 
+NO_ROLES = Roles()
+
+
 def open_log(
     path: Path,
     *,
     regex: str | None = None,
     executions: str | None = None,
-    roles: Roles = Roles(),
+    roles: Roles = NO_ROLES,
     encoding: str = "utf-8",
     source: str = "shiviz",
 ) -> Log:

@@ -68,7 +68,7 @@ def read_lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
     number = 0
     with open_text(path, encoding) as file:
         try:
-            for number, line in enumerate(file, 1):  # noqa: B007  (the number is needed if reading fails)
+            for number, line in enumerate(file, 1):
                 if line.strip():
                     yield number, line.rstrip("\n")
         except UnicodeDecodeError as error:
@@ -111,37 +111,38 @@ class _Search:
         self._at = 0  # searched up to here
         self._counted = 0  # line numbers are known up to here
         self._line = first
-        self._is_last = False
         self._next: re.Match[str] | None = None  # the next delimiter in the window
         self._is_next_known = False
 
     def run(self) -> Iterator[Found]:
-        while not self._is_last:
-            self._fill()
-            end = len(self._window) if self._is_last else len(self._window) - RECORD_MAX
-            while (found := self._find(end)) is not None:
+        is_last = False
+        while not is_last:
+            is_last = self._fill()
+            end = len(self._window) if is_last else len(self._window) - RECORD_MAX
+            while (found := self._find(end, is_last)) is not None:
                 yield found
-            if self._at < end:
-                start = self._window.rfind("\n", self._at, end) + 1 or self._at
-                self._pass_over(len(self._window) if self._is_last else start)
+            if is_last:
+                self._pass_over(end)
+            elif self._at < end:
+                # Nothing begins before `end`: records begin where a line may.
+                self._pass_over(self._window.rfind("\n", self._at, end) + 1 or self._at)
 
-    def _fill(self) -> None:
+    def _fill(self) -> bool:
+        """Make room and read on; whether this was the last."""
         # What was searched goes, but not the line it ends in: a pattern may look back.
         keep = self._window.rfind("\n", 0, self._at) + 1
-        self._line_at(keep) if keep > self._counted else None
-        line_of_keep = self._line - self._window.count("\n", keep, self._counted)
+        line = self._line_at(keep) - self._window.count("\n", keep, self._counted)
         try:
             more = self._file.read(WINDOW)
         except UnicodeDecodeError as error:
-            line = self._line_at(len(self._window))
-            raise _not_text(self._path, line, self._encoding, error) from None
+            raise _not_text(self._path, self._line_at(len(self._window)), self._encoding, error) from None
         self._window = self._window[keep:] + more
         self._at -= keep
-        self._counted, self._line = 0, line_of_keep
-        self._is_last = len(more) < WINDOW
+        self._counted, self._line = 0, line
         self._is_next_known = False
+        return len(more) < WINDOW
 
-    def _find(self, end: int) -> Found | None:
+    def _find(self, end: int, is_last: bool) -> Found | None:
         border = self._border()
         limit = len(self._window) if border is None else border.start()
         match = self._pattern.search(self._window, self._at, limit)
@@ -150,7 +151,7 @@ class _Search:
             match = self._pattern.search(self._window, at, limit) if at <= limit else None
         is_record = match is not None
         match = match or border
-        if match is None or (match.start() >= end and not self._is_last):
+        if match is None or (match.start() >= end and not is_last):
             return None
         self._pass_over(match.start())
         line = self._line_at(match.start())

@@ -55,12 +55,16 @@ class Execution:
     """What the first reading found of one execution."""
 
     label: str
-    names: dict[str, int] = field(default_factory=dict)  # hosts, by order of appearance
-    hosts: set[str] = field(default_factory=set)  # those of them that have events
+    seen: dict[str, int] = field(default_factory=dict)  # numbers of hosts, as they were first named
+    hosts: dict[str, None] = field(default_factory=dict)  # those of them that have events, in order
     sent: dict[str, "array[int]"] = field(default_factory=dict)  # own entries of the sends of a host
     messages: int = 0
     deliveries: int = 0
     unmatched: int = 0
+
+    def processes(self) -> dict[str, int]:
+        """Hosts in the order of their first events, then those that are only named in clocks."""
+        return {name: index for index, name in enumerate(dict.fromkeys([*self.hosts, *self.seen]))}
 
 
 def write_log(
@@ -80,7 +84,7 @@ def write_log(
 def _survey(log: Log, messages: "_Messages", progress: Progress) -> list[Execution]:
     executions: list[Execution] = []
     read = 0
-    for read, record in enumerate(log.records(), 1):  # noqa: B007
+    for read, record in enumerate(log.records(), 1):
         if record.execution == len(executions):
             executions.append(Execution(record.label))
         _note(log, record, executions[-1], messages)
@@ -92,10 +96,10 @@ def _survey(log: Log, messages: "_Messages", progress: Progress) -> list[Executi
 
 
 def _note(log: Log, record: Record, execution: Execution, messages: "_Messages") -> None:
-    execution.hosts.add(record.host)
+    execution.hosts[record.host] = None
     for name in (record.host, *record.clock):
-        execution.names.setdefault(name, len(execution.names))
-    if len(execution.names) > HOSTS_MAX:
+        execution.seen.setdefault(name, len(execution.seen))
+    if len(execution.seen) > HOSTS_MAX:
         raise bad(log.path, record.line, f"there are more than {HOSTS_MAX:,} hosts by now, which cannot be")
     if record.role == "send":
         sent = execution.sent.setdefault(record.host, array("q"))
@@ -103,12 +107,12 @@ def _note(log: Log, record: Record, execution: Execution, messages: "_Messages")
         # Who counts again from an earlier number keeps its messages in the order of the file.
         own = max(own, sent[-1]) if sent else own
         sent.append(own)
-        place = execution.names[record.host], len(sent)
-        vector = {execution.names[name]: count for name, count in record.clock.items()}
+        place = execution.seen[record.host], len(sent)
+        vector = {execution.seen[name]: count for name, count in record.clock.items()}
         if not messages.add(record.execution, record.message, *place, vector):
             raise bad(log.path, record.line, f"message {record.message} is sent a second time")
     elif record.role == "deliver" and log.to_receivers:
-        messages.received(record.execution, record.message, execution.names[record.host])
+        messages.received(record.execution, record.message, execution.seen[record.host])
 
 
 class _Messages:
@@ -138,7 +142,7 @@ class _Messages:
         self._base.execute("INSERT INTO received VALUES (?, ?, ?)", (execution, name, process))
 
     def find(self, execution: int, name: str) -> tuple[int, int, dict[int, int]] | None:
-        """Sender, number, and the clock of the send, by process."""
+        """Sender, number, and the clock of the send, by host."""
         query = "SELECT src, seq, clock FROM sent WHERE execution = ? AND name = ?"
         row = self._base.execute(query, (execution, name)).fetchone()
         if row is None:
@@ -147,9 +151,9 @@ class _Messages:
         flat = Struct(f"<{len(packed) // 4}i").unpack(packed)
         return src, seq, dict(zip(flat[::2], flat[1::2], strict=True))
 
-    def receivers(self, execution: int, name: str) -> int:
+    def receivers(self, execution: int, name: str) -> list[int]:
         query = "SELECT DISTINCT process FROM received WHERE execution = ? AND name = ?"
-        return sum(1 << process for (process,) in self._base.execute(query, (execution, name)))
+        return [process for (process,) in self._base.execute(query, (execution, name))]
 
     def close(self) -> None:
         self._base.close()
@@ -189,7 +193,7 @@ class _Import:
         directory = self._directory
         if len(self._executions) > 1:
             directory = directory / str(number + 1)
-        names = list(execution.names)
+        names = list(execution.processes())
         Manifest(
             group=execution.label or self._log.path.stem or "log",
             processes=names,
@@ -208,7 +212,7 @@ class _Import:
         several = len(executions) > 1
         return Imported(
             traces=[str(out / str(at + 1)) if several else str(out) for at in range(len(executions))],
-            processes=sum(len(each.names) for each in executions),
+            processes=sum(len(each.seen) for each in executions),
             events=self._events,
             messages=sum(each.messages for each in executions),
             deliveries=sum(each.deliveries for each in executions),
@@ -229,18 +233,21 @@ class _Writing:
         self._directory = directory
         self._execution = execution
         self._messages = messages
-        self._n = n = len(execution.names)
+        self._index = execution.processes()
+        self._process_of = [self._index[name] for name in execution.seen]  # by the number it was seen with
+        self._names = list(self._index)
+        self._n = n = len(self._index)
         self._crashed: set[int] = set()
         rows = max(min(COUNTS_OPEN_MAX // (n * n), SEGMENT_ROWS_MAX), 64)
         self._writers = [
             TraceWriter(
                 directory, index, name, n, clock="virtual", background=False, segment_rows=rows, receipt="deliver"
             )
-            for index, name in enumerate(execution.names)
+            for index, name in enumerate(self._names)
         ]  # fmt: skip
 
     def write(self, record: Record) -> None:
-        process = self._execution.names[record.host]
+        process = self._index[record.host]
         writer, own = self._writers[process], record.clock[record.host]
         now = record.line * SECONDS_PER_LINE
         ref = f"{self._log.path.name}:{record.line}"
@@ -256,15 +263,18 @@ class _Writing:
             writer.row("crash", now, 0, ref=ref)
 
     def _send(self, writer: TraceWriter, record: Record, now: float, ref: str) -> None:
-        found = self._messages.find(self.number, record.message)
+        found = self._find(record)
         assert found is not None, "the first reading has seen it"
         src, seq, clock = found
-        dst = self._messages.receivers(self.number, record.message) if self._log.to_receivers else None
+        dst = None
+        if self._log.to_receivers:
+            receivers = self._messages.receivers(self.number, record.message)
+            dst = sum(1 << self._process_of[number] for number in receivers)
         writer.row("send", now, 0, src, seq, dst=dst, deps=self._deps(src, seq, clock), n=1, ref=ref)
         self._execution.messages += 1
 
     def _deliver(self, writer: TraceWriter, record: Record, now: float, ref: str) -> None:
-        found = self._messages.find(self.number, record.message)
+        found = self._find(record)
         if found is None:
             if not self._execution.unmatched:
                 writer.disclaim("integrity")  # what nobody is seen to send has no number
@@ -275,18 +285,23 @@ class _Writing:
         writer.row("deliver", now, 0, src, seq, deps=self._deps(src, seq, clock), n=1, ref=ref)
         self._execution.deliveries += 1
 
+    def _find(self, record: Record) -> tuple[int, int, dict[int, int]] | None:
+        """The process that sent a message, its number, and the clock of the send."""
+        found = self._messages.find(self.number, record.message)
+        return None if found is None else (self._process_of[found[0]], *found[1:])
+
     def _vector(self, clock: Clock) -> list[int]:
         vector = [0] * self._n
         for name, count in clock.items():
-            vector[self._execution.names[name]] = count
+            vector[self._index[name]] = count
         return vector
 
     def _deps(self, src: int, seq: int, clock: dict[int, int]) -> Deps:
         """How many messages of each process came before the event with this clock."""
         deps = [0] * self._n
-        names = list(self._execution.names)
-        for process, count in clock.items():
-            deps[process] = bisect_right(self._execution.sent.get(names[process], ()), count)
+        for number, count in clock.items():
+            process = self._process_of[number]
+            deps[process] = bisect_right(self._execution.sent.get(self._names[process], ()), count)
         deps[src] = seq - 1
         return tuple(deps)
 
