@@ -13,7 +13,7 @@ import pytest
 
 from inga.cli import metrics as command
 from inga.model.errors import TraceError
-from inga.pipeline import jobs
+from inga.pipeline import jobs, metrics
 from inga.pipeline.jobs import Measured, check_trace, measure_trace
 from inga.sim.case import Case
 from inga.trace import Manifest, rows
@@ -185,7 +185,8 @@ def test_windows_that_closed(spark: Any, tmp_path: Path) -> None:
             seq = 1 if step == "send" else None
             trace.row(step, now, 1, None if seq is None else 0, seq, deps=None)
         trace.row("take", 10.0, 1, 0, 1)
-    found = table(measure_trace(str(tmp_path / "w"), session=spark), "windows")
+    frame = spark.read.schema(metrics.SCHEMA).parquet(str(tmp_path / "w" / "events"))
+    found = metrics.windows(frame).toArrow().to_pylist()
     assert found == [{"process": 0, "closed": 2, "ms": 3000.0, "ms_max": 2000.0, "share": 0.3}]
 
 
@@ -211,7 +212,7 @@ def test_what_spark_cannot_read_is_one_sentence(spark: Any, run: Path, tmp_path:
 
     trace = Path(shutil.copytree(run, tmp_path / "trace"))
     next((trace / "events").iterdir()).write_bytes(b"PAR1 or not")
-    with pytest.raises(TraceError, match="cannot be measured: .*") as caught:
+    with pytest.raises(TraceError, match="cannot be measured: ") as caught:
         measure_trace(str(trace), session=spark)
     assert "\n" not in str(caught.value)
 

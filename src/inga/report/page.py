@@ -21,6 +21,7 @@ MEANINGS = {
     "fifo": "messages of one sender are delivered in the order they were sent",
     "stamps": "every vector is exactly what its sender had sent and received",
     "causal": "no message is delivered before one that precedes it",
+    "clocks": "clocks of imported events count, never go back, and know what those know that they name",
 }
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"

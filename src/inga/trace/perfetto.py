@@ -84,7 +84,7 @@ class _Tracks:
         self._process = -1
         self._held: set[tuple[int, int]] = set()  # at the process whose rows go by
         self._is_closed = False  # its window
-        self._last = 0.0
+        self._free = 0.0  # where its last slice ends
 
     def entries(self, trace: Iterable[Row], alias: str | None) -> Iterator[Entry]:
         renamed = rename(trace, alias)
@@ -94,14 +94,18 @@ class _Tracks:
             if row.process != self._process:
                 yield from self._end()
                 self._process = row.process
-            is_last = following is None or following.process != row.process
-            gap = SLICE_MAX if following is None or is_last else (following.time - row.time) / 1000
-            yield from self._entries(row, ", ".join(steps), min(max(gap, SLICE_MIN), SLICE_MAX))
+            # Rows of one instant are drawn one after the other.
+            start = max((row.time - self._origin) / 1000, self._free)
+            until = start + SLICE_MAX
+            if following is not None and following.process == row.process:
+                until = min(until, (following.time - self._origin) / 1000)
+            length = max(until - start, SLICE_MIN)
+            self._free = start + length
+            yield from self._entries(row, ", ".join(steps), start, length)
             row, steps = following, its_steps
         yield from self._end()
 
-    def _entries(self, row: Row, name: str, length: float) -> Iterator[Entry]:
-        self._last = time = (row.time - self._origin) / 1000
+    def _entries(self, row: Row, name: str, time: float, length: float) -> Iterator[Entry]:
         place: Entry = {"pid": row.process, "tid": 0, "ts": time}
         message = None if row.src is None or row.seq is None else (row.src, row.seq)
         title = name if message is None else f"{name} {self._names[message[0]]} {message[1]}"
@@ -161,7 +165,7 @@ class _Tracks:
     def _end(self) -> Iterator[Entry]:
         """What is still held or closed when the rows of a process end, ends with them."""
         for message in sorted(self._held):
-            yield self._hold("e", message, self._last)
+            yield self._hold("e", message, self._free)
         if self._is_closed:
-            yield self._window("e", self._last)
-        self._held, self._is_closed = set(), False
+            yield self._window("e", self._free)
+        self._held, self._is_closed, self._free = set(), False, 0.0

@@ -67,7 +67,7 @@ def bad(path: Path, line: int, what: str) -> TraceError:
 def parse_clock(text: str, host: str, path: Path, line: int) -> Clock:
     """The clock of an event, from JSON."""
     try:
-        content = json.loads(text, object_pairs_hook=_unique)
+        content = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise bad(path, line, f"the clock {shown(text)} is not JSON: {error}") from None
     return check_clock(content, host, path, line)
@@ -94,6 +94,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content) < len(pairs):
         raise ValueError("it names a host twice")
     return content
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def shown(value: Any) -> str:
