@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from inga.certify.certificate import BUILT, WITNESSES, certify
+from inga.certify.certificate import BUILT, IMPORTED, WITNESSES, certify
 from inga.certify.verdict import Certificate
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline import metrics
@@ -170,8 +170,7 @@ def choose_checks(trace: Trace, checks: Sequence[str] | None) -> list[str]:
         return list(trace.manifest.guarantees)
     if "all" not in checks:
         return list(dict.fromkeys(checks))
-    # Clocks are those of imported events; a run of our own has none.
-    return [name for name in BUILT if name != "clocks" or trace.manifest.source.startswith("import:")]
+    return [*BUILT, *(IMPORTED if trace.manifest.source.startswith("import:") else ())]
 
 
 def _check_names(checks: Sequence[str] | None) -> None:
