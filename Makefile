@@ -5,8 +5,8 @@
 
 TESTS   ?=
 RUNS    ?= 20000
-ORDERS  ?= causal fifo none
-BENCHES ?= sim throughput latency check
+ORDERS  ?= causal fifo none co
+BENCHES ?= sim throughput latency check co
 WORKERS ?= auto
 
 VENV  := .venv

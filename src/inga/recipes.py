@@ -8,10 +8,12 @@ from typing import Any, TypeVar
 
 from inga.layers.bundle import Bundle
 from inga.layers.causal import Causal
+from inga.layers.co import EAGER_CONFIRM, WINDOW_MAX, CausalBroadcast
+from inga.layers.co import LEVELS as CO_LEVELS
 from inga.layers.fifo import Fifo, Unordered
 from inga.layers.flow import Flow
-from inga.layers.fragment import Fragment
-from inga.layers.ladder import RUNGS, Released, Rung
+from inga.layers.fragment import Fragment, Pieces
+from inga.layers.ladder import BENT, RUNGS, Rung
 from inga.layers.matrix import Matrix
 from inga.layers.membership import Membership
 from inga.layers.order import Order
@@ -34,6 +36,7 @@ class Options:
     faults: Faults | None = None
     lossless: bool = False  # the network loses nothing: leave out repair and flow
     deliver: str | None = None  # level at which messages are handed over; None = the recipe's own
+    unsafe: bool = True  # a group may change to orders that are there to learn from
     greet: bool = False  # say from the start that we are here, until everybody was heard
     queue_max: int = 16 << 20  # unread bytes above which we let senders wait
     protocol: dict[str, Any] = field(default_factory=dict)  # of an order that is a protocol of its own
@@ -56,6 +59,10 @@ class Recipe:
     unsafe: bool = False  # teaching material: refused on real sockets unless asked for
     direct: bool = True  # messages go from sender to receiver, so that schedules can say which arrives
 
+    def claims(self, *, full: bool) -> list[str]:
+        """The guarantees that a trace can show; one of deliveries only holds no control rows."""
+        return [name for name in self.guarantees if full or name != "quiet"]
+
     def level_of(self, wanted: str | None) -> str:
         """The level at which to deliver; one that this recipe lacks is refused."""
         if wanted is None:
@@ -70,7 +77,7 @@ class Recipe:
 
 ALIASES = {"causal": "vector"}
 
-LATER = frozenset("co sco object total remiop remiop+vector remiop+co".split())
+LATER = frozenset("sco object total remiop remiop+vector remiop+co".split())
 
 _recipes: dict[str, Recipe] = {}
 
@@ -114,12 +121,6 @@ def find(name: str) -> Recipe:
     return recipe
 
 
-def build(name: str, options: Options) -> list[Layer]:
-    """The layers of a recipe that a group changes to; what it has no place for waits for another."""
-    recipe = find(name)
-    return recipe.build(replace(options, matrix=options.matrix and recipe.name == "vector"))
-
-
 def refuse_unsafe(recipe: Recipe, unsafe: bool) -> None:
     """Teaching material does not get onto real sockets by accident."""
     if recipe.unsafe and not unsafe:
@@ -151,9 +152,19 @@ def _over_datagrams(order: Order, options: Options, reliable: type[Reliable] = R
     if not options.lossless:
         flow = {"queue_max": options.queue_max, **options.flow}
         layers += [Flow(**flow), reliable(**{"greet": options.greet, **options.reliable})]
-        layers.append(Membership(partial(build, options=options)))
+        layers.append(Membership(partial(_other, options=options)))
         layers.append(Unshaped() if options.faults is None else Shape(options.faults))
     return layers
+
+
+def _other(name: str, options: Options, own: str = "") -> list[Layer]:
+    """The layers of the order that a group changes to. What was said about `own` alone, or about one that
+    has a place for it, waits until the group changes back."""
+    recipe = find(name)
+    refuse_unsafe(recipe, options.unsafe)
+    if recipe.name != own:
+        options = replace(options, protocol={}, deliver=None)
+    return recipe.build(replace(options, matrix=options.matrix and recipe.name == "vector"))
 
 
 def tuned(layer: Callable[..., Made], name: str, options: Mapping[str, Any], **given: Any) -> Made:
@@ -178,9 +189,29 @@ def _fifo(options: Options) -> list[Layer]:
 
 
 def _vector(options: Options) -> list[Layer]:
-    layer = Matrix if options.matrix else Causal
-    order = layer(echo=bool(options.echo), on_concurrent=options.on_concurrent)
-    return _over_datagrams(order, options)
+    return _causal(Matrix if options.matrix else Causal)(options)
+
+
+def _co(options: Options) -> list[Layer]:
+    """Order, repair and flow in one layer: bundles and fragments are above it, and its messages are theirs."""
+    own: dict[str, Any] = dict(options.protocol)
+    if options.lossless:
+        own = {"window": WINDOW_MAX, **own}
+    level = options.deliver or ("causal" if options.lossless else "acknowledged")
+    given = {
+        "deliver": level,
+        "greet": options.greet,
+        "lossless": options.lossless,
+        "echo": bool(options.echo),
+        "queue_max": options.queue_max,
+        "bytes_max": None if options.lossless else options.flow.get("window"),
+    }
+    order = tuned(CausalBroadcast, "co", own, **given)
+    layers: list[Layer] = [Bundle(gather=False, coarse=True), Pieces(), order]
+    if not options.lossless:
+        layers.append(Membership(partial(_other, options=options, own="co")))
+        layers.append(Unshaped() if options.faults is None else Shape(options.faults))
+    return layers
 
 
 def _relay(options: Options) -> list[Layer]:
@@ -195,9 +226,12 @@ def _rung(rung: type[Rung[Any]]) -> Callable[[Options], list[Layer]]:
     return build
 
 
-def _released(options: Options) -> list[Layer]:
-    order = Released(echo=bool(options.echo), on_concurrent=options.on_concurrent)
-    return _over_datagrams(order, options)
+def _causal(order: type[Causal]) -> Callable[[Options], list[Layer]]:
+    def build(options: Options) -> list[Layer]:
+        layer = order(echo=bool(options.echo), on_concurrent=options.on_concurrent)
+        return _over_datagrams(layer, options)
+
+    return build
 
 
 CAUSAL = ("integrity", "complete", "fifo", "stamps", "causal")
@@ -208,4 +242,19 @@ register("vector", _vector, guarantees=CAUSAL, level="causal")
 register("relay", _relay, guarantees=CAUSAL, level="causal", direct=False)
 for _each in RUNGS:
     register(_each.name, _rung(_each), guarantees=_each.claims, level=_each.level, unsafe=True)
-register("released", _released, guarantees=CAUSAL, level="causal", unsafe=True)
+for _other_rule in BENT:
+    register(_other_rule.name, _causal(_other_rule), guarantees=CAUSAL, level="causal", unsafe=True)
+register(
+    "co",
+    _co,
+    guarantees=(*CAUSAL, "atomic", "quiet"),
+    receipt="accept",
+    level="acknowledged",
+    levels=CO_LEVELS,
+    tunings={
+        "window": (1, 2, 4, 8),
+        "capacity": (None, 5, 10, 40),
+        "self_knowledge": ("eager", "printed"),
+        "eager_confirm": EAGER_CONFIRM,
+    },
+)

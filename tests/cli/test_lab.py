@@ -45,9 +45,9 @@ def test_without_out_it_writes_beside_you(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["co"], "inga lab: experiment 'co' is not built yet; there is ladder\n"),
-        (["remiop"], "inga lab: experiment 'remiop' is not built yet; there is ladder\n"),
-        (["alchemy"], "inga lab: no experiment 'alchemy'; there is ladder\n"),
+        (["obg"], "inga lab: experiment 'obg' is not built yet; there is ladder, co\n"),
+        (["remiop"], "inga lab: experiment 'remiop' is not built yet; there is ladder, co\n"),
+        (["alchemy"], "inga lab: no experiment 'alchemy'; there is ladder, co\n"),
         (["ladder", "--out", "{file}"], "inga lab: {file} is a file; --out names a directory\n"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from inga import recipes
 from inga.cli.main import main
-from inga.trace import read_manifest, rows
+from inga.trace import read_manifest, read_processes, rows
 
 pytestmark = pytest.mark.network
 
@@ -82,7 +82,7 @@ def test_words(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert first.startswith("fifo: 3 members, seed 0: 60 sent, 120 of 120 delivered in ")
     assert "all promises kept" in said and "causally related pairs" in said
     assert last == f"trace: {trace}"
-    assert {row.step for row in rows(trace)} == {"send", "deliver", "take"}
+    assert {row.step for row in rows(trace)} == {"view", "join", "send", "deliver", "take"}
 
 
 def test_a_broken_promise(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,10 +120,11 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ("--crash 1", "members that crash or join come with membership, which is not built yet"),
-        ("--join 2", "members that crash or join come with membership, which is not built yet"),
-        ("--order chaos", "no order 'chaos'; there are causal, fifo, none, relay, vector"),
-        ("--order co", "order 'co' is not built yet"),
+        ("--crash 1", "--crash: members that crash come with membership, which is not built yet"),
+        ("--join -1", "--join is the number of members that come later, so not below 0"),
+        ("--join 1 --order broadcast --unsafe", "its order 'broadcast' works with a fixed group only"),
+        ("--order chaos", "no order 'chaos'; there are causal, co, fifo, none, relay, vector"),
+        ("--order total", "order 'total' is not built yet"),
         ("--order fifo --matrix", "matrix=True is an option of order 'vector' alone"),
         ("--deliver confirmed", "order 'vector' delivers at level 'causal', not 'confirmed'"),
         ("--members 0", "a group of 0 members"),
@@ -186,6 +187,30 @@ def test_a_chosen_place(capsys: pytest.CaptureFixture[str]) -> None:
     for via in (f"udp://239.7.7.8:{port}", "udp://239.7.7.8:0?interface=lo"):
         assert live(*"--members 2 --messages 5 --json --via".split(), via) == 0
         assert found(capsys)["delivered"] == 10
+
+
+@pytest.mark.parametrize("via", ["udp://239.7.7.7:0", "unicast", "tcp"])
+def test_members_that_come_later(capsys: pytest.CaptureFixture[str], tmp_path: Path, via: str) -> None:
+    """The second half of all messages is for everybody; what is sent before is for those who are there."""
+    trace = tmp_path / "trace"
+    words = f"--members 3 --join 2 --messages 100 --loss 0.02 --seed 2 --json --via {via} --trace {trace}"
+    assert live(*words.split()) == 0
+    content = found(capsys)
+    assert (content["members"], content["sent"], content["violations"]) == (5, 500, 0)
+    assert 250 * 4 + 150 * 2 <= content["expected"] <= 500 * 4
+    assert content["delivered"] == content["expected"] and content["related"] > 0
+    manifest, processes = read_manifest(trace), read_processes(trace)
+    assert manifest.complete and len(processes) == 5 and all(process.complete for process in processes)
+    taken = sum(row.n or 0 for row in rows(trace) if row.step == "take")
+    assert taken == content["delivered"]
+
+
+@pytest.mark.parametrize("options", ["--order fifo --subset 1", "--order none --echo", "--messages 0"])
+def test_members_that_come_later_to_other_groups(capsys: pytest.CaptureFixture[str], options: str) -> None:
+    assert live(*f"--members 2 --join 1 --messages 40 --json {options}".split()) == 0
+    content = found(capsys)
+    assert (content["members"], content["violations"]) == (3, 0)
+    assert content["delivered"] == content["expected"]
 
 
 def test_nothing_to_say(capsys: pytest.CaptureFixture[str]) -> None:

@@ -92,7 +92,7 @@ def test_a_schedule_is_played(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("sim --order co", "not built yet"),
+        ("sim --order total", "not built yet"),
         ("sim --order upside-down", "no order"),
         ("sim --order fifo --matrix", "matrix=True is an option of order 'vector' alone"),
         ("sim --order relay --schedule A!1", "passes messages on"),

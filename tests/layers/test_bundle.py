@@ -12,7 +12,7 @@ from inga.recipes import Options
 from inga.stack.stack import Stack
 from inga.wire import bundle as wire
 
-from ..stack.harness import NAMES, Bottom, Net
+from ..stack.harness import NAMES, Bottom, Net, Probe
 
 
 class Loose:
@@ -243,3 +243,28 @@ def test_a_broken_body_does_not_hurt_its_neighbours() -> None:
     assert loose.stack.queued == len(b"\0good") + len(b"\0good too")
     loose.stack.taken([batch.packet for batch in batches], now=0.0)
     assert loose.stack.queued == 0
+
+
+def test_what_comes_up_later_is_taken_apart_at_once() -> None:
+    """A borrowed body is copied message by message, and no second time when it comes up."""
+    probe = Probe(Bundle(gather=False), me=1)
+    buffer = bytearray(wire.join([b"one", b"two"]))
+    packet = Packet(0, 1, memoryview(buffer))
+    probe.stack.store(packet)
+    buffer[:] = bytes(len(buffer))  # the reader's buffer is used again
+    assert packet.payloads == [b"one", b"two"] and packet.size == len(buffer)
+    (up,) = probe.feed(packet)
+    assert up.payloads == [b"one", b"two"]
+
+
+def test_pieces_and_nonsense_are_only_copied() -> None:
+    probe = Probe(Bundle(gather=False), me=1)
+    piece, nonsense = (
+        Packet(0, 1, memoryview(bytearray(b"part"))),
+        Packet(0, 1, memoryview(bytearray(b"\xff!"))),
+    )
+    piece.frag = (0, 2)
+    for packet in (piece, nonsense):
+        probe.stack.store(packet)
+    assert (piece.body, nonsense.body) == (b"part", b"\xff!")
+    assert probe.feed(nonsense) == [] and probe.stack.rejected["malformed"] == 1

@@ -206,3 +206,20 @@ def test_what_is_delayed_beyond_the_end_of_its_view_is_not_read() -> None:
         net.tick(1)
     assert net.texts(1) == []
     assert stack.layer("reliable")._arrived[0].expected == 1  # type: ignore[union-attr]
+
+
+def test_a_delay_is_counted_from_the_send_call() -> None:
+    """What waited for the window as long as the delay leaves with no further one."""
+    net = Net(2, options=Options(flow={"window": 3000}), datagram_max=1400)
+    shape = Shape()
+    net.stacks[0].replace("shape", shape, now=0.0)
+    shape.delay(1, 10.0)
+    while net.stacks[0].writable:
+        net.send(0, b"." * 1000)
+    sent = net.stacks[0].counts["data"]
+    assert net.stacks[0].layer("flow").waiting  # type: ignore[union-attr]
+    net.wait(9.9)
+    assert net.texts(1) == []
+    net.wait(0.2)
+    assert len(net.texts(1)) > sent, "those that waited came at the same time as those that did not"
+    net.quiet()

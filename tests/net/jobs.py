@@ -16,6 +16,7 @@ async def chatter(config: dict[str, Any], link: Link) -> None:
         members=config["members"],
         via=config["via"],
         interface=config["interface"],
+        order=config.get("order", "causal"),
         trace=config.get("trace"),
     ) as group:
         if config.get("segment_rows"):
@@ -38,8 +39,14 @@ async def chatter(config: dict[str, Any], link: Link) -> None:
                 if sent % 8 == 0:
                     await asyncio.sleep(0)
 
+        order: Any = group.stack.layer("co")  # with buffers of its own
+        held_max = 0
+
         async def listen() -> None:
+            nonlocal held_max
             async for batch in group.batches():
+                if order is not None:
+                    held_max = max(held_max, *order.held)
                 for payload in batch.payloads:
                     number = int.from_bytes(payload[:4], "big")
                     assert number == taken[batch.sender], f"{number} of {batch.sender} after {taken}"
@@ -52,7 +59,7 @@ async def chatter(config: dict[str, Any], link: Link) -> None:
             if listening.done():
                 listening.result()
             if line["kind"] == "report":
-                link.say("report", sent=sent, taken=taken, queued=group.stack.queued)
+                link.say("report", sent=sent, taken=taken, queued=group.stack.queued, held_max=held_max)
             elif line["kind"] == "stop":
                 talking.cancel()
                 await asyncio.wait([talking])

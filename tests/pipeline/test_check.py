@@ -80,7 +80,7 @@ def test_a_clean_trace_passes(spark: Any, clean: Path) -> None:
 def test_simulated_runs_keep_what_they_claim(
     spark: Any, tmp_path: Path, subset: int | None, full: bool
 ) -> None:
-    for name in ("vector", "fifo", "relay", "matrix"):
+    for name in ("vector", "fifo", "relay", "matrix", "co"):
         order = "vector" if name == "matrix" else name
         case = Case(order, members=4, messages=60, loss=0.1, subset=subset, echo=subset is not None, seed=3)
         result = replace(case, matrix=name == "matrix").run(tmp_path / name, full=full)

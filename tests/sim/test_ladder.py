@@ -156,8 +156,8 @@ def test_nor_does_it_block_in_any_schedule_of_three_by_three() -> None:
 def test_a_hunt_tells_the_weak_from_the_exact(order: str) -> None:
     """Whole groups with loss and repair, and random schedules; a find is shrunk."""
     done, failure = hunt(order, 30)
-    if order in ("history", "pairwise"):
-        assert failure is None, "exact, or promises less"
+    if order in ("history", "pairwise") or order.startswith(("join-", "gate-")):
+        assert failure is None, "exact, or promises less, or wrong only where views change and gates open"
     else:
         assert failure is not None and done < 30
 

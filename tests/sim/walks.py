@@ -77,3 +77,46 @@ class Eager:
                 addressed = {c for c in self._causes[message] if site in self._audience[c]}
                 if addressed <= self._taken[site]:
                     self.needless.append((site, message))
+
+
+def wander_over_views(
+    rng: Random, build: Build, *, joins: int = 0, gates: float = 0.0, eager: bool = False
+) -> Board:
+    """Sends, arrivals, doubles and takes in any order, while some join and gates open and close.
+
+    `eager`: see Board. Members then say themselves whom a message is for, since they know of the
+    newcomer before they have let it in.
+    """
+    founders = rng.randint(2, 4)
+    board = Board(founders, build, queues=rng.random() < 0.5, eager=eager)
+    messages = rng.randint(6, 14)
+    sent = 0
+    letting_in: list[int] = []  # members that have yet to install the view
+    newcomers = 0
+    while True:
+        sites = len(board.stacks)
+        roll = rng.random()
+        if joins > newcomers and not letting_in and roll < 0.2:
+            board.join(founders + newcomers)
+            newcomers += 1
+            letting_in = rng.sample(range(sites), sites)
+        elif letting_in and roll < 0.4:
+            board.install(letting_in.pop())
+        elif gates and rng.random() < gates:
+            board.gate(rng.randrange(sites), rng.random() < 0.5)
+        elif sent < messages and rng.random() < 0.45:
+            sent += 1
+            site = rng.randrange(sites)
+            known = founders + newcomers - (1 if site in letting_in else 0)
+            to = sum(1 << member for member in range(known) if member != site)
+            board.send(site, sent, to if eager else None)
+        elif board.under_way and rng.random() < 0.7:
+            message, site = rng.choice(board.under_way)
+            board.arrive(message, site)
+            if rng.random() < 0.1:
+                board.arrive(message, site, duplicate=True)
+        elif board.in_queues and board.waiting(site := rng.randrange(sites)):
+            board.take(site)
+        elif sent == messages and newcomers == joins and not letting_in and not board.under_way:
+            board.finish()
+            return board

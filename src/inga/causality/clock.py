@@ -22,13 +22,13 @@ class SiteClock:
         self.me = me
         self.vector = [0] * members
         self.height = 0  # sum of the vector
-        self._changed: set[int] = set()  # members whose count rose since the last stamp
+        self.changed: set[int] = set()  # members whose count rose since the last stamp
 
     def stamp(self) -> tuple[int, Deps, Stamp]:
         """Count one send; its number, its full causal past, and the stamp that travels."""
         vector, me = self.vector, self.me
         deps = tuple(vector)
-        changed = self._changed
+        changed = self.changed
         delta = tuple([(k, vector[k]) for k in sorted(changed)]) if changed else ()
         changed.clear()
         vector[me] = seq = vector[me] + 1
@@ -41,7 +41,7 @@ class SiteClock:
         if seq > have:
             self.vector[src] = seq
             self.height += seq - have
-            self._changed.add(src)
+            self.changed.add(src)
 
     def join(self, deps: Deps) -> None:
         """Take over a past that may name packets never addressed to this site."""
@@ -50,11 +50,11 @@ class SiteClock:
             if count > vector[k] and k != me:
                 self.height += count - vector[k]
                 vector[k] = count
-                self._changed.add(k)
+                self.changed.add(k)
 
     def restate(self) -> None:
         """Let the next stamp carry the full vector: somebody may not have our previous ones."""
-        self._changed = {k for k, count in enumerate(self.vector) if count and k != self.me}
+        self.changed = {k for k, count in enumerate(self.vector) if count and k != self.me}
 
     def grow(self, members: int) -> None:
         """A view was extended: newcomers count from 0, and get the full vector first."""

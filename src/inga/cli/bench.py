@@ -4,6 +4,7 @@
   inga bench throughput --members 4 --sizes 1024
   inga bench latency
   inga bench check --quick
+  inga bench co --members 4,8 --sizes 512
 
 throughput and latency start real processes that talk over loopback multicast. --profile adds where
 one member's time goes.
@@ -17,14 +18,14 @@ from inga.cli.output import print_json
 from inga.lab import bench
 from inga.model.errors import UsageError
 
-NAMES = ("sim", "throughput", "latency", "check")
+NAMES = ("sim", "throughput", "latency", "check", "co")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("name", metavar="NAME", help=", ".join(NAMES))
     add("--quick", action="store_true", help="a fifth of the work")
-    add("--members", type=_numbers, metavar="N,N", help="sizes of groups (2,4,8; latency 2,4)")
+    add("--members", type=_numbers, metavar="N,N", help="sizes of groups (2,4,8; latency 2,4; co 4,8)")
     add("--sizes", type=_numbers, default=[100, 1024], metavar="B,B", help="bytes (default 100,1024)")
     add("--repeat", type=int, default=5, metavar="R", help="interleaved repetitions (default 5)")
     add("--pairs", type=int, default=0, metavar="P", help="throughput: also P pairs of causal against fifo")
@@ -60,6 +61,11 @@ def _measure(options: argparse.Namespace, progress: bench.Progress) -> tuple[lis
     from inga.lab import bench_net
 
     repetitions = 1 if options.quick else options.repeat
+    if options.name == "co":
+        from inga.lab import bench_co
+
+        given = {"members": options.members or [4, 8], "sizes": options.sizes, "repetitions": repetitions}
+        return bench_co.run(progress, **given, quick=options.quick), ""
     if options.name == "latency":
         rounds = 400 if options.quick else 2000
         groups = options.members or [2, 4]

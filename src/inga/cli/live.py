@@ -2,6 +2,7 @@
 
   inga live --order causal --members 4 --messages 20000 --size 1024 --loss 0.01 --trace run1
   inga live --order fifo --via tcp --messages 500
+  inga live --members 3 --join 2 --messages 5000
 
 Members send back to back; faults are injected where datagrams arrive. Ends with 0 if the order kept
 all it promises, 1 if not. Times are in milliseconds.
@@ -42,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
     workload = Workload(options.members, options.messages, options.size, options.rate, options.subset)
     case = LiveCase(
         workload=workload,
+        join=options.join,
         order=options.order,
         faults=faults,
         via=options.via,
@@ -56,7 +58,9 @@ def run(options: argparse.Namespace) -> int:
         stall=options.timeout,
         unsafe=options.unsafe,
     )
-    total = workload.members * workload.messages * (workload.subset or workload.members - 1)
+    total: int | None = workload.members * workload.messages * (workload.subset or workload.members - 1)
+    if case.join:
+        total = None  # it depends on when they come
     progress = Progress("delivered", total, quiet=options.quiet)
     result = run_live(case, progress)
     progress.end()

@@ -89,6 +89,8 @@ def check_trial_options(options: argparse.Namespace) -> None:
     recipe = find(options.order)
     if options.crash:
         raise UsageError("--crash: members that crash come with membership, which is not built yet")
+    if options.join < 0:
+        raise UsageError("--join is the number of members that come later, so not below 0")
     recipe.level_of(options.deliver)
     recipe.build(
         Options(deliver=options.deliver, protocol=dict(options.option), matrix=options.matrix)

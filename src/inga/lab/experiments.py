@@ -2,12 +2,15 @@
 
     run(out, quick, progress) -> Outcome
 
-An experiment writes its pages and tables into `out`, and says of each published claim whether it holds.
+An experiment writes its pages and tables into `out`, and says of each published claim whether it holds. One that
+sweeps on Spark also takes `master`.
 """
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +60,7 @@ Experiment = Callable[[Path, bool, Progress], Outcome]
 
 EXPERIMENTS: dict[str, str | None] = {
     "ladder": "inga.lab.ladder",
-    "co": None,
+    "co": "inga.lab.co",
     "sco": None,
     "obg": None,
     "remiop": None,
@@ -65,13 +68,14 @@ EXPERIMENTS: dict[str, str | None] = {
 """Name and module, whose `run` is the experiment; None = not built yet."""
 
 
-def find(name: str) -> Experiment:
-    """The experiment of that name."""
+def find(name: str, master: str = "local[*]") -> Experiment:
+    """The experiment of that name; what it does on Spark it does there."""
     built = ", ".join(each for each, module in EXPERIMENTS.items() if module is not None)
     if name not in EXPERIMENTS:
         raise UsageError(f"no experiment {name!r}; there is {built}")
     module = EXPERIMENTS[name]
     if module is None:
         raise UsageError(f"experiment {name!r} is not built yet; there is {built}")
-    run: Experiment = import_module(module).run
-    return run
+    run = import_module(module).run
+    experiment: Experiment = partial(run, master=master) if "master" in signature(run).parameters else run
+    return experiment

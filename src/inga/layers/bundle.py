@@ -110,20 +110,24 @@ class Bundle(Layer):
     def up(self, batch: list[Packet]) -> None:
         out = []
         for packet in batch:
-            body = packet.body
-            if len(body) >= wire.VIEW_FROM and body[0] == 0:
-                packet.keep()
-                body = packet.body
             try:
-                packet.payloads = wire.split(body)
+                if packet.payloads is None:
+                    _take_apart(packet)
             except WireError as error:
                 self.stack.reject(error.reason, packet)
                 continue
-            packet.size = len(body)
-            packet.body = b""
             out.append(packet)
         if out:
             self.above(out)
+
+    def store(self, packet: Packet) -> None:
+        """Its messages are copied one by one now, instead of all of it now and each of them later."""
+        try:
+            if packet.frag is None:
+                _take_apart(packet)
+        except WireError:
+            pass  # which is noticed when it comes up
+        packet.keep()
 
     def taken(self, packets: list[Packet]) -> None:
         if self._open and not self.coarse:
@@ -163,3 +167,13 @@ class Bundle(Layer):
         self._size = 0
         self._receipt = None
         self.below([packet])
+
+
+def _take_apart(packet: Packet) -> None:
+    body = packet.body
+    if len(body) >= wire.VIEW_FROM and body[0] == 0:
+        packet.keep()
+        body = packet.body
+    packet.payloads = wire.split(body)
+    packet.size = len(body)
+    packet.body = b""

@@ -19,24 +19,33 @@ The recipe changes: the view is *closed*, and counts begin anew.
     all        reached
     leader     install                     in the new view, which alone is reason enough to install it
 
-A crash, and leaving in the middle of it, are not treated here yet.
+Who cannot follow says `cannot`; then the leader tells all that the change is `refused`, and they go on
+as before. Attempts have numbers, so that an answer that comes late is not taken for one to a later
+question. Whoever still speaks of an attempt that has ended is told so again.
+
+Somebody who leaves before the cut is reached ends the attempt. Crashes are not treated here yet, nor
+views without a member that has left.
 """
 
-import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
 
 from inga.layers.order import Order
-from inga.model.errors import UsageError
+from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.view import Member, View
 from inga.stack.layer import Layer
+from inga.stack.stack import OUTSIDE
+from inga.wire.told import TEXT_MAX, Told, said
 
 PAUSE, PAUSE_MAX = 0.005, 0.1
 """Seconds before a question is repeated: first, and after doubling."""
 
 WARN_AFTER = 5.0
 """Seconds of a change under way before a person is told for whom it waits."""
+
+NAME_MAX = 255
+"""Characters of a newcomer's name, and of its address."""
 
 Done = Callable[[str | None], None]
 """Told of the end of a change one asked for: nothing, or why it did not come about."""
@@ -54,7 +63,11 @@ class Membership(Layer):
         """`build` makes the layers of a recipe by its name."""
         self._build = build
         self.accepts: Callable[[Member], str | None] | None = None  # the driver's objections
-        self._wish: tuple[str, Done] | None = None
+        self._wish: _Wish | None = None
+        self._wishes = 0  # so far
+        self._attempts = 0  # to change the recipe, which we led
+        self._ended = 0  # the last attempt that we could not follow, or that was refused
+        self._why = ""  # and why
         self._change: _Change | None = None  # which we lead
         self._closing: _Closing | None = None  # which we follow
         self._bases: dict[str, int] = {}  # what the newcomer of this view has to know of us
@@ -62,6 +75,7 @@ class Membership(Layer):
         self._since = 0.0
         self._warned = False
         self._pause = PAUSE
+        self._asked: set[tuple[Any, ...]] = set()  # whom we have asked what since the last tick
 
     # What drivers do
 
@@ -69,11 +83,9 @@ class Membership(Layer):
         """Ask for another recipe in the whole group."""
         if self._wish is not None:
             raise UsageError("this member has asked for a change of order that is still under way")
-        self._build(recipe)  # or it raises what is wrong with it
-        if recipe == self.stack.view.recipe:
-            done(None)
-            return
-        self._wish = (recipe, done)
+        self._made(recipe)  # or it raises what is wrong with it
+        self._wishes += 1
+        self._wish = _Wish(self._wishes, recipe, done)
         self._begin()
         self._work()
 
@@ -91,17 +103,22 @@ class Membership(Layer):
             self._change.installed = True
             self._change.unconfirmed = set(self.stack.peers())
             self._tell(None, "install", number=view.number)
-        if self._wish is not None and self._wish[0] == view.recipe:
+        if self._wish is not None and self._wish.recipe == view.recipe:
             self._end_wish(None)
 
     def gone(self, member: int) -> None:
-        change, name = self._change, self.stack.view.names[member]
+        change, closing = self._change, self._closing
+        why = f"{self.stack.view.names[member]} left"
         if change is not None:
             change.unconfirmed.discard(member)
-            if change.recipe is not None and not change.installed:
-                self._give_up(f"{name} left")
-        if self._closing is not None and not self._closing.reached:
-            self._resume(f"{name} left")
+        if closing is None or closing.installing:
+            return
+        if change is not None:
+            self._give_up(change, why)
+        elif member < self._leader():  # the leader, who alone knows when to install
+            self._reopen(closing)
+        elif not closing.reached:
+            self._cannot(closing, why)
 
     def ahead(self, number: int) -> None:
         """Whoever is in the next view knows that everybody has reached the cut."""
@@ -111,37 +128,69 @@ class Membership(Layer):
 
     def tick(self, now: float) -> None:
         self._pause = min(2 * self._pause, PAUSE_MAX)
+        self.wake = None
+        self._asked.clear()
         self._work()
 
     def control(self, packet: Packet) -> None:
         try:
-            told = json.loads(packet.ext or b"")
-            answer = _ANSWERS[told["do"]]
+            told = Told.read(packet.ext)
+            answer = _ANSWERS.get(told.do)
+            if answer is None:
+                raise WireError("malformed", f"nobody does {told.do!r}")
             answer(self, packet.src, told)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            self.stack.reject("malformed", packet)
+        except WireError as error:
+            self.stack.reject(error.reason, packet)
             return
-        self._pause = PAUSE
+        self._work()
+
+    def goodbye(self) -> None:
+        """The others may be in the next view already, and not hear what is said in this one."""
+        if self._closing is not None and self._closing.reached:
+            packet = Packet(self.stack.me, OUTSIDE, kind=self.id)
+            packet.ext = leaving(self.stack.view.members[self.stack.me])
+            self.stack.emit([packet])
+
+    def outside(self, packet: Packet, address: Hashable) -> None:
+        """A newcomer asks to be let in, or what it has to know of us; or somebody leaves between views."""
+        try:
+            told = Told.read(packet.ext)
+            if told.do == "hello":
+                self._on_hello(told, address)
+            elif told.do == "bases":
+                self._on_bases(told)
+            elif told.do == "leaves":
+                self._on_leaves(told)
+            else:
+                raise WireError("stranger", f"not a member, and says {told.do!r}")
+        except WireError as error:
+            self.stack.reject(error.reason)
+            return
         self._work()
 
     # The work to be done, again and again until it is
 
     def _work(self) -> None:
+        if self._wish is not None and self._closing is None:
+            self._ask(self._wish)
         if self._closing is not None:
             self._follow(self._closing)
         if self._change is not None:
             self._lead(self._change)
-        if self._wish is not None and self._closing is None:
-            self._ask(self._wish[0])
-        self.wake = self.stack.now + self._pause if not self.settled else None
+        if self.settled:
+            self.wake = None
+        elif self.wake is None:  # answers that keep coming do not put off what has to be repeated
+            self.wake = self.stack.now + self._pause
 
-    def _ask(self, recipe: str) -> None:
+    def _ask(self, wish: "_Wish") -> None:
         leader = self._leader()
-        if leader == self.stack.me:
+        if wish.recipe == self.stack.view.recipe:
+            self._end_wish(None)
+        elif leader == self.stack.me:
             if self._change is None:
-                self._start(recipe)
+                self._start(wish.recipe, leader, wish.number)
         else:
-            self._tell(leader, "use", recipe=recipe)
+            self._question({leader}, "use", recipe=wish.recipe, wish=wish.number)
 
     def _follow(self, closing: "_Closing") -> None:
         stack = self.stack
@@ -150,20 +199,20 @@ class Membership(Layer):
             closing.counts = order.sent()
         if closing.cut is None:
             if closing.counts is not None:
-                self._tell_leader("flushed", number=closing.number, counts=closing.counts)
+                self._question({self._leader()}, "flushed", **closing.key, counts=closing.counts)
         elif closing.reached or order.has(closing.cut):
             closing.reached = True
-            self._tell_leader("reached", number=closing.number)
+            self._question({self._leader()}, "reached", **closing.key)
 
     def _lead(self, change: "_Change") -> None:
         stack = self.stack
         everybody = {stack.me, *stack.peers()}
         if change.recipe is not None and not change.installed:
             if missing := everybody - change.counts.keys():
-                self._tell_some(missing, "flush", number=change.number, recipe=change.recipe)
+                self._question(missing, "flush", **change.key, recipe=change.recipe)
             elif missing := everybody - change.reached:
                 counts = [change.counts[member] for member in range(len(stack.view))]
-                self._tell_some(missing, "cut", number=change.number, counts=counts)
+                self._question(missing, "cut", **change.key, counts=counts)
             else:
                 assert self._closing is not None
                 self._install(self._closing)
@@ -174,9 +223,9 @@ class Membership(Layer):
                 self._change = None
                 return
             if change.recipe is not None:
-                self._tell_some(missing, "install", number=change.number)
+                self._question(missing, "install", number=change.number)
             else:
-                self._tell_some(missing, "view", True, **_described(stack.view, stack.sizes, self.cuts))
+                self._question(missing, "view", True, **_described(stack.view, stack.sizes, self.cuts))
         self._warn(missing)
 
     def _warn(self, missing: set[int]) -> None:
@@ -187,60 +236,91 @@ class Membership(Layer):
 
     def _begin(self) -> None:
         self._since, self._warned, self._pause = self.stack.now, False, PAUSE
+        self._asked.clear()
 
     # Another recipe
 
-    def _on_use(self, src: int, told: dict[str, Any]) -> None:
-        recipe = str(told["recipe"])
+    def _on_use(self, src: int, told: Told) -> None:
+        recipe, wish = told.text("recipe"), told.number("wish")
         if self._leader() == self.stack.me and self._change is None and recipe != self.stack.view.recipe:
-            self._start(recipe)
+            self._start(recipe, src, wish)
 
-    def _start(self, recipe: str) -> None:
+    def _start(self, recipe: str, asker: int, wish: int) -> None:
         stack = self.stack
+        self._attempts += 1
+        change = _Change(stack.view.number + 1, recipe, self._attempts, asker, wish)
         if stack.left:
             names = ", ".join(stack.view.names[member] for member in sorted(stack.left))
-            self._refuse(f"{names} left, and views without a former member are not built yet")
+            self._refuse(change, f"{names} left, and views without a former member are not built yet")
             return
         self._begin()
-        self._change = _Change(stack.view.number + 1, recipe)
-        self._on_flush(stack.me, {"number": self._change.number, "recipe": recipe})
+        self._change = change
+        self._on_flush(stack.me, Told({**change.key, "recipe": recipe}))
 
-    def _on_flush(self, src: int, told: dict[str, Any]) -> None:
-        number, recipe = int(told["number"]), str(told["recipe"])
-        stack = self.stack
-        if self._closing is not None or number != stack.view.number + 1:
+    def _on_flush(self, src: int, told: Told) -> None:
+        number, attempt, recipe = told.number("number"), told.number("attempt"), told.text("recipe")
+        stack, closing = self.stack, self._closing
+        if src != self._leader() or number != stack.view.number + 1:
             return
+        if attempt <= self._ended:
+            self._tell_leader("cannot", number=number, attempt=attempt, why=self._why)
+            return
+        if closing is not None:
+            if closing.attempt >= attempt:
+                return
+            self._reopen(closing)  # of an attempt that was refused, as we have not heard
         try:
-            layers = self._build(recipe)
+            layers = self._made(recipe)
         except UsageError as error:
-            self._tell(src, "refused", why=f"{stack.view.names[stack.me]}: {error}")
+            self._ended, self._why = attempt, f"{stack.view.names[stack.me]}: {error}"[:TEXT_MAX]
+            self._tell_leader("cannot", number=number, attempt=attempt, why=self._why)
             return
-        self._closing = _Closing(number, recipe, layers)
+        self._begin()
+        self._closing = _Closing(number, attempt, recipe, layers)
         stack.closing = True
         stack.writable = False
         stack.flush()
 
-    def _on_flushed(self, src: int, told: dict[str, Any]) -> None:
-        counts = [int(count) for count in told["counts"]]
-        change = self._change
-        if change is not None and told["number"] == change.number and len(counts) == len(self.stack.view):
+    def _made(self, recipe: str) -> list[Layer]:
+        """The layers of a recipe to which a group that runs can change."""
+        layers = self._build(recipe)
+        orders = [layer for layer in layers if isinstance(layer, Order)]
+        if not any(layer.name == self.name for layer in layers) or not orders:
+            raise UsageError(f"a group that runs already cannot change to the order {recipe!r}")
+        return layers
+
+    def _on_flushed(self, src: int, told: Told) -> None:
+        counts = told.numbers("counts", len(self.stack.view))
+        if (change := self._led(src, told)) is not None:
             change.counts.setdefault(src, counts)
 
-    def _on_cut(self, src: int, told: dict[str, Any]) -> None:
-        closing, n = self._closing, len(self.stack.view)
-        counts = [[int(count) for count in row] for row in told["counts"]]
-        if len(counts) != n or any(len(row) != n for row in counts):
-            raise ValueError("a cut of another size")
-        if closing is not None and told["number"] == closing.number and closing.cut is None:
+    def _on_cut(self, src: int, told: Told) -> None:
+        n, closing = len(self.stack.view), self._closing
+        key, counts = _key(told), told.table("counts", n, n)
+        if src != self._leader():
+            return
+        if closing is None or closing.key != key:
+            if key["number"] == self.stack.view.number + 1 and key["attempt"] <= self._ended:
+                self._tell_leader("cannot", **key, why=self._why)
+        elif closing.cut is None:
             closing.cut = [row[self.stack.me] for row in counts]
             closing.sent = [max(row) for row in counts]
 
-    def _on_reached(self, src: int, told: dict[str, Any]) -> None:
-        if self._change is not None and told["number"] == self._change.number:
-            self._change.reached.add(src)
+    def _on_reached(self, src: int, told: Told) -> None:
+        if (change := self._led(src, told)) is not None:
+            change.reached.add(src)
 
-    def _on_install(self, src: int, told: dict[str, Any]) -> None:
-        if told["number"] == self.stack.view.number:
+    def _led(self, src: int, told: Told) -> "_Change | None":
+        """The change that a member speaks of, if we lead it; if it was given up, it has not heard."""
+        change, key = self._change, _key(told)
+        if change is not None and change.key == key and change.recipe is not None:
+            return change
+        if self._leader() == self.stack.me and key["number"] == self.stack.view.number + 1:
+            self._tell(src, "refused", **key, asker=src, wish=0, why="that attempt has ended")
+        return None
+
+    def _on_install(self, src: int, told: Told) -> None:
+        if told.number("number") == self.stack.view.number:
             self._tell(src, "installed", number=self.stack.view.number)
 
     def _install(self, closing: "_Closing") -> None:
@@ -251,48 +331,69 @@ class Membership(Layer):
         self.cuts = [past + count for past, count in zip(before, closing.sent, strict=True)]
         self.stack.install(self.stack.view.reordered(closing.recipe), closing.layers, closing.sent)
 
-    def _on_refused(self, src: int, told: dict[str, Any]) -> None:
-        """To the leader: somebody cannot follow. From the leader: the change does not come about."""
-        why = str(told["why"])
-        if self._leader() == self.stack.me:
-            if self._change is not None and not self._change.installed:
-                self._give_up(why)
-        elif src == self._leader():
-            self._resume(why)
+    def _cannot(self, closing: "_Closing", why: str) -> None:
+        """As a member: we do not follow any further."""
+        self._ended, self._why = closing.attempt, why
+        self._reopen(closing)
+        self._tell_leader("cannot", **closing.key, why=why)
 
-    def _give_up(self, why: str) -> None:
+    def _on_cannot(self, src: int, told: Told) -> None:
+        """To the leader: somebody cannot follow."""
+        key, why = _key(told), told.text("why")
+        change, closing = self._change, self._closing
+        is_decided = closing is not None and closing.installing
+        if change is not None and change.key == key and not change.installed and not is_decided:
+            self._give_up(change, why)
+
+    def _give_up(self, change: "_Change", why: str) -> None:
         """As the leader: everybody goes on as before."""
         self._change = None
-        self._refuse(why)
+        self._refuse(change, why)
 
-    def _refuse(self, why: str) -> None:
-        self._tell(None, "refused", why=why)
-        self._resume(why)
+    def _refuse(self, change: "_Change", why: str) -> None:
+        told = {**change.key, "asker": change.asker, "wish": change.wish, "why": why[:TEXT_MAX]}
+        self._tell(None, "refused", **told)
+        self._on_refused(self.stack.me, Told(told))
 
-    def _resume(self, why: str) -> None:
-        if self._closing is not None:
-            self._closing = None
-            self.stack.closing = False
-            self.stack.writable = True
-        self._end_wish(why)
+    def _on_refused(self, src: int, told: Told) -> None:
+        """From the leader: the change does not come about."""
+        key, asker, wish, why = _key(told), told.number("asker"), told.number("wish"), told.text("why")
+        if src != self._leader():
+            return
+        if key["number"] == self.stack.view.number + 1:
+            if key["attempt"] > self._ended:
+                self._ended, self._why = key["attempt"], why
+            if self._closing is not None and self._closing.key == key:
+                self._reopen(self._closing)
+        if self._wish is not None and (asker, wish) == (self.stack.me, self._wish.number):
+            self._end_wish(why)
+
+    def _reopen(self, closing: "_Closing") -> None:
+        """The view is not closed after all."""
+        stack = self.stack
+        assert closing is self._closing and not closing.installing
+        self._closing = None
+        stack.closing = False
+        stack.writable = not any(layer.waiting for layer in stack.layers)
 
     def _end_wish(self, why: str | None) -> None:
-        if self._wish is not None:
-            _, done = self._wish
-            self._wish = None
-            done(why)
+        wish, self._wish = self._wish, None
+        if wish is not None:
+            wish.done(why)
 
     # A member more
 
-    def _on_hello(self, src: int, told: dict[str, Any]) -> None:
-        newcomer = Member(str(told["name"]), int(told["incarnation"]), str(told["address"]))
+    def _on_hello(self, told: Told, address: Hashable) -> None:
+        newcomer = Member(told.text("name"), told.number("incarnation"), told.text("address"))
         stack = self.stack
-        if self._leader() != stack.me or newcomer in stack.view.members or self._change is not None:
-            return  # not ours to answer; or its view is on the way; or it has to wait
+        if self._leader() != stack.me or newcomer in stack.view.members:
+            return  # not ours to answer; or its view is on the way
         why = self._objection(newcomer)
         if why is not None:
-            self._tell(None, "closed", name=newcomer.name, why=why)
+            self._tell_outsider(newcomer, why, address)
             return
+        if self._change is not None:
+            return  # it has to wait
         self._begin()
         self._change = _Change(stack.view.number + 1, None)
         self._change.unconfirmed = {*stack.peers(), len(stack.view)}
@@ -301,7 +402,9 @@ class Membership(Layer):
     def _objection(self, newcomer: Member) -> str | None:
         """Why somebody cannot join, if so."""
         stack = self.stack
-        if not newcomer.name or newcomer.name in stack.view.names:
+        if not newcomer.name or max(len(newcomer.name), len(newcomer.address)) > NAME_MAX:
+            return f"a name has 1 to {NAME_MAX} characters"
+        if newcomer.name in stack.view.names:
             return f"there is a member {newcomer.name!r} already"
         if stack.left:
             return "a member has left, and joining after that is not built yet"
@@ -310,12 +413,14 @@ class Membership(Layer):
             return f"its order {stack.view.recipe!r} works with a fixed group only"
         return None if self.accepts is None else self.accepts(newcomer)
 
-    def _on_view(self, src: int, told: dict[str, Any]) -> None:
+    def _on_view(self, src: int, told: Told) -> None:
         stack = self.stack
         view = view_described(told)
+        if src != self._leader():
+            return
         if view.number == stack.view.number + 1 and self._closing is None:
             if view.members[:-1] != stack.view.members:
-                raise ValueError("a view of other members")
+                raise WireError("malformed", "a view of other members")
             self._extend(view)
         if view.number == stack.view.number:
             self._tell(src, "installed", number=view.number)
@@ -324,19 +429,25 @@ class Membership(Layer):
         self._bases = self.stack.extend(view, now=self.stack.now)
         self._tell_base()
 
-    def _on_bases(self, src: int, told: dict[str, Any]) -> None:
+    def _on_bases(self, told: Told) -> None:
         """The newcomer has not heard from us."""
-        if told["number"] == self.stack.view.number and self._bases:
+        if told.number("number") == self.stack.view.number and self._bases:
             self._tell_base()
 
     def _tell_base(self) -> None:
         self._tell(None, "base", False, number=self.stack.view.number, **self._bases)
 
-    def _on_installed(self, src: int, told: dict[str, Any]) -> None:
-        if self._change is not None and told["number"] == self._change.number:
+    def _on_leaves(self, told: Told) -> None:
+        who = (told.text("name"), told.number("incarnation"))
+        for index, member in enumerate(self.stack.view.members):
+            if (member.name, member.incarnation) == who and index not in self.stack.left:
+                self.stack.gone(index)
+
+    def _on_installed(self, src: int, told: Told) -> None:
+        if self._change is not None and told.number("number") == self._change.number:
             self._change.unconfirmed.discard(src)
 
-    def _on_nothing(self, src: int, told: dict[str, Any]) -> None:
+    def _on_nothing(self, src: int, told: Told) -> None:
         """Meant for a newcomer, or heard of already."""
 
     # Packets
@@ -351,15 +462,20 @@ class Membership(Layer):
     def _tell_leader(self, do: str, **what: Any) -> None:
         self._tell(self._leader(), do, **what)
 
-    def _tell_some(self, members: set[int], do: str, earlier: bool = False, /, **what: Any) -> None:
+    def _question(self, members: set[int], do: str, earlier: bool = False, /, **what: Any) -> None:
+        """What is repeated until it is answered: to each member once between two ticks. Who hears what is
+        meant for others answers as well, and if answers made us ask again, there would be no end of it."""
         for member in sorted(members):
-            self._tell(member, do, earlier, **what)
+            asked = (member, do, what.get("number"), what.get("attempt"))
+            if asked not in self._asked:
+                self._asked.add(asked)
+                self._tell(member, do, earlier, **what)
 
     def _tell(self, to: int | None, do: str, earlier: bool = False, /, **what: Any) -> None:
         """`earlier`: readable for those who have not installed the view that is told of."""
         stack = self.stack
         if to == stack.me:
-            _ANSWERS[do](self, stack.me, what)
+            _ANSWERS[do](self, stack.me, Told(what))
             return
         number = stack.view.number
         packet = Packet(stack.me, number - 1 if earlier else number, kind=self.id)
@@ -367,24 +483,49 @@ class Membership(Layer):
         packet.ext = said(do, **what)
         stack.emit([packet])
 
+    def _tell_outsider(self, newcomer: Member, why: str, address: Hashable) -> None:
+        """That it cannot join: to all, and to where it wrote from, for who is no member may not hear us."""
+        packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
+        packet.ext = said("closed", name=newcomer.name, incarnation=newcomer.incarnation, why=why[:TEXT_MAX])
+        self.stack.answer(packet, address)
+
+
+class _Wish(NamedTuple):
+    """What this member has asked for."""
+
+    number: int
+    recipe: str
+    done: Done
+
 
 class _Change:
     """What a leader knows of the change it leads."""
 
-    def __init__(self, number: int, recipe: str | None) -> None:
+    def __init__(
+        self, number: int, recipe: str | None, attempt: int = 0, asker: int = 0, wish: int = 0
+    ) -> None:
         self.number = number
         self.recipe = recipe  # None: somebody joins
+        self.attempt = attempt  # of those to change the recipe
+        self.asker = asker  # who wished it, and which of its wishes it was
+        self.wish = wish
         self.counts: dict[int, list[int]] = {}  # what each member has sent to each
         self.reached: set[int] = set()
         self.installed = False
         self.unconfirmed: set[int] = set()  # who may not be in the new view yet
 
+    @property
+    def key(self) -> dict[str, int]:
+        """What tells it from others."""
+        return {"number": self.number, "attempt": self.attempt}
+
 
 class _Closing:
     """What a member knows of the end of its view."""
 
-    def __init__(self, number: int, recipe: str, layers: list[Layer]) -> None:
+    def __init__(self, number: int, attempt: int, recipe: str, layers: list[Layer]) -> None:
         self.number = number
+        self.attempt = attempt
         self.recipe = recipe
         self.layers = layers
         self.counts: list[int] | None = None  # what we have sent, once all of it has left
@@ -393,35 +534,41 @@ class _Closing:
         self.reached = False
         self.installing = False
 
+    @property
+    def key(self) -> dict[str, int]:
+        return {"number": self.number, "attempt": self.attempt}
 
-def said(do: str, **what: Any) -> bytes:
-    """The contents of a packet."""
-    return json.dumps({"do": do, **what}, separators=(",", ":")).encode()
+
+def leaving(member: Member) -> bytes:
+    """What a member says that leaves and is in no view that all know of."""
+    return said("leaves", name=member.name, incarnation=member.incarnation)
+
+
+def _key(told: Told) -> dict[str, int]:
+    return {"number": told.number("number"), "attempt": told.number("attempt")}
 
 
 def _described(view: View, sizes: dict[int, int], cuts: list[int]) -> dict[str, Any]:
-    members = [[member.name, member.incarnation, member.address] for member in view.members]
     return {
         "number": view.number,
-        "members": members,
+        "members": [[member.name, member.incarnation, member.address] for member in view.members],
         "recipe": view.recipe,
         "traced": view.traced,
-        "sizes": sorted(sizes.items()),
+        "views": sorted(sizes),
+        "sizes": [size for _, size in sorted(sizes.items())],
         "cuts": cuts,
     }
 
 
-def view_described(told: dict[str, Any]) -> View:
-    """The extended view that a leader tells of; raises ValueError, TypeError or KeyError."""
-    members = tuple(
-        Member(str(name), int(incarnation), str(address)) for name, incarnation, address in told["members"]
-    )
-    if len(members) < 2:
-        raise ValueError("a view for nobody to join")
-    return View(int(told["number"]), members, str(told["recipe"]), bool(told["traced"]), (members[-1].name,))
+def view_described(told: Told) -> View:
+    """The extended view that a leader tells of."""
+    members = tuple(Member(*person) for person in told.people("members"))
+    if len(members) < 2 or len({member.name for member in members}) < len(members):
+        raise WireError("malformed", "a view for nobody to join")
+    return View(told.number("number"), members, told.text("recipe"), told.flag("traced"), (members[-1].name,))
 
 
-_ANSWERS: dict[str, Callable[[Membership, int, dict[str, Any]], None]] = {
+_ANSWERS: dict[str, Callable[[Membership, int, Told], None]] = {
     "use": Membership._on_use,
     "flush": Membership._on_flush,
     "flushed": Membership._on_flushed,
@@ -429,10 +576,10 @@ _ANSWERS: dict[str, Callable[[Membership, int, dict[str, Any]], None]] = {
     "reached": Membership._on_reached,
     "install": Membership._on_install,
     "installed": Membership._on_installed,
+    "cannot": Membership._on_cannot,
     "refused": Membership._on_refused,
-    "hello": Membership._on_hello,
     "view": Membership._on_view,
-    "bases": Membership._on_bases,
     "base": Membership._on_nothing,
     "closed": Membership._on_nothing,
 }
+"""What members say to each other."""

@@ -8,16 +8,15 @@ never sent to it; from one member's counts, wait for what that one lacked or dro
 What comes in the meantime is kept, for the stack that begins then. See `membership` for the other side.
 """
 
-import json
 from collections.abc import Hashable, Iterable
-from typing import Any
 
-from inga.layers.membership import PAUSE, PAUSE_MAX, Membership, said, view_described
+from inga.layers.membership import PAUSE, PAUSE_MAX, Membership, leaving, view_described
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Buffer, Packet
 from inga.model.view import Member, View
 from inga.stack.stack import EVERYBODY, OUTSIDE, Address, Datagram
 from inga.wire.packet import INDEX_MAX, decode, encode, group_id, kind_of, view_of
+from inga.wire.told import Told, said
 
 BACKLOG_MAX = 4096
 """Datagrams kept for later; what is more is repaired."""
@@ -56,9 +55,16 @@ class Newcomer:
             asked = said("hello", name=member.name, incarnation=member.incarnation, address=member.address)
         else:
             asked = said("bases", number=self.view.number)
+        return [(EVERYBODY, self._encoded(asked))]
+
+    def goodbye(self) -> list[tuple[Address, Datagram]]:
+        """It does not join after all: whoever has let it in is not to wait for it."""
+        return [(EVERYBODY, self._encoded(leaving(self.member)))]
+
+    def _encoded(self, content: bytes) -> Datagram:
         packet = Packet(NOBODY, OUTSIDE, kind=Membership.id)
-        packet.ext = asked
-        return [(EVERYBODY, encode(packet, self.group))]
+        packet.ext = content
+        return encode(packet, self.group)
 
     def receive(self, batch: Iterable[tuple[Buffer, Hashable]], *, now: float) -> None:
         for data, address in batch:
@@ -72,23 +78,28 @@ class Newcomer:
         try:
             packet = decode(data, self.group, {view_of(data): INDEX_MAX}, NOBODY)
             if packet is not None:
-                self._learn(packet.src, json.loads(packet.ext or b""), now)
-        except (WireError, ValueError, KeyError, TypeError, RecursionError):
+                self._learn(packet.src, Told.read(packet.ext), now)
+        except WireError:
             return  # whatever it was, it was no answer
 
-    def _learn(self, src: int, told: dict[str, Any], now: float) -> None:
-        match told["do"]:
+    def _learn(self, src: int, told: Told, now: float) -> None:
+        match told.do:
             case "view" if self.view is None:
                 view = view_described(told)
+                views, cuts = told.numbers("views"), told.numbers("cuts")
+                sizes = told.numbers("sizes", len(views))
                 if view.members[-1] == self.member:
-                    self.view = view
-                    self.sizes = {int(number): int(size) for number, size in told["sizes"]}
-                    self.cuts = [int(count) for count in told["cuts"]]
+                    self.view, self.cuts = view, cuts
+                    self.sizes = dict(zip(views, sizes, strict=True))
                     self.wake, self._pause = now, PAUSE
             case "base":
-                self._heard[src] = {key: int(value) for key, value in told.items() if key != "do"}
-            case "closed" if told["name"] == self.member.name and self.view is None:
-                self.refused = UsageError(f"{self.member.name!r} cannot join: {told['why']}")
+                self._heard[src] = told.counts()
+            case "closed" if self.view is None:
+                if (told.text("name"), told.number("incarnation")) == (
+                    self.member.name,
+                    self.member.incarnation,
+                ):
+                    self.refused = UsageError(f"{self.member.name!r} cannot join: {told.text('why')}")
         self._conclude()
 
     def _conclude(self) -> None:
@@ -100,5 +111,5 @@ class Newcomer:
         bases = [each for each in said_so if each is not None and each["number"] == view.number]
         if len(bases) == self.me:
             # Whatever the layers of this recipe count, as far as everybody counts it.
-            known = set.intersection(*(set(base) for base in bases))
+            known = set.intersection(*(set(base) for base in bases)) - {"number"}
             self.bases = {key: [*(base[key] for base in bases), 0] for key in sorted(known)}

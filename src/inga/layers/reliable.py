@@ -130,7 +130,8 @@ class Reliable(Layer):
         if alone:
             self._settle()
             return
-        if stack.report or self._report_at is not None:
+        # What waited while the view was extended is of the view before, where our counters do not fit.
+        if (stack.report or self._report_at is not None) and batch[-1].view == stack.view.number:
             self._report_on(batch[-1])
         self._beat_wait = self.heartbeat
         self._beat_at = stack.now + self._beat_wait

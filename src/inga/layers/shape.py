@@ -138,6 +138,8 @@ class Shape(Layer):
     def tick(self, now: float) -> None:
         arrived, left = _due(self._incoming, now), _due(self._outgoing, now)
         self._rearm()
+        # What was under way when its view was closed is nobody's any more.
+        arrived = [packet for packet in arrived if packet.view in self.stack.sizes]
         if left:
             self.below(left)
         if arrived:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable
 from inga.model.errors import UsageError
 from inga.model.packet import Buffer
 from inga.net.address import LOOPBACK_DATAGRAM, Interface, Via
-from inga.stack.stack import Address, Datagram
+from inga.stack.stack import Address, Datagram, Outsider
 
 log = logging.getLogger("inga")
 
@@ -183,8 +183,8 @@ class MulticastCarrier(UdpCarrier):
         self._listen(own, deliver)
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
-        # Whom we have not heard yet has no address: what is meant for it goes to everybody.
-        address = self._target if to is None else self.addresses.get(to, self._target)
+        # Whom we have not heard yet has no address, nor has who is no member: theirs goes to everybody.
+        address = self.addresses.get(to, self._target) if isinstance(to, int) else self._target
         self._write(datagram, address)  # type: ignore[arg-type]
 
 
@@ -216,11 +216,12 @@ class UnicastCarrier(UdpCarrier):
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
         if to is not None:
-            self._write(datagram, self._members[to])
+            address = to.address if isinstance(to, Outsider) else self._members[to]
+            self._write(datagram, address)  # type: ignore[arg-type]
             return
-        for member, address in enumerate(self._members):
+        for member, place in enumerate(self._members):
             if member != self._me:
-                self._write(datagram, address)
+                self._write(datagram, place)
 
 
 def _send(sock: socket.socket, datagram: Datagram, address: tuple[str, int]) -> None:

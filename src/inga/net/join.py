@@ -88,6 +88,7 @@ async def join(
         matrix=matrix,
         faults=faults,
         deliver=level,
+        unsafe=unsafe,
         greet=True,
         protocol=dict(protocol or {}),
         queue_max=queue_max,
@@ -129,6 +130,8 @@ async def join(
         try:
             writer = _open_trace(Path(trace), group, view, me, recipe, stack, full=trace_level == "full")
         except BaseException:
+            if newcomer is not None:
+                door.turn_away()
             carrier.close()
             raise
     live = Group(group, name, stack, carrier, addresses, receipts)
@@ -177,8 +180,15 @@ class _Door:
             await self._carrier.open(self._receive)
             await self._ask()
         except BaseException:
-            self._carrier.close()
+            self.turn_away()
             raise
+
+    def turn_away(self) -> None:
+        """It does not join after all; nobody is to wait for it."""
+        if self._newcomer.view is not None:
+            for to, datagram in self._newcomer.goodbye():
+                self._carrier.transmit(to, datagram)
+        self._carrier.close()
 
     def lead_to(self, receive: Callable[[Arrivals], None]) -> None:
         """From now on somebody else takes what comes, and what has come."""
@@ -302,7 +312,7 @@ def _open_trace(
             processes=names,
             source="live",
             order=recipe.name,
-            guarantees=list(recipe.guarantees),
+            guarantees=recipe.claims(full=full),
             receipt=recipe.receipt,
             clock="wall",
         ).write(directory)

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.net.address import parse_via
 from inga.net.cluster import Cluster
-from inga.net.member import plan
+from inga.net.member import LET_IN, plan
 from inga.recipes import Recipe, find, refuse_unsafe
 from inga.trace.manifest import Manifest
 from inga.trial.oracle import Oracle
@@ -26,6 +26,9 @@ from inga.trial.workload import Workload
 START_SECONDS = 30.0
 STALL_SECONDS = 60.0
 """Without any delivery anywhere, after which a run is given up."""
+
+LISTEN_SECONDS = 1.5
+"""How long members of an order that promises to go quiet stay on, so that their trace can show it."""
 
 NO_FAULTS = Faults()
 
@@ -51,6 +54,7 @@ class LiveCase:
     trace_level: str = "full"
     stall: float = STALL_SECONDS
     unsafe: bool = False
+    join: int = 0  # members that come later
 
 
 def run(case: LiveCase, progress: Callable[[int], None] = lambda taken: None) -> Result:
@@ -64,17 +68,28 @@ def run(case: LiveCase, progress: Callable[[int], None] = lambda taken: None) ->
         if manifest is not None and case.trace is not None:
             manifest.write(case.trace)
         configs = _configs(case, Path(scratch))
+        late = frozenset(range(workload.members, len(configs)))
+        places = list(range(len(configs)))  # of members in the last view
         with Cluster("inga.net.member:play", configs) as cluster:
-            cluster.gather("ready", timeout=START_SECONDS)
+            cluster.gather("ready", timeout=START_SECONDS, without=late)
             started = monotonic()
             cluster.tell("go")
+            if case.join:
+                sent = cluster.gather("sent", timeout=case.stall, progress=progress)
+                places = [line["index"] for line in sent]
+                for worker, place in enumerate(places):
+                    expected = sum(line["to"].get(str(place), 0) for line in sent)
+                    cluster.tell("expect", worker, expected=expected)
             cluster.gather("done", timeout=case.stall, progress=progress)
             seconds = monotonic() - started
+            if case.trace is not None and "quiet" in recipe.guarantees:
+                sleep(LISTEN_SECONDS)
             cluster.tell("close")
             ends = cluster.gather("closed", timeout=START_SECONDS)
         if manifest is not None and case.trace is not None:
             replace(manifest, complete=True).write(case.trace)
-        diaries = [_diary(Path(config["diary"])) for config in configs]
+        by_place = sorted(range(len(configs)), key=places.__getitem__)
+        diaries = [_diary(Path(configs[worker]["diary"])) for worker in by_place]
     oracle = judge_diaries(workload, case.seed, diaries, echo=case.echo)
     return Result.of(
         oracle,
@@ -92,38 +107,72 @@ def run(case: LiveCase, progress: Callable[[int], None] = lambda taken: None) ->
 def judge_diaries(
     workload: Workload, seed: int, diaries: "list[array[int]]", *, echo: bool = False
 ) -> Oracle:
-    """Tell the oracle all diaries, in any order in which nothing is taken before it was sent."""
-    oracle = Oracle(workload.members)
-    everybody = (1 << workload.members) - 1
-    audiences = [_audiences(workload, seed, member) for member in range(workload.members)]
-    sent: set[int] = set()
-    at = [0] * len(diaries)
-    moved = True
-    while moved:
-        moved = False
-        for site, diary in enumerate(diaries):
-            position = at[site]
-            while position < len(diary):
-                entry = diary[position]
-                if entry > 0:
-                    dst = audiences[site][(entry - 1) // workload.members]
-                    if echo:
-                        dst = everybody if dst is None else dst | 1 << site
-                    oracle.send(site, entry, dst)
-                    sent.add(entry)
-                elif -entry in sent:
-                    oracle.take(site, -entry)
-                else:
-                    break
-                position += 1
-            moved = moved or position > at[site]
-            at[site] = position
-    for site, diary in enumerate(diaries):
-        for entry in diary[at[site] :]:
-            if entry < 0:
-                oracle.blame("integrity", f"site {site} took message {-entry}, which nobody sent")
-    oracle.finish()
-    return oracle
+    """Tell the oracle all diaries, in any order in which nothing is taken before it was sent, and nobody
+    says anything before all have let it in. Diaries of those who came later follow the others'."""
+    return _Judge(workload, seed, diaries, echo).judge()
+
+
+class _Judge:
+    """Reads all diaries side by side."""
+
+    def __init__(self, workload: Workload, seed: int, diaries: "list[array[int]]", echo: bool) -> None:
+        self.oracle = Oracle(workload.members)
+        self._diaries = diaries
+        self._echo = echo
+        self._audiences = [_audiences(workload, seed, worker) for worker in range(len(diaries))]
+        self._sent: set[int] = set()
+        self._at = [0] * len(diaries)
+        self._here = workload.members  # members that have joined
+        self._knows = [workload.members] * self._here + list(range(self._here + 1, len(diaries) + 1))
+
+    def judge(self) -> Oracle:
+        moved = True
+        while moved:
+            moved = False
+            for site in range(self._here):
+                diary, position = self._diaries[site], self._at[site]
+                while position < len(diary) and self._tell(site, diary[position]):
+                    position += 1
+                moved = moved or position > self._at[site]
+                self._at[site] = position
+        for site, diary in enumerate(self._diaries):
+            for entry in diary[self._at[site] :]:
+                if entry < 0:
+                    self.oracle.blame("integrity", f"site {site} took message {-entry}, which nobody sent")
+        self.oracle.finish()
+        return self.oracle
+
+    def _tell(self, site: int, entry: int) -> bool:
+        """Whether its turn has come."""
+        if entry >= LET_IN:
+            return self._let_in(site, entry - LET_IN)
+        if entry > 0:
+            self.oracle.send(site, entry, self._audience(site, entry))
+            self._sent.add(entry)
+            return True
+        if -entry not in self._sent:
+            return False
+        self.oracle.take(site, -entry)
+        return True
+
+    def _let_in(self, site: int, newcomer: int) -> bool:
+        if newcomer > self._here:
+            return False  # one after another
+        self.oracle.admit(site, newcomer)
+        self._knows[site] = newcomer + 1
+        if min(self._knows[: self._here]) > newcomer:
+            self.oracle.join(newcomer)
+            self._here += 1
+        return True
+
+    def _audience(self, site: int, entry: int) -> int | None:
+        place, worker = divmod(entry - 1, len(self._diaries))
+        dst = self._audiences[worker][place]
+        mine = 1 << site
+        everybody = (1 << self._knows[site]) - 1
+        if self._echo:
+            return everybody if dst is None else dst | mine
+        return everybody & ~mine if dst is None else dst
 
 
 def _audiences(workload: Workload, seed: int, member: int) -> list[int | None]:
@@ -147,15 +196,23 @@ def _expected(case: LiveCase) -> list[int]:
 
 
 def _configs(case: LiveCase, scratch: Path) -> list[dict[str, Any]]:
-    people = names(case.workload.members)
-    via, members, interface = _place(case.via, people)
-    expected = _expected(case)
+    founders = case.workload.members
+    people = names(founders + case.join)
+    via, where, interface = _place(case.via, people)
+    members = {name: where[name] for name in people[:founders]} if where else list(people[:founders])
+    expected: list[int | None] = [None] * len(people)
+    if not case.join:
+        expected = [*_expected(case)]
     faults = None if case.faults == NO_FAULTS else asdict(case.faults)
     return [
         {
             "group": f"live-{os.getpid()}",
             "me": me,
+            "name": name,
             "members": members,
+            "late": me >= founders,
+            "address": where.get(name) if me >= founders else None,
+            "everybody": len(people),
             "via": via,
             "interface": interface,
             "order": case.order,
@@ -173,12 +230,12 @@ def _configs(case: LiveCase, scratch: Path) -> list[dict[str, Any]]:
             "expected": expected[me],
             "diary": str(scratch / f"{me}.diary"),
         }
-        for me in range(case.workload.members)
+        for me, name in enumerate(people)
     ]
 
 
-def _place(via: str, people: tuple[str, ...]) -> tuple[str, list[str] | dict[str, str], str | None]:
-    """Where members on this machine meet: loopback, on ports that are free."""
+def _place(via: str, people: tuple[str, ...]) -> tuple[str, dict[str, str], str | None]:
+    """Where members on this machine meet: loopback, on ports that are free; of each, if that has to be known."""
     if via in ("unicast", "tcp"):
         kind = socket.SOCK_DGRAM if via == "unicast" else socket.SOCK_STREAM
         ports = free_ports(len(people), kind)
@@ -187,7 +244,7 @@ def _place(via: str, people: tuple[str, ...]) -> tuple[str, list[str] | dict[str
     if address.endswith(":0"):
         via = f"{address[:-2]}:{free_ports(1, socket.SOCK_DGRAM)[0]}{mark}{option}"
     place = parse_via(via)
-    return via, list(people), place.interface or "127.0.0.1"
+    return via, {}, place.interface or "127.0.0.1"
 
 
 def free_ports(count: int, kind: int) -> list[int]:
@@ -209,7 +266,7 @@ def _manifest(case: LiveCase, recipe: Recipe) -> Manifest | None:
         processes=list(names(case.workload.members)),
         source="live",
         order=recipe.name,
-        guarantees=list(recipe.guarantees),
+        guarantees=recipe.claims(full=case.trace_level == "full"),
         receipt=recipe.receipt,
         options={
             **asdict(case.workload),

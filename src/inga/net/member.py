@@ -1,12 +1,16 @@
 """What one process of `inga live` does: it plays its part of the workload and keeps a diary.
 
-The diary says what the application sent (its number) and took (its number, negative), in order. The
-launcher gives all diaries to the oracle.
+The diary says what the application sent (its number) and took (its number, negative), in order, and
+whom it has let into the group in between. The launcher gives all diaries to the oracle.
+
+Members that come later join while the others are at half of what they have to say. How much is to be
+taken then depends on when they came: everybody says to whom it has sent, and the launcher adds up.
 """
 
 import asyncio
 from array import array
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Coroutine
 from pathlib import Path
 from random import Random
 from time import process_time
@@ -23,16 +27,23 @@ SENDS_PER_TURN = 8
 """At most; then others in the loop get a turn."""
 
 PROGRESS_SECONDS = 0.5
+LOOK_AGAIN = 0.002
+"""Seconds before one looks again whether something has come about that nobody announces."""
+
+LET_IN = 1 << 48
+"""In a diary, plus an index: from here on, what is sent to all is for that newcomer too."""
 
 
 async def play(config: dict[str, Any], link: Link) -> None:
     """One member, from joining to leaving."""
-    names = list(config["members"])
-    me = config["me"]
-    seed = config["seed"]
+    me, seed, late = config["me"], config["seed"], config["late"]
+    if late:
+        await link.hear()
     async with join(
         config["group"],
-        names[me],
+        config["name"],
+        late=late,
+        address=config["address"],
         members=config["members"],
         via=config["via"],
         interface=config["interface"],
@@ -49,13 +60,17 @@ async def play(config: dict[str, Any], link: Link) -> None:
         seed=None if seed is None else seed * 1000 + me,
     ) as group:
         await group.ready()
-        link.say("ready")
-        await link.hear()
+        if not late:
+            link.say("ready")
+            await link.hear()
         started = process_time()
-        part = Part(group, Workload(**config["workload"]), me, seed)
+        part = Part(group, Workload(**config["workload"]), me, seed, config["everybody"])
         reports = asyncio.create_task(_report(part, link))
         try:
-            await part.run(config["expected"])
+            if config["expected"] is not None:
+                await part.run(config["expected"])
+            else:
+                await part.run_open_ended(link)
         finally:
             reports.cancel()
         cpu = process_time() - started
@@ -74,15 +89,23 @@ async def play(config: dict[str, Any], link: Link) -> None:
 class Part:
     """A member's sends and takes."""
 
-    def __init__(self, group: Group, workload: Workload, me: int, seed: int) -> None:
+    def __init__(
+        self, group: Group, workload: Workload, me: int, seed: int, everybody: int | None = None
+    ) -> None:
+        """`everybody`: how many members there are once all have come."""
         self.diary = array("q")
         self.taken = 0
+        self.sent_to: Counter[int] = Counter()  # by index in the view, if that grows
+        self._everybody = everybody or workload.members
+        # Members, as the diary has it; more may have come since we did.
+        self._known = max(workload.members, group.stack.me + 1)
         self._group = group
         self._workload = workload
         self._me = me
         self._rng = Random(f"{seed}/{me}")
         self._answers: deque[tuple[int, int | None]] = deque()  # sends that wait for a question
         self._names = group.view.names
+        self._echoes = any(getattr(layer, "echo", False) for layer in group.stack.layers)
 
     async def run(self, expected: int) -> None:
         """Send everything, and take everything that was sent to us."""
@@ -93,9 +116,38 @@ class Part:
         except ExceptionGroup as failed:  # the first says why; a person reads one sentence
             raise failed.exceptions[0] from None
 
+    async def run_open_ended(self, link: Link) -> None:
+        """The same, while members join: only when all have sent everything it is known what to take."""
+        listening = asyncio.create_task(self._listen(None))
+        try:
+            await _first_of(self._talk(), listening)
+            await _first_of(self._until_all_are_here(), listening)
+            link.say("sent", index=self._group.stack.me, to=dict(self.sent_to))
+            expected = (await link.hear())["expected"]
+            await _first_of(self._until_taken(expected), listening)
+        finally:
+            listening.cancel()
+
+    async def _until_all_are_here(self) -> None:
+        while len(self._group.view) < self._everybody:
+            await asyncio.sleep(LOOK_AGAIN)
+        self._notice_newcomers()
+
+    async def _until_taken(self, expected: int) -> None:
+        while self.taken < expected:
+            await asyncio.sleep(LOOK_AGAIN)
+
+    def _notice_newcomers(self) -> None:
+        """In the diary before anything that is for them, or of them."""
+        while self._known < len(self._group.view):
+            self.diary.append(LET_IN + self._known)
+            self._known += 1
+
     async def _talk(self) -> None:
         turn = 0
         for place, (dst, answers) in enumerate(plan(self._workload, self._me, self._rng)):
+            if place == self._workload.messages // 2:
+                await self._until_all_are_here()
             if answers:
                 self._answers.append((place, dst))
                 continue
@@ -108,35 +160,56 @@ class Part:
         while self._answers:
             await self._send(*self._answers.popleft())
 
-    async def _listen(self, expected: int) -> None:
-        if not expected:
+    async def _listen(self, expected: int | None) -> None:
+        if expected == 0:
             return
         async for batch in self._group.batches():
+            self._notice_newcomers()
             self.diary.extend([-number_of(payload) for payload in batch.payloads])
             self.taken += len(batch.payloads)
             if self._answers and self._group.stack.writable:
                 await self._send(*self._answers.popleft())
-            if self.taken >= expected:
+            if expected is not None and self.taken >= expected:
                 return
 
     async def _send(self, place: int, dst: int | None) -> None:
-        number = 1 + self._me + place * self._workload.members
+        number = 1 + self._me + place * self._everybody
         to = None if dst is None else [n for i, n in enumerate(self._names) if dst >> i & 1]
         payload = self._workload.payload(number)
         group = self._group
         while True:
+            self._notice_newcomers()
             try:
                 group.post(payload, to)
             except WouldBlock:
                 await group.writable()
             else:
                 self.diary.append(number)
+                if self._everybody > self._workload.members:
+                    self._count(dst)
                 return
+
+    def _count(self, dst: int | None) -> None:
+        mine = self._group.stack.me
+        audience = [m for m in range(self._known) if (m != mine if dst is None else dst >> m & 1)]
+        self.sent_to.update([*audience, mine] if self._echoes else audience)
 
 
 def plan(workload: Workload, me: int, rng: Random) -> list[tuple[int | None, bool]]:
     """Destinations of each send of one member, and whether it answers; the launcher knows it too."""
     return [(workload.destinations(rng, me), answers) for _, answers in list(workload.plan(rng))]
+
+
+async def _first_of(work: Coroutine[Any, Any, None], listening: "asyncio.Task[None]") -> None:
+    """Do some work, unless listening fails first."""
+    working = asyncio.create_task(work)
+    try:
+        await asyncio.wait([working, listening], return_when=asyncio.FIRST_COMPLETED)
+        if listening.done():
+            listening.result()
+        await working
+    finally:
+        working.cancel()
 
 
 async def _report(part: Part, link: Link) -> None:

@@ -1,8 +1,8 @@
 """Frames over TCP: a 4-byte length, then what would be a datagram.
 
 Of two members the one with the lower index connects, and connects again when the connection breaks. A
-newcomer calls everybody until it is known. A connection begins with a frame that says who calls. A frame that finds too much queued is dropped, and
-`reliable` repairs it: TCP is one more lossy link, that only happens to lose little.
+newcomer calls everybody until it is known. A connection begins with a frame that says who calls. A frame
+that finds too much queued is dropped, and `reliable` repairs it: TCP is one more lossy link, that only happens to lose little.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import cast
 from inga.model.errors import UsageError
 from inga.net.address import LOOPBACK_DATAGRAM
 from inga.net.carrier import BACKLOG_MAX, Arrivals, Carrier, Deliver
-from inga.stack.stack import Address, Datagram
+from inga.stack.stack import Address, Datagram, Outsider
 
 log = logging.getLogger("inga")
 
@@ -23,7 +23,7 @@ FRAME_MAX = 1 << 20
 HELLO = b"inga"
 LENGTH = struct.Struct(">I")
 NOBODY = 0xFFFF
-"""Who calls before it is a member. It may say hello; answers come on calls to where it listens."""
+"""Who calls before it is a member: it may say hello. Once it is one, it is called where it listens."""
 
 RECONNECT, RECONNECT_MAX = 0.05, 2.0
 """Seconds before a connection is tried again, doubled each time."""
@@ -74,6 +74,10 @@ class TcpCarrier(Carrier):
                 self._connectors[member] = loop.create_task(self._connect(member, self._deliver))
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
+        if isinstance(to, Outsider):
+            if isinstance(to.address, _Connection):
+                to.address.write(datagram)
+            return
         if to is not None:
             self._write(to, datagram)
             return
@@ -196,7 +200,8 @@ class _Connection(asyncio.BufferedProtocol):
             self._filled = rest
 
     def _address(self) -> Hashable:
-        return self._member
+        """Where an answer reaches whoever sent a frame: of one who is no member we only have its call."""
+        return self if self._member == NOBODY else self._member
 
     def _greeted(self, frame: memoryview) -> bool:
         """The first frame of whoever calls us names it."""

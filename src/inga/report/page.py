@@ -21,6 +21,8 @@ MEANINGS = {
     "fifo": "messages of one sender are delivered in the order they were sent",
     "stamps": "every vector is exactly what its sender had sent and received",
     "causal": "no message is delivered before one that precedes it",
+    "atomic": "what one destination delivered all deliver, and what is confirmed all accepted",
+    "quiet": "control traffic ends soon after the last message",
     "clocks": "clocks of imported events count, never go back, and know what those know that they name",
 }
 

@@ -50,9 +50,9 @@ def lossless(order: str, options: Options | None = None) -> Build:
     return lambda: recipe.build(options)
 
 
-ENTRIES = ("announced", "zero", "copy")
+ENTRIES = ("announced", "zero", "copy", "copy late")
 """Where a newcomer starts: at the bases that all announce (the right way), at nothing, or at what the
-member that came last before it has released."""
+member that came last before it has released: when the newcomer knocks, or when that one lets it in."""
 
 
 PARTINGS = {"closed": closed_cut, "gapless": gapless_cut, "none": None, "forgotten": None}
@@ -112,6 +112,7 @@ class Board:
         self.sent: list[list[int]] = [[] for _ in range(sites)]  # messages of each site, by number
         self.sees_concurrency = sees_concurrency(self.stacks[0])
         self._flags = flags and self.sees_concurrency
+        self._numbered: dict[tuple[int, int], int] = {}  # messages by sender and number
         self._watch = watch
         self._time = 0.0
         self._entry = entry
@@ -122,7 +123,7 @@ class Board:
         self._parted: set[int] = set()  # survivors that know of the last crash
         self._cut: dict[int, int] | None = None  # what survivors keep of those that are gone
         self._open: set[int] = set()  # sites whose gate is open
-        self._loose: set[tuple[int, int]] = set()  # (site, message) released while it was
+        self.loose: set[tuple[int, int]] = set()  # (site, message) released while it was
 
     def _stack(self, site: int, view: View, trace: Trace | None = None) -> Stack:
         return Stack(self._build(), site, view, rng=Still(), beneath=("reliable",), trace=trace)
@@ -169,7 +170,7 @@ class Board:
         if self._eager:
             for stack in self.stacks:
                 stack.extend(self._entering.view, now=self._tick())
-        if self._entry != "announced":
+        if self._entry in ("zero", "copy"):
             counts = (
                 list(self._causal(len(self.stacks) - 1).inbox.vector)
                 if self._entry == "copy"
@@ -288,6 +289,8 @@ class Board:
             entering.bases[site] = stack.bases()
             self.oracle.admit(site, len(entering.view) - 1)
             founders = len(entering.view) - 1
+            if self._entry == "copy late" and site == founders - 1:
+                self._start(entering, {"seq": list(self._causal(site).inbox.vector)})
             if len(entering.bases) == founders:
                 self.oracle.join(founders)
                 if self._is_pending():
@@ -344,6 +347,10 @@ class Board:
         self._watch(event)
         return message
 
+    def held(self, site: int) -> list[int]:
+        """Messages that a site holds, where the order is causal."""
+        return [self.message(packet.src, packet.seq) for packet in self._causal(site).inbox.items()]
+
     def waiting(self, site: int) -> int:
         """Messages released at the site and not yet taken."""
         return len(self._released[site])
@@ -374,8 +381,8 @@ class Board:
             self._part_at_last(survivors)
         self.oracle.finish()
         for site in survivors if self.gone else ():
-            for packet in self._causal(site).inbox.items():
-                self.oracle.blame("complete", f"site {site} holds {packet!r} for ever")
+            for message in self.held(site):
+                self.oracle.blame("complete", f"site {site} holds message {message} for ever")
         return self.oracle
 
     # Schedules
@@ -423,8 +430,13 @@ class Board:
         self.wakes[site] = ready.wake
         for address, datagram in ready.send:
             data = joined(datagram)
-            message = event.message if isinstance(event, Send) else self._message_in(data)
-            for member in self.stacks[site].others() if address is None else (address,):
+            if isinstance(event, Send):
+                message = event.message
+                packet = self._decoded(data)
+                self._numbered.setdefault((packet.src, packet.seq), message)
+            else:
+                message = self._message_in(data)
+            for member in (address,) if isinstance(address, int) else self.stacks[site].others():
                 if member in self.gone:
                     continue
                 copies = self._copies.setdefault((message, member), [])
@@ -435,7 +447,7 @@ class Board:
         self.in_queues += len(batches)
         self._released[site].extend(batches)
         if site in self._open:
-            self._loose.update((site, number_of(batch.payloads[0])) for batch in batches)
+            self.loose.update((site, number_of(batch.payloads[0])) for batch in batches)
         self._watch(event)
         if not self._queues:
             self._take_free(site)
@@ -443,7 +455,11 @@ class Board:
     def _message_in(self, data: Buffer) -> int:
         """What left late says itself what it is: without company, a site's n-th packet is its n-th send."""
         packet = self._decoded(data)
-        return self.sent[packet.src][packet.seq - 1]
+        return self.message(packet.src, packet.seq)
+
+    def message(self, src: int, seq: int) -> int:
+        """What a packet carries: as it was seen to leave, or, without company, a site's n-th send."""
+        return self._numbered.get((src, seq)) or self.sent[src][seq - 1]
 
     def _decoded(self, data: Buffer) -> Packet:
         nobody = len(self.sent)
@@ -464,7 +480,7 @@ class Board:
     def _take(self, site: int, batch: Batch, message: int) -> None:
         self.in_queues -= 1
         self.stacks[site].taken([batch.packet], now=self._time)
-        concurrent = self.oracle.take(site, message, loose=(site, message) in self._loose)
+        concurrent = self.oracle.take(site, message, loose=(site, message) in self.loose)
         if self._flags and concurrent != batch.concurrent:
             self.oracle.blame("flags", f"site {site} saw message {message} as {batch.concurrent=}")
         self.taken[site].append(message)

@@ -120,7 +120,7 @@ class Case:
             if option.name == "delay":
                 value = f"{1000 * value[0]:g}:{1000 * value[1]:g}"
             if option.name == "option":
-                words += [f"--option {quote(f'{name}={each}')}" for name, each in value]
+                words += [f"--option {quote(f'{name}={each}')}" for name, each in value if each is not None]
             elif value is True:
                 words.append(f"--{option.name}")
             elif value is not None:
@@ -140,7 +140,7 @@ class Case:
             processes=list(names(self.members)),
             source="sim",
             order=recipe.name,
-            guarantees=list(recipe.guarantees),
+            guarantees=recipe.claims(full=full),
             receipt=recipe.receipt,
             options={**self._told(), "quiet_seconds": QUIET + QUIET_DELAYS * self.delay[1]},
             seed=self.seed,

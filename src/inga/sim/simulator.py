@@ -227,23 +227,30 @@ class Sim:
     def use(self, site: Site, order: str) -> None:
         """Change the order of the whole group, as `site` wishes."""
         recipe = find(order)
-        membership = site.stack.layer("membership")
+        membership = self._member(site).layer("membership")
         if not isinstance(membership, Membership):
             raise UsageError(f"order {self.order!r} cannot be changed while the group runs")
+        site.stack.now = self.now
+        membership.propose(recipe.name, self.outcomes.append)
         self.guarantees = tuple(name for name in self.guarantees if name in recipe.guarantees)
         self._flags = self._flags and recipe.name == "vector"
-        site.stack.now = self.now
-        membership.propose(recipe.name, lambda why: self.outcomes.append(why))
         self._pump(site)
 
     def gate(self, site: Site, state: str) -> None:
         """Stop or resume holding at one site; what others may expect of it ends with that."""
-        order = next(layer for layer in site.stack.layers if isinstance(layer, Order))
+        order = next(layer for layer in self._member(site).layers if isinstance(layer, Order))
+        if state not in ("open", "closed"):
+            raise UsageError(f"a gate is 'open' or 'closed', not {state!r}")
         site.stack.now = self.now
         order.gate(state == "open")
         self.guarantees = tuple(name for name in self.guarantees if name not in ("fifo", "causal"))
         self._flags = False
         self._pump(site)
+
+    def _member(self, site: Site) -> Stack:
+        if site.newcomer is not None:
+            raise UsageError(f"{site.name!r} is no member yet")
+        return site.stack
 
     def _begin(
         self,
@@ -424,7 +431,7 @@ class Sim:
             stack.send(message.to_bytes(HEADER, "big") + data, dst, now=self.now)
         ready = stack.ready()
         for address, datagram in ready.send:
-            self._transmit(site, address, datagram)
+            self._transmit(site, address if isinstance(address, int) else None, datagram)
         if ready.deliver:
             site.queue.extend(item for item in ready.deliver if isinstance(item, Batch))
         if site.queue and not site.taking:

@@ -1,6 +1,6 @@
 """The part a stack is made of: a state machine with a neighbour above and one below."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from inga.model.packet import Packet
@@ -48,8 +48,18 @@ class Layer:
         """Data on its way in."""
         self.above(batch)
 
+    def store(self, packet: Packet) -> None:
+        """A packet is to come up later: copy what it borrows, in the form in which it will be wanted. The
+        topmost layer that has this is asked, by way of `stack.store`."""
+        packet.keep()
+
     def control(self, packet: Packet) -> None:
         """A packet of this layer's own kind came in. It is invisible above."""
+
+    def outside(self, packet: Packet, address: Hashable) -> None:
+        """A packet of this layer's own kind came from somebody who is no member. What such a one says
+        is refused, unless a layer knows better; `stack.answer` answers."""
+        self.stack.reject("stranger", packet)
 
     def ride(self, packet: Packet) -> None:
         """Counters are about to leave on this packet: put in this layer's section, if any."""

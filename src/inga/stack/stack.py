@@ -12,7 +12,7 @@ packets straight to that layer, so that nothing above ever sees or holds them.
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from inga.model.delivery import Batch
 from inga.model.errors import IngaError, UsageError, WireError, WouldBlock
@@ -26,8 +26,15 @@ from inga.wire.packet import INDEX_MAX, decode, encode, group_id, view_of
 EVERYBODY = None
 """The address of a datagram for all other members."""
 
-Address = int | None
-"""A member's index, or EVERYBODY."""
+
+class Outsider(NamedTuple):
+    """Somebody who is no member, by the address it wrote from."""
+
+    address: Hashable
+
+
+Address = int | Outsider | None
+"""A member's index, somebody who is no member, or EVERYBODY."""
 
 Datagram = Buffer | list[Buffer]
 
@@ -257,7 +264,8 @@ class Stack:
         self.view = view
         self.sizes = {view.number: len(view)}
         self.report = False
-        self.writable, self.closing = True, False
+        self.writable = self.passable = True
+        self.closing = False
         for layer in reversed(self.layers):
             layer.view(view)
         if self.trace is not None:
@@ -277,10 +285,10 @@ class Stack:
     def _of_another_view(self, data: Buffer, address: Hashable) -> None:
         number = view_of(data)
         if number == OUTSIDE:
-            self._from_outside(data)
+            self._from_outside(data, address)
         elif number < self.view.number:
             self.counts["stale"] += 1  # of a view that is closed
-        elif number == self.view.number + 1 and self._grows:
+        elif number == self.view.number + 1 and (self._grows or self._watchers):
             self.counts["ahead"] += 1
             if len(self._ahead) < AHEAD_MAX:
                 self._ahead.append((bytes(data), address))
@@ -289,7 +297,7 @@ class Stack:
         else:
             self.reject("view")
 
-    def _from_outside(self, data: Buffer) -> None:
+    def _from_outside(self, data: Buffer, address: Hashable) -> None:
         """Somebody who is no member yet says something to one of our layers."""
         try:
             packet = decode(data, self.group, {OUTSIDE: INDEX_MAX}, self.me)
@@ -300,7 +308,7 @@ class Stack:
         if packet is None or target is None:
             self.reject("stranger")
         else:
-            target.control(packet)
+            target.outside(packet, address)
 
     def _catch_up(self) -> None:
         """Read what came too early for the views before this one."""
@@ -369,6 +377,12 @@ class Stack:
         if self.trace is not None and self.trace.full:
             peer = None if packet is None else packet.src
             self.trace.row("rejected", self.now, self.view.number, peer=peer, note=reason)
+
+    def answer(self, packet: Packet, address: Hashable) -> None:
+        """Send something to one who is no member; to everybody if nobody knows where it is."""
+        to = EVERYBODY if address is None else Outsider(address)
+        self.counts["control"] += 1
+        self._send.append((to, encode(packet, self.group)))
 
     def flush(self) -> None:
         """Let go of what was sent and waits for company."""
@@ -524,6 +538,7 @@ class Stack:
                     self.emit = below
         self._kinds = {layer.id: layer for layer in self.layers if layer.id}
         self.entrance = next(layer.send for layer in self.layers if _overrides(layer, "send"))
+        self.store = next((x.store for x in self.layers if _overrides(x, "store")), Packet.keep)
         self._takers = [layer.taken for layer in self.layers if _overrides(layer, "taken")]
         self._turners = [layer.turn for layer in self.layers if _overrides(layer, "turn")]
         self._timed = [layer for layer in self.layers if _overrides(layer, "tick")]
@@ -535,9 +550,8 @@ class Stack:
         self._hearers = [layer.heard for layer in reversed(self.layers) if _overrides(layer, "heard")]
 
     def __getstate__(self) -> dict[str, Any]:
-        routes = "emit _up _lowest _kinds entrance _takers _turners _timed _riders _noters _mourners _watchers _grows _hearers".split()
+        routes = "store emit _up _lowest _kinds entrance _takers _turners _timed _riders _noters _mourners _watchers _grows _hearers".split()
         state = self.__dict__.copy()
-        state["_retired"] = []
         for name in (*routes, "trace", "receipt"):
             state.pop(name, None)
         state["_send"] = [(address, joined(data)) for address, data in self._send]
@@ -547,6 +561,9 @@ class Stack:
         self.__dict__.update(state)
         self.trace = None
         self.receipt = Receipt
+        for _, layers in self._retired:
+            for layer in layers:
+                layer.stack = self
         self._bind()
 
 

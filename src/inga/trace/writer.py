@@ -149,7 +149,10 @@ class TraceWriter:
         self._renumber(self._numbering.cut(view, seqs, indices))
 
     def disclaim(self, *checks: str) -> None:
-        """Say that the run no longer claims these, for what was done at this process."""
+        """Say that the run no longer claims these, for what was done at this process.
+
+        The process file says so with the next segment: rows that are not there yet need no excuse.
+        """
         self._segments.disclaim(checks)
 
     def close(self, complete: bool = True, *, crashed: bool = False) -> None:
@@ -275,8 +278,8 @@ class _Segments:
             self._write(schema(numbering.n))
 
     def disclaim(self, checks: Sequence[str]) -> None:
+        # Not written here: the thread that writes segments may be at the same file.
         self._record.disclaims = sorted({*self._record.disclaims, *checks})
-        self._record.write(self._directory)
 
     def end(self, complete: bool, crashed: bool) -> None:
         self._record.complete, self._record.crashed = complete, crashed

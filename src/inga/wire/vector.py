@@ -8,8 +8,6 @@ them, since the packet's number says it.
     delta    number of rises, then (index gap, rise) each
 """
 
-from collections.abc import Sequence
-
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
 from inga.model.stamp import Delta
@@ -55,10 +53,3 @@ def get_delta(data: Buffer, at: int, src: int, members: int) -> tuple[Delta, int
             raise WireError("malformed", f"a rise by {rise} of member {index}")
         delta.append((index, rise))
     return tuple(delta), at
-
-
-def rises(before: Sequence[int], after: Sequence[int], src: int) -> Delta:
-    """What put_delta needs; `after` is nowhere below `before`."""
-    return tuple(
-        [(k, b - a) for k, (a, b) in enumerate(zip(before, after, strict=True)) if b != a and k != src]
-    )

@@ -93,11 +93,6 @@ def _vector(played: Played) -> str:
         f'<article id="{vector.id}"><h3><span class="id">{vector.id}</span> {escape(vector.title)} {_mark(played)}</h3>'
         f'<p class="prose">{vector.why}</p>'
     )
-    if not played.shows:
-        return (
-            f'{head}<div class="later"><b>needs {escape(vector.needs)}</b><p><code>{escape(vector.words)}</code></p>'
-            f"<p>Listed: {escape(vector.published)}.</p></div></article>"
-        )
     return head + "".join(_row(played, schedule) for schedule in _schedules(played)) + "</article>"
 
 

@@ -1,5 +1,6 @@
 """A counterexample, played under its schemes and under the right rule, and judged."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ class Played:
     @property
     def holds(self) -> bool:
         """Broken exactly as listed, and clean where it should be."""
-        return bool(self.shows) and all(
+        return all(
             set(scene.found) == set(show.found) and not any(right.findings for right in rights)
             for show, scene, rights in self.shows
         )
@@ -27,8 +28,6 @@ class Played:
     @property
     def measured(self) -> str:
         """What was found, in a sentence or two."""
-        if not self.shows:
-            return f"not played: needs {self.vector.needs}"
         said: dict[str, list[str]] = {}
         for show, scene, _ in self.shows:
             said.setdefault("; ".join(outcome(scene)) or "nothing is wrong", []).append(show.name)
@@ -56,7 +55,7 @@ class Played:
         """Names of files and what is in them: a first picture of each scheme and rule."""
         names = set()
         for _, orders, scene, _ in self.pictures():
-            name = f"{self.vector.id}-{orders[0].replace(' ', '-')}.svg"
+            name = f"{self.vector.id}-{re.sub(r'[^a-z-]+', '-', orders[0].lower())}.svg"
             if name not in names:
                 names.add(name)
                 yield name, picture(scene, self.caption(orders, scene))
@@ -69,7 +68,7 @@ class Played:
 
 
 def play(vector: Vector) -> Played:
-    """Play all shows of a vector; none if it cannot be played yet."""
+    """Play all shows of a vector."""
     return Played(
         vector,
         tuple(

@@ -162,8 +162,11 @@ class Watcher:
             if site in board.gone:
                 continue
             missing = {m for m, audience in self._audience.items() if site in audience} - taken
+            if board.gone:  # what nobody is left to send again may be missing, but not be waited for
+                lost = {m for m in missing if self._senders[m] in board.gone}
+                missing -= lost - set(board.held(site))
             findings += [Finding(site, NEVER, message) for message in sorted(missing)]
-        if board.sees_concurrency:
+        if board.sees_concurrency and not any(isinstance(event, Gate) for event in board.played):
             findings += [Finding(*each) for each in self._unflagged()]
         return Scene(
             order=order,
@@ -202,7 +205,7 @@ class Watcher:
                 causes, taken = self._causes[message], self._taken[site]
                 seen = taken | {m for m, sender in self._senders.items() if sender == site}
                 missing = {cause for cause in causes if site in self._audience[cause]} - taken
-                if missing:
+                if missing and (site, message) not in self.board.loose:
                     moment.finding = Finding(site, EARLY, message, min(missing))
                 if seen - causes:
                     self._concurrent.add((site, message))
@@ -218,7 +221,7 @@ class Watcher:
     def _note(self, row: Row, moment: Moment) -> None:
         if row.src is None or row.seq is None:
             return
-        message = self.board.sent[row.src][row.seq - 1]
+        message = self.board.message(row.src, row.seq)
         if row.step == "send" and row.deps is not None and self.board.sees_concurrency:
             self._vectors[message] = [*row.deps[: row.src], row.seq, *row.deps[row.src + 1 :]]
         elif row.step == "hold":

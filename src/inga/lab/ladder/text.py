@@ -28,12 +28,6 @@ def tell(chapters: Sequence[tuple[Chapter, Sequence[Played]]], searched: Table) 
 def _vector(played: Played) -> str:
     vector = played.vector
     lines = [f"{vector.id}  {vector.title}", _prose(vector.why, "    "), ""]
-    if not played.shows:
-        lines += [
-            f"    {vector.words}",
-            f"    needs {vector.needs}, so it is not played. Listed: {vector.published}.",
-            "",
-        ]
     for schedule, orders, scene, is_right in played.pictures():
         lines += [f"    {', '.join(orders)}{' (the right rule)' if is_right else ''}:  {schedule}"]
         lines += [f"        {line}" for line in describe(scene)]

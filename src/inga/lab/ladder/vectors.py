@@ -2,9 +2,6 @@
 
 Each says which scheme it breaks and how, and under which rule the same schedule is clean. The schedules
 are in the language of `inga.sim.schedule`; what is to be found is in the words of `scene.Finding`.
-
-A vector without shows cannot be played yet; `needs` says what for. Whoever builds that adds shows here,
-with a `play` of its own where a schedule on a plain board is not enough.
 """
 
 from collections.abc import Callable
@@ -55,10 +52,8 @@ class Vector:
     statement: str  # what is claimed, in a sentence
     published: str  # how it ends, as listed
     why: str  # for somebody who sees it for the first time
-    shows: tuple[Show, ...] = ()
+    shows: tuple[Show, ...]
     right: tuple[str, ...] = ("vector",)
-    needs: str = ""  # what has to be built before it can be played
-    words: str = ""  # the schedule in words, if it cannot be played yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +91,16 @@ SCHEMES = {
     "live-vector": "The standard test, but the vector itself is attached instead of a copy.",
     "own-copy": "The standard test, but own messages go through it as well.",
     "released": "The standard rule, but stamps count what lies unread in the queue.",
+    "join-resets": "The standard rule, but a notice that somebody has joined puts its count to 0.",
+    "join-delta": "The standard rule, but a newcomer is not told what earlier stamps had named.",
+    "gate-contiguous": "The standard rule, but with an open gate stamps count only what came without a hole.",
+    "gate-unstamped": "The standard rule, but who opens its gate stops stamping as well.",
     "broadcast": "The standard test, but those not addressed get nothing at all.",
     MATRIX: "Count messages per pair of members; wait for those to me that the stamp counts.",
     "vector": "Deliver what is the next of its sender, when everything its stamp names is here.",
 }
 """Each scheme in a line."""
 
-VIEWS = "views"
-GATES = "views and the gate"
 
 CHAPTERS = (
     Chapter(
@@ -463,8 +460,15 @@ CHAPTERS = (
                 "J waits for 1 for ever",
                 "2 is Alice's second message, and the first was never sent to J. Each member has to announce how much "
                 "it had sent when J came.",
-                needs=VIEWS,
-                words="A!1 1>B, J joins, A!2 2>J",
+                (
+                    Show(
+                        "vector",
+                        "A!1 1>B J+ A= B= A!2 2>J",
+                        ("C: 2 never",),
+                        flaws={"entry": "zero"},
+                        label="vector, newcomers start at zero",
+                    ),
+                ),
             ),
             Vector(
                 "V20",
@@ -472,8 +476,22 @@ CHAPTERS = (
                 "A newcomer that copies one member's vector waits for ever, or drops what is on its way.",
                 "J waits for 1. Copying later loses a message that was also sent to J",
                 "What one member has delivered says nothing about what is on its way to another.",
-                needs=VIEWS,
-                words="A!1 on its way to B, J copies B, A installs the view, A!2 2>J",
+                (
+                    Show(
+                        "vector",
+                        "A!1 J+ A= A!2 2>J B=",
+                        ("C: 2 never",),
+                        flaws={"entry": "copy"},
+                        label="vector, newcomers copy Bob",
+                    ),
+                    Show(
+                        "vector",
+                        "J+ A= A!1 1>B B= 1>J",
+                        ("C: 1 never",),
+                        flaws={"entry": "copy late"},
+                        label="vector, newcomers copy Bob, later",
+                    ),
+                ),
             ),
             Vector(
                 "V21",
@@ -481,8 +499,7 @@ CHAPTERS = (
                 "A join notice that resets a count blocks the next message of that member.",
                 "2 is two ahead: blocked",
                 "A count that exists is never put back.",
-                needs=VIEWS,
-                words="C's first message is delivered, then “C connected” sets its count to 0, C!2 2>B",
+                (Show("join-resets", "C+ A= B= C!1 1>B B= C!2 2>B", ("B: 2 never",)),),
             ),
             Vector(
                 "V27",
@@ -491,8 +508,14 @@ CHAPTERS = (
                 "3 lists no change since 2: J delivers 3 before its cause 1",
                 "Deltas rely on the previous message, and the newcomer never got that. So the first message after each "
                 "view carries the full vector.",
-                needs=VIEWS,
-                words="B installs the view with J, B!1:AJ 1>A, A (not yet) A!2:B, A installs, A!3:BJ 3>J",
+                (
+                    Show(
+                        "join-delta",
+                        "J+ B= B!1:AJ 1>A A!2:B A= A!3:BJ 3>J",
+                        ("C: 3 before 1", "C: 1 unflagged"),
+                        options={"eager": True},
+                    ),
+                ),
             ),
             Vector(
                 "V22",
@@ -501,8 +524,15 @@ CHAPTERS = (
                 "C waits for 1 for ever",
                 "Bob has 1 and Cathy has not, and Alice cannot send it again. Those who stay have to share what they "
                 "hold.",
-                needs=VIEWS,
-                words="A!1 1>B, A dies, B!2 2>C",
+                (
+                    Show(
+                        "vector",
+                        "A!1 1>B A- B!2 2>C",
+                        ("C: 2 never",),
+                        flaws={"parting": "none"},
+                        label="vector, nothing is passed on",
+                    ),
+                ),
             ),
             Vector(
                 "V23",
@@ -510,8 +540,15 @@ CHAPTERS = (
                 "A cut that is only free of gaps keeps a message whose cause is lost.",
                 "C keeps 2, 1 is gone: blocked; the closed cut drops 2",
                 "What nobody has is lost. Then all that it caused has to go as well, or it blocks.",
-                needs=VIEWS,
-                words="A!1 1>B B!2 2>C, A and B die",
+                (
+                    Show(
+                        "vector",
+                        "A!1 1>B B!2 2>C A- B-",
+                        ("C: 2 never",),
+                        flaws={"parting": "gapless"},
+                        label="vector, a cut free of gaps",
+                    ),
+                ),
             ),
             Vector(
                 "V24",
@@ -519,8 +556,15 @@ CHAPTERS = (
                 "Dropping a component when its member leaves makes the test blind.",
                 "C delivers 2, later 1 is forwarded",
                 "As long as something of the departed may still be forwarded, its count has to stay.",
-                needs=VIEWS,
-                words="A!1 1>B, A leaves, C drops A's component, B!2 2>C",
+                (
+                    Show(
+                        "vector",
+                        "A!1 1>B A- C= B!2 2>C",
+                        ("C: 2 before 1", "C: 2 unflagged"),
+                        flaws={"parting": "forgotten"},
+                        label="vector, the departed are forgotten",
+                    ),
+                ),
             ),
         ),
         "Counts begin with what a member announces, and end when all have reached the same cut.",
@@ -537,8 +581,7 @@ CHAPTERS = (
                 "Switching ordering off locally, stamps included, breaks the order of others.",
                 "2 carries (1,0): B delivers 2 before 1",
                 "While Alice did not count, she sent 1. Then 2 says that it is her first.",
-                needs=GATES,
-                words="A off, A!1, A on, A!2 2>B 1>B",
+                (Show("gate-unstamped", "A|open A!1 A|shut A!2 2>B 1>B", ("B: 2 before 1",)),),
             ),
             Vector(
                 "V28",
@@ -547,8 +590,7 @@ CHAPTERS = (
                 "3 = (0,1,0) hides its cause 2: C delivers 3 before 2",
                 "Bob has read 2, though 1 is missing. His stamp has to name the highest number he has read, or Cathy "
                 "cannot wait for it.",
-                needs=GATES,
-                words="the gate of B is open: A!1 A!2 2>B B!3 3>C",
+                (Show("gate-contiguous", "B|open A!1 A!2 2>B B!3 3>C", ("C: 3 before 1",)),),
             ),
         ),
         "A member may stop waiting. It may not stop counting.",

@@ -7,6 +7,7 @@ Teaching material. Every rung claims causal order (`pairwise` claims less, and k
 
 from typing import Any
 
+from inga.layers.ladder.bent import BENT
 from inga.layers.ladder.counters import (
     LastSender,
     LastSenderAtLeast,
@@ -25,7 +26,6 @@ from inga.layers.ladder.vectors import (
     HeadOnly,
     LiveVector,
     OwnCopy,
-    Released,
     Strict,
     Tree,
 )
@@ -49,6 +49,6 @@ RUNGS: tuple[type[Rung[Any]], ...] = (
     LiveVector,
     Broadcast,
 )
-"""From the ground up. `Released` stands beside them: it is the right layer but for one rule."""
+"""From the ground up. Beside them stand those of BENT: the right layer but for one rule."""
 
-__all__ = ["RUNGS", "Released", "Rung"]
+__all__ = ["BENT", "RUNGS", "Rung"]

@@ -34,7 +34,7 @@ class Rung(Unordered, Generic[S]):
     claims: ClassVar[tuple[str, ...]] = ("integrity", "complete", "fifo", "stamps", "causal")
     level: ClassVar[str] = "causal"
     drops_duplicates: ClassVar[bool] = True
-    grows = False
+    grows = False  # the lecture's group is complete before the first message
 
     def view(self, view: View) -> None:
         super().view(view)

@@ -9,7 +9,6 @@
     own-copy         one's own copy goes through the test as well
     live-vector      the vector itself is attached, not a copy of it
     tree             one vector and buffer for each open end of history
-    released         stamps and flags from what was released, not from what was taken
 
 A buffer is sorted by (height, sender): the order "smaller than" alone cannot sort.
 From Dewan's "Causality" lectures and code for them; the standard test is docs/protocols/causality.md.
@@ -17,7 +16,6 @@ From Dewan's "Causality" lectures and code for them; the standard test is docs/p
 
 from dataclasses import dataclass, field
 
-from inga.layers.causal import Causal
 from inga.layers.ladder.rung import Rung, Waiting, is_count, need
 from inga.model.packet import Packet
 from inga.model.view import View
@@ -214,18 +212,6 @@ class Tree(Broadcast):
 
     def _count(self, waiting: Waiting[Vector]) -> None:
         self._vector = list(map(max, self._vector, waiting.stamp))
-
-
-class Released(Causal):
-    """The shipped layer, with one vector where two are needed: what is released counts as known."""
-
-    name = "released"
-
-    def _rebuild(self, out: list[Packet]) -> None:
-        super()._rebuild(out)
-        super().taken(out)
-
-    def taken(self, packets: list[Packet]) -> None: ...
 
 
 def _succeeds(waiting: Waiting[Vector], vector: list[int]) -> bool:

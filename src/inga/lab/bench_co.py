@@ -1,0 +1,63 @@
+"""What CO costs: CPU against our own FIFO over the same sockets, control messages, bytes of header.
+
+A message of CO is delivered when everybody is known to have confirmed it; one of FIFO when it has come. So the
+control messages of the two are not the same work, and are set beside each other all the same: it is what is paid.
+"""
+
+from collections import defaultdict
+from statistics import median
+
+from inga.lab.bench import Progress, Row
+from inga.lab.bench_net import FIFO, Variant, _throughput
+from inga.lab.co.played import Task, simulate
+from inga.sim.case import Case
+
+CO = Variant("co, send_many + batches", "throughput", "co")
+
+LIGHT, HEAVY = 10.0, 20_000.0
+"""Messages per second and member: one every 100 ms, as in the paper; and more than a window lets through."""
+
+
+def run(
+    progress: Progress, *, members: list[int], sizes: list[int], repetitions: int, quick: bool = False
+) -> list[Row]:
+    """All cases."""
+    rows = [row for n in members for size in sizes for row in _cpu(progress, n, size, repetitions)]
+    progress("control messages, in virtual time")
+    for n in members:
+        rows += [_control(n, "light", LIGHT, 100), _control(n, "heavy", HEAVY, 400 if quick else 2000)]
+    progress("headers")
+    for n in (*members, 32):
+        for who in ("all talk", "two talk"):
+            measured = simulate(Task("header", n, delays=who))["bytes"]
+            rows.append(Row(f"header, {n} members, {who}", 20 + 8 * n, measured, "bytes/packet", "20 + 8n"))
+    return rows
+
+
+def _cpu(progress: Progress, members: int, size: int, repetitions: int) -> list[Row]:
+    """Interleaved, medians of each."""
+    found: dict[str, list[dict[str, float]]] = defaultdict(list)
+    for repetition in range(repetitions):
+        for variant in (CO, FIFO):
+            progress(f"{members} members, {size} B, {variant.name} ({repetition + 1}/{repetitions})")
+            found[variant.order].append(_throughput(variant, members, size))
+
+    def mid(order: str, key: str) -> float:
+        return median(each[key] for each in found[order])
+
+    case, note = f"{members} x {size} B {CO.name}", f"{FIFO.name}; {mid('co', 'repairs'):g} repairs"
+    return [
+        Row(case, mid("fifo", "cpu"), mid("co", "cpu"), "us CPU/delivery", note),
+        Row(case, mid("fifo", "rate"), mid("co", "rate"), "messages/s and receiver", note),
+    ]
+
+
+def _control(members: int, name: str, rate: float, messages: int) -> Row:
+    """Control packets for each message of an application; one for everybody counts once."""
+
+    def per_message(order: str) -> float:
+        result = Case(order, members=members, messages=messages, rate=rate, size=512).run()
+        return result.pdus["control"] / result.sent
+
+    case = f"control, {members} members, {name} ({rate:,g} messages/s and member)"
+    return Row(case, per_message("fifo"), per_message("co"), "packets/message", "recipe fifo")

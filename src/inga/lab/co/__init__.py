@@ -1,0 +1,190 @@
+"""The evaluation of the CO paper, repeated: stages in units of R, messages to be kept, processing time, headers.
+
+    stages   how long after its acceptance a message is confirmed and acknowledged, in steady rounds
+    buffer   messages received between acceptance and acknowledgement, windows saturated
+    cost     processing time and application delay at the paper's load (its Figure 7)
+    header   bytes of a data packet besides its message
+
+Simulations run as Spark tasks; with `quick`, fewer of them, here. What is measured in seconds is measured here.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from inga.lab.co import cost
+from inga.lab.co.page import describe, render
+from inga.lab.co.played import Answer, Task, simulate
+from inga.lab.experiments import HOLDS, NOT_REPRODUCED, ROUGHLY, Claim, Outcome, Progress, Table
+from inga.model.errors import UsageError
+from inga.pipeline.session import LOCAL
+from inga.pipeline.sweep import sweep
+
+SIZES = (2, 3, 4, 5, 6, 7, 8)
+WINDOWS = (1, 2, 4)
+SPREADS = 5
+"""Random placements of members for unequal delays."""
+
+EXPECTED = {"remote confirm": 1.0, "remote acknowledge": 2.0, "own confirm": 2.0, "own acknowledge": 3.0}
+"""Units of R after acceptance; the paper says it of messages of others."""
+
+
+def run(out: Path, quick: bool, progress: Progress, *, master: str = LOCAL) -> Outcome:
+    """All simulations, then tables, claims and a page."""
+    tasks = _tasks(quick)
+    if quick:
+        progress(f"{len(tasks)} simulations")
+        answers = [simulate(task) for task in tasks]
+    else:
+        progress(f"{len(tasks)} simulations on Spark ({master})")
+        answers = sweep(simulate, tasks, master=master)
+    found = dict(zip(tasks, answers, strict=True))
+    tables = {
+        "stages": _stages(found),
+        "buffer": _buffer(found),
+        "cost": _cost(quick, progress),
+        "header": _header(found),
+    }
+    claims = judge(tables)
+    page = out / "co.html"
+    try:
+        page.write_text(render(tables, claims), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written to: {error.strerror}") from error
+    return Outcome(claims, tables, describe(tables, claims), [page])
+
+
+def _tasks(quick: bool) -> list[Task]:
+    sizes = (2, 3, 8) if quick else SIZES
+    tasks = [Task("stages", n, known) for n in sizes for known in ("printed", "eager")]
+    for n in (3, 5, 8):
+        for window in WINDOWS:
+            tasks.append(Task("buffer", n, window=window))
+            if not quick or (n, window) == (5, 4):
+                tasks += [
+                    Task("buffer", n, window=window, delays="unequal", seed=seed)
+                    for seed in range(1 if quick else SPREADS)
+                ]
+    wide = sizes if quick else (*sizes, 16, 32)
+    return tasks + [Task("header", n, delays=who) for n in wide for who in ("all talk", "two talk")]
+
+
+# Tables
+
+
+def _stages(found: dict[Task, Answer]) -> Table:
+    table = Table(["n", "self_knowledge", "whose", "step", "min_R", "max_R", "expected_R"], [])
+    for task, answer in found.items():
+        if task.what == "stages":
+            for name, wanted in EXPECTED.items():
+                whose, step = name.split()
+                low, high = answer[f"{name} min"], answer[f"{name} max"]
+                row = [task.members, task.self_knowledge, whose, step, round(low, 6), round(high, 6), wanted]
+                table.rows.append(row)
+    return table
+
+
+def _buffer(found: dict[Task, Answer]) -> Table:
+    most: dict[tuple[int, int, str], int] = {}
+    for task, answer in found.items():
+        if task.what == "buffer":
+            key = (task.members, task.window, task.delays)
+            most[key] = max(most.get(key, 0), int(answer["received"]))
+    rows = [[*key, received, 2 * key[0] * key[1]] for key, received in sorted(most.items())]
+    return Table(["n", "window", "delays", "received_max", "2nW"], rows)
+
+
+def _cost(quick: bool, progress: Progress) -> Table:
+    table = Table(["n", "processing_us", "delay_ms", "delay_ms_median", "process_cpu_us"], [])
+    for n in (2, 8) if quick else SIZES:
+        progress(f"processing time and delay, {n} members")
+        spent = cost.processing(n, 20 if quick else 60)
+        live = cost.delay(n, 10 if quick else 40)
+        row = [1e6 * spent, 1e3 * live["mean"], 1e3 * live["median"], 1e6 * live["cpu"]]
+        table.rows.append([n, *[round(each, 2) for each in row]])
+    return table
+
+
+def _header(found: dict[Task, Answer]) -> Table:
+    table = Table(["n", "who", "bytes", "20+8n"], [])
+    for task, answer in found.items():
+        if task.what == "header":
+            row = [task.members, task.delays, round(answer["bytes"], 2), 20 + 8 * task.members]
+            table.rows.append(row)
+    return table
+
+
+# Claims
+
+
+def judge(tables: dict[str, Table]) -> list[Claim]:
+    """The paper's claims, beside what was found."""
+    return [
+        *(_stage_claim(tables["stages"], *each) for each in _STAGES),
+        _buffer_claim(tables["buffer"], "equal", "with equal delays"),
+        _buffer_claim(tables["buffer"], "unequal", "with delays from R/10 to R"),
+        _cost_claim(tables["cost"]),
+        _header_claim(tables["header"]),
+    ]
+
+
+_STAGES = (
+    ("confirmed", "remote", "confirm", "a message is confirmed R after it was accepted", "R"),
+    ("acknowledged", "remote", "acknowledge", "a message is acknowledged 2R after it was accepted", "2R"),
+    (
+        "own confirmed",
+        "own",
+        "confirm",
+        "its own message a member knows to be confirmed R later",
+        "not stated",
+    ),
+    ("own acknowledged", "own", "acknowledge", "and to be acknowledged R later", "not stated"),
+)
+
+
+def _stage_claim(table: Table, id: str, whose: str, step: str, statement: str, published: str) -> Claim:
+    rows = [row for row in table.rows if row[1:4] == ["printed", whose, step]]
+    low, high = min(row[4] for row in rows), max(row[5] for row in rows)
+    exact = all(abs(each - row[6]) < 1e-6 for row in rows for each in row[4:6])
+    measured = f"{low:g}R" if low == high else f"{low:g}R to {high:g}R"
+    return Claim(
+        id, statement, published, f"{measured} for n = {_range(rows)}", HOLDS if exact else NOT_REPRODUCED
+    )
+
+
+def _buffer_claim(table: Table, delays: str, words: str) -> Claim:
+    rows = [row for row in table.rows if row[2] == delays]
+    worst = max(rows, key=lambda row: row[3] / row[4])
+    ratio = worst[3] / worst[4]
+    measured = f"at most {ratio:.2f} times 2nW (n = {worst[0]}, W = {worst[1]}: {worst[3]} of {worst[4]})"
+    verdict = HOLDS if ratio <= 1 else ROUGHLY if ratio <= 1.25 else NOT_REPRODUCED
+    statement = f"a message is acknowledged before 2nW messages have come after it, {words}"
+    return Claim(f"buffer, {delays}", statement, "2nW", measured, verdict)
+
+
+def _cost_claim(table: Table) -> Claim:
+    first, last = table.rows[0], table.rows[-1]
+    growth, members = last[1] / first[1], last[0] / first[0]
+    measured = (
+        f"{first[1]:.0f} us for n = {first[0]}, {last[1]:.0f} us for n = {last[0]}: {growth:.2f} times "
+        f"for {members:g} times the members; delay {first[2]:.1f} and {last[2]:.1f} ms"
+    )
+    verdict = HOLDS if growth <= members else ROUGHLY if growth <= 1.5 * members else NOT_REPRODUCED
+    return Claim(
+        "processing", "processing time per message grows as O(n)", "O(n), Figure 7", measured, verdict
+    )
+
+
+def _header_claim(table: Table) -> Claim:
+    eight = {row[1]: row for row in table.rows if row[0] == 8}
+    largest = max(table.rows, key=lambda row: row[2] / row[3])
+    measured = (
+        f"n = 8: {eight['all talk'][2]:g} B if all talk, {eight['two talk'][2]:g} B if two do, of 84; "
+        f"never more than {largest[2] / largest[3]:.2f} of 20 + 8n"
+    )
+    verdict = HOLDS if largest[2] <= largest[3] else NOT_REPRODUCED
+    return Claim("header", "the header is O(n): 84 bytes for n = 8", "84 B (20 + 8n)", measured, verdict)
+
+
+def _range(rows: Sequence[Sequence[int]]) -> str:
+    sizes = sorted({row[0] for row in rows})
+    return f"{sizes[0]} to {sizes[-1]}"

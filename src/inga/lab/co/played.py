@@ -1,0 +1,236 @@
+"""Groups of the CO recipe in virtual time, without loss and without pauses, for measuring what the paper derives.
+
+Links have fixed delays, applications follow a rule instead of chance, and every step of every message is kept as
+a row. One unit of time is R, the delay between the members furthest apart.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from random import Random
+from statistics import fmean
+from typing import Any
+
+from inga.model.packet import DATA
+from inga.model.view import View
+from inga.recipes import Options, find
+from inga.stack.stack import Stack, joined
+from inga.trace.memory import MemoryTrace
+from inga.trial.people import names
+
+R = 0.01
+"""Seconds: the longest one-way delay."""
+
+SIZE = 512
+"""Bytes of a message, as in the paper."""
+
+Delay = Callable[[int, int], float]
+
+
+def equal(source: int, target: int) -> float:
+    return R
+
+
+def unequal(seed: int) -> Delay:
+    """One-way delays between a tenth of R and R, the same each time."""
+
+    def delay(source: int, target: int) -> float:
+        return R * Random(f"{seed}/{source}/{target}").uniform(0.1, 1.0)
+
+    return delay
+
+
+class Group:
+    """Members, and the copies under way between them. A subclass says when they send."""
+
+    def __init__(self, members: int, delay: Delay = equal, **protocol: Any) -> None:
+        self.n = members
+        self.now = 0.0
+        self.headers: list[int] = []  # bytes of data packets that are not the message
+        self.pdus = {"data": 0, "control": 0}
+        view = View.of(*names(members), recipe="co")
+        self.traces = [MemoryTrace(me, members) for me in range(members)]
+        self.stacks = [
+            Stack(
+                find("co").build(
+                    Options(protocol={"nack_delay": 2 * R, "resend": 1.0, "poll": 1.0, **protocol})
+                ),
+                me,
+                view,
+                rng=Random(me),
+                trace=self.traces[me],
+            )
+            for me in range(members)
+        ]
+        self._delay = delay
+        self._heap: list[tuple[float, int, int, Any]] = []
+        self._pushed = 0
+        self._wake: list[float | None] = [None] * members
+
+    def run(self) -> None:
+        """From the first sends until nobody has anything to say."""
+        for member in range(self.n):
+            self._after(member)
+        while self._heap:
+            self.now, _, member, data = heappop(self._heap)
+            if isinstance(data, bytes):
+                self.stacks[member].receive([(data, None)], now=self.now)
+            elif self._wake[member] == data:
+                self._wake[member] = None
+                self.stacks[member].tick(self.now)
+            self._after(member)
+
+    def wants_to_send(self, member: int) -> bool:
+        """Whether this member sends now."""
+        raise NotImplementedError
+
+    def _after(self, member: int) -> None:
+        self._collect(member)
+        while self.wants_to_send(member):
+            self.stacks[member].send(bytes(SIZE), now=self.now)
+            self._collect(member)
+
+    def _collect(self, member: int) -> None:
+        stack = self.stacks[member]
+        ready = stack.ready()
+        for to, datagram in ready.send:
+            data = joined(datagram)
+            if data[3] == DATA:
+                self.pdus["data"] += 1
+                self.headers.append(len(data) - SIZE - 1)  # one byte says that it is one message
+            else:
+                self.pdus["control"] += 1
+            for target in (to,) if isinstance(to, int) else stack.others():
+                self._push(self.now + self._delay(member, target), target, data)
+        stack.taken([item.packet for item in ready.deliver if hasattr(item, "packet")], now=self.now)
+        if ready.wake is not None and self._wake[member] != ready.wake:
+            self._wake[member] = ready.wake
+            self._push(max(ready.wake, self.now), member, ready.wake)
+
+    def _push(self, at: float, member: int, data: Any) -> None:
+        self._pushed += 1
+        heappush(self._heap, (at, self._pushed, member, data))
+
+
+class Rounds(Group):
+    """Each member sends when it has heard from all: the paper's steady state."""
+
+    def __init__(self, members: int, rounds: int, **protocol: Any) -> None:
+        super().__init__(members, confirm_delay=100 * R, eager_confirm="never", **protocol)
+        self._rounds = rounds
+        self._sent = [0] * members
+
+    def wants_to_send(self, member: int) -> bool:
+        order: Any = self.stacks[member].layer("co")
+        heard = min(number for m, number in enumerate(order.expected) if m != member) - 1
+        if self._sent[member] < self._rounds and heard >= self._sent[member]:
+            self._sent[member] += 1
+            return True
+        return False
+
+
+class Saturated(Group):
+    """Each member has always something to send: windows decide."""
+
+    def __init__(self, members: int, window: int, messages: int, delay: Delay, **protocol: Any) -> None:
+        capacity = 64 * window * members
+        super().__init__(
+            members,
+            delay,
+            window=window,
+            capacity=capacity,
+            confirm_delay=R / 2,
+            eager_confirm="never",
+            **protocol,
+        )
+        self._left = [messages] * members
+
+    def wants_to_send(self, member: int) -> bool:
+        if self._left[member] and self.stacks[member].passable:
+            self._left[member] -= 1
+            return True
+        return False
+
+
+class Talkers(Rounds):
+    """Only two members speak, in rounds; the others listen."""
+
+    def wants_to_send(self, member: int) -> bool:
+        order: Any = self.stacks[member].layer("co")
+        if (
+            member > 1
+            or self._sent[member] >= self._rounds
+            or order.expected[1 - member] <= self._sent[member]
+        ):
+            return False
+        self._sent[member] += 1
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One simulation; what it is decides which fields mean something."""
+
+    what: str  # stages, buffer, header
+    members: int
+    self_knowledge: str = "printed"
+    window: int = 1
+    delays: str = "equal"
+    seed: int = 0
+
+
+Answer = dict[str, float]
+
+
+def simulate(task: Task) -> Answer:
+    """Play one task; runs wherever Spark puts it."""
+    if task.what == "stages":
+        return _stages(task)
+    return _buffer(task) if task.what == "buffer" else _header(task)
+
+
+def _stages(task: Task) -> Answer:
+    """How long after its acceptance a message is confirmed and acknowledged, in units of R."""
+    rounds = 12
+    group = Rounds(task.members, rounds, self_knowledge=task.self_knowledge)
+    group.run()
+    waits: dict[str, list[float]] = {}
+    for trace in group.traces:
+        accepted = {(r.src, r.seq): r.time for r in trace.rows if r.step == "accept"}
+        for row in trace.rows:
+            if row.step in ("confirm", "acknowledge") and row.seq is not None and row.seq <= rounds - 4:
+                whose = "own" if row.src == trace.process else "remote"
+                waited = (row.time - accepted[row.src, row.seq]) / 1e9 / R
+                waits.setdefault(f"{whose} {row.step}", []).append(waited)
+    return {
+        f"{name} {which}": f(each)
+        for name, each in waits.items()
+        for which, f in (("min", min), ("max", max))
+    }
+
+
+def _buffer(task: Task) -> Answer:
+    """Messages of others received between acceptance and acknowledgement, at most."""
+    messages = 30 * task.window
+    delay = equal if task.delays == "equal" else unequal(task.seed)
+    group = Saturated(task.members, task.window, messages, delay, self_knowledge=task.self_knowledge)
+    group.run()
+    most = 0
+    for trace in group.traces:
+        received = 0
+        accepted: dict[tuple[Any, Any], int] = {}
+        for row in trace.rows:
+            if row.step == "accept":
+                received += row.src != trace.process
+                accepted[row.src, row.seq] = received
+            elif row.step == "acknowledge" and (row.seq or 0) <= messages - 4 * task.window:
+                most = max(most, received - accepted[row.src, row.seq])
+    return {"received": most}
+
+
+def _header(task: Task) -> Answer:
+    """Mean bytes of a data packet that are not its message."""
+    kind = Rounds if task.delays == "all talk" else Talkers
+    group = kind(task.members, 128, self_knowledge="eager")
+    group.run()
+    return {"bytes": fmean(group.headers)}

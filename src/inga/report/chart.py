@@ -1,0 +1,85 @@
+"""Small line charts as SVG, for pages that need nothing else."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+Point = tuple[float, float]
+
+WIDTH, HEIGHT = 560, 300
+LEFT, RIGHT, TOP, BOTTOM = 52, 92, 16, 40
+COLOURS = ("#3056d3", "#d97706", "#117a4b", "#c0262d", "#7a3ec8", "#667085")
+
+STYLE = """
+.chart { max-width: 100%; height: auto; }
+.chart text { font: 12px system-ui, sans-serif; fill: var(--muted); }
+.chart .series text { font-weight: 600; }
+.chart .axis line { stroke: var(--line); }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(22rem, 1fr)); gap: 1rem; }
+.charts figure { margin: 0; }
+.charts figcaption { font-size: .88rem; color: var(--muted); }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+"""
+
+
+def line_chart(title: str, series: Mapping[str, Sequence[Point]], *, x: str, y: str) -> str:
+    """One line per series, named at its end. Axes begin at 0."""
+    points = [point for line in series.values() for point in line]
+    x_max = max(point[0] for point in points)
+    y_step = _step(max(point[1] for point in points))
+    y_max = y_step * -(-max(point[1] for point in points) // y_step)
+
+    def place(point: Point) -> tuple[float, float]:
+        return (
+            LEFT + (WIDTH - LEFT - RIGHT) * point[0] / x_max,
+            HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * point[1] / y_max,
+        )
+
+    parts = [f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">']
+    parts += _axes(x_max, y_max, y_step, x, y, place)
+    ends = _apart({name: place(line[-1])[1] for name, line in series.items()})
+    for number, (name, line) in enumerate(series.items()):
+        colour = COLOURS[number % len(COLOURS)]
+        places = [place(point) for point in line]
+        path = " ".join(f"{px:.1f},{py:.1f}" for px, py in places)
+        dots = "".join(f'<circle cx="{px:.1f}" cy="{py:.1f}" r="3" fill="{colour}"/>' for px, py in places)
+        parts.append(
+            f'<g class="series"><polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>{dots}'
+            f'<text x="{places[-1][0] + 8:.1f}" y="{ends[name] + 4:.1f}" style="fill:{colour}">{escape(name)}</text></g>'
+        )
+    return "".join([*parts, "</svg>"])
+
+
+def _axes(x_max: float, y_max: float, y_step: float, x: str, y: str, place: object) -> list[str]:
+    assert callable(place)
+    parts = ['<g class="axis">']
+    value = 0.0
+    while value <= y_max + 1e-9:
+        _, at = place((0, value))
+        parts.append(f'<line x1="{LEFT}" y1="{at:.1f}" x2="{WIDTH - RIGHT}" y2="{at:.1f}"/>')
+        parts.append(f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{value:g}</text>')
+        value += y_step
+    for number in range(int(x_max) + 1):
+        along, at = place((number, 0))
+        parts.append(f'<text x="{along:.1f}" y="{at + 18:.1f}" text-anchor="middle">{number}</text>')
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    parts.append(f'<text x="{middle:.0f}" y="{HEIGHT - 4}" text-anchor="middle">{escape(x)}</text>')
+    parts.append(f'<text x="{LEFT - 40}" y="{TOP - 4}">{escape(y)}</text></g>')
+    return parts
+
+
+def _step(largest: float) -> float:
+    """A round number that divides the axis into three to seven."""
+    step = 10.0 ** len(str(int(largest))) / 10
+    for part in (0.1, 0.2, 0.5, 1.0, 2.0):
+        if largest / (step * part) <= 7:
+            return step * part
+    return step * 5
+
+
+def _apart(wanted: Mapping[str, float], least: float = 14.0) -> dict[str, float]:
+    """Names that would lie on each other are moved down."""
+    placed: dict[str, float] = {}
+    last = -least
+    for name, at in sorted(wanted.items(), key=lambda item: item[1]):
+        last = placed[name] = max(at, last + least)
+    return placed

@@ -1,0 +1,99 @@
+"""What layers tell each other in words: small JSON objects, read with suspicion.
+
+For control messages that are rare and worth reading in a packet dump. `do` says what is told; everything
+else is asked for by name and type, and whatever is not so raises WireError.
+"""
+
+import json
+from typing import Any, Self
+
+from inga.model.errors import WireError
+from inga.wire.packet import COUNT_MAX
+
+TEXT_MAX = 4096
+"""Characters of a text: a sentence that explains something is shorter."""
+
+
+def said(do: str, **what: Any) -> bytes:
+    """The contents of a packet."""
+    return json.dumps({"do": do, **what}, separators=(",", ":")).encode()
+
+
+class Told:
+    """One such object, as it came."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        self._content = content
+
+    @classmethod
+    def read(cls, data: bytes | bytearray | None) -> Self:
+        """What `said` made; anything else raises WireError."""
+        try:
+            content = json.loads(data or b"")
+        except (ValueError, RecursionError):
+            raise _malformed("no JSON") from None
+        if not isinstance(content, dict):
+            raise _malformed("no JSON object")
+        return cls(content)
+
+    @property
+    def do(self) -> str:
+        return self.text("do")
+
+    def text(self, key: str) -> str:
+        return _text(self._get(key))
+
+    def number(self, key: str) -> int:
+        """From 0 to the largest count there is."""
+        return _number(self._get(key))
+
+    def counts(self) -> dict[str, int]:
+        """Everything told besides `do`, which must be numbers."""
+        return {key: _number(value) for key, value in self._content.items() if key != "do"}
+
+    def flag(self, key: str) -> bool:
+        value = self._get(key)
+        if not isinstance(value, bool):
+            raise _malformed(f"{key} is neither true nor false")
+        return value
+
+    def numbers(self, key: str, count: int | None = None) -> list[int]:
+        """A list of so many numbers, or of any length."""
+        return [_number(each) for each in _items(self._get(key), count)]
+
+    def table(self, key: str, rows: int, columns: int) -> list[list[int]]:
+        lines = _items(self._get(key), rows)
+        return [[_number(each) for each in _items(line, columns)] for line in lines]
+
+    def people(self, key: str) -> list[tuple[str, int, str]]:
+        """Names, incarnations and addresses."""
+        lines = [_items(line, 3) for line in _items(self._get(key))]
+        return [(_text(name), _number(incarnation), _text(address)) for name, incarnation, address in lines]
+
+    def _get(self, key: str) -> Any:
+        try:
+            return self._content[key]
+        except KeyError:
+            raise _malformed(f"no {key}") from None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > TEXT_MAX:
+        raise _malformed("no text of a reasonable length")
+    return value
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= COUNT_MAX:
+        raise _malformed("no count")
+    return value
+
+
+def _items(value: Any, count: int | None = None) -> list[Any]:
+    if not isinstance(value, list) or count not in (None, len(value)):
+        raise _malformed("no list of the right length")
+    return value
+
+
+def _malformed(what: str) -> WireError:
+    return WireError("malformed", what)

@@ -1,0 +1,128 @@
+"""The evaluation of CO: numbers that must come out exactly, claims that can fail, one page."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inga.cli.main import main
+from inga.lab import co
+from inga.lab.co import EXPECTED, cost, judge
+from inga.lab.co.page import render
+from inga.lab.co.played import Task, simulate
+from inga.lab.experiments import HOLDS, NOT_REPRODUCED, ROUGHLY, Table
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+@pytest.mark.parametrize("self_knowledge", ["printed", "eager"])
+def test_steady_rounds(n: int, self_knowledge: str) -> None:
+    answer = simulate(Task("stages", n, self_knowledge))
+    for name, wanted in EXPECTED.items():
+        if (n, self_knowledge, name) == (2, "eager", "remote confirm"):
+            wanted = 0.0  # its sender and we are everybody
+        assert answer[f"{name} min"] == pytest.approx(wanted)
+        assert answer[f"{name} max"] == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    ("n", "most"), [(3, {1: 4, 2: 8, 4: 16}), (5, {1: 8, 2: 16, 4: 32}), (8, {1: 14, 2: 28, 4: 56})]
+)
+def test_messages_between_acceptance_and_acknowledgement(n: int, most: dict[int, int]) -> None:
+    for window, received in most.items():
+        assert simulate(Task("buffer", n, window=window))["received"] == received
+
+
+def test_headers_do_not_grow_with_those_who_are_idle() -> None:
+    idle = [simulate(Task("header", n, delays="two talk"))["bytes"] for n in (2, 16)]
+    talking = [simulate(Task("header", n, delays="all talk"))["bytes"] for n in (2, 16)]
+    assert idle[1] - idle[0] < 4
+    assert talking[1] < (20 + 8 * 16) / 2
+
+
+def tables(**changed: Table) -> dict[str, Table]:
+    stages = [
+        [n, "printed", *name.split(), wanted, wanted, wanted]
+        for n in (2, 8)
+        for name, wanted in EXPECTED.items()
+    ]
+    made = {
+        "stages": Table(["n", "self_knowledge", "whose", "step", "min_R", "max_R", "expected_R"], stages),
+        "buffer": Table(
+            ["n", "window", "delays", "received_max", "2nW"],
+            [[5, 4, "equal", 32, 40], [5, 4, "unequal", 41, 40]],
+        ),
+        "cost": Table(
+            ["n", "p", "d", "m", "c"], [[2, 100.0, 12.0, 12.0, 900.0], [8, 380.0, 15.0, 14.0, 990.0]]
+        ),
+        "header": Table(
+            ["n", "who", "bytes", "20+8n"], [[8, "all talk", 38.0, 84], [8, "two talk", 26.0, 84]]
+        ),
+    }
+    return {**made, **changed}
+
+
+def verdicts(**changed: Table) -> dict[str, str]:
+    return {claim.id: claim.verdict for claim in judge(tables(**changed))}
+
+
+def test_claims_are_judged_by_what_was_found() -> None:
+    assert verdicts() == {
+        "confirmed": HOLDS,
+        "acknowledged": HOLDS,
+        "own confirmed": HOLDS,
+        "own acknowledged": HOLDS,
+        "buffer, equal": HOLDS,
+        "buffer, unequal": ROUGHLY,
+        "processing": HOLDS,
+        "header": HOLDS,
+    }
+    late = tables()["stages"]
+    late.rows[1][5] = 2.5
+    assert verdicts(stages=late)["acknowledged"] == NOT_REPRODUCED
+    cost_table = tables()["cost"]
+    cost_table.rows[1][1] = 1600.0
+    assert verdicts(cost=cost_table)["processing"] == NOT_REPRODUCED
+    header = tables()["header"]
+    header.rows[0][2] = 90.0
+    assert verdicts(header=header)["header"] == NOT_REPRODUCED
+
+
+def test_the_page_shows_claims_and_figures() -> None:
+    page = render(tables(), judge(tables()))
+    assert page.count("<svg") == 4 and "not reproduced" not in page
+    assert "a message is acknowledged 2R after it was accepted" in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_a_message_costs_something() -> None:
+    assert 0 < cost.processing(3, 5) < 0.1
+
+
+@pytest.mark.network
+def test_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything, with little of each; delays between two real processes."""
+    monkeypatch.setenv("INGA_INTERFACE", "lo")
+    real = cost.delay
+    monkeypatch.setattr(co.cost, "delay", lambda members, messages: real(2, 3))
+    monkeypatch.setattr(co.cost, "processing", lambda members, messages: members * 1e-4)
+    assert main(["lab", "co", "--quick", "--quiet", "--json", "--out", str(tmp_path / "out")]) == 0
+    content: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert content["experiment"] == "co" and content["out"] == str(tmp_path / "out")
+    assert set(content["tables"]) == {"stages", "buffer", "cost", "header"}
+    for table in content["tables"].values():
+        assert all(len(row) == len(table["columns"]) for row in table["rows"])
+    assert {claim["verdict"] for claim in content["claims"]} <= {"holds", "roughly"}
+    assert set(content["claims"][0]) == {"id", "statement", "published", "measured", "verdict"}
+    assert (tmp_path / "out" / "co.html").read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_simulations_are_spark_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from inga.pipeline.sweep import sweep
+
+    tasks = [Task("stages", 3), Task("buffer", 3, window=2), Task("header", 2, delays="all talk")]
+    assert sweep(simulate, tasks, master="local[1]") == [simulate(task) for task in tasks]

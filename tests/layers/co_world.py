@@ -1,0 +1,382 @@
+"""Members of a CO group in the hands of a test, and a judge that knows what truly caused what.
+
+`Entities` plays scripts: who sends, who receives what, step by step, without time. `World` plays random
+schedules with loss, duplicates and overtaking, and after every event holds each member against plain sets: who
+has accepted, confirmed and acknowledged which messages, and which messages caused which. Nothing here looks at
+a vector to decide what is right.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+from inga.layers.co import EAGER_CONFIRM, LEVELS, CausalBroadcast, precedes
+from inga.layers.shape import Faults
+from inga.model.packet import DATA, Packet
+from inga.model.view import View
+from inga.stack.stack import Stack, joined
+from inga.trace.memory import MemoryTrace
+from inga.wire.packet import decode
+
+from ..stack.harness import NAMES, Top
+
+Message = tuple[int, int]
+"""Sender and number."""
+
+SECONDS_MAX = 120.0
+"""Of virtual time: a group that is not done by then never will be."""
+
+
+class Observed(CausalBroadcast):
+    """Remembers in which order messages were confirmed."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.inserted: list[Message] = []
+
+    def _confirmed(self, packet: Packet, *rest: Any) -> None:
+        self.inserted.append((packet.src, packet.seq))
+        super()._confirmed(packet, *rest)
+
+
+class Entities:
+    """E_1 to E_n as the paper numbers them, without timers. Messages have names."""
+
+    def __init__(self, n: int, layer: Callable[..., CausalBroadcast] = Observed, **options: Any) -> None:
+        given = {
+            "self_knowledge": "printed",
+            "nack_delay": 0,
+            "eager_confirm": "never",
+            "window": 8,
+            **options,
+        }
+        view = View.of(*NAMES[:n])
+        self.rows: list[Any] = []
+        self.stacks = [
+            Stack(
+                [Top(), layer(**given)],
+                me,
+                view,
+                rng=Random(0),
+                trace=MemoryTrace(me, n, rows=self.rows),
+            )
+            for me in range(n)
+        ]
+        self.data: dict[str, bytes] = {}
+        self.names: dict[Message, str] = {}
+        self.control: list[tuple[int, int | None, Packet]] = []  # (from, to, packet)
+        self.resent: list[tuple[int, int, int]] = []  # (from, to, number)
+
+    def co(self, entity: int) -> CausalBroadcast:
+        layer = self.stacks[entity - 1].layers[1]
+        assert isinstance(layer, CausalBroadcast)
+        return layer
+
+    def play(self, script: Iterable[str], check: Callable[[str], None] = lambda name: None) -> None:
+        for line in script:
+            match line.split():
+                case ["send", entity, name]:
+                    self._send(int(entity), name)
+                case ["rx", entity, *names]:
+                    for name in names:
+                        self.receive(int(entity), self.data[name])
+                case ["CHECK", name]:
+                    check(name)
+                case _:
+                    raise AssertionError(f"no step {line!r}")
+
+    def receive(self, entity: int, data: bytes) -> None:
+        self.stacks[entity - 1].receive([(data, None)], now=0.0)
+        self._collect(entity)
+
+    def pdu(self, name: str) -> list[Any]:
+        """Source, number and vector of a message, as its receivers see it once it is accepted."""
+        packet = self.packet(name)
+        assert packet.deps is not None
+        return [packet.src + 1, packet.seq, [count + 1 for count in packet.deps]]
+
+    def packet(self, name: str) -> Packet:
+        return self._sent[name]
+
+    def named(self, messages: Iterable[Any]) -> list[str]:
+        return [self.names[message.src, message.seq] for message in messages]
+
+    def acknowledged(self, entity: int) -> list[str]:
+        return self.named(r for r in self.rows if r.step == "acknowledge" and r.process == entity - 1)
+
+    _sent: dict[str, Packet]
+
+    def _send(self, entity: int, name: str) -> None:
+        stack = self.stacks[entity - 1]
+        co = self.co(entity)
+        number = co.expected[entity - 1]
+        stack.send(b"\0" + name.encode(), now=0.0)
+        self.names[entity - 1, number] = name
+        self.__dict__.setdefault("_sent", {})[name] = co.unreleased[number]
+        self._collect(entity, name)
+
+    def _collect(self, entity: int, name: str | None = None) -> None:
+        for to, datagram in self.stacks[entity - 1].ready().send:
+            data = joined(datagram)
+            packet = decode(data, self.stacks[0].group, {1: len(self.stacks)}, len(self.stacks))
+            assert packet is not None
+            if packet.kind != DATA:
+                self.control.append((entity, None if to is None else to + 1, packet))
+            elif to is None:
+                assert name is not None
+                self.data[name] = data
+            else:
+                self.resent.append((entity, to + 1, packet.seq))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One random world."""
+
+    seed: int
+    n: int
+    messages: tuple[int, ...]  # of each member; 0 is a silent one
+    faults: Faults
+    window: int
+    quota: int
+    self_knowledge: str
+    deliver: str
+    eager_confirm: str
+    fifo: bool  # links keep the order of what they do not lose
+
+    @classmethod
+    def of(cls, seed: int, **fixed: Any) -> "Setting":
+        random = Random(seed)
+        n = fixed.get("n", random.randint(2, 5))
+        silent = random.random() < 0.4
+        messages = tuple(
+            0 if silent and member and random.random() < 0.5 else random.randint(1, 6) for member in range(n)
+        )
+        fifo = random.random() < 0.5
+        faults = Faults(
+            loss=random.choice([0.0, 0.1, 0.2, 0.4]),
+            duplicate=random.choice([0.0, 0.2]),
+            reorder=0.0 if fifo else random.choice([0.0, 0.3]),
+            delay_min=0.001,
+            delay_max=random.choice([0.001, 0.01]),
+        )
+        drawn = {
+            "n": n,
+            "messages": messages,
+            "faults": faults,
+            "window": random.choice([1, 2, 4, 8]),
+            "quota": random.choice([1, 1, 2, 3, 8, 32]),
+            "self_knowledge": random.choice(["printed", "eager"]),
+            "deliver": random.choice(LEVELS),
+            "eager_confirm": random.choice(EAGER_CONFIRM),
+            "fifo": fifo,
+        }
+        return cls(seed=seed, **{**drawn, **fixed})
+
+
+class World:
+    """A random schedule, judged as it goes."""
+
+    def __init__(self, setting: Setting, layer: type[CausalBroadcast] = CausalBroadcast) -> None:
+        self.setting = setting
+        self.random = Random(setting.seed + 1)
+        n = self.n = setting.n
+        self.rows: list[Any] = []
+        view = View.of(*NAMES[:n])
+        self.stacks = [
+            Stack(
+                [
+                    Top(),
+                    layer(
+                        deliver=setting.deliver,
+                        window=setting.window,
+                        capacity=setting.quota * n,
+                        self_knowledge=setting.self_knowledge,
+                        eager_confirm=setting.eager_confirm,
+                        nack_delay=setting.seed % 2 * 0.001,
+                        patience=300.0,
+                    ),
+                ],
+                me,
+                view,
+                rng=self.random,
+                trace=MemoryTrace(me, n, rows=self.rows),
+            )
+            for me in range(n)
+        ]
+        self.now = 0.0
+        self.heap: list[tuple[float, int, str, int, Any]] = []
+        self.pushed = 0
+        self.last_arrival: dict[tuple[int, int], float] = defaultdict(float)
+        self.wake: list[float | None] = [None] * n
+        self.unsent: list[int] = list(setting.messages)
+        self.pdus = 0
+        # the truth
+        self.seen = 0  # rows judged so far
+        self.causes: dict[Message, frozenset[Message]] = {}
+        self.vectors: dict[Message, Packet] = {}
+        self.known: list[set[Message]] = [set() for _ in range(n)]  # sent or accepted
+        self.accepted: list[list[Message]] = [[] for _ in range(n)]
+        self.confirmed: list[set[Message]] = [set() for _ in range(n)]
+        self.acknowledged: list[list[Message]] = [[] for _ in range(n)]
+        self.delivered: list[list[Message]] = [[] for _ in range(n)]
+        self.snapshots = [self._snapshot(me) for me in range(n)]
+        for member, count in enumerate(setting.messages):
+            at = 0.0
+            for _ in range(count):
+                at += self.random.expovariate(1 / 0.01)
+                self._push(at, "send", member, None)
+
+    def co(self, member: int) -> CausalBroadcast:
+        layer = self.stacks[member].layers[1]
+        assert isinstance(layer, CausalBroadcast)
+        return layer
+
+    def run(self) -> None:
+        """To the end, or to the first thing that is wrong."""
+        while self.heap:
+            self.now, _, what, member, argument = heappop(self.heap)
+            assert self.now < SECONDS_MAX, "10: not quiet"
+            stack = self.stacks[member]
+            if what == "send":
+                stack.now = self.now
+                stack.entrance([b"\0m"], None)  # whether or not the window is open
+            elif what == "arrive":
+                stack.receive([(argument, None)], now=self.now)
+            else:
+                if self.wake[member] != argument:
+                    continue
+                self.wake[member] = None
+                stack.tick(self.now)
+            self._collect(member)
+            self._judge(member)
+        self._judge_end()
+
+    def _push(self, at: float, what: str, member: int, argument: Any) -> None:
+        self.pushed += 1
+        heappush(self.heap, (at, self.pushed, what, member, argument))
+
+    def _collect(self, member: int) -> None:
+        ready = self.stacks[member].ready()
+        if ready.error is not None:
+            raise AssertionError(str(ready.error))
+        for to, datagram in ready.send:
+            self.pdus += 1
+            for target in self.stacks[member].others() if to is None else (to,):
+                for delay in self.setting.faults.fates(self.random):
+                    at = self.now + delay
+                    if self.setting.fifo:
+                        at = self.last_arrival[member, target] = max(at, self.last_arrival[member, target])
+                    self._push(at, "arrive", target, joined(datagram))
+        if ready.wake is not None and (self.wake[member] is None or ready.wake < self.wake[member]):
+            self.wake[member] = max(ready.wake, self.now)
+            self._push(self.wake[member], "tick", member, self.wake[member])
+
+    # The judge
+
+    def _judge(self, member: int) -> None:
+        fresh = self.rows[self.seen :]
+        self.seen = len(self.rows)
+        confirmed_now: list[Message] = []
+        for row in fresh:
+            assert row.process == member
+            message = (row.src, row.seq)
+            if row.step == "send":
+                self.causes[message] = frozenset(self.known[member])
+                self.known[member].add(message)
+            elif row.step == "accept":
+                self._judge_acceptance(member, message)
+            elif row.step == "confirm":
+                for other in range(self.n):
+                    assert message in self.accepted[other], f"4: {message} confirmed, {other} lacks it"
+                assert message not in self.confirmed[member]
+                self.confirmed[member].add(message)
+                confirmed_now.append(message)
+            elif row.step == "acknowledge":
+                for other in range(self.n):
+                    assert message in self.confirmed[other], (
+                        f"5: {message} acknowledged, not confirmed at {other}"
+                    )
+                self._append(self.acknowledged[member], message, "6: acknowledged")
+            elif row.step == "deliver":
+                self._append(self.delivered[member], message, "6: delivered", own=False)
+        for message in confirmed_now:
+            assert self.causes[message] <= self.confirmed[member], f"4: {message} confirmed before its causes"
+        self._judge_state(member)
+
+    def _judge_acceptance(self, member: int, message: Message) -> None:
+        before = [seq for src, seq in self.accepted[member] if src == message[0]]
+        assert message[1] == len(before) + 1, f"1: {message} accepted after {before}"
+        assert self.causes[message] <= self.known[member], f"2: {message} accepted before its causes"
+        self._append(self.accepted[member], message, "6: accepted")
+        self.known[member].add(message)
+
+    def _append(self, order: list[Message], message: Message, what: str, *, own: bool = True) -> None:
+        assert message not in order, f"{what} {message} twice"
+        needed = self.causes[message] if own else {m for m in self.causes[message] if m[0] != self._at(order)}
+        assert needed <= set(order), f"{what} {message} before its causes"
+        order.append(message)
+
+    def _at(self, order: list[Message]) -> int:
+        return next(i for i, each in enumerate(self.delivered) if each is order)
+
+    def _judge_state(self, member: int) -> None:
+        co = self.co(member)
+        for one, other in pairwise(co.log):
+            assert (other.src, other.seq) not in self.causes[one.src, one.seq], "7: the log is out of order"
+        now = self._snapshot(member)
+        for old, new in zip(self.snapshots[member], now, strict=True):
+            assert all(a <= b for a, b in zip(old, new, strict=True)), "8: a number went down"
+        self.snapshots[member] = now
+        for sender in range(self.n):
+            for reporter in range(self.n):
+                known = co.known_accepted.rows[sender][reporter]
+                assert known <= self.co(reporter).expected[sender], "8: more is known than is true"
+        held = [len(co.early[m]) + len(co.accepted[m]) for m in range(self.n)]
+        for packet in co.log:
+            held[packet.src] += 1
+        assert held == co.held
+        assert max(held) <= co.quota and sum(held) <= co.capacity, f"9: {held} held of {co.quota}"
+        for seq in range(1, co.expected[member]):
+            if seq not in co.unreleased:
+                assert all((member, seq) in self.accepted[m] for m in range(self.n)), f"11: {seq} released"
+
+    def _snapshot(self, member: int) -> list[list[int]]:
+        co = self.co(member)
+        matrices = (co.known_accepted, co.known_confirmed, co.reported_confirmed)
+        return [list(co.expected), list(co.known_sent), *[list(row) for m in matrices for row in m.rows]]
+
+    def _judge_end(self) -> None:
+        everything = set(self.causes)
+        assert len(everything) == sum(self.setting.messages), "10: something was never sent"
+        for member in range(self.n):
+            assert set(self.acknowledged[member]) == everything, "10: something is not acknowledged"
+            assert self.stacks[member].ready().wake is None, "10: somebody is not done"
+        self._judge_vectors()
+
+    def _judge_vectors(self) -> None:
+        """3: the vectors say exactly what caused what."""
+        packets: dict[Message, Packet] = {}
+        for row in self.rows:
+            if row.step == "send":
+                packet = packets[row.src, row.seq] = Packet(row.src, 1)
+                packet.seq, packet.deps = row.seq, row.deps
+        for one, first in packets.items():
+            for other, second in packets.items():
+                if one != other:
+                    said, true = precedes(first, second), one in self.causes[other]
+                    assert said == true, f"3: {one} < {other} is said to be {said}"
+
+
+def found(layer: type[CausalBroadcast], seeds: Iterable[int], **fixed: Any) -> str | None:
+    """What the judge first finds wrong with a protocol, and the seed."""
+    for seed in seeds:
+        try:
+            World(Setting.of(seed, **fixed), layer).run()
+        except AssertionError as error:
+            return f"seed {seed}: {error}"
+    return None

@@ -1,0 +1,452 @@
+"""CO in a stack: levels, bundles and pieces, flow, repair, leaving, and datagrams that cannot be right."""
+
+import pickle
+from random import Random
+from typing import Any
+
+import pytest
+
+from inga.layers.co import AHEAD_MAX, FULL_EVERY, CausalBroadcast
+from inga.layers.flow import WARN_AFTER
+from inga.model.errors import Gap, UsageError
+from inga.model.packet import DATA, Packet
+from inga.recipes import Options, find
+from inga.stack.stack import joined
+from inga.trace.memory import MemoryTrace
+from inga.wire.packet import encode
+
+from ..stack.harness import Net
+
+CO = CausalBroadcast.id
+
+
+def group(members: int = 3, *, deliver: str | None = None, takes: bool = True, **more: Any) -> Net:
+    options = Options(
+        deliver=deliver,
+        echo=more.pop("echo", None),
+        greet=more.pop("greet", False),
+        queue_max=more.pop("queue_max", 16 << 20),
+        protocol={key: more.pop(key) for key in list(more) if key in TUNABLE},
+    )
+    return Net(members, "co", options=options, takes=takes, **more)
+
+
+TUNABLE = "window capacity units self_knowledge eager_confirm confirm_delay nack_delay patience".split()
+
+
+def co(net: Net, member: int) -> CausalBroadcast:
+    layer = net.stacks[member].layer("co")
+    assert isinstance(layer, CausalBroadcast)
+    return layer
+
+
+def data(net: Net) -> list[Packet]:
+    return net.packets(flight for flight in net.log if flight.kind == DATA)
+
+
+# The recipe
+
+
+def test_order_repair_and_flow_are_one_layer() -> None:
+    names = [layer.name for layer in find("co").build(Options())]
+    assert names == ["bundle", "fragment", "co", "membership", "shape"]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"window": 0}, "window is a whole number from 1 to 4096, not 0"),
+        ({"window": 2.5}, "window is a whole number"),
+        ({"window": True}, "window is a whole number"),
+        ({"units": 0}, "units is a whole number"),
+        ({"capacity": 0}, "capacity is a whole number"),
+        ({"self_knowledge": "vain"}, "self_knowledge is eager or printed, not 'vain'"),
+        ({"eager_confirm": "often"}, "eager_confirm is one of never, heard, window, not 'often'"),
+        ({"poll": 0}, "poll is a number of seconds above 0, not 0"),
+        ({"nack_delay": -1}, "nack_delay is a number of seconds"),
+        ({"deliver": "causal"}, "no option 'deliver'"),
+        ({"velocity": 1}, "no option 'velocity'; there are window, capacity"),
+    ],
+)
+def test_options_that_cannot_be_meant(options: dict[str, Any], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        find("co").build(Options(protocol=options))
+
+
+def test_a_capacity_of_less_than_a_message_each_is_refused() -> None:
+    with pytest.raises(UsageError, match="capacity is at least 3, a message of each member, not 2"):
+        group(3, capacity=2)
+    with pytest.raises(UsageError, match="capacity is at least 6, a message of each member, not 5"):
+        group(3, capacity=5, units=2)
+    net = group(3, capacity=6, units=2)
+    for member in range(3):
+        net.send(member, b"x")
+    net.quiet()
+    assert [len(net.texts(member)) for member in range(3)] == [2, 2, 2]
+
+
+# Levels
+
+
+@pytest.mark.parametrize("level", ["causal", "confirmed", "acknowledged"])
+def test_deliveries_wait_for_their_level(level: str) -> None:
+    net = group(deliver=level)
+    net.send(0, b"hello")
+    got = {}
+    net.settle()  # data only: time stands still, so nobody confirms
+    got["on arrival"] = [len(net.texts(m)) for m in range(3)]
+    net.wait(0.006)  # one round of confirmations
+    got["confirmed"] = [len(net.texts(m)) for m in range(3)]
+    net.quiet()
+    got["acknowledged"] = [len(net.texts(m)) for m in range(3)]
+    everywhere, nowhere = [0, 1, 1], [0, 0, 0]
+    reached = ["causal", "confirmed", "acknowledged"].index(level)
+    assert got["on arrival"] == (everywhere if reached == 0 else nowhere)
+    assert got["confirmed"] == (everywhere if reached <= 1 else nowhere)
+    assert got["acknowledged"] == everywhere
+
+
+def test_a_receipt_reaches_one_level_after_the_other() -> None:
+    net = group()
+    receipt = net.send(0, b"hello")
+    levels = ("causal", "confirmed", "acknowledged")
+    assert [receipt.has(level) for level in levels] == [True, False, False]
+    net.settle()
+    net.wait(0.006)
+    assert [receipt.has(level) for level in levels] == [True, True, False]
+    net.quiet()
+    assert [receipt.has(level) for level in levels] == [True, True, True]
+    assert net.stacks[0].levels == levels
+
+
+def test_an_echo_comes_at_the_level_too() -> None:
+    net = group(deliver="acknowledged", echo=True)
+    net.send(0, b"hello")
+    assert net.texts(0) == []
+    net.quiet()
+    assert [net.texts(m) for m in range(3)] == [["hello"]] * 3
+
+
+def test_a_subset_gets_the_body_and_all_get_the_number() -> None:
+    net = group(4)
+    net.send(0, b"for two", to=0b0110)
+    net.send(0, b"for me and three", to=0b1001)
+    net.quiet()
+    assert [net.texts(m) for m in range(4)] == [
+        ["for me and three"],
+        ["for two"],
+        ["for two"],
+        ["for me and three"],
+    ]
+    assert [co(net, m).expected[0] for m in range(4)] == [3] * 4
+
+
+def test_a_group_of_one() -> None:
+    net = group(1, echo=True)
+    receipt = net.send(0, b"alone")
+    assert receipt.has("acknowledged")
+    assert net.texts(0) == ["alone"]
+    net.quiet()
+    assert net.log == []
+
+
+def test_what_was_accepted_is_a_cause_whether_or_not_it_was_taken() -> None:
+    net = group(takes=False, deliver="causal")
+    net.send(0, b"question")
+    net.settle()
+    net.send(1, b"unrelated, as far as its author knows")
+    net.settle()
+    assert [batch.deps for batch in net.batches[2]] == [(0, 0, 0), (1, 0, 0)]
+
+
+# Bundles and pieces
+
+
+def test_a_closed_window_makes_bundles() -> None:
+    net = group(window=1)
+    net.send(0, b"1")
+    for text in (b"2", b"3", b"4"):
+        net.send(0, text)  # each in a turn of its own
+    assert len([packet for packet in data(net) if packet.src == 0]) == 2  # copies for two others
+    net.quiet()
+    assert net.texts(1) == ["1", "2", "3", "4"]
+    assert [len(batch) for batch in net.batches[1]] == [1, 3]
+
+
+def test_a_full_bundle_closes_the_door_until_the_window_opens() -> None:
+    net = group(window=1, datagram_max=512)
+    stack = net.stacks[0]
+    sent = 0
+    while stack.writable and sent < 1000:
+        net.send(0, bytes(100))
+        sent += 1
+    assert 1 < sent < 20
+    net.quiet()
+    assert stack.writable and len(net.texts(1)) == sent
+
+
+def test_pieces_are_messages_of_the_protocol() -> None:
+    rows: list[Any] = []
+    traces = [MemoryTrace(me, 2, rows=rows) for me in range(2)]
+    net = group(2, datagram_max=512, traces=traces, deliver="confirmed")
+    large = bytes(range(256)) * 5
+    net.send(0, b"before")
+    net.send(0, large)
+    net.send(0, b"after")
+    net.quiet()
+    assert [bytes(p) for b in net.batches[1] for p in b.payloads] == [b"before", large, b"after"]
+    for step in ("send", "accept", "confirm", "acknowledge", "deliver"):
+        process = 0 if step == "send" else 1
+        counts = [row.n for row in rows if row.step == step and row.process == process]
+        assert counts == [1, 0, 0, 0, 1, 1] or counts == [1, 0, 0, 1, 1], step
+        assert all(row.deps is not None for row in rows if row.step == step)
+    whole = net.batches[1][1]
+    assert whole.seq == max(b.seq for b in net.batches[1]) - 1
+
+
+# On the wire
+
+
+def test_vectors_travel_as_what_rose_and_in_full_now_and_then() -> None:
+    net = group(2, window=100)
+    for _ in range(2 * FULL_EVERY + 1):
+        net.send(0, b"x")
+    full = [packet.seq for packet in data(net) if packet.ack is not None]
+    assert full == [1, 1 + FULL_EVERY, 1 + 2 * FULL_EVERY]
+    assert all((packet.ack is None) != (packet.delta is None) for packet in data(net))
+
+
+def test_what_cannot_be_read_yet_tells_only_its_number() -> None:
+    net = group(nack_delay=0.001)
+    net.send(1, b"b")
+    net.arrive(*net.to(0))
+    for text in (b"1", b"2", b"3"):
+        net.send(0, text)
+    one, two, three = net.to(2, DATA, 0)
+    net.lose(lambda flight: True)
+    net.send(1, b"b2")
+    net.arrive(*net.to(0))
+    net.send(0, b"4")
+    four = net.to(2, DATA, 0)[-1]
+    net.lose(lambda flight: True)
+    net.arrive(four)  # names b2, but by how much above what 3 named
+    assert co(net, 2).known_sent[:2] == [5, 1]
+    assert list(co(net, 2).early[0]) == [4]
+    net.arrive(three)
+    net.arrive(two)
+    assert co(net, 2).known_sent[:2] == [5, 1]
+    net.arrive(one)  # in full, and what follows can be read: b is missing, and so is b2
+    assert co(net, 2).known_sent[:2] == [5, 3]
+    assert co(net, 2).missing(1) == ((1, 3),)
+    net.quiet()
+    assert [text for text in net.texts(2) if text != "b2"] == ["b", "1", "2", "3", "4"]
+    assert net.texts(2).index("b2") < net.texts(2).index("4")
+
+
+def test_a_repeated_message_is_the_same_bytes() -> None:
+    net = group()
+    for m in (0, 1, 2, 0, 1):
+        net.send(m, b"hello")
+        net.lose(lambda flight: flight.target == 2 and flight.kind == DATA)
+        net.settle()
+    net.wait(1.0)
+    copies: dict[tuple[int, int], set[bytes]] = {}
+    for flight in net.log:
+        if flight.kind == DATA:
+            packet = flight.packet(net.stacks[0].group, 3)
+            copies.setdefault((packet.src, packet.seq), set()).add(flight.data)
+    assert len(copies) == 5 and all(len(each) == 1 for each in copies.values())
+    assert net.stacks[0].counts["repair"]
+
+
+def inject(net: Net, member: int, packet: Packet) -> None:
+    net.inject(member, joined(encode(packet, net.stacks[0].group)))
+
+
+def made(src: int, kind: int = DATA, **sections: Any) -> Packet:
+    packet = Packet(src, 1, b"\0x", kind=kind)
+    for name, value in sections.items():
+        setattr(packet, name, value)
+    return packet
+
+
+@pytest.mark.parametrize(
+    ("packet", "reason"),
+    [
+        (made(1, seq=1), "malformed"),
+        (made(1, seq=1, ack=(1, 1, 1)), "malformed"),  # no free buffers
+        (made(1, free=3, ack=(1, 1, 1)), "malformed"),  # no number
+        (made(1, seq=1, ack=(1, 2, 1), free=3), "forged"),  # not its own number
+        (made(1, seq=1, ack=(2, 1, 1), free=3), "forged"),  # we sent nothing
+        (made(1, seq=1, ack=(1, 1, AHEAD_MAX + 2), free=3), "forged"),
+        (made(1, seq=1, delta=((0, 1),), free=3), "forged"),
+        (made(1, seq=3, ack=(7, 3, 1), free=3), "forged"),  # early
+        (made(1, seq=AHEAD_MAX + 1, ack=(1, AHEAD_MAX + 1, 1), free=3), "seq"),
+        (made(1, CO), "malformed"),
+        (made(1, CO, ack=(1, 1, 1)), "malformed"),
+        (made(1, CO, ack=(1, 1, 1), free=3), "malformed"),  # neither nack nor confirmation
+        (made(1, CO, ack=(1, 1, 1), buf=(1, 1, 1), free=3), "malformed"),  # no number
+        (made(1, CO, ack=(2, 1, 1), buf=(1, 1, 1), free=3, seq=1), "forged"),
+        (made(1, CO, ack=(1, 1, 1), buf=(1, 1, 1), free=3, seq=AHEAD_MAX + 1), "forged"),
+        (made(1, 9), "kind"),
+    ],
+)
+def test_what_cannot_be_right_is_counted_and_harms_nobody(packet: Packet, reason: str) -> None:
+    net = group()
+    inject(net, 0, packet)
+    assert dict(net.stacks[0].rejected) == {reason: 1}
+    net.send(1, b"still here")
+    net.send(0, b"me too")
+    net.quiet()
+    assert [net.texts(0), net.texts(1), sorted(net.texts(2))] == [
+        ["still here"],
+        ["me too"],
+        ["me too", "still here"],
+    ]
+
+
+def test_a_forged_early_message_is_dropped_when_it_can_be_read() -> None:
+    net = group()
+    inject(net, 0, made(1, seq=2, delta=((0, 5),), free=3))
+    assert list(co(net, 0).early[1]) == [2]
+    net.send(1, b"true")
+    net.settle()
+    assert net.stacks[0].rejected["forged"] == 1
+    assert not co(net, 0).early[1] and co(net, 0).held == [0, 1, 0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_mutilated_packets_of_a_group_never_crash_it(seed: int) -> None:
+    """Changed, doubled and foreign bytes between true ones; no member raises, whatever becomes of order."""
+    random = Random(seed)
+    net = group(3, deliver="causal")
+    for _ in range(60):
+        net.send(random.randrange(3), b"x")
+        for flight in [*net.under_way]:
+            broken = bytearray(flight.data)
+            for _ in range(random.randrange(4)):
+                broken[random.randrange(20, len(broken))] = random.randrange(256)
+            net.inject(flight.target, bytes(broken))
+        net.under_way.clear()
+        net.now += 0.01
+        net.tick(random.randrange(3))
+        for stack in net.stacks:
+            stack.writable = True
+
+
+# Repair and flow
+
+
+def test_the_last_message_is_repaired_too() -> None:
+    net = group()
+    net.send(0, b"last")
+    net.lose(lambda flight: True)
+    net.quiet()
+    assert net.texts(1) == net.texts(2) == ["last"]
+
+
+def test_a_hole_that_nobody_fills_is_a_gap() -> None:
+    net = group(patience=2.0)
+    net.send(0, b"lost")
+    net.send(0, b"found")
+    net.lose(lambda flight: flight.target == 2 and flight.packet(net.stacks[0].group, 3).seq == 1)
+    net.wait(30.0, lambda flight: flight.target == 2 and flight.source == 0 and flight.kind == DATA)
+    assert isinstance(net.errors[2], Gap)
+    assert "alice did not repair what was lost within 2 s" in str(net.errors[2])
+
+
+def test_who_does_not_read_makes_senders_wait_and_then_go_on() -> None:
+    net = group(2, takes=False, queue_max=1000, window=4)
+    sent = 0
+    for _ in range(200):
+        if net.stacks[0].writable:
+            net.send(0, bytes(60_000))
+            sent += 1
+        net.wait(0.1)
+    assert sent < 40 and len(net.batches[1]) < 20
+    assert not net.stacks[0].passable
+    read = 0
+    while read < len(net.batches[1]):
+        net.take(1, net.batches[1][read])
+        read += 1
+        net.wait(2.0)
+    assert read == sent
+    assert net.stacks[0].passable
+
+
+def test_a_person_is_told_who_holds_us_up() -> None:
+    net = group(window=1, datagram_max=512)
+    for _ in range(12):
+        if net.stacks[0].writable:
+            net.send(0, bytes(150))
+    net.wait(WARN_AFTER + 2, lambda flight: 2 in (flight.source, flight.target))
+    assert net.notices == ["sending has waited 5 s for cathy"]
+
+
+def test_room_that_comes_back_is_told() -> None:
+    """With buffers for one message each, everybody must hear that they are empty again."""
+    net = group(3, capacity=3)
+    for _ in range(5):
+        for m in range(3):
+            net.send(m, b"x")
+    net.quiet()
+    assert all(co(net, m).free_buffers == [3, 3, 3] for m in range(3))
+
+
+# Coming and going
+
+
+def test_members_greet_until_all_are_heard() -> None:
+    net = group(greet=True)
+    net.wake = [stack.ready().wake for stack in net.stacks]
+    net.wait(5.0, lambda flight: 2 in (flight.source, flight.target))
+    assert net.wake[0] is not None
+    net.quiet()
+    assert net.log
+
+
+def goodbye(net: Net, member: int) -> None:
+    net.stacks[member].goodbye(now=net.now)
+    net.turn(member)
+    net.wake[member] = None
+
+
+def test_nobody_waits_for_one_who_has_left() -> None:
+    net = group()
+    for stack in net.stacks:
+        stack.addresses.update(dict.fromkeys(stack.others()))
+    receipt = net.send(0, b"before")
+    assert not net.stacks[0].settled
+    net.quiet()
+    assert net.stacks[2].settled and receipt.has("acknowledged")
+    goodbye(net, 2)
+    net.lose(lambda flight: flight.target == 2)
+    again = net.send(0, b"after")
+    net.wait(5.0, lambda flight: flight.target == 2)
+    assert again.has("acknowledged") and net.texts(1) == ["before", "after"]
+
+
+def test_the_last_one_talks_to_itself() -> None:
+    net = group(2)
+    goodbye(net, 1)
+    net.settle()
+    receipt = net.send(0, b"echo?")
+    assert receipt.has("acknowledged")
+    assert net.stacks[0].settled and net.under_way == []
+
+
+# Freezing
+
+
+def test_a_stack_survives_pickling_in_the_middle() -> None:
+    net = group()
+    for m in (0, 1, 2, 0):
+        net.send(m, b"hello")
+        net.lose(lambda flight: flight.target == 2)
+        net.settle()
+    net.send(0, b"last")
+    net.stacks[:] = [pickle.loads(pickle.dumps(stack)) for stack in net.stacks]
+    net.quiet()
+    assert all(
+        sorted(net.texts(m)) == sorted((4 - [2, 1, 1][m]) * ["hello"] + ["last"] * (m > 0)) for m in range(3)
+    )

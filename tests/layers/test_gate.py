@@ -1,0 +1,177 @@
+"""The gate: opened, nothing is held here; closed again, what has passed counts in its turn."""
+
+from random import Random
+
+import pytest
+
+from inga.layers.causal import Causal
+from inga.layers.fifo import Fifo, Unordered
+from inga.model.errors import UsageError
+from inga.model.packet import Packet
+from inga.model.stamp import Deps, Stamp
+from inga.wire.bundle import join
+
+from ..stack.harness import Net, Probe
+
+
+def packet(src: int, seq: int, *delta: tuple[int, int], height: int = 1) -> Packet:
+    found = Packet(src, 1, join([b"x"]))
+    found.seq, found.stamp = seq, Stamp(delta, height)
+    return found
+
+
+def passed(packets: list[Packet]) -> list[tuple[int, int]]:
+    return [(each.src, each.seq) for each in packets]
+
+
+def test_no_gate_without_order() -> None:
+    probe = Probe(Unordered())
+    with pytest.raises(UsageError, match="order 'none' has no gate: it never holds anything"):
+        probe.layer.gate(True)  # type: ignore[attr-defined]
+
+
+def test_open_is_as_it_comes() -> None:
+    layer = Causal()
+    probe = Probe(layer)
+    layer.gate(True)
+    assert passed(probe.feed(packet(1, 2), packet(2, 1, (1, 3)), packet(1, 1), packet(1, 3))) == [
+        (1, 2),
+        (2, 1),
+        (1, 1),
+        (1, 3),
+    ]
+    assert layer.inbox.vector == [0, 3, 1] and layer.inbox.held == 0 and not layer._early
+    assert probe.stack.held == 0
+
+
+def test_opening_releases_by_height_and_source() -> None:
+    layer = Causal()
+    probe = Probe(layer, members=4)
+    held = [packet(3, 2, height=4), packet(2, 2, height=4), packet(1, 3, height=9), packet(1, 2, height=2)]
+    assert probe.feed(*held) == [] and probe.stack.held > 0
+    layer.gate(True)
+    assert passed(probe.top.got) == [(1, 2), (2, 2), (3, 2), (1, 3)]
+    assert probe.stack.held == 0
+
+
+def test_what_has_passed_is_not_passed_again() -> None:
+    layer = Causal()
+    probe = Probe(layer)
+    layer.gate(True)
+    early = packet(1, 2)
+    assert passed(probe.feed(early)) == [(1, 2)]
+    layer.taken([early])
+    layer.gate(True)
+    layer.gate(False)
+    layer.gate(True)
+    assert passed(probe.top.got) == [(1, 2)]
+    layer.gate(False)
+    assert passed(probe.feed(packet(1, 2), packet(1, 1), packet(1, 2))) == [(1, 1)]
+    assert layer.inbox.vector == [0, 2, 0]
+
+
+@pytest.mark.parametrize("taken_first", [True, False])
+def test_stamps_name_the_highest_number_taken(taken_first: bool) -> None:
+    """And once its turn has come, all that it depends on."""
+    layer = Causal()
+    probe = Probe(layer)
+    layer.gate(True)
+    early = packet(1, 3, (2, 4), height=8)
+    probe.feed(early)
+    if taken_first:
+        layer.taken([early])
+    probe.stack.send(b"mine", now=0.0)
+    assert probe.bottom.sent[-1].stamp == Stamp(((1, 3),) if taken_first else (), 4 if taken_first else 1)
+    layer.gate(False)
+    others = [packet(2, seq) for seq in range(1, 5)] + [packet(1, 1), packet(1, 2)]
+    probe.feed(*others)
+    if not taken_first:
+        layer.taken([early])
+    probe.stack.send(b"mine", now=0.0)
+    stamp = probe.bottom.sent[-1].stamp
+    assert stamp is not None and stamp.delta == (((2, 4),) if taken_first else ((1, 3),))
+
+
+def test_closing_holds_only_what_has_not_passed() -> None:
+    layer = Causal()
+    probe = Probe(layer)
+    layer.gate(True)
+    probe.feed(packet(1, 2))
+    layer.gate(False)
+    assert probe.feed(packet(1, 3), packet(2, 1, (1, 2))) == []
+    assert passed(probe.feed(packet(1, 1))) == [(1, 1), (2, 1), (1, 3)]
+
+
+def test_what_is_dismissed_has_not_passed() -> None:
+    """Another layer goes on with what is held; not with what the application has already."""
+    layer = Causal()
+    probe = Probe(layer)
+    layer.gate(True)
+    probe.feed(packet(1, 2))
+    layer.gate(False)
+    probe.feed(packet(1, 3))
+    assert passed(layer.drain()) == [(1, 3)]
+    assert probe.stack.held == 0
+
+
+def test_headers_pass_unseen() -> None:
+    layer = Causal()
+    probe = Probe(layer)
+    layer.gate(True)
+    bare = packet(1, 2)
+    bare.dst, bare.bare, bare.body = 0b100, True, b""
+    assert probe.feed(bare) == []
+    assert passed(probe.feed(packet(1, 1), packet(1, 3))) == [(1, 1), (1, 3)]
+
+
+def test_fifo() -> None:
+    layer = Fifo()
+    probe = Probe(layer)
+    assert probe.feed(packet(1, 2), packet(2, 3), packet(1, 3)) == []
+    layer.gate(True)
+    assert passed(probe.top.got) == [(1, 2), (1, 3), (2, 3)]
+    assert passed(probe.feed(packet(2, 2), packet(2, 3))) == [(2, 2)]
+    layer.gate(False)
+    assert probe.feed(packet(1, 5)) == []
+    assert passed(probe.feed(packet(1, 1), packet(1, 4), packet(2, 1))) == [(1, 1), (1, 4), (1, 5), (2, 1)]
+    assert probe.stack.held == 0
+
+
+@pytest.mark.parametrize("order", ["fifo", "vector"])
+@pytest.mark.parametrize("seed", range(10))
+def test_gates_at_random_moments_lose_and_double_nothing(order: str, seed: int) -> None:
+    """Whole stacks under loss; whose gate was never opened has everything in order."""
+    rng = Random(seed)
+    net = Net(3, order, seed=seed)
+    for number in range(60):
+        member = rng.randrange(3)
+        net.send(member, b"%d %d" % (member, number))
+        if rng.random() < 0.3:
+            net.stacks[1].layers[1].gate(rng.random() < 0.5)  # type: ignore[attr-defined]
+            net.turn(1)
+        for flight in rng.sample(net.under_way, len(net.under_way) // 3):
+            net.arrive(flight)
+        net.lose(lambda flight: rng.random() < 0.1)
+        net.now += 0.001
+        net.tick(member)
+    net.quiet()
+    sent = sorted({text for member in range(3) for text in net.texts(member)})
+    for member in range(3):
+        assert sorted(net.texts(member)) == [text for text in sent if not text.startswith(str(member))]
+    for member in (0, 2):
+        for other in range(3):
+            numbers = [int(text.split()[1]) for text in net.texts(member) if text.startswith(str(other))]
+            assert numbers == sorted(numbers)
+    known: Deps | None = net.batches[0][-1].deps
+    assert order == "fifo" or known is not None
+
+
+def test_another_order_begins_with_a_closed_gate() -> None:
+    from .town import Town
+
+    town = Town(2)
+    town.member("alice").layers[1].gate(True)  # type: ignore[attr-defined]
+    town.use("bob", "fifo")
+    town.quiet()
+    assert not town.member("alice").layers[1]._is_open  # type: ignore[attr-defined]
+    town.check("fifo", "alice", "bob")

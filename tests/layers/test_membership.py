@@ -1,0 +1,997 @@
+"""Views that change: every step lost, doubled or late; refusals, leaving, malformed words, pickles."""
+
+import json
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from inga import recipes
+from inga.layers.bundle import Bundle
+from inga.layers.fifo import Unordered
+from inga.layers.flow import Flow
+from inga.layers.membership import NAME_MAX, WARN_AFTER, Membership
+from inga.layers.newcomer import NOBODY, Newcomer
+from inga.layers.reliable import Reliable
+from inga.layers.shape import Faults
+from inga.model.delivery import Batch
+from inga.model.errors import UsageError, WouldBlock
+from inga.model.view import Member, View
+from inga.recipes import Options
+from inga.stack.layer import Layer
+from inga.stack.stack import OUTSIDE, Stack
+
+from ..stack.harness import NAMES
+from .town import Copy, Town, of_membership, worded
+
+ORDERS = ("none", "fifo", "vector")
+ABC = NAMES[:3]
+ABCD = NAMES[:4]
+
+
+def chatter(town: Town, tag: str) -> None:
+    """Everybody who may says something."""
+    for name in town.members:
+        if town.member(name).writable:
+            town.send(name, f"{tag} {name}".encode())
+
+
+def is_data_of_bob(copy: Copy) -> bool:
+    return copy.source == "bob" and copy.data[3] == 0
+
+
+def talk(town: Town, rounds: int = 20, seconds: float = 0.02) -> None:
+    """For a while, so that changes happen between messages."""
+    for number in range(rounds):
+        chatter(town, str(number))
+        town.wait(seconds / rounds)
+
+
+def the_first(do: str, times: int) -> Callable[[Copy], bool]:
+    """The first so many copies that say so."""
+    left = times
+
+    def is_one(copy: Copy) -> bool:
+        nonlocal left
+        if copy.do != do or not left:
+            return False
+        left -= 1
+        return True
+
+    return is_one
+
+
+# Another recipe
+
+
+@pytest.mark.parametrize("asker", ABC)
+@pytest.mark.parametrize("before", ORDERS)
+@pytest.mark.parametrize("after", ORDERS)
+def test_use(asker: str, before: str, after: str) -> None:
+    town = Town(3, before)
+    talk(town)
+    outcome = town.use(asker, after)
+    talk(town)
+    town.quiet()
+    assert outcome == [None]
+    town.check(after, *ABC)
+    assert town.member("alice").view.number == (1 if before == after else 2)
+
+
+STEPS_OF_USE = "use flush flushed cut reached install installed".split()
+
+
+@pytest.mark.parametrize("do", STEPS_OF_USE)
+@pytest.mark.parametrize("times", [1, 2, 5])
+def test_use_with_a_step_lost(do: str, times: int) -> None:
+    town = Town(3, "vector")
+    talk(town)
+    lose = the_first(do, times)
+    outcome = town.use("cathy", "fifo")
+    town.wait(5.0, lose)
+    assert outcome == [None]
+    assert not lose(Copy("", "", of_membership(0, 1, b'{"do":"%s"}' % do.encode()))), "so many were lost"
+    town.check("fifo", *ABC)
+
+
+@pytest.mark.parametrize("do", STEPS_OF_USE)
+def test_use_with_a_step_that_comes_again_later(do: str) -> None:
+    """In the new view, and in the middle of the next change."""
+    town = Town(3, "vector")
+    town.use("cathy", "fifo")
+    town.quiet()
+    old = [copy for copy in town.log if copy.do == do]
+    assert old
+    for copy in old:
+        town.arrive(copy)
+    outcome = town.use("bob", "none")
+    for copy in old:
+        town.arrive(copy)
+    town.quiet()
+    for copy in old:
+        town.arrive(copy)
+    assert outcome == [None]
+    town.check("none", *ABC)
+
+
+def test_nothing_is_sent_between_flush_and_install() -> None:
+    town = Town(3)
+    town.use("alice", "fifo")
+    town.wait(0.0, lambda copy: copy.do == "cut")
+    for name in ABC:
+        assert town.member(name).closing
+        with pytest.raises(WouldBlock):
+            town.member(name).send(b"too late", now=town.now)
+    town.quiet()
+    town.check("fifo", *ABC)
+
+
+def test_the_view_stands_between_the_messages_of_before_and_after() -> None:
+    town = Town(3)
+    for number in range(3):
+        talk(town)
+        town.use(NAMES[number], ("fifo", "none", "vector")[number])
+        talk(town)
+    town.check("vector", *ABC)
+    for name in ABC:
+        seen = [1]
+        for item in town.items[name]:
+            if isinstance(item, View):
+                assert item.number == seen[-1] + 1
+                seen.append(item.number)
+            else:
+                assert item.view == seen[-1]
+        assert seen == [1, 2, 3, 4]
+
+
+def test_use_of_the_order_in_force() -> None:
+    town = Town(3, "fifo")
+    assert town.use("bob", "fifo") == [None]
+    assert not town.under_way and town.membership("bob").settled
+    town.check("fifo", *ABC)
+
+
+def test_use_of_the_order_in_force_while_it_is_being_changed() -> None:
+    """Whoever asks for it gets it: after the change that is under way, or at once if that is refused."""
+    town = Town(3, "vector")
+    town.use("alice", "fifo")
+    town.wait(1.0, lambda copy: copy.do == "install", until=lambda: town.member("alice").view.number == 2)
+    assert town.member("bob").view.recipe == "vector"
+    outcome = town.use("bob", "vector")
+    assert outcome == []
+    town.quiet()
+    assert outcome == [None] and town.member("bob").view.number == 3
+    town.check("vector", *ABC)
+    refuse_at(town, "cathy")
+    town.use("alice", "none")
+    town.wait(0.0, lambda copy: copy.do == "cannot")
+    outcome = town.use("bob", "vector")
+    assert outcome == [] and town.member("bob").closing
+    town.quiet()
+    assert outcome == [None]
+    town.check("vector", *ABC)
+
+
+def test_one_wish_at_a_time() -> None:
+    town = Town(3)
+    town.use("bob", "fifo")
+    with pytest.raises(UsageError, match="has asked for a change of order that is still under way"):
+        town.membership("bob").propose("none", lambda why: None)
+    town.quiet()
+    town.check("fifo", *ABC)
+
+
+def test_two_propose_at_once() -> None:
+    town = Town(3)
+    outcomes = [town.use("cathy", "fifo"), town.use("bob", "none"), town.use("alice", "fifo")]
+    town.quiet()
+    assert outcomes == [[None]] * 3
+    town.check(town.member("alice").view.recipe, *ABC)
+    assert town.member("alice").view.number in (3, 4), "all were tried, one after another"
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_changes_in_a_storm(seed: int) -> None:
+    rng = Random(seed)
+    town = Town(rng.randint(2, 4), rng.choice(ORDERS), seed=seed)
+    names = town.members
+    outcomes = []
+    for _ in range(3):
+        chatter(town, "before")
+        askers = [name for name in rng.sample(names, rng.randint(1, 2)) if town.membership(name).settled]
+        outcomes += [town.use(name, rng.choice(ORDERS)) for name in askers]
+        town.storm(loss=0.3, doubled=0.3, turns=rng.randint(10, 400))
+        chatter(town, "after")
+    town.quiet()
+    assert outcomes == [[None]] * len(outcomes)
+    town.check(town.member("alice").view.recipe, *names)
+
+
+def test_alone() -> None:
+    town = Town(1)
+    town.send("alice", b"to nobody")
+    outcome = town.use("alice", "fifo")
+    town.quiet()
+    assert outcome == [None]
+    town.check("fifo", "alice")
+
+
+# Refusals
+
+
+def refuse_at(town: Town, name: str) -> None:
+    """That member does not know the orders the others know."""
+
+    def build(recipe: str) -> list[Layer]:
+        raise UsageError(f"no order {recipe!r}")
+
+    town.membership(name)._build = build
+
+
+@pytest.mark.parametrize("asker", ABC)
+@pytest.mark.parametrize("stranger", ABC)
+@pytest.mark.parametrize("lost", ["", "cannot", "refused", "flushed", "use"])
+def test_an_order_unknown_to_one_member(asker: str, stranger: str, lost: str) -> None:
+    """Refused, with who and why; everybody goes on sending, whatever is lost."""
+    if asker == stranger:
+        return
+    town = Town(3)
+    refuse_at(town, stranger)
+    lose = the_first(lost, 2)
+    talk(town)
+    outcome = town.use(asker, "fifo")
+    town.wait(5.0, lose)
+    assert outcome == [f"{stranger}: no order 'fifo'"]
+    town.check("vector", *ABC)
+
+
+def test_unknown_to_the_asker_itself() -> None:
+    town = Town(3)
+    with pytest.raises(UsageError, match="no order 'nonsense'"):
+        town.use("bob", "nonsense")
+    town.check("vector", *ABC)
+
+
+def test_a_refusal_that_comes_late_does_not_end_the_next_attempt() -> None:
+    """Otherwise members would go on sending while the leader reckons with what they had sent."""
+    town = Town(3)
+    build = town.membership("cathy")._build
+    refuse_at(town, "cathy")
+    assert town.use("bob", "fifo") == []
+    town.quiet()
+    refusals = [copy for copy in town.log if copy.do in ("refused", "cannot")]
+    assert {copy.do for copy in refusals} == {"refused", "cannot"}
+    town.membership("cathy")._build = build
+    outcome = town.use("bob", "fifo")
+    for _ in range(6):
+        for copy in refusals:
+            town.arrive(copy)
+        if town.under_way:
+            town.arrive(town.under_way[0])
+    town.quiet()
+    assert outcome == [None]
+    town.check("fifo", *ABC)
+
+
+def test_who_missed_the_refusal_follows_the_next_attempt_only() -> None:
+    """The same number, another recipe: nobody may install the old one."""
+    town = Town(3)
+    refuse_at(town, "cathy")
+    lost: list[Copy] = []
+
+    def lose(copy: Copy) -> bool:
+        if copy.target == "bob" and copy.do == "refused":
+            lost.append(copy)
+            return True
+        return False
+
+    first = town.use("alice", "fifo")
+    town.wait(0.0, lose)
+    assert first == ["cathy: no order 'fifo'"] and town.member("bob").closing and lost
+    town.membership("cathy")._build = town.membership("bob")._build
+    second = town.use("alice", "none")
+    town.wait(5.0, lose)
+    assert second == [None]
+    town.check("none", *ABC)
+
+
+def test_a_wish_is_not_ended_by_the_refusal_of_anothers() -> None:
+    town = Town(3)
+    build = town.membership("cathy")._build
+
+    def picky(recipe: str) -> list[Layer]:
+        if recipe == "fifo":
+            raise UsageError("not that")
+        return build(recipe)
+
+    town.membership("cathy")._build = picky
+    bad, good = town.use("bob", "fifo"), town.use("alice", "none")
+    town.quiet()
+    assert (bad, good) == (["cathy: not that"], [None])
+    town.check("none", *ABC)
+
+
+def test_orders_that_a_running_group_cannot_change_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipes, "_recipes", dict(recipes._recipes))
+    recipes.register("bound", lambda options: [Bundle(), Unordered(), Flow(), Reliable()])
+    town = Town(2)
+    with pytest.raises(UsageError, match="cannot change to the order 'bound'"):
+        town.use("alice", "bound")
+    with pytest.raises(UsageError, match="is there to learn from"):
+        Town(2, options=Options(unsafe=False)).use("alice", "strict")
+    town.use("alice", "strict")
+    town.quiet()
+    town.use("bob", "vector")
+    town.quiet()
+    town.check("vector", "alice", "bob")
+
+
+# Leaving in the middle
+
+
+@pytest.mark.parametrize("leaver", ABCD)
+@pytest.mark.parametrize("do", ["flush", "flushed", "cut", "reached"])
+@pytest.mark.parametrize("deaf", ["", *ABCD])
+def test_leaving_in_the_middle_of_a_change(leaver: str, do: str, deaf: str) -> None:
+    """Before anybody has installed: the change is given up, and those who stay go on."""
+    if deaf == leaver:
+        return
+    town = Town(4)
+    outcome = town.use("bob", "fifo")
+    # Until some have that step behind them.
+    town.wait(1.0, lambda copy: copy.do == do and copy.target == "dave", until=lambda: _was_said(town, do))
+    town.leave(leaver)
+    goodbyes = [copy for copy in town.under_way if copy.source == leaver and b"goodbye" in copy.data]
+    for copy in goodbyes:
+        if copy.target != deaf:
+            town.arrive(copy)
+    town.wait(0.5)
+    for copy in goodbyes:
+        town.arrive(copy)
+    town.wait(5.0)
+    rest = [name for name in ABCD if name != leaver]
+    installed = {town.member(name).view.number for name in rest}
+    assert len(installed) == 1, "all or nobody"
+    if leaver != "bob":
+        assert len(outcome) == 1
+    for name in rest:
+        stack = town.member(name)
+        assert stack.writable and not stack.closing and town.membership(name).settled
+    for name in rest:
+        before = {other: len(town.texts(other)) for other in rest}
+        town.member(name).send(b"still here", now=town.now)
+        town.turn(name)
+        town.wait(2.0)
+        assert all(len(town.texts(other)) == before[other] + (other != name) for other in rest)
+
+
+def _was_said(town: Town, do: str) -> bool:
+    return any(copy.do == do for copy in town.log) and not any(c.do == do for c in town.under_way)
+
+
+def test_after_somebody_left() -> None:
+    town = Town(3)
+    town.leave("cathy")
+    town.quiet()
+    outcome = town.use("bob", "fifo")
+    newcomer = town.knock("dave")
+    town.wait(1.0)
+    assert outcome == ["cathy left, and views without a former member are not built yet"]
+    assert "'dave' cannot join: a member has left" in str(newcomer.refused)
+
+
+def test_the_leader_leaves_right_after_it_installed() -> None:
+    town = Town(3)
+    outcome = town.use("bob", "fifo")
+    town.wait(
+        1.0,
+        lambda copy: copy.source == "alice" and copy.do == "install",
+        until=lambda: town.member("alice").view.number == 2,
+    )
+    town.leave("alice")
+    town.wait(3.0)
+    assert outcome == [None]
+    assert [town.member(name).view.number for name in ("bob", "cathy")] == [2, 2]
+    assert all(town.membership(name).settled for name in ("bob", "cathy"))
+
+
+# A member more
+
+
+def joined_in(town: Town, *names: str) -> bool:
+    return all(isinstance(town.at[name], Stack) for name in names)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_join(order: str) -> None:
+    town = Town(3, order)
+    talk(town)
+    town.knock("dave")
+    talk(town)
+    town.quiet()
+    town.check(order, *ABCD)
+    assert town.member("dave").view.joined == ("dave",)
+    first = town.items["dave"][0]
+    assert isinstance(first, View) and first.names == ABCD
+    for name in ABC:
+        views = [item for item in town.items[name] if isinstance(item, View)]
+        assert [(view.number, view.joined) for view in views] == [(2, ("dave",))]
+
+
+STEPS_OF_JOIN = "hello view base bases installed".split()
+
+
+@pytest.mark.parametrize("do", STEPS_OF_JOIN)
+@pytest.mark.parametrize("times", [1, 3, 8])
+def test_join_with_a_step_lost(do: str, times: int) -> None:
+    town = Town(3)
+    talk(town)
+    town.knock("dave")
+    town.wait(5.0, the_first(do, times))
+    assert joined_in(town, "dave")
+    town.check("vector", *ABCD)
+
+
+@pytest.mark.parametrize("do", STEPS_OF_JOIN)
+def test_join_with_a_step_that_comes_again_later(do: str) -> None:
+    town = Town(3)
+    town.knock("dave")
+    town.quiet()
+    old = [copy for copy in town.log if copy.do == do]
+    talk(town)
+    town.knock("erin")
+    town.wait(0.004)
+    for copy in old:
+        town.arrive(copy)
+    town.wait(5.0)
+    for copy in old:
+        town.arrive(copy)
+    town.check("vector", *NAMES[:5])
+
+
+@pytest.mark.parametrize("missing", ABC)
+def test_nothing_is_delivered_before_all_bases_are_there(missing: str) -> None:
+    town = Town(3)
+    talk(town)
+    town.knock("dave")
+
+    def lose(copy: Copy) -> bool:
+        return copy.do == "base" and copy.source == missing
+
+    town.wait(0.5, lose, until=lambda: town.member("cathy").view.number == 2)
+    chatter(town, "new")
+    town.wait(0.5, lose)
+    assert isinstance(town.at["dave"], Newcomer) and not town.items["dave"]
+    town.wait(5.0)
+    town.check("vector", *ABCD)
+    assert [text for text in town.texts("dave") if text.startswith(b"new")] == [
+        b"new alice",
+        b"new bob",
+        b"new cathy",
+    ]
+
+
+def test_questions_that_all_hear_are_not_asked_again_for_every_answer() -> None:
+    """The newcomer hears nothing for a second. Others hear what is meant for it, and answer."""
+    town = Town(4)
+    town.knock("erin")
+    town.wait(1.0, lambda copy: copy.target == "erin" and copy.do == "view")
+    words = [copy for copy in town.log if copy.do in ("view", "installed")]
+    assert 20 < len(words) < 400
+    town.quiet()
+    town.check("vector", *NAMES[:5])
+
+
+def test_answers_do_not_put_off_what_has_to_be_repeated() -> None:
+    """Packets of membership come all the time; the flush that was lost is repeated all the same."""
+    town = Town(3)
+    outcome = town.use("alice", "fifo")
+    town.under_way.clear()
+    for _ in range(100):
+        town.now += 0.001
+        town.inject("alice", worded(1, 1, "install", number=9))
+        wake = town.wake["alice"]
+        if wake is not None and wake <= town.now:
+            town.tick("alice")
+    assert any(copy.do == "flush" for copy in town.under_way)
+    town.quiet()
+    assert outcome == [None]
+    town.check("fifo", *ABC)
+
+
+def test_a_name_that_is_taken() -> None:
+    town = Town(3)
+    newcomer = town.knock("bob", place="another bob")
+    town.wait(0.2)
+    assert str(newcomer.refused) == "'bob' cannot join: there is a member 'bob' already"
+    del town.at["another bob"], town.wake["another bob"]
+    town.check("vector", *ABC)
+
+
+def test_two_of_one_name_at_once() -> None:
+    """The second is refused, and the first does not take that for itself."""
+    town = Town(3)
+    first = town.knock("dave", incarnation=1)
+
+    def lose(copy: Copy) -> bool:
+        return copy.do == "view" and copy.target == "dave"
+
+    town.wait(0.001, lose)
+    second = town.knock("dave", incarnation=2, place="another dave")
+    town.wait(0.5, lose)
+    town.inject("dave", *(copy.data for copy in town.log if copy.do == "closed"))
+    assert second.refused is not None and first.refused is None and first.view is None
+    del town.at["another dave"], town.wake["another dave"]
+    town.wait(5.0)
+    town.check("vector", *ABCD)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("", "a name has 1 to 255"), ("x" * (NAME_MAX + 1), "a name has 1 to 255")],
+)
+def test_names_nobody_can_have(name: str, reason: str) -> None:
+    town = Town(2)
+    newcomer = town.knock(name, place="somebody")
+    town.wait(0.2)
+    assert reason in str(newcomer.refused)
+
+
+def test_what_the_driver_objects_to() -> None:
+    town = Town(2)
+    town.membership("alice").accepts = lambda member: f"{member.name} is not on the list"
+    newcomer = town.knock("dave")
+    town.wait(0.2)
+    assert str(newcomer.refused) == "'dave' cannot join: dave is not on the list"
+
+
+def test_orders_nobody_can_join() -> None:
+    town = Town(2, "broadcast")
+    newcomer = town.knock("dave")
+    town.wait(0.2)
+    assert "its order 'broadcast' works with a fixed group only" in str(newcomer.refused)
+    town.check("broadcast", "alice", "bob")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_newcomers_at_once(seed: int) -> None:
+    town = Town(2, "vector", seed=seed)
+    talk(town)
+    for name in ("cathy", "dave", "erin"):
+        town.knock(name)
+    town.storm(loss=0.2, doubled=0.2, turns=Random(seed).randint(20, 500))
+    chatter(town, "between")
+    town.quiet()
+    town.check("vector", *town.member("alice").view.names)
+    assert sorted(town.member("erin").view.names) == sorted(NAMES[:5])
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_newcomers_and_another_order(seed: int) -> None:
+    """Either way round, under loss."""
+    rng = Random(seed)
+    town = Town(3, "vector", seed=seed)
+    talk(town)
+    outcomes = []
+    if seed % 2:
+        outcomes.append(town.use(rng.choice(ABC), "fifo"))
+    town.knock("dave")
+    town.storm(loss=0.3, doubled=0.2, turns=rng.randint(1, 60))
+    asker = rng.choice(ABC)
+    if town.membership(asker).settled:
+        outcomes.append(town.use(asker, "none"))
+    town.knock("erin")
+    town.storm(loss=0.3, doubled=0.2, turns=rng.randint(1, 200))
+    chatter(town, "between")
+    town.quiet()
+    assert outcomes == [[None]] * len(outcomes)
+    recipe = town.member("alice").view.recipe
+    town.check(recipe, *town.member("alice").view.names)
+    assert len(town.member("alice").view) == 5
+
+
+def test_a_newcomer_changes_the_order_and_leads_nothing() -> None:
+    town = Town(2)
+    town.knock("cathy")
+    town.quiet()
+    outcome = town.use("cathy", "fifo")
+    town.quiet()
+    assert outcome == [None]
+    town.knock("dave")
+    town.quiet()
+    town.check("fifo", *ABCD)
+
+
+def test_who_waits_is_named() -> None:
+    town = Town(3)
+    town.use("alice", "fifo")
+    town.wait(WARN_AFTER + 1, lambda copy: copy.target == "cathy" and copy.do == "flush")
+    assert town.notices == ["a change of the view has waited 5 s for cathy"]
+    town.quiet()
+    town.check("fifo", *ABC)
+
+
+# Messages under way
+
+
+WINDOW = 3000
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("size", [10, 700, 20_000])
+def test_what_waits_for_the_window_when_a_member_joins(order: str, size: int) -> None:
+    """Numbered in the old view, it leaves in the new one: the newcomer counts it and delivers nothing of it."""
+    town = Town(3, order, options=Options(flow={"window": WINDOW}), datagram_max=1400)
+    sent = 0
+    while town.member("bob").writable:
+        town.send("bob", b"%03d" % sent + b"." * size)
+        sent += 1
+    assert town.member("bob").layer("flow").waiting  # type: ignore[union-attr]
+    town.knock("dave")
+    town.wait(1.0, is_data_of_bob, until=lambda: joined_in(town, "dave"))
+    assert joined_in(town, "dave")
+    town.wait(0.1, is_data_of_bob)
+    town.quiet()
+    town.check(order, *ABCD)
+    assert not any(len(text) == size + 3 for text in town.texts("dave"))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("size", [10, 20_000])
+def test_what_waits_for_the_window_when_the_view_is_closed(order: str, size: int) -> None:
+    town = Town(3, order, options=Options(flow={"window": WINDOW}), datagram_max=1400)
+    receipts = []
+    while town.member("bob").writable:
+        receipts.append(town.send("bob", b"." * size))
+    outcome = town.use("cathy", "vector" if order == "none" else "none")
+    town.wait(0.05, lambda copy: copy.source == "bob" and copy.data[3] == 0)
+    assert outcome == [] and town.member("bob").closing
+    town.quiet()
+    assert outcome == [None]
+    assert all(receipt.has("confirmed") for receipt in receipts)
+    town.check("vector" if order == "none" else "none", *ABC)
+
+
+def test_a_refusal_leaves_a_closed_window_closed() -> None:
+    town = Town(3, options=Options(flow={"window": WINDOW}), datagram_max=1400)
+    refuse_at(town, "cathy")
+    town.send("bob", b"." * 20_000)
+    assert not town.member("bob").writable
+    outcome = town.use("alice", "fifo")
+    town.wait(0.01, is_data_of_bob)
+    assert outcome == ["cathy: no order 'fifo'"]
+    assert not town.member("bob").writable and not town.member("bob").closing
+    town.quiet()
+    town.check("vector", *ABC)
+
+
+def test_receipts_of_the_old_view() -> None:
+    """All acknowledgements are lost; that everybody reached the cut says as much."""
+    town = Town(3)
+    receipts = [town.send(name, name.encode()) for name in ABC]
+    town.use("alice", "fifo")
+    town.wait(
+        0.5, lambda copy: copy.data[3] == Reliable.id, until=lambda: town.member("alice").view.number == 2
+    )
+    town.wait(0.5, lambda copy: copy.data[3] == Reliable.id)
+    assert all(receipt.has("confirmed") for receipt in receipts)
+    town.check("fifo", *ABC)
+
+
+def test_messages_of_a_closed_view_may_be_taken_late() -> None:
+    """What the application has not read yet belongs to the layers that delivered it."""
+    town = Town(3, takes=False)
+    for number in range(5):
+        town.send("alice", b"%d" % number)
+    town.use("bob", "fifo")
+    town.quiet()
+    town.send("bob", b"in the new view")
+    town.quiet()
+    assert town.member("cathy").queued > 0
+    for name in ABC:
+        town.take(name)
+        town.turn(name)
+        assert town.member(name).queued == 0
+    town.takes = True
+    town.quiet()
+    town.use("cathy", "vector")
+    town.quiet()
+    town.check("vector", *ABC)
+
+
+def test_delayed_copies_of_a_closed_view_are_dropped() -> None:
+    """Doubles that a rough network still holds: counted in the next view, they would hide what is new."""
+    faults = Faults(duplicate=1.0, reorder=0.7, delay_min=0.0, delay_max=0.05)
+    for seed in range(4):
+        town = Town(3, "vector", options=Options(faults=faults), seed=seed)
+        for number in range(3):
+            talk(town, 5, 0.1)
+            town.use(NAMES[number], ("fifo", "none", "vector")[number])
+            talk(town, 5, 0.1)
+        town.quiet()
+        town.check("vector", *ABC)
+
+
+def test_a_step_of_the_old_view_does_not_count_in_the_new() -> None:
+    """The numbers of counters begin anew: late acknowledgements confirm nothing."""
+    town = Town(2)
+    town.send("alice", b"one")
+    town.wait(0.2)
+    old = [copy for copy in town.log if copy.data[3] != Membership.id]
+    town.use("alice", "fifo")
+    town.quiet()
+    receipt = town.send("alice", b"two")
+    town.under_way.clear()
+    for copy in old:
+        town.arrive(copy)
+    town.under_way.clear()
+    assert not receipt.has("confirmed")
+    assert town.member("bob").counts["stale"] > 0
+    town.check("fifo", "alice", "bob")
+
+
+# Malformed words
+
+
+GARBAGE: list[bytes] = [
+    b"",
+    b"{",
+    b"\xff\xfe",
+    b"null",
+    b"[]",
+    b'"use"',
+    b"17",
+    b"{}",
+    b'{"do":null}',
+    b'{"do":[]}',
+    b'{"do":"dance"}',
+    b'{"do":"' + b"x" * 5000 + b'"}',
+    b'{"do":"flush","number":' + b"9" * 5000 + b"}",
+    b"[" * 100_000,
+    b'{"do":' * 20_000,
+]
+BAD_VALUES: list[Any] = [
+    None,
+    True,
+    -1,
+    1 << 31,
+    1 << 70,
+    1.5,
+    "2",
+    [],
+    {},
+    [[]],
+    [1] * 3,
+    [[1, "a", ""]],
+    "x" * 5000,
+]
+WORDS: dict[str, dict[str, Any]] = {
+    "use": {"recipe": "fifo", "wish": 1},
+    "flush": {"number": 2, "attempt": 1, "recipe": "fifo"},
+    "flushed": {"number": 2, "attempt": 1, "counts": [0, 0, 0]},
+    "cut": {"number": 2, "attempt": 1, "counts": [[0, 0, 0]] * 3},
+    "reached": {"number": 2, "attempt": 1},
+    "install": {"number": 2},
+    "cannot": {"number": 2, "attempt": 1, "why": "so"},
+    "refused": {"number": 2, "attempt": 1, "asker": 1, "wish": 1, "why": "so"},
+    "view": {
+        "number": 2,
+        "members": [["alice", 1, ""], ["bob", 1, ""], ["cathy", 1, ""], ["dave", 7, ""]],
+        "recipe": "vector",
+        "traced": False,
+        "views": [1, 2],
+        "sizes": [3, 4],
+        "cuts": [],
+    },
+}
+IGNORED = {("view", "views"), ("view", "sizes"), ("view", "cuts")}
+"""For newcomers only."""
+
+
+@pytest.mark.parametrize("source", [0, 2])
+def test_garbage(source: int) -> None:
+    town = Town(3)
+    for content in GARBAGE:
+        town.inject("bob", of_membership(source, 1, content))
+    assert town.member("bob").rejected == {"malformed": len(GARBAGE)}
+    town.member("bob").rejected.clear()
+    town.check("vector", *ABC)
+
+
+def spoiled() -> list[tuple[str, bytes]]:
+    found = []
+    for do, what in WORDS.items():
+        for key in what:
+            for value in (*BAD_VALUES, ...):
+                if (do, key, value) == ("flushed", "counts", [1, 1, 1]):
+                    continue  # it might be
+                wrong = {k: v for k, v in what.items() if k != key}
+                if value is not ...:
+                    if type(value) is type(what[key]) and not isinstance(value, list) and value != "x" * 5000:
+                        continue  # wrong perhaps, but nothing that one can see
+                    wrong[key] = value
+                if (do, key) not in IGNORED:
+                    found.append((do, json.dumps({"do": do, **wrong}).encode()))
+    return found
+
+
+def test_words_of_the_wrong_kind() -> None:
+    """Rejected and counted by whoever gets them, as the leader, as a follower, and in the middle of a change."""
+    for in_the_middle in (False, True):
+        for target, source in (("alice", 1), ("bob", 0)):
+            town = Town(3)
+            outcome = [None]
+            if in_the_middle:
+                outcome = town.use("cathy", "fifo")
+                town.wait(0.0, lambda copy: copy.do == "cut")
+            wrong = spoiled()
+            for _, content in wrong:
+                before = town.member(target).rejected["malformed"]
+                town.inject(target, of_membership(source, 1, content))
+                assert town.member(target).rejected["malformed"] == before + 1, content[:200]
+            town.member(target).rejected.clear()
+            town.quiet()
+            assert outcome == [None]
+            town.check("fifo" if in_the_middle else "vector", *ABC)
+
+
+def test_counts_of_another_size() -> None:
+    town = Town(3)
+    outcome = town.use("alice", "fifo")
+    for counts in ([], [0, 0], [0] * 4, [[0] * 3] * 3):
+        town.inject("alice", worded(1, 1, "flushed", number=2, attempt=1, counts=counts))
+    for table in ([], [[0] * 3] * 2, [[0] * 3] * 4, [[0] * 2] * 3, [[0, 0, 0], [0, 0, 0], [0, 0]]):
+        town.inject("bob", worded(0, 1, "cut", number=2, attempt=1, counts=table))
+    assert (town.member("alice").rejected["malformed"], town.member("bob").rejected["malformed"]) == (4, 5)
+    for name in ABC:
+        town.member(name).rejected.clear()
+    town.quiet()
+    assert outcome == [None]
+    town.check("fifo", *ABC)
+
+
+def test_who_does_not_lead_cannot_close_or_extend_the_view() -> None:
+    town = Town(3)
+    flush, cut = WORDS["flush"], WORDS["cut"]
+    for packet in (
+        worded(2, 1, "flush", **flush),
+        worded(2, 1, "cut", **cut),
+        worded(2, 1, "view", **WORDS["view"]),
+        worded(2, 1, "refused", **WORDS["refused"]),
+    ):
+        town.inject("bob", packet)
+    assert not town.member("bob").closing and town.member("bob").view.number == 1
+    town.check("vector", *ABC)
+
+
+def test_views_that_do_not_follow() -> None:
+    town = Town(3)
+    other = {
+        **WORDS["view"],
+        "members": [["alice", 1, ""], ["bob", 2, ""], ["cathy", 1, ""], ["dave", 7, ""]],
+    }
+    twice = {**WORDS["view"], "members": [*WORDS["view"]["members"][:3], ["bob", 2, ""]]}
+    town.inject("bob", worded(0, 1, "view", **other), worded(0, 1, "view", **twice))
+    assert town.member("bob").rejected == {"malformed": 2}
+    town.inject("bob", worded(0, 1, "view", **{**WORDS["view"], "number": 9}))
+    assert town.member("bob").view.number == 1
+    town.member("bob").rejected.clear()
+    town.check("vector", *ABC)
+
+
+@pytest.mark.parametrize("kind", [1, 2, 3, 9])
+def test_outsiders_reach_nothing_but_the_door(kind: int) -> None:
+    """Whatever kind of packet says it comes from no view: not even goodbye in the name of a member."""
+    from inga.model.packet import Packet
+    from inga.wire.packet import encode
+
+    from ..stack.harness import joined
+
+    town = Town(3)
+    for source in (0, 2, 60_000, NOBODY):
+        packet = Packet(source, OUTSIDE, kind=kind)
+        packet.ext, packet.urgent, packet.lsn = b"goodbye", True, 5
+        packet.runs = ((1, 2),)
+        town.inject("bob", joined(encode(packet, 0)))
+    for do, what in WORDS.items():
+        town.inject("bob", worded(NOBODY, OUTSIDE, do, **what))
+    assert sum(town.member("bob").rejected.values()) == 4 + len(WORDS)
+    assert not town.member("bob").left and not town.member("bob").closing
+    town.member("bob").rejected.clear()
+    town.check("vector", *ABC)
+
+
+def test_garbage_at_the_door() -> None:
+    town = Town(2)
+    good: dict[str, Any] = {"name": "dave", "incarnation": 7, "address": ""}
+    wrong = [{**good, key: value} for key in good for value in BAD_VALUES if not isinstance(value, str)]
+    wrong += [{**good, "name": "x" * 5000}, {**good, "incarnation": "7"}]
+    for what in wrong:
+        town.inject("alice", worded(NOBODY, OUTSIDE, "hello", **what))
+    for content in GARBAGE:
+        town.inject("alice", of_membership(NOBODY, OUTSIDE, content))
+    for value in BAD_VALUES:
+        town.inject("alice", worded(NOBODY, OUTSIDE, "bases", number=value))
+    assert sum(town.member("alice").rejected.values()) == len(wrong) + len(GARBAGE) + len(BAD_VALUES)
+    town.member("alice").rejected.clear()
+    town.check("vector", "alice", "bob")
+
+
+def test_a_newcomer_is_not_misled() -> None:
+    """Garbage, wrong types and answers to others leave it asking."""
+    for content in (*GARBAGE, *(content for _, content in spoiled())):
+        newcomer = Newcomer("", Member("dave", 7), now=0.0)
+        newcomer.receive([(of_membership(0, 1, content), None)], now=0.0)
+        assert newcomer.refused is None and newcomer.bases is None
+    newcomer = Newcomer("", Member("dave", 7), now=0.0)
+    right = WORDS["view"]
+    for key in ("views", "sizes", "cuts"):
+        for value in BAD_VALUES:
+            if value in ([], [1, 1, 1]) and key == "cuts":
+                continue
+            newcomer.receive([(worded(0, 1, "view", **{**right, key: value}), None)], now=0.0)
+            assert newcomer.view is None, (key, value)
+    other = {**right, "members": [*right["members"][:3], ["dave", 8, ""]]}
+    newcomer.receive([(worded(0, 1, "view", **other), None)], now=0.0)
+    newcomer.receive([(worded(0, 1, "closed", name="dave", incarnation=8, why="so"), None)], now=0.0)
+    newcomer.receive([(b"", None), (b"in", None), (b"x" * 100, None)], now=0.0)
+    assert newcomer.view is None and newcomer.refused is None
+    newcomer.receive([(worded(0, 1, "view", **right), None)], now=0.0)
+    for member in range(3):
+        for number in (1, 3):
+            newcomer.receive([(worded(member, 2, "base", number=number, seq=1, lsn=1), None)], now=0.0)
+    assert newcomer.view is not None and newcomer.bases is None
+    for member in range(3):
+        newcomer.receive([(worded(member, 2, "base", number=2, seq=member, lsn=5), None)], now=0.0)
+    assert newcomer.bases == {"seq": [0, 1, 2, 0], "lsn": [5, 5, 5, 0]}
+
+
+# Pickles
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_pickle_in_the_middle_of_changes(seed: int) -> None:
+    rng = Random(seed)
+    town = Town(3, rng.choice(ORDERS), seed=seed, takes=False)
+    orders = []
+    for _ in range(3):
+        chatter(town, "before")
+        asker = rng.choice(ABC)
+        if town.membership(asker).settled:
+            orders.append(rng.choice(ORDERS))
+            town.use(asker, orders[-1])
+        for _ in range(3):
+            town.storm(loss=0.2, doubled=0.2, turns=rng.randint(1, 40))
+            town.revive()
+            name = rng.choice(ABC)
+            town.take(name)
+            town.turn(name)
+    town.knock("dave")
+    for _ in range(10):
+        town.storm(loss=0.2, doubled=0.2, turns=15)
+        town.revive()
+    town.takes = True
+    for name in town.members:
+        town.take(name)
+        town.turn(name)
+    town.quiet()
+    town.check(town.member("alice").view.recipe, *ABCD)
+
+
+def test_a_pickled_stack_knows_what_is_unread_of_a_closed_view() -> None:
+    """Taken by the new layers, numbers of the old view would count as causes in the new one."""
+    town = Town(2, takes=False)
+    for number in range(5):
+        town.send("alice", b"%d" % number)
+        town.wait(0.1)
+    town.use("bob", "fifo")
+    town.quiet()
+    town.use("bob", "vector")
+    town.quiet()
+    town.revive()
+    town.take("bob")
+    town.send("bob", b"after reading")
+    town.quiet()
+    (batch,) = town.untaken["alice"]
+    assert isinstance(batch, Batch) and batch.deps == (0, 0)

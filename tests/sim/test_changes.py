@@ -1,0 +1,130 @@
+"""Whole groups that change in virtual time: newcomers, other orders, both at once, over rough links.
+
+Every run must keep what the weakest order in it promises, complete every message, and fall silent.
+"""
+
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+
+from inga.layers.shape import Faults
+from inga.model.errors import UsageError
+from inga.recipes import Options, find
+from inga.sim import Sim
+from inga.trial.people import names
+from inga.trial.workload import Workload
+
+ORDERS = ("none", "fifo", "vector")
+
+
+@dataclass
+class Plan:
+    """One group and what happens to it."""
+
+    seed: int
+    joins: bool
+    uses: bool
+    wanted: list[str] = field(default_factory=list)  # orders asked for
+
+    def run(self) -> Sim:
+        rng = Random(f"{self.seed} {self.joins} {self.uses}")
+        founders, late = rng.randint(2, 4), rng.randint(1, 3) if self.joins else 0
+        faults = Faults(
+            loss=rng.choice((0.0, 0.1, 0.3)),
+            duplicate=rng.choice((0.0, 0.2)),
+            reorder=rng.choice((0.0, 0.3)),
+            delay_min=0.001,
+            delay_max=0.01,
+        )
+        sim = Sim(
+            *names(founders),
+            order=rng.choice(ORDERS),
+            seed=self.seed,
+            faults=faults,
+            options=Options(flow={"window": rng.choice((2000, 1 << 20))}, echo=rng.random() < 0.2),
+            datagram_max=rng.choice((512, 60 * 1024)),
+            record=False,
+        )
+        self.wanted.append(sim.order)
+        workload = Workload(founders, rng.randint(4, 12), size=rng.choice((64, 64, 2000)))
+        sim.load(workload)
+        for name in names(founders + late)[founders:]:
+            sim.join(name, 0.12 * rng.random(), workload)
+        for _ in range(rng.randint(1, 3) if self.uses else 0):
+            sim.run(until=sim.now + 0.1 * rng.random())
+            members = [site for site in sim.sites if site.newcomer is None]
+            try:
+                order = rng.choice(ORDERS)
+                rng.choice(members).use(order)
+                self.wanted.append(order)
+            except UsageError as error:
+                assert "still under way" in str(error)
+        sim.run()
+        self.check(sim, founders + late)
+        return sim
+
+    def check(self, sim: Sim, members: int) -> None:
+        sim.check()
+        promised = set.intersection(*(set(find(order).guarantees) for order in self.wanted))
+        assert set(sim.guarantees) == promised
+        assert sim.oracle.taken == sim.oracle.expected > 0
+        assert sim.outcomes == [None] * (len(self.wanted) - 1)
+        views = {
+            (site.stack.view.number, site.stack.view.recipe, site.stack.view.names) for site in sim.sites
+        }
+        assert len(views) == 1 and len(sim.sites[0].stack.view) == members
+        assert not any(site.stack.rejected for site in sim.sites)
+        if set(self.wanted) == {"vector"}:
+            assert sim._flags and not sim.oracle.violations["flags"]
+
+
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize(("joins", "uses"), [(True, False), (False, True), (True, True)])
+def test_groups_that_change(joins: bool, uses: bool, part: int) -> None:
+    for seed in range(17 * part, 17 * (part + 1)):
+        Plan(seed, joins, uses).run()
+
+
+@pytest.mark.hunt
+@pytest.mark.parametrize("part", range(20))
+def test_many_groups_that_change(part: int) -> None:
+    for seed in range(1000 + 300 * part, 1300 + 300 * part):
+        Plan(seed, seed % 3 != 0, seed % 3 != 1).run()
+
+
+def test_gates_in_virtual_time() -> None:
+    """Open at some, closed at others: nothing is lost or doubled, and those that are closed keep order."""
+    for seed in range(20):
+        rng = Random(seed)
+        sim = Sim(*names(4), seed=seed, faults=Faults(0.1, 0.1, 0.3, 0.001, 0.01), record=False)
+        sim.load(Workload(4, 12))
+        for _ in range(4):
+            sim.run(until=sim.now + 0.04)
+            sim.gate(sim.sites[rng.randrange(2)], rng.choice(("open", "closed")))
+        sim.run()
+        sim.check()
+        assert "causal" not in sim.guarantees
+        blamed = [
+            witness
+            for witness in sim.oracle.witnesses
+            if not witness.split("site ")[1].startswith(("0", "1"))
+        ]
+        assert not [witness for witness in blamed if witness.startswith("fifo")]
+
+
+def test_what_a_simulation_refuses() -> None:
+    sim = Sim("alice", "bob", record=False)
+    sim.join("cathy", 1.0)
+    with pytest.raises(UsageError, match="'cathy' is no member yet"):
+        sim["cathy"].use("fifo")
+    with pytest.raises(UsageError, match="'cathy' is no member yet"):
+        sim["cathy"].gate("open")
+    with pytest.raises(UsageError, match="there is a member 'bob' already"):
+        sim.join("bob")
+    with pytest.raises(UsageError, match="a gate is 'open' or 'closed', not 'ajar'"):
+        sim["bob"].gate("ajar")
+    with pytest.raises(UsageError, match="no order 'nonsense'"):
+        sim["bob"].use("nonsense")
+    with pytest.raises(UsageError, match="cannot be recorded"):
+        Sim("alice").join("bob")
