@@ -39,11 +39,21 @@ def test_a_summary_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[st
     }  # fmt: skip
 
 
+def test_the_place_may_be_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.log").write_text(LOG)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert main(["import", "shiviz", "../x.log", ".", "--json"]) == 0
+    assert len(list(rows(tmp_path / "here"))) == 2
+    assert sorted(os.listdir(tmp_path)) == ["here", "x.log"]
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         ("shiviz {d}/nowhere {d}/out", "{d}/nowhere cannot be read: No such file or directory"),
         ("shiviz {d} {d}/out", "{d} is a directory; name a file"),
+        ("shiviz /dev/null {d}/out", "/dev/null is not a plain file, and logs are read twice"),
         ("shiviz {d}/x.log {d}", "{d} exists already: choose another place"),
         ("shiviz {d}/x.log {d}/a/b", "there is no directory {d}/a to make b in"),
         ("shiviz {d}/x.log {d}/out --claims casual", "no check 'casual'; there are integrity, "),
@@ -113,6 +123,17 @@ def test_perfetto_gets_tracks_slices_and_arrows(tmp_path: Path, capsys: pytest.C
         "alice",
         "bob",
         "cathy",
+    ]
+
+
+def test_perfetto_shows_imported_events_by_their_texts(tmp_path: Path) -> None:
+    (tmp_path / "x.log").write_text(LOG)
+    main(["import", "shiviz", str(tmp_path / "x.log"), str(tmp_path / "t"), "--quiet"])
+    main(["export", str(tmp_path / "t"), str(tmp_path / "x"), "--format", "perfetto", "--quiet"])
+    entries = json.loads((tmp_path / "x").read_text())["traceEvents"]
+    assert [(entry["pid"], entry["name"]) for entry in entries if entry["ph"] == "i"] == [
+        (0, "starts"),
+        (1, "hears"),
     ]
 
 

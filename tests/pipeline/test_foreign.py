@@ -250,3 +250,36 @@ def test_the_command(
     assert main(["metrics", str(run), "--out", str(out), "--quiet"]) == 2
     assert capsys.readouterr().err == f"inga metrics: {out} exists already: choose another place\n"
     assert command.__doc__ is not None and "inga metrics run7" in command.__doc__
+
+
+def test_files_that_spark_has_to_bring_ask_each_other_too(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dataclasses import replace
+
+    from inga.certify.certificate import certify
+    from inga.pipeline.certify import SparkSource
+    from inga.pipeline.files import Files
+    from inga.pipeline.storage import open_trace
+
+    records = log_text(Random(3), "abc", 200)
+    at = next(index for index, record in enumerate(records) if record[0] == "b" and index > 100)
+    del records[at]
+    trace = open_trace(str(imported(tmp_path, records, monkeypatch)))
+    elsewhere = [replace(file, path=f"file:{file.path}") for file in trace.files]
+    found = [
+        certify(SparkSource(Files(spark, each, lambda *_: None)), ["clocks"]).to_json()
+        for each in (trace, replace(trace, files=elsewhere, is_remote=True))
+    ]
+    assert found[0] == found[1]
+    assert [group["cause"] for group in found[0]["groups"]] == [
+        f"events of b are missing before event {_own(records, at)} (x.log:{2 * _next(records, at) + 1})"
+    ]
+
+
+def _next(records: list[list[str]], at: int) -> int:
+    return next(index for index in range(at, len(records)) if records[index][0] == "b")
+
+
+def _own(records: list[list[str]], at: int) -> int:
+    return int(json.loads(records[_next(records, at)][1])["b"])

@@ -16,6 +16,7 @@ def whole_directory(out: Path) -> Iterator[Path]:
         raise UsageError(f"{out} exists already: choose another place")
     if not out.parent.is_dir():
         raise UsageError(f"there is no directory {out.parent} to make {out.name} in")
+    out = out.resolve()  # `.` has no name to hide
     hidden = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:
         try:

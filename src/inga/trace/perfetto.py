@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TextIO
 
-from inga.model.steps import MESSAGE
+from inga.model.steps import FOREIGN, MESSAGE
 from inga.trace.aliases import rename
 from inga.trace.export import LINES, Counted, Exported
 from inga.trace.reader import TracePath, read_manifest, read_processes, read_segment, rows, segments
@@ -22,6 +22,8 @@ SLICE_MAX, SLICE_MIN = 1.0, 0.001
 """Microseconds that a step takes to draw: less if another follows sooner, so that slices do not cross."""
 
 ENDS_HOLD = frozenset(("deliver", "accept", "duplicate", "gave_up"))
+
+(EVENT,) = FOREIGN
 
 Entry = dict[str, Any]
 
@@ -108,7 +110,10 @@ class _Tracks:
     def _entries(self, row: Row, name: str, time: float, length: float) -> Iterator[Entry]:
         place: Entry = {"pid": row.process, "tid": 0, "ts": time}
         message = None if row.src is None or row.seq is None else (row.src, row.seq)
-        title = name if message is None else f"{name} {self._names[message[0]]} {message[1]}"
+        if row.step == EVENT:
+            title = row.note or name
+        else:
+            title = name if message is None else f"{name} {self._names[message[0]]} {message[1]}"
         arguments = self._arguments(row)
         if row.step in MESSAGE and message is not None:
             yield {"ph": "X", "cat": "message", "name": title, **place, "dur": length, "args": arguments}

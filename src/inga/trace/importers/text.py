@@ -56,6 +56,8 @@ def open_text(path: Path, encoding: str) -> TextIO:
     try:
         if path.is_dir():
             raise UsageError(f"{path} is a directory; name a file")
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path} is not a plain file, and logs are read twice")
         return path.open(encoding=encoding)
     except LookupError:
         raise UsageError(f"there is no encoding {encoding!r}") from None
