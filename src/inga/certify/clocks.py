@@ -149,11 +149,17 @@ class Events:
 
 def events_of(chunk: Chunk, segment: int, routes: Routes) -> Events:
     rows = np.flatnonzero(((chunk.kind & EVENT) != 0) & chunk.stamped)
-    seq, firsts = np.unique(chunk.seq[rows], return_index=True)
+    seq = chunk.seq[rows]
+    firsts = np.arange(len(rows))
+    if (seq[1:] <= seq[:-1]).any():
+        seq, firsts = np.unique(seq, return_index=True)
     mine = routes.find(chunk.process, seq) == segment
-    seq, kept = seq[mine], rows[firsts[mine]]
+    seq, firsts = seq[mine], firsts[mine]
+    is_first = np.zeros(len(rows), np.bool_)
+    is_first[firsts] = True
+    kept = rows[firsts]
     follows = np.append(False, seq[1:] == seq[:-1] + 1) if len(seq) else np.zeros(0, np.bool_)
-    return Events(kept, seq, chunk.deps[kept], follows, np.setdiff1d(rows, kept))
+    return Events(kept, seq, chunk.deps[kept], follows, rows[~is_first])
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +180,7 @@ def ask(chunk: Chunk, question: tuple[int, Routes]) -> dict[int, Named]:
     target = _targets(routes, named, values)
     is_suspect = len(events.repeated) > 0 or bool((target == NOWHERE).any()) or bool(events.forgets().any())
     found: dict[int, Named] = {}
-    for each in np.unique(target[target >= 0]).tolist():
+    for each in np.flatnonzero(np.bincount(target[target >= 0])).tolist():
         mine = target == each
         found[each] = _lowest(values[mine], events.deps[line[mine]])
     if is_suspect:
@@ -185,7 +191,7 @@ def ask(chunk: Chunk, question: tuple[int, Routes]) -> dict[int, Named]:
 
 def _targets(routes: Routes, named: NDArray[np.intp], values: Ints) -> Ints:
     target = np.full(len(values), NOWHERE)
-    for process in np.unique(named).tolist():
+    for process in np.flatnonzero(np.bincount(named)).tolist():
         mine = named == process
         target[mine] = routes.find(process, values[mine])
     return target

@@ -106,6 +106,8 @@ def _badge(check: dict[str, Any] | None, promised: bool) -> str:
         detail = f"<b>{check['violations']:,}</b> violation{'s' if check['violations'] != 1 else ''}"
     elif check["reason"]:
         detail = _text(check["reason"])
+    elif check.get("warnings"):
+        detail = _text("; ".join(check["warnings"]))
     if not promised:
         detail += (", " if detail else "") + "not promised by this order"
     return _mark(check["verdict"]) + (f' <span class="detail">{detail}</span>' if detail else "")
