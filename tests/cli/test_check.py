@@ -102,3 +102,10 @@ def test_the_table_shows_hostile_names_as_they_are() -> None:
     assert "in 2 more groups" in text
     assert "rows are missing" in text
     assert text.endswith("verdict: fail (0.0 s)")
+
+
+def test_warnings_are_told() -> None:
+    checks = [Check("clocks", "pass", warnings=["file order contradicts the clocks in 1 place: x.log:3"])]
+    shown = table(Certificate(4, 0, 0, 0, ["a"], checks, []))
+    assert "warning: file order contradicts the clocks in 1 place: x.log:3" in shown
+    assert checks[0].to_json()["warnings"] == checks[0].warnings

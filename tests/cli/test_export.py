@@ -123,8 +123,6 @@ def test_a_run_without_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("{t} {d}/x --format shiviz", "format 'shiviz' is not built yet; there is jsonl"),
-        ("{t} {d}/x --format perfetto", "format 'perfetto' is not built yet; there is jsonl"),
         ("{d}/nowhere {d}/x --format jsonl", "{d}/nowhere does not exist, so it is not a trace."),
         ("{d} {d}/x --format jsonl", "{d} is empty, so it is not a trace."),
         (

@@ -16,7 +16,7 @@ from inga.lab.traces import DEFECTS, Recipe, make
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline import files as pipeline_files
 from inga.pipeline.jobs import check_trace
-from inga.pipeline.session import _reason, find_java
+from inga.pipeline.session import find_java, first_reason
 from inga.pipeline.storage import File, open_trace, read_chunk
 from inga.sim.case import Case
 from inga.trace import Manifest, ProcessFile, mark_crashed
@@ -294,7 +294,7 @@ def test_reasons_are_one_line() -> None:
     error = Exception(
         "An error occurred\n: org.apache.spark.SparkException: Could not parse Master URL: 'x'\n\tat y"
     )
-    assert _reason(error) == "Could not parse Master URL: 'x'"
+    assert first_reason(error) == "Could not parse Master URL: 'x'"
 
 
 def test_a_weak_scheme_is_found_out_by_its_trace(spark: Any, tmp_path: Path) -> None:

@@ -5,7 +5,8 @@
     3  compare messages of pairs whose sums disagree           integrity and completeness
     4  see who lacks what others have                          sources whose sums disagree
     5  look for control traffic that does not end              chunks with any after the deadline
-    6  explain: what came too early, by which chain, and why   a few segments
+    6  hold clocks of imported events against each other       chunks with events, one shuffle
+    7  explain: what came too early, by which chain, and why   a few segments
 
 Who reads chunks and where the work is done is the business of a `Source`: a list in memory, files, Spark.
 """
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from inga.certify import work
+from inga.certify import clocks, work
 from inga.certify.atomic import divided
 from inga.certify.chunk import NEVER_YET, Chunk
 from inga.certify.combine import Line, Process, check_widths, line_up, suspects, unequal_pairs
@@ -27,7 +28,13 @@ from inga.certify.verdict import FAIL, PASS, UNKNOWN, Certificate, Check
 from inga.certify.work import Row
 
 BUILT = ("integrity", "complete", "fifo", "stamps", "causal", "atomic", "quiet")
+"""Checks of runs that send and deliver messages."""
+
+IMPORTED = ("clocks",)
+"""Checks of logs that were imported."""
+
 WITNESSES = 5
+PLACES_SHOWN = 5  # of a warning
 
 
 class Source(Protocol):
@@ -42,6 +49,18 @@ class Source(Protocol):
         self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
     ) -> list[tuple[int, Any]]:
         """Apply a function to chunks, given as (number, question); `what` is for people who wait."""
+        ...
+
+    def exchange(
+        self,
+        what: str,
+        ask: Callable[[Chunk, Any], dict[int, Any]],
+        merge: Callable[[Any, Any], Any],
+        answer: Callable[[Chunk, Any, Any], Any],
+        questions: Sequence[tuple[int, Any]],
+    ) -> list[tuple[int, Any]]:
+        """Let chunks ask each other: `ask` gives, by chunk, what is asked of it; all of that, merged, goes there
+        with that chunk's own question, and is answered."""
         ...
 
     def read(self, segment: int) -> Chunk: ...
@@ -66,6 +85,7 @@ class _Certification:
         self._bad: list[Bad] = []
         self._restarts: dict[int, Row] = {}
         self._open: dict[str, list[str]] = {}  # per check, why it cannot be decided
+        self._warnings: list[str] = []  # about clocks
 
     def run(self) -> Certificate:
         source = self._source
@@ -80,6 +100,7 @@ class _Certification:
         self._divide()
         self._listen()
         explainer = Explainer(self._names, self._lines, source.read, source.receipt, source.segment_names)
+        self._compare_clocks(explainer)
         return Certificate(
             events=sum(summary.events for summary in summaries),
             messages=sum(summary.sends for summary in summaries),
@@ -96,9 +117,14 @@ class _Certification:
             if not process.complete:
                 last = line[-1].summary.last if line else 0
                 what = f"after position {last:,}" if last else "altogether"
-                self._leave_open(BUILT, f"rows of {process.name} are missing {what}")
+                self._leave_open((*BUILT, *IMPORTED), f"rows of {process.name} are missing {what}")
         if not any(summary.sends or summary.deliveries for summary in summaries):
             self._leave_open(BUILT, "no message was sent or delivered")
+        if not any(len(summary.runs) for summary in summaries):
+            self._leave_open(IMPORTED, "there are no events of an imported log")
+        unstamped = sum(summary.unstamped_events for summary in summaries)
+        if unstamped:
+            self._leave_open(IMPORTED, f"{unstamped:,} events have no clock")
         deliveries = sum(summary.unstamped_deliveries for summary in summaries)
         if deliveries:
             self._leave_open(("causal",), f"{deliveries:,} deliveries have no deps")
@@ -181,15 +207,28 @@ class _Certification:
             rows = [Row(process, pos, process, 0) for pos, _, _ in found.first]
             self._bad.append(Bad("quiet", process, process, what, found.count, rows))
 
+    def _compare_clocks(self, explainer: Explainer) -> None:
+        if "clocks" not in self._checks:
+            return
+        complete = [process.complete for process in self._source.processes]
+        found, late = clocks.find_faults(self._source, self._lines, complete, self._listed_max)
+        self._bad += clocks.to_bad(found, self._names, explainer.place)
+        if late:
+            shown = [explainer.place(each.process, each.pos) for each in late[:PLACES_SHOWN]]
+            more = ", ..." if len(late) > len(shown) else ""
+            places = "1 place" if len(late) == 1 else f"{len(late):,} places"
+            self._warnings.append(f"file order contradicts the clocks in {places}: {', '.join(shown)}{more}")
+
     def _answer(self, name: str, explainer: Explainer) -> Check:
-        if name not in BUILT:
+        if name not in (*BUILT, *IMPORTED):
             return Check(name, UNKNOWN, reason=f"the check {name} is not built yet")
         bad = [each for each in self._bad if each.check == name]
         violations = sum(each.count for each in bad)
         reasons = self._open.get(name, [])
         verdict = FAIL if violations else UNKNOWN if reasons else PASS
         witnesses = [explainer.witness(row, each) for row, each in _spread(bad, self._witnesses)]
-        return Check(name, verdict, violations, "; ".join(reasons), witnesses)
+        warnings = self._warnings if name == "clocks" else []
+        return Check(name, verdict, violations, "; ".join(reasons), witnesses, warnings)
 
 
 def _spread(bad: Sequence[Bad], count: int) -> list[tuple[Row, Bad]]:

@@ -1,7 +1,7 @@
 """A chunk: a contiguous run of one process's rows, as plain numpy arrays.
 
 Only the rows that matter to the checks are kept: sends, deliveries, the receipts that make a message a cause,
-acceptances and confirmations. Of control rows the times are kept, if somebody wants them. What else a segment
+acceptances and confirmations, imported events. Of control rows the times are kept, if somebody wants them. What else a segment
 holds is counted and forgotten.
 """
 
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from inga.model.errors import TraceError
 
-SEND, DELIVER, RECEIPT, ACCEPT, CONFIRM, GRANT = 1, 2, 4, 8, 16, 32
+SEND, DELIVER, RECEIPT, ACCEPT, CONFIRM, GRANT, EVENT = 1, 2, 4, 8, 16, 32, 64
 """What a row is: bits, since a delivery may be the receipt as well. GRANT: a view, whose vector is what
-the process knows from the outset: bases of a newcomer, or all that was sent in closed views."""
+the process knows from the outset: bases of a newcomer, or all that was sent in closed views. EVENT: imported,
+so `seq` and `deps` count events and not messages."""
 
 PROGRESS = frozenset("send accept causal confirm acknowledge deliver take".split())
 """Steps that bring a message further: as long as they come, control traffic has a reason."""
@@ -34,7 +35,10 @@ COLUMNS = ("process", "pos", "step", "view", "src", "seq", "dst", "deps", "n")
 """What the checks need of a trace."""
 
 TIMED_COLUMNS = (*COLUMNS, "time")
-"""What `quiet` needs: the only check that looks at clocks."""
+"""What `quiet` needs: the only check that looks at times."""
+
+TOLD_COLUMNS = (*COLUMNS, "ref")
+"""What is read again to name the lines of a log that was imported."""
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -75,6 +79,7 @@ class Chunk:
     left: bool = False  # the process says that it left or crashed
     flushed: int = -1  # the last view it helped to close
     clocked: Clocked | None = None  # if times were read
+    refs: Any = None  # where rows come from, as an Arrow column, if that was read
 
     @property
     def n(self) -> int:
@@ -116,7 +121,8 @@ def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, wi
         columns[name] = column.to_numpy(zero_copy_only=False)
     src, seq = np.asarray(columns["src"], np.int32), np.asarray(columns["seq"], np.int64)
     sends = (kinds & SEND) != 0
-    strange = np.flatnonzero((sends & (src != process)) | ((seq < 1) & ~grants))
+    own = (kinds & (SEND | EVENT)) != 0
+    strange = np.flatnonzero((own & (src != process)) | ((seq < 1) & ~grants))
     if len(strange):
         at = strange[0]
         raise TraceError(
@@ -128,6 +134,7 @@ def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, wi
     return Chunk(
         process, first, events, pos, kinds, _numbers(table, "view", np.int32), src, seq, deps, stamped,
         dst, sets, _payloads(table, sends), width, left, flushed, clocked,
+        table.column("ref") if "ref" in table.column_names else None,
     )  # fmt: skip
 
 
@@ -136,7 +143,8 @@ def _kinds(table: Any, process: int, receipt: str) -> tuple[NDArray[np.uint8], b
     steps = _one_array(table.column("step"))
     names = steps.dictionary.to_pylist()
     codes = steps.indices.to_numpy(zero_copy_only=False)
-    bits = {"send": SEND, "deliver": DELIVER, "accept": ACCEPT, "confirm": CONFIRM, "view": GRANT}
+    bits = {"send": SEND, "deliver": DELIVER, "accept": ACCEPT, "confirm": CONFIRM, "view": GRANT,
+            "event": EVENT}  # fmt: skip
     bits[receipt] = bits.get(receipt, 0) | RECEIPT
     kinds = np.array([bits.get(name, 0) for name in names] or [0], np.uint8)[codes]
     for row in _rows_of(codes, names, ("view",)):

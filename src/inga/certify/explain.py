@@ -8,6 +8,7 @@ import numpy as np
 
 from inga.certify.chain import Chains, ReadChunk, Step
 from inga.certify.chunk import DELIVER, Chunk, Ints
+from inga.certify.clocks import place_of
 from inga.certify.combine import Line, Link
 from inga.certify.roots import Bad, named
 from inga.certify.verdict import Witness
@@ -85,6 +86,10 @@ class Explainer:
             witness.chain = self._chains.find(witness.message, witness.message)
         elif bad.check == "atomic":
             witness.text = f"{message} {bad.what}"
+        elif bad.check == "clocks":
+            row = Row(witness.process, witness.pos, *witness.message)
+            witness.other = bad.others.get(row)
+            witness.text = f"{self._event(row)} {bad.what}{self._named_event(witness.other)}"
         elif bad.check == "quiet":
             witness.text = f"{here} {bad.what}"
         else:
@@ -100,6 +105,18 @@ class Explainer:
         last = hops[-1][0]
         told.append(f"{self._names[last.process]} had {self._message(last.message)} when it sent it")
         return ", and ".join(told)
+
+    def _event(self, row: Row) -> str:
+        """An imported event, with its line in the log."""
+        chunk = self._read(self._link_at(row.process, row.pos).segment)
+        return f"{place_of(chunk, row.pos)}: event {row.seq} of {self._names[row.process]}"
+
+    def _named_event(self, event: tuple[int, int] | None) -> str:
+        return "" if event is None else f" event {event[1]} of {self._names[event[0]]}"
+
+    def place(self, process: int, pos: int) -> str:
+        """Where a row of an imported log comes from."""
+        return place_of(self._read(self._link_at(process, pos).segment), pos)
 
     def _message(self, message: tuple[int, int]) -> str:
         return named(self._names, message)

@@ -24,5 +24,20 @@ class Chunks:
     ) -> list[tuple[int, Any]]:
         return [(at, function(self._chunks[at], question)) for at, question in questions]
 
+    def exchange(
+        self,
+        what: str,
+        ask: Callable[[Chunk, Any], dict[int, Any]],
+        merge: Callable[[Any, Any], Any],
+        answer: Callable[[Chunk, Any, Any], Any],
+        questions: Sequence[tuple[int, Any]],
+    ) -> list[tuple[int, Any]]:
+        gathered: dict[int, Any] = {}
+        for _, parts in self.map(what, ask, questions):
+            for at, part in parts.items():
+                gathered[at] = merge(gathered[at], part) if at in gathered else part
+        asked = dict(questions)
+        return [(at, answer(self._chunks[at], asked[at], part)) for at, part in gathered.items()]
+
     def read(self, segment: int) -> Chunk:
         return self._chunks[segment]

@@ -5,7 +5,7 @@ makes others look late that are not. One message that is lost is one cause, howe
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inga.certify.chain import Message
@@ -28,6 +28,17 @@ class Bad:
     what: str  # is wrong, in words
     count: int
     rows: list[Row]
+    others: dict[Row, Message] = field(default_factory=dict)  # clocks: the event that each names
+    cause: "Cause | None" = None  # if it is known already
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What violations follow from; those with equal keys are one group."""
+
+    key: tuple[Any, ...]
+    text: str
+    row: Row
 
 
 def named(names: list[str], message: Message) -> str:
@@ -60,7 +71,9 @@ class _Roots:
         explained = self._count("causal") <= EXPLAINED_MAX
         one_by_one = self._count("complete") <= LOST_MAX
         for each in self._bad:
-            if each.source in self._restarts:
+            if each.cause is not None:
+                self._add(each.cause.key, each.cause.text, each.check, each.count, each.cause.row)
+            elif each.source in self._restarts:
                 self._add_restart(each)
             elif each.check == "stamps":
                 self._add_stamps(each.process, each.check, each.count)

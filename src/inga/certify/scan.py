@@ -24,6 +24,7 @@ from inga.certify.chunk import (
     ACCEPT,
     CONFIRM,
     DELIVER,
+    EVENT,
     EVERYBODY,
     NEVER_YET,
     RECEIPT,
@@ -131,6 +132,8 @@ class Summary:
     chatter: int = 0  # rows of control traffic, if times were read
     chatter_last: int = NEVER_YET  # their last time
     progress_last: int = NEVER_YET  # the last time a message got further
+    runs: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))  # of imported events: `runs_of`
+    unstamped_events: int = 0  # imported ones without a clock
     tallies: dict[int, Tally] = field(default_factory=dict)  # by view
 
     @property
@@ -221,7 +224,20 @@ def describe(chunk: Chunk) -> Summary:
         chatter=0 if clocked is None else len(clocked.time),
         chatter_last=NEVER_YET if clocked is None else clocked.last,
         progress_last=NEVER_YET if clocked is None else clocked.progress,
+        runs=runs_of(chunk),
+        unstamped_events=int((((chunk.kind & EVENT) != 0) & ~chunk.stamped).sum()),
     )
+
+
+def runs_of(chunk: Chunk) -> Ints:
+    """The own values of a chunk's imported events as stretches: first value, how many, position of the first."""
+    rows = np.flatnonzero((chunk.kind & EVENT) != 0)
+    if not len(rows):
+        return np.empty((0, 3), np.int64)
+    values = chunk.seq[rows]
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1] + 1))
+    counts = np.diff(np.append(starts, len(values)))
+    return np.stack([values[starts], counts, chunk.pos[rows[starts]]], axis=1)
 
 
 def count(summary: Summary, flags: Flags) -> None:

@@ -58,6 +58,7 @@ class Check:
     violations: int = 0
     reason: str = ""
     witnesses: list[Witness] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # what is strange, but breaks nothing
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -66,6 +67,7 @@ class Check:
             "violations": self.violations,
             "reason": self.reason,
             "witnesses": [witness.to_json() for witness in self.witnesses],
+            "warnings": self.warnings,
         }
 
 

@@ -93,6 +93,7 @@ def table(certificate: "Certificate") -> str:
         f"{'check':<10} {'verdict':<8} {'violations':>10}",
     ]
     lines += [_line(check) for check in certificate.checks]
+    lines += [f"{'':<10} warning: {plain(text)}" for check in certificate.checks for text in check.warnings]
     if certificate.groups:
         lines += ["", "causes:"]
         lines += [

@@ -1,10 +1,13 @@
-"""A trace for other tools: lines of JSON, one object per step.
+"""A trace for other tools: lines of JSON, one object per step; a log for ShiViz; a timeline for Perfetto.
 
   inga export run7 run7.jsonl --format jsonl
   inga export run7 - --format jsonl --alias dewan | grep Buffered
   inga export run7 run7.jsonl --format jsonl --force --json
+  inga export run7 run7.log --format shiviz
+  inga export run7 run7.json --format perfetto
 
 Steps come by process and position, under our names or those of a paper (--alias). Needs no Spark.
+ShiViz reads its log with the default expression; Perfetto is at ui.perfetto.dev.
 """
 
 import argparse
@@ -18,10 +21,10 @@ from typing import TextIO
 
 from inga.cli.output import Progress, plain, print_json
 from inga.model.errors import UsageError
-from inga.trace import ALIASES, Exported, read_processes, write_jsonl
+from inga.trace import ALIASES, read_processes, write_jsonl, write_perfetto, write_shiviz
+from inga.trace.export import Exported
 
-FORMATS = ("jsonl", "shiviz", "perfetto")
-LATER = ("shiviz", "perfetto")
+FORMATS = {"jsonl": write_jsonl, "shiviz": write_shiviz, "perfetto": write_perfetto}
 STANDARD_OUTPUT = "-"
 
 
@@ -29,14 +32,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("trace", metavar="TRACE", help="a directory with a trace")
     add("file", metavar="FILE", help="where to write; - is standard output")
-    add("--format", required=True, choices=FORMATS, help="jsonl; shiviz and perfetto are not built yet")
+    add("--format", required=True, choices=sorted(FORMATS), help="of FILE")
     add("--alias", choices=sorted(ALIASES), help="name the steps as that paper does")
     add("--force", action="store_true", help="replace FILE if it is there")
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.format in LATER:
-        raise UsageError(f"format {options.format!r} is not built yet; there is jsonl")
     to_output = options.file == STANDARD_OUTPUT
     if to_output and options.json:
         raise UsageError("--json prints its summary where - prints the steps: name a file")
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     total = sum(process.last_pos for process in read_processes(options.trace))
     progress = Progress("exported rows", total, quiet=options.quiet)
     with _standard_output() if to_output else _file(Path(options.file), force=options.force) as out:
-        exported = write_jsonl(options.trace, out, options.alias, progress)
+        exported = FORMATS[options.format](options.trace, out, options.alias, progress)
     progress.end()
     seconds = monotonic() - started
     if options.json:

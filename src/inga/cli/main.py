@@ -20,13 +20,15 @@ COMMANDS = {
     "hunt": "many seeds with faults, until a promise breaks",
     "check": "certify a trace with Spark",
     "report": "verdicts and a space-time diagram as one HTML file",
-    "lab": "reproduce what papers claim: the ladder of stamps, the schemes of SCO",
+    "lab": "reproduce what papers claim: the ladder of stamps, CO, the schemes of SCO",
+    "import": "a log of another system as a trace",
     "export": "a trace for other tools",
+    "metrics": "delays, holds, repair and flow of a trace as tables",
     "bench": "measure, as ratios against a baseline of the same run",
 }
 """Built: each has a module here with `add_options(parser)` and `run(options) -> exit code`."""
 
-LATER = "tap order stamp watch metrics import dissect ior".split()
+LATER = "tap order stamp watch dissect ior".split()
 
 OK, VIOLATED, BAD_USE, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 130
 

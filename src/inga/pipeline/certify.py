@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from inga.certify.chunk import COLUMNS, TIMED_COLUMNS, Chunk
+from inga.certify.chunk import COLUMNS, TIMED_COLUMNS, TOLD_COLUMNS, Chunk
 from inga.certify.combine import Process
 from inga.pipeline.files import Files
 from inga.pipeline.storage import File, read_chunk
@@ -36,6 +36,25 @@ class SparkSource:
 
         return self._files.map(what, work, questions)
 
+    def exchange(
+        self,
+        what: str,
+        ask: Callable[[Chunk, Any], dict[int, Any]],
+        merge: Callable[[Any, Any], Any],
+        answer: Callable[[Chunk, Any, Any], Any],
+        questions: Sequence[tuple[int, Any]],
+    ) -> list[tuple[int, Any]]:
+        n, receipt = len(self.processes), self.receipt
+
+        def asking(file: File, content: bytes | None, question: Any) -> Any:
+            return ask(read_chunk(file, n, receipt, content), question)
+
+        def answering(file: File, content: bytes | None, question: Any, gathered: Any) -> Any:
+            return answer(read_chunk(file, n, receipt, content), question, gathered)
+
+        return self._files.exchange(what, asking, merge, answering, questions)
+
     def _read(self, segment: int) -> Chunk:
         file = self._files.trace.files[segment]
-        return read_chunk(file, len(self.processes), self.receipt, self._files.content(segment))
+        content = self._files.content(segment)
+        return read_chunk(file, len(self.processes), self.receipt, content, TOLD_COLUMNS)

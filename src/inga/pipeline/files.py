@@ -16,6 +16,7 @@ Work = Callable[[File, bytes | None, Any], Any]
 TASKS_PER_CORE = 4  # enough to share the work evenly and to show progress
 FILES_PER_TASK = 16
 POLL_SECONDS = 0.1
+FAILED = -1  # in place of a file that answers: why one could not ask
 
 
 class Files:
@@ -44,6 +45,64 @@ class Files:
         for _, answer in found:
             if isinstance(answer, TraceError):
                 raise answer
+        return found
+
+    def exchange(
+        self,
+        what: str,
+        ask: Work,
+        merge: Callable[[Any, Any], Any],
+        answer: Callable[[File, bytes | None, Any, Any], Any],
+        questions: Sequence[tuple[int, Any]],
+    ) -> list[tuple[int, Any]]:
+        """Let files ask each other: `ask` gives, by file, what is asked of it; that is merged and answered there.
+
+        One shuffle. Of a trace elsewhere, whose files Spark has to bring, the questions go through the driver.
+        """
+        if not questions:
+            return []
+        asked = dict(questions)
+
+        def answer_pair(file: File, content: bytes | None, question: Any) -> Any:
+            return answer(file, content, *question)
+
+        if self.trace.is_remote:
+            gathered: dict[int, Any] = {}
+            for _, parts in self.map(what, ask, questions):
+                for at, part in parts.items():
+                    gathered[at] = merge(gathered[at], part) if at in gathered else part
+            pairs = [(at, (asked[at], part)) for at, part in gathered.items()]
+            return self.map(what, answer_pair, pairs)
+        files = self.trace.files
+
+        def asking(part: Iterator[tuple[int, File, Any, bytes | None]]) -> Iterator[tuple[int, Any]]:
+            for _, file, question, content in part:
+                try:
+                    yield from ask(file, content, question).items()
+                except TraceError as error:
+                    yield FAILED, error
+
+        def answering(part: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+            for at, gathered in part:
+                if at == FAILED:
+                    yield at, gathered
+                    continue
+                try:
+                    yield at, answer(files[at], None, asked[at], gathered)
+                except TraceError as error:
+                    yield at, error
+
+        def merging(left: Any, right: Any) -> Any:
+            return left if isinstance(left, TraceError) else merge(left, right)
+
+        tasks = self._paths([(at, files[at], question) for at, question in questions])
+        shuffled = tasks.mapPartitions(asking).reduceByKey(merging, tasks.getNumPartitions())
+        found = collect(
+            self._session, shuffled.mapPartitions(answering), what, len(questions), self._progress
+        )
+        for _, each in found:
+            if isinstance(each, TraceError):
+                raise each
         return found
 
     def content(self, segment: int) -> bytes | None:

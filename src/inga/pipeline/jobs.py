@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from inga.certify.certificate import BUILT, WITNESSES, certify
+from inga.certify.certificate import BUILT, IMPORTED, WITNESSES, certify
 from inga.certify.verdict import Certificate
-from inga.model.errors import UsageError
+from inga.model.errors import TraceError, UsageError
+from inga.pipeline import metrics
 from inga.pipeline.certify import SparkSource
 from inga.pipeline.diagram import Window
 from inga.pipeline.files import Files, Progress
-from inga.pipeline.session import LOCAL, open_session
+from inga.pipeline.session import LOCAL, first_reason, open_session
 from inga.pipeline.storage import Trace, is_remote, open_trace
 from inga.trace import CHECKS, Row
 
@@ -80,12 +81,96 @@ def report_tables(
     return Tables(trace, certificate, rows, shown)
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The tables of `inga.pipeline.metrics` as pyarrow tables, by name; `reason` if delays mean nothing."""
+
+    trace: Trace
+    tables: dict[str, Any]
+    reason: str
+
+
+def measure_trace(
+    path: str,
+    *,
+    one_clock: bool = False,
+    master: str = LOCAL,
+    progress: Progress = lambda what, done, total: None,
+    session: Any = None,
+) -> Measured:
+    """Measure a trace. `one_clock` says that the wall clocks of all processes are the same."""
+    trace = None if is_remote(path) else open_trace(path)
+    spark = session or open_session(master)
+    try:
+        trace = trace or open_trace(path, spark)
+        reason = "" if one_clock else incomparable(trace)
+        tables = _measure(spark, trace, not reason, progress)
+    finally:
+        if session is None:
+            spark.stop()
+    return Measured(trace, tables, reason)
+
+
+def incomparable(trace: Trace) -> str:
+    """Why times of different processes must not be compared, if so."""
+    manifest = trace.manifest
+    if manifest.source.startswith("import:"):
+        return "the log does not say that all its hosts had one clock"
+    if manifest.clock == "wall" and "via" not in manifest.options:  # `inga live` is on one machine
+        return "nothing says that all members ran on one machine"
+    return ""
+
+
+def _measure(spark: Any, trace: Trace, comparable: bool, progress: Progress) -> dict[str, Any]:
+    from pyspark.sql import functions as F
+
+    if not trace.files:
+        raise TraceError(f"{trace.path} has no finished segment, so there is nothing to measure.")
+    rows = spark.read.schema(metrics.SCHEMA).parquet(*(file.path for file in trace.files))
+    # Held messages are few beside all rows, and two tables are made of them.
+    waited = metrics.held(rows).persist()
+    try:
+        span = _table(rows.agg(F.min("time").alias("begin"), F.max("time").alias("end")), trace).to_pylist()[
+            0
+        ]
+        wanted = {
+            "steps": metrics.steps(rows),
+            "holds": metrics.holds(waited),
+            "held_by": metrics.held_by(rows, waited, trace.n),
+            "windows": metrics.windows(rows),
+            "rates": metrics.rates(rows, span["begin"] or 0, span["end"] or 0),
+        }
+        if comparable:
+            wanted["delays"] = metrics.delays(rows)
+        found = {}
+        for done, (name, table) in enumerate(wanted.items()):
+            progress("tables made", done, len(wanted))
+            found[name] = _table(table, trace)
+        progress("tables made", len(wanted), len(wanted))
+    finally:
+        waited.unpersist()
+    return found
+
+
+def _table(frame: Any, trace: Trace) -> Any:
+    """A small result. What Spark cannot read is bad input, and one line is enough of it."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        return frame.toArrow()
+    except (Py4JJavaError, PySparkException) as error:
+        raise TraceError(f"{trace.path} cannot be measured: {first_reason(error)}") from error
+
+
 def choose_checks(trace: Trace, checks: Sequence[str] | None) -> list[str]:
     if checks is None:
         if not trace.manifest.guarantees:
             raise UsageError(f"{trace.path} claims no guarantee, so say what to check: --checks all")
         return list(trace.manifest.guarantees)
-    return list(BUILT) if "all" in checks else list(dict.fromkeys(checks))
+    if "all" not in checks:
+        return list(dict.fromkeys(checks))
+    return [*BUILT, *(IMPORTED if trace.manifest.source.startswith("import:") else ())]
 
 
 def _check_names(checks: Sequence[str] | None) -> None:

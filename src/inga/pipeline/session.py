@@ -78,7 +78,7 @@ def open_session(master: str = LOCAL, *, name: str = "inga", quick: bool = True)
     try:
         session = builder.getOrCreate()
     except Exception as error:
-        raise UsageError(f"Spark does not start with master {master!r}: {_reason(error)}") from error
+        raise UsageError(f"Spark does not start with master {master!r}: {first_reason(error)}") from error
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -106,7 +106,7 @@ def is_one_process(master: str) -> bool:
     return re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
-def _reason(error: Exception) -> str:
+def first_reason(error: Exception) -> str:
     """The last cause that Java names, or what Python says."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [line for line in lines if "Exception:" in line or "Error:" in line]

@@ -23,6 +23,7 @@ MEANINGS = {
     "causal": "no message is delivered before one that precedes it",
     "atomic": "what one destination delivered all deliver, and what is confirmed all accepted",
     "quiet": "control traffic ends soon after the last message",
+    "clocks": "clocks of imported events count, never go back, and know what those know that they name",
 }
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -105,6 +106,8 @@ def _badge(check: dict[str, Any] | None, promised: bool) -> str:
         detail = f"<b>{check['violations']:,}</b> violation{'s' if check['violations'] != 1 else ''}"
     elif check["reason"]:
         detail = _text(check["reason"])
+    elif check.get("warnings"):
+        detail = _text("; ".join(check["warnings"]))
     if not promised:
         detail += (", " if detail else "") + "not promised by this order"
     return _mark(check["verdict"]) + (f' <span class="detail">{detail}</span>' if detail else "")

@@ -7,6 +7,7 @@ from inga.trace.aliases import ALIASES, rename
 from inga.trace.export import Exported, Stamps, steps, write_jsonl
 from inga.trace.manifest import CHECKS, Manifest, ProcessFile, mark_crashed
 from inga.trace.memory import MemoryTrace
+from inga.trace.perfetto import write_perfetto
 from inga.trace.reader import (
     Segment,
     local_path,
@@ -18,6 +19,7 @@ from inga.trace.reader import (
     table,
 )
 from inga.trace.schema import COLUMNS, Row, pack_deps, pack_dst, schema, unpack_deps, unpack_dst
+from inga.trace.shiviz import write_shiviz
 from inga.trace.writer import TraceWriter
 
 __all__ = [
@@ -49,6 +51,8 @@ __all__ = [
     "rename",
     # for others' tools
     "write_jsonl",
+    "write_shiviz",
+    "write_perfetto",
     "Exported",
     "steps",
     "Stamps",

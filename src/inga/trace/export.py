@@ -178,7 +178,7 @@ def write_jsonl(
     """Write a trace to `out`; `progress` hears how many rows are done."""
     processes = read_processes(trace)
     names = [file.name for file in processes]
-    count = _Counted(rows(trace))
+    count = Counted(rows(trace))
     lines = map(_line, steps(count, Stamps.read(trace), names, alias))
     written = 0
     while batch := list(islice(lines, LINES)):
@@ -189,7 +189,7 @@ def write_jsonl(
     return Exported(len(names), count.rows, written, incomplete)
 
 
-class _Counted:
+class Counted:
     """Rows that count themselves as they go by."""
 
     def __init__(self, source: Iterable[Row]) -> None:

@@ -1,0 +1,489 @@
+"""Vector clocks of imported events: do they count, never forget, and know what those know that they name?
+
+The `deps` of an event name the event before it, by its own entry, and for every other process the last event
+that it has heard of. All that is asked of clocks follows from two rules:
+
+    a process uses each own value once
+    what a clock names exists, and its `deps` are not above those of the clock that names it
+
+Only entries that differ from those of the event before have to be looked up: the others were, there. So each
+chunk asks others about few events, and since who asks is content with the lowest vector of all that name an
+event, the questions about a chunk together are not larger than the chunk. That is the one shuffle.
+
+Rows keep the order of the file. Where own values are out of order there, but none is repeated, the clocks are
+believed and not the file: that is a warning.
+"""
+
+from bisect import bisect_right, insort
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inga.certify.chain import Message
+from inga.certify.chunk import EVENT, Bools, Chunk, Ints
+from inga.certify.combine import Line
+from inga.certify.roots import Bad, Cause
+from inga.certify.work import Row
+
+REPEATED, HOLE, FORGOTTEN, UNKNOWN_EVENT, BELOW = 1, 2, 3, 4, 5
+"""What can be wrong with a pair of an event and one that it names; REPEATED is about the event alone."""
+
+NOWHERE, LOST = -1, -2
+"""Segments of events that are not in the trace; LOST if they may have been in rows that are missing."""
+
+EVENTS_AT_ONCE = 1 << 22  # entries of the vectors of wrong events that are held against all that name them
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Where the events of each process are: stretches of own values, and the segment with the first event of each.
+
+    `low`, `high` and `segment` are sorted by `low`, and stretches do not overlap.
+    """
+
+    low: list[Ints]
+    high: list[Ints]
+    segment: list[Ints]
+    complete: list[bool]  # whether no event after the last stretch can be missing
+
+    def find(self, process: int, values: Ints) -> Ints:
+        """The segments of these events."""
+        low, high, segment = self.low[process], self.high[process], self.segment[process]
+        beyond = NOWHERE if self.complete[process] else LOST
+        if not len(low):
+            return np.full(len(values), beyond)
+        at = np.searchsorted(low, values, side="right") - 1
+        is_there = (at >= 0) & (values <= high[at])
+        return np.where(is_there, segment[at], np.where(values > high[-1], beyond, NOWHERE))
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A place where the file goes back behind what came before, although no value is repeated."""
+
+    process: int
+    pos: int
+    seq: int
+
+
+def lay_out(lines: Sequence[Line], complete: list[bool]) -> tuple[Routes, list[Late]]:
+    """From the summaries: where each event is, and where file order contradicts the clocks."""
+    routes = Routes([], [], [], complete)
+    late: list[Late] = []
+    for process, line in enumerate(lines):
+        covered = _Covered()
+        highest = 0
+        for link in line:
+            for low, count, pos in link.summary.runs.tolist():
+                new = covered.add(low, low + count - 1, link.segment)
+                if low <= highest and new == count:
+                    late.append(Late(process, pos, low))
+                highest = max(highest, low + count - 1)
+        for part, values in zip((routes.low, routes.high, routes.segment), covered.arrays(), strict=True):
+            part.append(values)
+    return routes, late
+
+
+class _Covered:
+    """Stretches of numbers, each belonging to whoever had them first."""
+
+    def __init__(self) -> None:
+        self._stretches: list[tuple[int, int, int]] = []  # sorted, without overlap
+
+    def add(self, low: int, high: int, owner: int) -> int:
+        """How many of these were new."""
+        stretches = self._stretches
+        if not stretches or low > stretches[-1][1]:  # as it should be
+            stretches.append((low, high, owner))
+            return high - low + 1
+        at = max(bisect_right(stretches, (low, high, owner)) - 1, 0)
+        at += stretches[at][1] < low
+        gaps = []
+        while low <= high:
+            end = stretches[at][0] - 1 if at < len(stretches) else high
+            if low <= min(end, high):
+                gaps.append((low, min(end, high), owner))
+            low = stretches[at][1] + 1 if at < len(stretches) else high + 1
+            at += 1
+        for gap in gaps:
+            insort(stretches, gap)
+        return sum(end - begin + 1 for begin, end, _ in gaps)
+
+    def arrays(self) -> tuple[Ints, Ints, Ints]:
+        table = np.array(self._stretches, np.int64).reshape(-1, 3)
+        return table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy()
+
+
+# ---- what tasks do
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """The events of a chunk that are the first of their numbers, in order of these."""
+
+    rows: NDArray[np.intp]
+    seq: Ints
+    deps: NDArray[np.int32]
+    follows: Bools  # whether the event before is the line before
+    repeated: NDArray[np.intp]  # rows of the other events
+
+    def changed(self, process: int) -> Bools:
+        """The entries to look up: those that are not taken over from the line before."""
+        found: Bools = self.deps > 0
+        after = np.flatnonzero(self.follows)
+        found[after] &= self.deps[after] != self.deps[after - 1]
+        found[after, process] = False  # that one is here
+        return found
+
+    def forgets(self) -> Bools:
+        """Whether an event knows less than the one before, if that is here."""
+        found = np.zeros(len(self.seq), np.bool_)
+        after = np.flatnonzero(self.follows)
+        found[after] = (self.deps[after - 1] > self.deps[after]).any(axis=1)
+        return found
+
+
+def events_of(chunk: Chunk, segment: int, routes: Routes) -> Events:
+    rows = np.flatnonzero(((chunk.kind & EVENT) != 0) & chunk.stamped)
+    seq = chunk.seq[rows]
+    firsts = np.arange(len(rows))
+    if (seq[1:] <= seq[:-1]).any():
+        seq, firsts = np.unique(seq, return_index=True)
+    mine = routes.find(chunk.process, seq) == segment
+    seq, firsts = seq[mine], firsts[mine]
+    is_first = np.zeros(len(rows), np.bool_)
+    is_first[firsts] = True
+    kept = rows[firsts]
+    follows = np.append(False, seq[1:] == seq[:-1] + 1) if len(seq) else np.zeros(0, np.bool_)
+    return Events(kept, seq, chunk.deps[kept], follows, rows[~is_first])
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Events of one chunk that others name: for each, the lowest entries of the vectors that do."""
+
+    seq: Ints
+    deps: NDArray[np.int32]
+    is_suspect: bool = False  # something is wrong in the chunk itself
+
+
+def ask(chunk: Chunk, question: tuple[int, Routes]) -> dict[int, Named]:
+    """What a chunk's events name, by the segment that has it. What is missing makes the chunk itself suspect."""
+    segment, routes = question
+    events = events_of(chunk, segment, routes)
+    line, named = np.nonzero(events.changed(chunk.process))
+    values = events.deps[line, named].astype(np.int64)
+    target = _targets(routes, named, values)
+    is_suspect = len(events.repeated) > 0 or bool((target == NOWHERE).any()) or bool(events.forgets().any())
+    found: dict[int, Named] = {}
+    for each in np.flatnonzero(np.bincount(target[target >= 0])).tolist():
+        mine = target == each
+        found[each] = _lowest(values[mine], events.deps[line[mine]])
+    if is_suspect:
+        nothing = Named(np.empty(0, np.int64), np.empty((0, chunk.n), np.int32), True)
+        found[segment] = merge(found[segment], nothing) if segment in found else nothing
+    return found
+
+
+def _targets(routes: Routes, named: NDArray[np.intp], values: Ints) -> Ints:
+    target = np.full(len(values), NOWHERE)
+    for process in np.flatnonzero(np.bincount(named)).tolist():
+        mine = named == process
+        target[mine] = routes.find(process, values[mine])
+    return target
+
+
+def _lowest(values: Ints, deps: NDArray[np.int32], is_suspect: bool = False) -> Named:
+    """One line for each value."""
+    order = np.argsort(values, kind="stable")
+    values, deps = values[order], deps[order]
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if len(values) else order
+    lowest = np.minimum.reduceat(deps, starts, axis=0) if len(values) else deps
+    return Named(values[starts], lowest, is_suspect)
+
+
+def merge(left: Named, right: Named) -> Named:
+    """Two questions about a chunk as one."""
+    values = np.concatenate([left.seq, right.seq])
+    deps = np.concatenate([left.deps, right.deps])
+    return _lowest(values, deps, left.is_suspect or right.is_suspect)
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """Events of a process that know more than some that name them; `is_suspect` as in `Named`."""
+
+    process: int
+    seq: Ints
+    deps: NDArray[np.int32]
+    is_suspect: bool
+
+
+def answer(chunk: Chunk, question: tuple[int, Routes], named: Named) -> Wrong:
+    """Which of the named events are above somebody who names them."""
+    segment, routes = question
+    events = events_of(chunk, segment, routes)
+    at = np.searchsorted(events.seq, named.seq)
+    if len(named.seq) and len(events.seq):
+        at = np.minimum(at, len(events.seq) - 1)
+        above = (_with_own(chunk, events, at) > named.deps).any(axis=1)
+        above &= events.seq[at] == named.seq  # an event without a clock is above nothing
+    else:
+        above = np.zeros(len(named.seq), np.bool_)
+    return Wrong(chunk.process, named.seq[above], _with_own(chunk, events, at[above]), named.is_suspect)
+
+
+def _with_own(chunk: Chunk, events: Events, at: Ints) -> NDArray[np.int32]:
+    """Clocks: the vectors with the events themselves."""
+    clocks = events.deps[at].copy()
+    clocks[:, chunk.process] = events.seq[at]
+    return clocks
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something wrong with an event: what, and the event that it names."""
+
+    kind: int
+    pos: int
+    seq: int
+    named: int
+    value: int
+
+
+@dataclass(slots=True)
+class Faults:
+    """What is wrong in a chunk: counts and first examples by kind and named process.
+
+    `open` are faults of events whose predecessor is in another chunk, and may have named the same already.
+    """
+
+    counts: Counter[tuple[int, int]]
+    first: dict[tuple[int, int], list[Fault]]
+    open: list[Fault]
+
+
+Above = dict[int, tuple[Ints, NDArray[np.int32]]]
+"""By process, the numbers and clocks of events that know more than somebody who names them."""
+
+
+def judge(chunk: Chunk, question: tuple[int, Routes, Above, bool, int]) -> Faults:
+    """What is wrong with a chunk's events, given events that some must be below; lists at most so many of a kind.
+
+    Faults that a chunk finds by itself are told if the question says so.
+    """
+    segment, routes, above, tells_own, listed_max = question
+    events = events_of(chunk, segment, routes)
+    process, found = chunk.process, Faults(Counter(), {}, [])
+
+    def note(kind: int, rows: Any, named: int, values: Ints) -> None:
+        if len(rows):
+            found.counts[kind, named] += len(rows)
+            known = found.first.setdefault((kind, named), [])
+            for row, value in zip(rows[:listed_max].tolist(), values[:listed_max].tolist(), strict=True):
+                known.append(Fault(kind, int(chunk.pos[row]), int(chunk.seq[row]), named, value))
+
+    if tells_own:
+        note(REPEATED, events.repeated, process, chunk.seq[events.repeated])
+        forgets = np.flatnonzero(events.forgets())
+        note(FORGOTTEN, events.rows[forgets], process, events.seq[forgets] - 1)
+    line, named = np.nonzero(events.changed(process))
+    values = events.deps[line, named].astype(np.int64)
+    kinds = _kinds(events, line, named, values, routes, above, tells_own)
+    kinds[(named == process) & (kinds == UNKNOWN_EVENT)] = HOLE
+    kinds[(named == process) & (kinds == BELOW)] = FORGOTTEN
+    is_open = (kinds > 0) & (named != process) & ~events.follows[line] & (events.seq[line] > 1)
+    for at in np.flatnonzero(is_open).tolist():
+        row = events.rows[line[at]]
+        found.open.append(
+            Fault(int(kinds[at]), int(chunk.pos[row]), int(chunk.seq[row]), int(named[at]), int(values[at]))
+        )
+    for kind, source in sorted(set(zip(kinds.tolist(), named.tolist(), strict=True))):
+        mine = np.flatnonzero((kinds == kind) & (named == source) & ~is_open)
+        if kind:
+            note(kind, events.rows[line[mine]], source, values[mine])
+    return found
+
+
+def _kinds(
+    events: Events, line: Any, named: Any, values: Ints, routes: Routes, above: Above, tells_own: bool
+) -> NDArray[np.uint8]:
+    """What is wrong with each pair of an event and one that it names, 0 if nothing."""
+    kinds = np.zeros(len(line), np.uint8)
+    for source, (seqs, clocks) in above.items():
+        pairs = np.flatnonzero((named == source) & np.isin(values, seqs))
+        known = clocks[np.searchsorted(seqs, values[pairs])]
+        kinds[pairs[(known > events.deps[line[pairs]]).any(axis=1)]] = BELOW
+    if tells_own:
+        kinds[_targets(routes, named, values) == NOWHERE] = UNKNOWN_EVENT
+    return kinds
+
+
+def vectors(chunk: Chunk, question: tuple[int, Routes, list[int]]) -> dict[int, list[int]]:
+    """The vectors of some events, by number."""
+    segment, routes, wanted = question
+    events = events_of(chunk, segment, routes)
+    found = np.isin(events.seq, wanted)
+    return dict(zip(events.seq[found].tolist(), events.deps[found].tolist(), strict=True))
+
+
+def place_of(chunk: Chunk, pos: int) -> str:
+    """Where the row at a position comes from: file and line, if the trace says."""
+    at = int(np.searchsorted(chunk.pos, pos))
+    ref = None if chunk.refs is None else chunk.refs[at].as_py()
+    return ref or f"position {pos}"
+
+
+# ---- what the driver does
+
+
+class Asks(Protocol):
+    """What is needed of a source of chunks."""
+
+    def map(
+        self, what: str, function: Any, questions: Sequence[tuple[int, Any]]
+    ) -> list[tuple[int, Any]]: ...
+
+    def exchange(
+        self, what: str, ask: Any, merge: Any, answer: Any, questions: Sequence[tuple[int, Any]]
+    ) -> list[tuple[int, Any]]: ...
+
+
+def find_faults(
+    source: Asks, lines: Sequence[Line], complete: list[bool], listed_max: int
+) -> tuple[dict[tuple[int, int, int], tuple[int, list[Fault]]], list[Late]]:
+    """Counts and first examples by kind, process and named process; and where file order is another."""
+    routes, late = lay_out(lines, complete)
+    process_of = {
+        link.segment: link.summary.process for line in lines for link in line if len(link.summary.runs)
+    }
+    questions = [(segment, (segment, routes)) for segment in process_of]
+    answers = source.exchange("clocks compared", ask, merge, answer, questions)
+    suspects = {segment for segment, wrong in answers if wrong.is_suspect}
+    found: dict[tuple[int, int, int], tuple[int, list[Fault]]] = {}
+
+    def add(process: int, kind: int, named: int, count: int, faults: list[Fault]) -> None:
+        known, examples = found.get((kind, process, named), (0, []))
+        ordered = sorted(examples + faults, key=lambda fault: fault.pos)[:listed_max]
+        found[kind, process, named] = (known + count, ordered)
+
+    for above in _rounds([wrong for _, wrong in sorted(answers, key=lambda pair: pair[0])], len(lines)):
+        asked = process_of if above else suspects
+        parts = source.map(
+            "events looked at again",
+            judge,
+            [(segment, (segment, routes, above, segment in suspects, listed_max)) for segment in asked],
+        )
+        suspects = set()  # what they found by themselves is told now
+        for segment, part in sorted(parts, key=lambda pair: pair[0]):
+            process = process_of[segment]
+            for (kind, named), count in part.counts.items():
+                add(process, kind, named, count, part.first[kind, named])
+        for process, fault in _settle(source, routes, process_of, parts):
+            add(process, fault.kind, fault.named, 1, [fault])
+    return found, late
+
+
+def _rounds(wrong: list[Wrong], n: int) -> Iterator[Above]:
+    """Events that are above others, not too many at a time; at least one round, for suspects."""
+    room = max(EVENTS_AT_ONCE // n, 1)
+    above: dict[int, list[Wrong]] = {}
+    size = 0
+    wrong = [part for part in wrong if len(part.seq)]
+    for at, part in enumerate(wrong):
+        above.setdefault(part.process, []).append(part)
+        size += len(part.seq)
+        if size >= room and at + 1 < len(wrong):
+            yield _joined(above)
+            above, size = {}, 0
+    yield _joined(above)
+
+
+def _joined(above: dict[int, list[Wrong]]) -> Above:
+    found: Above = {}
+    for process, parts in above.items():
+        seqs = np.concatenate([part.seq for part in parts])
+        order = np.argsort(seqs)
+        found[process] = seqs[order], np.concatenate([part.deps for part in parts])[order]
+    return found
+
+
+def _settle(
+    source: Asks, routes: Routes, process_of: dict[int, int], parts: list[tuple[int, Faults]]
+) -> Iterator[tuple[int, Fault]]:
+    """Of the open faults, those whose event did not take the entry over from the event before it."""
+    faults = [(process_of[segment], fault) for segment, part in parts for fault in part.open]
+    wanted: dict[int, set[int]] = {}
+    for process, fault in faults:
+        segment = int(routes.find(process, np.array([fault.seq - 1]))[0])
+        if segment >= 0:
+            wanted.setdefault(segment, set()).add(fault.seq - 1)
+    questions = [(segment, (segment, routes, sorted(seqs))) for segment, seqs in wanted.items()]
+    before: dict[tuple[int, int], list[int]] = {}
+    for segment, known in source.map("events looked at again", vectors, questions) if questions else ():
+        before |= {(process_of[segment], seq): vector for seq, vector in known.items()}
+    for process, fault in faults:
+        vector = before.get((process, fault.seq - 1))
+        if vector is None or vector[fault.named] != fault.value:
+            yield process, fault
+
+
+# ---- in words
+
+WORDS = {
+    REPEATED: "uses a number again",
+    HOLE: "comes after a hole: there is no",
+    FORGOTTEN: "knows less than",
+    UNKNOWN_EVENT: "names what the log does not have:",
+    BELOW: "names, but knows less than,",
+}
+
+
+def to_bad(
+    found: dict[tuple[int, int, int], tuple[int, list[Fault]]],
+    names: Sequence[str],
+    place: Callable[[int, int], str],
+) -> Iterator[Bad]:
+    """The faults under their causes: `place` says where a row comes from."""
+    restarts = {process: faults[0] for (kind, process, _), (_, faults) in found.items() if kind == REPEATED}
+    holes = {process: faults[0] for (kind, process, _), (_, faults) in found.items() if kind == HOLE}
+    for (kind, process, named), (count, faults) in sorted(found.items()):
+        others: dict[Row, Message] = {}
+        rows = []
+        for fault in faults:
+            row = Row(process, fault.pos, process, fault.seq)
+            rows.append(row)
+            if kind != REPEATED:
+                others[row] = (named, fault.value)
+        again = next((each for each in (named, process) if each in restarts), None)
+        if again is not None:
+            cause = _restart(again, restarts[again], names, place)
+        elif kind == UNKNOWN_EVENT and named in holes:
+            cause = _cause(HOLE, named, named, holes[named], names, place)
+        else:
+            cause = _cause(kind, process, named, faults[0], names, place)
+        yield Bad("clocks", process, process, WORDS[kind], count, rows, others, cause)
+
+
+def _restart(process: int, fault: Fault, names: Sequence[str], place: Callable[[int, int], str]) -> Cause:
+    text = f"{names[process]} counts again from event {fault.seq} ({place(process, fault.pos)})"
+    return Cause(("clocks", "restart", process), text, Row(process, fault.pos, process, fault.seq))
+
+
+def _cause(
+    kind: int, process: int, named: int, fault: Fault, names: Sequence[str], place: Callable[[int, int], str]
+) -> Cause:
+    where, name, other = place(process, fault.pos), names[process], names[named]
+    if kind == HOLE:
+        text = f"events of {name} are missing before event {fault.seq} ({where})"
+    elif kind == FORGOTTEN:
+        text = f"the clock of {name} goes back at event {fault.seq} ({where})"
+    elif kind == UNKNOWN_EVENT:
+        text = f"{name} names events of {other} that are not in the log, first {fault.value} ({where})"
+    else:
+        text = f"{name} names events of {other} and lacks what they know, first {fault.value} ({where})"
+    return Cause(("clocks", kind, process, named), text, Row(process, fault.pos, process, fault.seq))

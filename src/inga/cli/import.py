@@ -1,0 +1,88 @@
+"""A log of another system as a trace, for `inga check`, `inga metrics` and the others.
+
+  inga import shiviz chord.log chord
+  inga import shiviz app.log app --regex '(?<event>.*)\\n(?<host>\\S*) (?<clock>{.*})'
+  inga import shiviz runs.log runs --executions '^=== (?<trace>.*) ===$'
+  inga import shiviz akka.log akka --send 'Broadcast\\((?<message>.*)\\)' --deliver 'Deliver of (?<message>\\S+)'
+  inga import govector all.log run7
+  inga import tracechecker trace_output.log run7
+  inga import otel spans.json run7
+
+Formats: shiviz (any text, by a regular expression with the groups host, clock and event), govector, tracechecker
+(lines of JSON), otel (OpenTelemetry spans, OTLP as JSON). OUT appears when it is whole; several executions become
+directories below it. Needs no Spark.
+"""
+
+import argparse
+from dataclasses import asdict
+from time import monotonic
+
+from inga.cli.output import Progress, plain, print_json
+from inga.model.errors import UsageError
+from inga.trace import CHECKS
+from inga.trace.importers import DEFAULT, FORMATS, Imported, Roles, import_log
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("format", metavar="FORMAT", choices=FORMATS, help=", ".join(FORMATS))
+    add("file", metavar="FILE", help="the log")
+    add("out", metavar="OUT", help="the trace: a directory that does not exist yet")
+    add(
+        "--regex",
+        metavar="R",
+        help="shiviz: one event, in the syntax of JavaScript or Python (default: the first line of FILE if it is "
+        f"one, else {DEFAULT})".replace("%", "%%"),
+    )
+    add("--executions", metavar="R", help="shiviz: what separates executions; each becomes a trace")
+    add(
+        "--send",
+        metavar="R",
+        help="shiviz, govector: texts of events that send a (?<message>...) to all others",
+    )
+    add("--deliver", metavar="R", help="shiviz, govector: texts of events that deliver a (?<message>...)")
+    add("--crash", metavar="R", help="shiviz, govector: texts of events with which a host crashes")
+    add("--claims", metavar="A,B", help="guarantees to claim beside those that the format allows")
+    add("--encoding", default="utf-8", metavar="E", help="of FILE (default utf-8)")
+
+
+def run(options: argparse.Namespace) -> int:
+    claims = options.claims.split(",") if options.claims else []
+    for name in claims:
+        if name not in CHECKS:
+            raise UsageError(f"no check {name!r}; there are {', '.join(CHECKS)}")
+    started = monotonic()
+    progress = Progress("events read", None, quiet=options.quiet)
+    try:
+        found = import_log(
+            options.format,
+            options.file,
+            options.out,
+            regex=options.regex,
+            executions=options.executions,
+            roles=Roles(options.send, options.deliver, options.crash),
+            claims=claims,
+            encoding=options.encoding,
+            progress=progress,
+        )
+    finally:
+        progress.end()
+    seconds = monotonic() - started
+    if options.json:
+        print_json({"format": options.format, "file": options.file, **asdict(found), "seconds": seconds})
+    else:
+        print(_sentences(options, found, seconds))
+    return 0
+
+
+def _sentences(options: argparse.Namespace, found: Imported, seconds: float) -> str:
+    lines = [f"{found.events:,} events of {found.processes} processes in {options.out} ({seconds:.1f} s)"]
+    if len(found.traces) > 1:
+        lines.append(f"{len(found.traces)} executions: {found.traces[0]} to {found.traces[-1]}")
+    if found.messages:
+        lines.append(f"{found.messages:,} messages, {found.deliveries:,} deliveries")
+    if found.unmatched:
+        lines.append(f"{found.unmatched:,} deliveries are of messages that nobody sent; they are events only")
+    if found.skipped:
+        lines.append(f"{found.skipped:,} lines belong to no event; the first is {plain(found.skipped_first)}")
+    return "\n".join(lines)

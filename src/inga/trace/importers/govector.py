@@ -1,0 +1,24 @@
+"""Logs of GoVector: a line with the host and its clock, and a line with the text. Level and time may come first.
+
+    client {"client":3, "server":2}
+    INFO Received reply
+
+A text may go on over more lines; those up to the next clock belong to it.
+"""
+
+from pathlib import Path
+
+from inga.trace.importers.record import Log
+from inga.trace.importers.shiviz import NO_ROLES, Roles
+from inga.trace.importers.shiviz import open_log as open_shiviz
+
+_TIME = r"\d\S*[ \t]+"
+PATTERN = (
+    rf"^(?:{_TIME})?(?P<host>\S+) (?P<clock>\{{.*\}})[ \t]*\n"
+    rf"(?P<event>.*(?:\n(?!(?:{_TIME})?\S+ \{{.*\}}[ \t]*$).*)*)"
+)
+
+
+def open_log(path: Path, *, roles: Roles = NO_ROLES, encoding: str = "utf-8") -> Log:
+    """A log of one or several GoVector hosts."""
+    return open_shiviz(path, regex=PATTERN, roles=roles, encoding=encoding, source="govector")

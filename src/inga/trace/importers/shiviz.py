@@ -1,0 +1,99 @@
+"""Logs as ShiViz reads them: any text in which a regular expression finds host, clock and event.
+
+The expression may be that of ShiViz, in JavaScript's syntax, or Python's. Without one, the first line of the file
+is taken if it is such an expression, as ShiViz's own examples and GoVector have it (a second line is then the
+delimiter of executions), or else ShiViz's default.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from inga.model.errors import UsageError
+from inga.trace.importers.record import Log, Record, Skipped, parse_clock
+from inga.trace.importers.text import compile_pattern, find_records, open_text
+
+DEFAULT = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
+GROUPS = ("host", "clock", "event")
+ROLES = ("send", "deliver", "crash")
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Which events are sends, deliveries and crashes: expressions over their text."""
+
+    send: str | None = None
+    deliver: str | None = None
+    crash: str | None = None
+
+    def compile(self) -> dict[str, re.Pattern[str]]:
+        if (self.send is None) != (self.deliver is None):
+            raise UsageError("--send and --deliver go together: what is sent must be delivered somewhere")
+        found = {}
+        for role in ROLES:
+            text = getattr(self, role)
+            if text is not None:
+                groups = () if role == "crash" else ("message",)
+                found[role] = compile_pattern(text, f"--{role}", groups)
+        return found
+
+
+NO_ROLES = Roles()
+
+
+def open_log(
+    path: Path,
+    *,
+    regex: str | None = None,
+    executions: str | None = None,
+    roles: Roles = NO_ROLES,
+    encoding: str = "utf-8",
+    source: str = "shiviz",
+) -> Log:
+    """A log in ShiViz's manner. Its clocks are claimed to be right; deliveries, to be of what was sent."""
+    said, divided, first = _header(path, encoding)
+    if regex is None:
+        regex, executions = said, executions or divided
+    pattern = compile_pattern(regex, "--regex", GROUPS)
+    delimiter = None if executions is None else compile_pattern(executions, "--executions")
+    wanted, skipped = roles.compile(), Skipped()
+
+    def records() -> Iterator[Record]:
+        skipped.lines = 0
+        execution, label, is_used = 0, "", False
+        for found in find_records(path, encoding, pattern, delimiter, skipped, first):
+            if not found.is_record:
+                execution, is_used = execution + is_used, False
+                label = next((each for each in found.match.groups() if each), "")
+                continue
+            is_used = True
+            host, text = found.match["host"] or "", (found.match["event"] or "").strip()
+            clock = parse_clock(found.match["clock"] or "", host, path, found.line)
+            role, message = _role(wanted, text)
+            yield Record(host, clock, text, found.line, role, message, execution, label)
+
+    claims = ["clocks", "integrity"] if "send" in wanted else ["clocks"]
+    options = {"regex": regex, "executions": executions}
+    options |= {role: found.pattern for role, found in wanted.items()}
+    return Log(path, records, source, claims, options, skipped)
+
+
+def _header(path: Path, encoding: str) -> tuple[str, str | None, int]:
+    """The expression, the delimiter, and the line after them."""
+    with open_text(path, encoding) as file:
+        try:
+            lines = [file.readline(1 << 16).rstrip("\n") for _ in range(2)]
+        except UnicodeDecodeError:
+            return DEFAULT, None, 1  # reading the records will say where
+    if not all(re.search(rf"\(\?P?<{group}>", lines[0]) for group in GROUPS):
+        return DEFAULT, None, 1
+    return lines[0], lines[1] if lines[1].strip() else None, 3
+
+
+def _role(wanted: dict[str, re.Pattern[str]], text: str) -> tuple[str | None, str]:
+    for role, pattern in wanted.items():
+        match = pattern.search(text)
+        if match is not None:
+            return role, "" if role == "crash" else match["message"] or ""
+    return None, ""

@@ -1,0 +1,186 @@
+"""Records in a text by regular expressions, for files of any size.
+
+A pattern may span lines and begin anywhere, so the text is searched a window at a time. A match is believed if
+`RECORD_MAX` characters behind it were there to be looked at; so a record may have that many.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from inga.model.errors import TraceError, UsageError
+from inga.trace.importers.record import Skipped, bad
+
+WINDOW = 1 << 22  # characters
+RECORD_MAX = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A record, or the beginning of another execution."""
+
+    line: int
+    match: re.Match[str]
+    is_record: bool
+
+
+def compile_pattern(text: str, option: str, groups: tuple[str, ...] = ()) -> re.Pattern[str]:
+    """A regular expression in the syntax of Python or of JavaScript, with the groups that it must have."""
+    try:
+        pattern = re.compile(_from_javascript(text), re.MULTILINE)
+    except re.error as error:
+        raise UsageError(f"{option} {text!r} is not a regular expression: {error}") from None
+    missing = [group for group in groups if group not in pattern.groupindex]
+    if missing:
+        raise UsageError(f"{option} {text!r} has no group (?<{missing[0]}>...)")
+    return pattern
+
+
+def _from_javascript(text: str) -> str:
+    """Named groups and what refers to them; `[^]`, which is any character."""
+    parts = re.split(r"(\\k<\w+>|\\.|\(\?<(?![=!])|\[\^\])", text, flags=re.DOTALL)
+    return "".join(map(_translate, parts))
+
+
+def _translate(part: str) -> str:
+    if part == "(?<":
+        return "(?P<"
+    if part == "[^]":
+        return r"[\s\S]"
+    return f"(?P={part[3:-1]})" if part.startswith("\\k<") else part
+
+
+def open_text(path: Path, encoding: str) -> TextIO:
+    try:
+        if path.is_dir():
+            raise UsageError(f"{path} is a directory; name a file")
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path} is not a plain file, and logs are read twice")
+        return path.open(encoding=encoding)
+    except LookupError:
+        raise UsageError(f"there is no encoding {encoding!r}") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def read_lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
+    """The lines of a file with their numbers, without their ends; blank ones are left out."""
+    number = 0
+    with open_text(path, encoding) as file:
+        try:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield number, line.rstrip("\n")
+        except UnicodeDecodeError as error:
+            raise _not_text(path, number + 1, encoding, error) from None
+
+
+def find_records(
+    path: Path,
+    encoding: str,
+    pattern: re.Pattern[str],
+    delimiter: re.Pattern[str] | None,
+    skipped: Skipped,
+    first: int = 1,
+) -> Iterator[Found]:
+    """Everything that matches, from line `first` on."""
+    with open_text(path, encoding) as file:
+        for _ in range(first - 1):
+            file.readline()
+        yield from _Search(path, encoding, file, pattern, delimiter, skipped, first).run()
+
+
+class _Search:
+    def __init__(
+        self,
+        path: Path,
+        encoding: str,
+        file: TextIO,
+        pattern: re.Pattern[str],
+        delimiter: re.Pattern[str] | None,
+        skipped: Skipped,
+        first: int,
+    ) -> None:
+        self._path = path
+        self._encoding = encoding
+        self._file = file
+        self._pattern = pattern
+        self._delimiter = delimiter
+        self._skipped = skipped
+        self._window = ""
+        self._at = 0  # searched up to here
+        self._counted = 0  # line numbers are known up to here
+        self._line = first
+        self._next: re.Match[str] | None = None  # the next delimiter in the window
+        self._is_next_known = False
+
+    def run(self) -> Iterator[Found]:
+        is_last = False
+        while not is_last:
+            is_last = self._fill()
+            end = len(self._window) if is_last else len(self._window) - RECORD_MAX
+            while (found := self._find(end, is_last)) is not None:
+                yield found
+            if is_last:
+                self._pass_over(end)
+            elif self._at < end:
+                # Nothing begins before `end`: records begin where a line may.
+                self._pass_over(self._window.rfind("\n", self._at, end) + 1 or self._at)
+
+    def _fill(self) -> bool:
+        """Make room and read on; whether this was the last."""
+        # What was searched goes, but not the line it ends in: a pattern may look back.
+        keep = self._window.rfind("\n", 0, self._at) + 1
+        line = self._line_at(keep) - self._window.count("\n", keep, self._counted)
+        try:
+            more = self._file.read(WINDOW)
+        except UnicodeDecodeError as error:
+            raise _not_text(self._path, self._line_at(len(self._window)), self._encoding, error) from None
+        self._window = self._window[keep:] + more
+        self._at -= keep
+        self._counted, self._line = 0, line
+        self._is_next_known = False
+        return len(more) < WINDOW
+
+    def _find(self, end: int, is_last: bool) -> Found | None:
+        border = self._border()
+        limit = len(self._window) if border is None else border.start()
+        match = self._pattern.search(self._window, self._at, limit)
+        while match is not None and match.end() == match.start():  # of nothing
+            at = match.end() + 1
+            match = self._pattern.search(self._window, at, limit) if at <= limit else None
+        is_record = match is not None
+        match = match or border
+        if match is None or (match.start() >= end and not is_last):
+            return None
+        self._pass_over(match.start())
+        line = self._line_at(match.start())
+        self._at = match.end()
+        return Found(line, match, is_record)
+
+    def _border(self) -> re.Match[str] | None:
+        if self._delimiter is None:
+            return None
+        if not self._is_next_known or (self._next is not None and self._next.start() < self._at):
+            self._next = self._delimiter.search(self._window, self._at)
+            if self._next is not None and self._next.end() == self._next.start():
+                raise UsageError(f"--executions {self._delimiter.pattern!r} matches where there is nothing")
+            self._is_next_known = True
+        return self._next
+
+    def _pass_over(self, to: int) -> None:
+        between = self._window[self._at : to]
+        if between and not between.isspace():
+            self._skipped.add(between, self._line_at(self._at))
+        self._at = max(self._at, to)
+
+    def _line_at(self, place: int) -> int:
+        self._line += self._window.count("\n", self._counted, place)
+        self._counted = max(self._counted, place)
+        return self._line
+
+
+def _not_text(path: Path, line: int, encoding: str, error: UnicodeDecodeError) -> TraceError:
+    return bad(path, line, f"here or soon after is text that is not {encoding}: {error.reason}")

@@ -1,0 +1,310 @@
+"""From records to a trace. The log is read twice: first for the hosts and messages, then for the rows.
+
+Since whatever is wrong with a log is found in the first reading, most failures never begin to write; a trace
+that was begun lies in a hidden directory, which gets its name when all is done, or goes.
+
+    event    src = process, seq = its own entry, deps = its clock with that entry one less
+    send     the seq-th message of its process; deps[h] = how many messages of h its clock covers
+    deliver  after `receive`, with the deps that the message was sent with
+
+Rows of a process keep the order of the file, so that a check can see where clocks contradict it. Memory does
+not grow with the log, but for 8 bytes a message that was sent.
+"""
+
+import sqlite3
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from struct import Struct
+
+from inga.model.errors import TraceError
+from inga.model.stamp import Deps
+from inga.trace.directory import whole_directory
+from inga.trace.importers.record import Clock, Log, Record, bad
+from inga.trace.manifest import Manifest
+from inga.trace.writer import TraceWriter
+
+HOSTS_MAX = 10_000
+SECONDS_PER_LINE = 1e-3  # of virtual time: a log's own times are texts of any kind
+COUNTS_OPEN_MAX = 1 << 26  # entries of vectors in the open segments of all processes
+SEGMENT_ROWS_MAX = 1 << 15
+
+Progress = Callable[[int], None]
+"""Told how many events are done, in both readings together."""
+
+
+@dataclass(slots=True)
+class Imported:
+    """What became of a log."""
+
+    traces: list[str] = field(default_factory=list)
+    processes: int = 0
+    events: int = 0
+    messages: int = 0
+    deliveries: int = 0
+    unmatched: int = 0  # receipts of messages that nobody sent
+    skipped: int = 0  # lines that belong to no event
+    skipped_first: str = ""
+
+
+@dataclass(slots=True)
+class Execution:
+    """What the first reading found of one execution."""
+
+    label: str
+    seen: dict[str, int] = field(default_factory=dict)  # numbers of hosts, as they were first named
+    hosts: dict[str, None] = field(default_factory=dict)  # those of them that have events, in order
+    sent: dict[str, "array[int]"] = field(default_factory=dict)  # own entries of the sends of a host
+    messages: int = 0
+    deliveries: int = 0
+    unmatched: int = 0
+
+    def processes(self) -> dict[str, int]:
+        """Hosts in the order of their first events, then those that are only named in clocks."""
+        return {name: index for index, name in enumerate(dict.fromkeys([*self.hosts, *self.seen]))}
+
+
+def write_log(
+    log: Log, out: Path, *, claims: list[str] | None = None, progress: Progress = lambda events: None
+) -> Imported:
+    """Import a log: into `out`, or into numbered directories below it if it has several executions."""
+    with whole_directory(out) as directory, closing(_Messages(directory / "messages.tmp")) as messages:
+        executions = _survey(log, messages, progress)
+        found = _Import(log, directory, executions, messages, claims or [])
+        found.run(progress)
+    return found.summary(out)
+
+
+# ---- the first reading
+
+
+def _survey(log: Log, messages: "_Messages", progress: Progress) -> list[Execution]:
+    executions: list[Execution] = []
+    read = 0
+    for read, record in enumerate(log.records(), 1):
+        if record.execution == len(executions):
+            executions.append(Execution(record.label))
+        _note(log, record, executions[-1], messages)
+        progress(read)
+    if not executions:
+        hint = f"; the first line that matches nothing: {log.skipped.text}" if log.skipped.lines else ""
+        raise TraceError(f"{log.path} has no event that the {log.source} reader recognises{hint}.")
+    return executions
+
+
+def _note(log: Log, record: Record, execution: Execution, messages: "_Messages") -> None:
+    execution.hosts[record.host] = None
+    for name in (record.host, *record.clock):
+        execution.seen.setdefault(name, len(execution.seen))
+    if len(execution.seen) > HOSTS_MAX:
+        raise bad(log.path, record.line, f"there are more than {HOSTS_MAX:,} hosts by now, which cannot be")
+    if record.role == "send":
+        sent = execution.sent.setdefault(record.host, array("q"))
+        own = record.clock[record.host]
+        # Who counts again from an earlier number keeps its messages in the order of the file.
+        own = max(own, sent[-1]) if sent else own
+        sent.append(own)
+        place = execution.seen[record.host], len(sent)
+        vector = {execution.seen[name]: count for name, count in record.clock.items()}
+        if not messages.add(record.execution, record.message, *place, vector):
+            raise bad(log.path, record.line, f"message {record.message} is sent a second time")
+    elif record.role == "deliver" and log.to_receivers:
+        messages.received(record.execution, record.message, execution.seen[record.host])
+
+
+class _Messages:
+    """The messages of a log by what it calls them, in a file: there may be very many."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._base = sqlite3.connect(path, isolation_level=None)
+        self._base.executescript(
+            "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-32768;"
+            "CREATE TABLE sent (execution INT, name TEXT, src INT, seq INT, clock BLOB,"
+            " PRIMARY KEY (execution, name)) WITHOUT ROWID;"
+            "CREATE TABLE received (execution INT, name TEXT, process INT);"
+            "CREATE INDEX by_name ON received (execution, name); BEGIN"
+        )
+
+    def add(self, execution: int, name: str, src: int, seq: int, clock: dict[int, int]) -> bool:
+        """Whether this is a new one."""
+        flat = [number for pair in clock.items() for number in pair]
+        packed = Struct(f"<{len(flat)}i").pack(*flat)
+        found = self._base.execute(
+            "INSERT OR IGNORE INTO sent VALUES (?, ?, ?, ?, ?)", (execution, name, src, seq, packed)
+        )
+        return found.rowcount == 1
+
+    def received(self, execution: int, name: str, process: int) -> None:
+        self._base.execute("INSERT INTO received VALUES (?, ?, ?)", (execution, name, process))
+
+    def find(self, execution: int, name: str) -> tuple[int, int, dict[int, int]] | None:
+        """Sender, number, and the clock of the send, by host."""
+        query = "SELECT src, seq, clock FROM sent WHERE execution = ? AND name = ?"
+        row = self._base.execute(query, (execution, name)).fetchone()
+        if row is None:
+            return None
+        src, seq, packed = row
+        flat = Struct(f"<{len(packed) // 4}i").unpack(packed)
+        return src, seq, dict(zip(flat[::2], flat[1::2], strict=True))
+
+    def receivers(self, execution: int, name: str) -> list[int]:
+        query = "SELECT DISTINCT process FROM received WHERE execution = ? AND name = ?"
+        return [process for (process,) in self._base.execute(query, (execution, name))]
+
+    def close(self) -> None:
+        self._base.close()
+        self._path.unlink(missing_ok=True)
+
+
+# ---- the second reading
+
+
+class _Import:
+    def __init__(
+        self, log: Log, directory: Path, executions: list[Execution], messages: _Messages, claims: list[str]
+    ) -> None:
+        self._log = log
+        self._directory = directory
+        self._executions = executions
+        self._messages = messages
+        self._claims = claims
+        self._events = 0
+
+    def run(self, progress: Progress) -> None:
+        writing: _Writing | None = None
+        read = 0
+        with ExitStack() as stack:
+            for record in self._log.records():
+                read += 1
+                if writing is None or writing.number != record.execution:
+                    stack.close()
+                    writing = self._begin(record.execution)
+                    stack.push(writing.close)
+                writing.write(record)
+                progress(read)
+        self._events = read
+
+    def _begin(self, number: int) -> "_Writing":
+        execution = self._executions[number]
+        directory = self._directory
+        if len(self._executions) > 1:
+            directory = directory / str(number + 1)
+        names = list(execution.processes())
+        Manifest(
+            group=execution.label or self._log.path.stem or "log",
+            processes=names,
+            source=f"import:{self._log.source}",
+            order="foreign",
+            receipt="deliver",
+            clock="virtual",
+            guarantees=list(dict.fromkeys([*self._log.claims, *self._claims])),
+            options={"file": self._log.path.name, **self._log.options},
+            complete=True,
+        ).write(directory)
+        return _Writing(self._log, directory, number, execution, self._messages)
+
+    def summary(self, out: Path) -> Imported:
+        executions, skipped = self._executions, self._log.skipped
+        several = len(executions) > 1
+        return Imported(
+            traces=[str(out / str(at + 1)) if several else str(out) for at in range(len(executions))],
+            processes=sum(len(each.seen) for each in executions),
+            events=self._events,
+            messages=sum(each.messages for each in executions),
+            deliveries=sum(each.deliveries for each in executions),
+            unmatched=sum(each.unmatched for each in executions),
+            skipped=skipped.lines,
+            skipped_first=f"{self._log.path.name}:{skipped.first}: {skipped.text}" if skipped.lines else "",
+        )
+
+
+class _Writing:
+    """The trace of one execution."""
+
+    def __init__(
+        self, log: Log, directory: Path, number: int, execution: Execution, messages: _Messages
+    ) -> None:
+        self.number = number
+        self._log = log
+        self._directory = directory
+        self._execution = execution
+        self._messages = messages
+        self._index = execution.processes()
+        self._process_of = [self._index[name] for name in execution.seen]  # by the number it was seen with
+        self._names = list(self._index)
+        self._n = n = len(self._index)
+        self._crashed: set[int] = set()
+        rows = max(min(COUNTS_OPEN_MAX // (n * n), SEGMENT_ROWS_MAX), 64)
+        self._writers = [
+            TraceWriter(
+                directory, index, name, n, clock="virtual", background=False, segment_rows=rows, receipt="deliver"
+            )
+            for index, name in enumerate(self._names)
+        ]  # fmt: skip
+
+    def write(self, record: Record) -> None:
+        process = self._index[record.host]
+        writer, own = self._writers[process], record.clock[record.host]
+        now = record.line * SECONDS_PER_LINE
+        ref = f"{self._log.path.name}:{record.line}"
+        deps = self._vector(record.clock)
+        deps[process] = own - 1
+        writer.row("event", now, 0, process, own, deps=tuple(deps), ref=ref, note=record.text)
+        if record.role == "send":
+            self._send(writer, record, now, ref)
+        elif record.role == "deliver":
+            self._deliver(writer, record, now, ref)
+        elif record.role == "crash":
+            self._crashed.add(process)
+            writer.row("crash", now, 0, ref=ref)
+
+    def _send(self, writer: TraceWriter, record: Record, now: float, ref: str) -> None:
+        found = self._find(record)
+        assert found is not None, "the first reading has seen it"
+        src, seq, clock = found
+        dst = None
+        if self._log.to_receivers:
+            receivers = self._messages.receivers(self.number, record.message)
+            dst = sum(1 << self._process_of[number] for number in receivers)
+        writer.row("send", now, 0, src, seq, dst=dst, deps=self._deps(src, seq, clock), n=1, ref=ref)
+        self._execution.messages += 1
+
+    def _deliver(self, writer: TraceWriter, record: Record, now: float, ref: str) -> None:
+        found = self._find(record)
+        if found is None:
+            if not self._execution.unmatched:
+                writer.disclaim("integrity")  # what nobody is seen to send has no number
+            self._execution.unmatched += 1
+            return
+        src, seq, clock = found
+        writer.row("receive", now, 0, src, seq, ref=ref)
+        writer.row("deliver", now, 0, src, seq, deps=self._deps(src, seq, clock), n=1, ref=ref)
+        self._execution.deliveries += 1
+
+    def _find(self, record: Record) -> tuple[int, int, dict[int, int]] | None:
+        """The process that sent a message, its number, and the clock of the send."""
+        found = self._messages.find(self.number, record.message)
+        return None if found is None else (self._process_of[found[0]], *found[1:])
+
+    def _vector(self, clock: Clock) -> list[int]:
+        vector = [0] * self._n
+        for name, count in clock.items():
+            vector[self._index[name]] = count
+        return vector
+
+    def _deps(self, src: int, seq: int, clock: dict[int, int]) -> Deps:
+        """How many messages of each process came before the event with this clock."""
+        deps = [0] * self._n
+        for number, count in clock.items():
+            process = self._process_of[number]
+            deps[process] = bisect_right(self._execution.sent.get(self._names[process], ()), count)
+        deps[src] = seq - 1
+        return tuple(deps)
+
+    def close(self, kind: type[BaseException] | None, *rest: object) -> None:
+        for index, writer in enumerate(self._writers):
+            writer.close(complete=kind is None, crashed=index in self._crashed)

@@ -1,0 +1,140 @@
+"""A trace as a log that ShiViz reads with its default expression: a line with host and clock, a line with text.
+
+Imported events keep their clocks. For runs of our own every row is an event, and its clock is made from what
+its process had heard of: for each other process, the row in which it sent the last message known here.
+
+    known    per process, the number of the last message in the past of a row: a message, with its past, counts
+             from the step on that makes it a cause here, as in its stamps
+    clock    the position of that message's send, among the rows of its sender
+
+Kept in memory are the stamps of all messages and the positions of their sends.
+"""
+
+import json
+import re
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TextIO
+
+from inga.model.errors import UsageError
+from inga.model.steps import FOREIGN
+from inga.trace.aliases import rename
+from inga.trace.export import LINES, Counted, Exported, Stamps
+from inga.trace.reader import TracePath, read_manifest, read_processes, read_segment, rows, segments
+from inga.trace.schema import Row, load_pyarrow
+
+(EVENT,) = FOREIGN
+
+
+def write_shiviz(
+    trace: TracePath,
+    out: TextIO,
+    alias: str | None = None,
+    progress: Callable[[int], None] = lambda rows: None,
+) -> Exported:
+    """Write a trace to `out`; `progress` hears how many rows are done."""
+    processes = read_processes(trace)
+    names = host_names([file.name for file in processes])
+    counted = Counted(rows(trace))
+    if _has_clocks(trace):
+        events = _foreign(counted, names)
+    else:
+        receipt = read_manifest(trace).receipt
+        events = _own(counted, names, Stamps.read(trace), _sends(trace), receipt, alias)
+    written = 0
+    while batch := list(islice(events, LINES)):
+        out.writelines(batch)
+        written += len(batch)
+        progress(counted.rows)
+    incomplete = tuple(file.name for file in processes if not file.complete)
+    return Exported(len(names), counted.rows, written, incomplete)
+
+
+def host_names(names: Sequence[str]) -> list[str]:
+    """Names as ShiViz can tell them from clocks: without spaces, and each different."""
+    found: list[str] = []
+    for name in names:
+        host = re.sub(r"\s", "_", name)
+        while host in found:
+            host += "'"
+        found.append(host)
+    return found
+
+
+def _has_clocks(trace: TracePath) -> bool:
+    """Whether there are imported events that say what they know."""
+    compute = load_pyarrow().compute
+    n = len(read_manifest(trace).processes)
+    for segment in segments(trace, empty_ok=True):
+        part = read_segment(segment.path, n, process=segment.process, columns=("process", "step", "deps"))
+        events = part.filter(compute.equal(part.column("step"), EVENT))
+        if events.num_rows:
+            return bool(events.column("deps").null_count < events.num_rows)
+    return False
+
+
+def _foreign(trace: Iterable[Row], names: Sequence[str]) -> Iterator[str]:
+    for row in trace:
+        if row.step == EVENT and row.deps is not None and row.seq is not None:
+            clock = list(row.deps)
+            clock[row.process] = row.seq
+            yield _lines(names, row.process, clock, row.note or "")
+
+
+def _sends(trace: TracePath) -> "list[array[int]]":
+    """For each process, the positions of its sends by number, 0 where one is missing."""
+    compute = load_pyarrow().compute
+    n = len(read_manifest(trace).processes)
+    found = [array("q", [0]) for _ in range(n)]
+    columns = ("process", "pos", "step", "seq", "deps")
+    for segment in segments(trace, empty_ok=True):
+        part = read_segment(segment.path, n, process=segment.process, columns=columns)
+        part = part.filter(compute.equal(part.column("step"), "send"))
+        if part.column("deps").null_count:
+            raise UsageError(f"{trace} has messages without vectors, so there are no clocks to write")
+        known = found[segment.process]
+        for pos, seq in zip(part.column("pos").to_pylist(), part.column("seq").to_pylist(), strict=True):
+            if seq == len(known):
+                known.append(pos)
+    return found
+
+
+def _own(
+    trace: Iterable[Row],
+    names: Sequence[str],
+    stamps: Stamps,
+    sends: "list[array[int]]",
+    receipt: str,
+    alias: str | None,
+) -> Iterator[str]:
+    process, known = -1, [0] * len(names)
+    for row, steps in rename(trace, alias):
+        if row.process != process:
+            process, known = row.process, [0] * len(names)
+        past: Sequence[int] | None = row.deps if row.step == "view" else None
+        if row.step == receipt and row.src != process:
+            past = stamps.find(row.src, row.seq)
+        if past is not None:
+            known = list(map(max, known, past))
+        clock = [positions[min(seq, len(positions) - 1)] for positions, seq in zip(sends, known, strict=True)]
+        clock[process] = row.pos
+        yield _lines(names, process, clock, f"{', '.join(steps)}{_about(row, names)}")
+
+
+def _about(row: Row, names: Sequence[str]) -> str:
+    words = []
+    if row.src is not None and row.seq is not None:
+        words.append(f"message {row.seq} of {names[row.src]}")
+    if row.dst is not None:
+        words.append("to " + " ".join(name for at, name in enumerate(names) if row.dst >> at & 1))
+    if row.peer is not None:
+        words.append(f"peer {names[row.peer]}")
+    if row.note:
+        words.append(row.note)
+    return ": " + ", ".join(words) if words else ""
+
+
+def _lines(names: Sequence[str], process: int, clock: Sequence[int], text: str) -> str:
+    counts = {name: count for name, count in zip(names, clock, strict=True) if count}
+    return f"{names[process]} {json.dumps(counts, ensure_ascii=False)}\n{' '.join(text.splitlines())}\n"

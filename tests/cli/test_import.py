@@ -1,0 +1,166 @@
+"""`inga import` and the formats of `inga export` as a user calls them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from inga.cli.main import main
+from inga.sim.case import Case
+from inga.trace import rows
+
+LOG = 'a {"a":1}\nstarts\nb {"a":1,"b":1}\nhears\n'
+
+
+def test_a_sentence_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.log").write_text("noise\n" + LOG)
+    assert main(["import", "shiviz", str(tmp_path / "x.log"), str(tmp_path / "out")]) == 0
+    said, complained = capsys.readouterr()
+    first, second = said.splitlines()
+    assert first.startswith(f"2 events of 2 processes in {tmp_path / 'out'} (")
+    assert second == "1 lines belong to no event; the first is x.log:1: noise"
+    assert complained == ""
+
+
+def test_a_summary_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, out = tmp_path / "x.log", tmp_path / "out"
+    log.write_text(f"--\n{LOG}--\n{LOG}")
+    assert main(["import", "shiviz", str(log), str(out), "--executions", "^--$", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found.pop("seconds") >= 0
+    assert found == {
+        "format": "shiviz", "file": str(log), "traces": [f"{out}/1", f"{out}/2"], "processes": 4, "events": 4,
+        "messages": 0, "deliveries": 0, "unmatched": 0, "skipped": 0, "skipped_first": "",
+    }  # fmt: skip
+
+
+def test_the_place_may_be_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.log").write_text(LOG)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert main(["import", "shiviz", "../x.log", ".", "--json"]) == 0
+    assert len(list(rows(tmp_path / "here"))) == 2
+    assert sorted(os.listdir(tmp_path)) == ["here", "x.log"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("shiviz {d}/nowhere {d}/out", "{d}/nowhere cannot be read: No such file or directory"),
+        ("shiviz {d} {d}/out", "{d} is a directory; name a file"),
+        ("shiviz /dev/null {d}/out", "/dev/null is not a plain file, and logs are read twice"),
+        ("shiviz {d}/x.log {d}", "{d} exists already: choose another place"),
+        ("shiviz {d}/x.log {d}/a/b", "there is no directory {d}/a to make b in"),
+        ("shiviz {d}/x.log {d}/out --claims casual", "no check 'casual'; there are integrity, "),
+        ("govector {d}/x.log {d}/out --regex x", "--regex and --executions are for shiviz"),
+        ("otel {d}/x.log {d}/out --crash x", "--send, --deliver and --crash are for shiviz and govector"),
+        ("tracechecker {d}/x.log {d}/out", "{d}/x.log:1: this is not JSON: "),
+    ],
+)
+def test_bad_use_gets_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str, sentence: str
+) -> None:
+    (tmp_path / "x.log").write_text(LOG)
+    assert main(["import", *words.format(d=tmp_path).split()]) == 2
+    said, complained = capsys.readouterr()
+    assert said == "" and complained.startswith("inga import: " + sentence.format(d=tmp_path))
+    assert complained.count("\n") == 1
+    assert os.listdir(tmp_path) == ["x.log"]
+
+
+def test_help_shows_examples() -> None:
+    words = [sys.executable, "-m", "inga", "import", "--help"]
+    shown = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert "inga import shiviz chord.log chord" in shown and r"(?<clock>{.*})" in shown
+
+
+def test_importing_loads_no_spark(tmp_path: Path) -> None:
+    (tmp_path / "x.log").write_text(LOG)
+    program = (
+        "import sys; from inga.cli.main import main; "
+        f"main(['import', 'shiviz', {str(tmp_path / 'x.log')!r}, {str(tmp_path / 'out')!r}]); "
+        "assert 'pyspark' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+# ---- export
+
+
+def test_perfetto_gets_tracks_slices_and_arrows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Case(members=3, messages=10, loss=0.2, seed=2).run(tmp_path / "run")
+    file = tmp_path / "run.json"
+    assert main(["export", str(tmp_path / "run"), str(file), "--format", "perfetto", "--quiet"]) == 0
+    entries = json.loads(file.read_text())["traceEvents"]
+    trace = list(rows(tmp_path / "run"))
+    steps = Counter(row.step for row in trace)
+    phases = Counter(entry["ph"] for entry in entries)
+    assert phases["X"] + phases["i"] == len(trace)
+    # Every delivery is the end of an arrow that begins in its send, in a slice of that instant.
+    begins = {entry["id"]: entry for entry in entries if entry["ph"] == "s"}
+    ends = [entry for entry in entries if entry["ph"] == "f"]
+    assert len(ends) == steps["deliver"] == len({entry["id"] for entry in ends})
+    slices = {(entry["pid"], entry["ts"]) for entry in entries if entry["ph"] == "X"}
+    for end in ends:
+        begin = begins[end["id"]]
+        assert begin["ts"] <= end["ts"] and begin["pid"] != end["pid"]
+        assert {(each["pid"], each["ts"]) for each in (begin, end)} <= slices
+    # Holds begin and end, each once, at one process.
+    opened: dict[str, float] = {}
+    for entry in entries:
+        if entry["ph"] == "b":
+            assert entry["id"] not in opened
+            opened[entry["id"]] = entry["ts"]
+        elif entry["ph"] == "e":
+            assert entry["ts"] >= opened[entry["id"]]
+    assert phases["b"] == phases["e"] == steps["hold"] > 0
+    assert [entry["args"]["name"] for entry in entries if entry["name"] == "process_name"] == [
+        "alice",
+        "bob",
+        "cathy",
+    ]
+
+
+def test_perfetto_shows_imported_events_by_their_texts(tmp_path: Path) -> None:
+    (tmp_path / "x.log").write_text(LOG)
+    main(["import", "shiviz", str(tmp_path / "x.log"), str(tmp_path / "t"), "--quiet"])
+    main(["export", str(tmp_path / "t"), str(tmp_path / "x"), "--format", "perfetto", "--quiet"])
+    entries = json.loads((tmp_path / "x").read_text())["traceEvents"]
+    assert [(entry["pid"], entry["name"]) for entry in entries if entry["ph"] == "i"] == [
+        (0, "starts"),
+        (1, "hears"),
+    ]
+
+
+def test_slices_of_one_process_never_cross(tmp_path: Path) -> None:
+    Case(members=3, messages=10, loss=0.2, seed=2).run(tmp_path / "run")
+    main(["export", str(tmp_path / "run"), str(tmp_path / "x"), "--format", "perfetto", "--quiet"])
+    entries = json.loads((tmp_path / "x").read_text())["traceEvents"]
+    for process in range(3):
+        mine = [(e["ts"], e["ts"] + e["dur"]) for e in entries if e["ph"] == "X" and e["pid"] == process]
+        for (_, end), (following, _) in pairwise(mine):
+            assert following >= end
+
+
+def test_shiviz_under_the_names_of_a_paper(tmp_path: Path) -> None:
+    Case(members=2, messages=3, seed=2).run(tmp_path / "run")
+    words = [str(tmp_path / "run"), str(tmp_path / "x"), "--format", "shiviz", "--alias", "co", "--quiet"]
+    assert main(["export", *words]) == 0
+    text = (tmp_path / "x").read_text()
+    assert 'alice {"alice": 1}\nview' in text and "DT sent: message 1 of alice" in text
+
+
+def test_messages_without_vectors_have_no_clocks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from inga.trace import Manifest, TraceWriter
+
+    Manifest("g", ["a b", "a_b"], "sim", "none", "take", "virtual").write(tmp_path / "t")
+    with TraceWriter(tmp_path / "t", 0, "a b", 2) as trace:
+        trace.row("send", 0.0, 1, 0, 1)
+    assert main(["export", str(tmp_path / "t"), str(tmp_path / "x"), "--format", "shiviz"]) == 2
+    assert "has messages without vectors" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()

@@ -1,0 +1,372 @@
+"""Foreign logs become traces: what is recognised, what is refused and where, what is left behind (nothing)."""
+
+import json
+import os
+import re
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from inga.model.errors import IngaError, TraceError, UsageError
+from inga.trace import Row, read_manifest, read_processes, rows, write_shiviz
+from inga.trace.importers import Roles, import_log, text
+from inga.trace.importers import otel as otel_reader
+
+LOG = """\
+a {"a":1}
+starts
+b {"b":1}
+starts too
+a {"a":2}
+sends
+b {"b":2, "a":2}
+receives
+"""
+
+
+def events(trace: Path) -> list[tuple[int, int | None, Any, str | None, str | None]]:
+    return [(row.process, row.seq, row.deps, row.note, row.ref) for row in rows(trace) if row.step == "event"]
+
+
+def write(tmp_path: Path, content: str, name: str = "x.log") -> Path:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def test_events_with_their_clocks_texts_and_lines(tmp_path: Path) -> None:
+    found = import_log("shiviz", write(tmp_path, LOG), tmp_path / "out")
+    assert (found.events, found.processes, found.skipped) == (4, 2, 0)
+    assert events(tmp_path / "out") == [
+        (0, 1, (0, 0), "starts", "x.log:1"),
+        (0, 2, (1, 0), "sends", "x.log:5"),
+        (1, 1, (0, 0), "starts too", "x.log:3"),
+        (1, 2, (2, 1), "receives", "x.log:7"),
+    ]
+    manifest = read_manifest(tmp_path / "out")
+    assert (manifest.source, manifest.guarantees, manifest.processes) == (
+        "import:shiviz",
+        ["clocks"],
+        ["a", "b"],
+    )
+    assert all(file.complete for file in read_processes(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(
+    "regex",
+    [
+        r"^(?<event>\w+) (?<host>\S+) (?<clock>{.*})$",
+        r"^(?P<event>\w+) (?P<host>\S+) (?P<clock>\{.*\})$",
+        r"(?<quote>)(?<event>\w+)\k<quote> (?<host>[^ ]+) (?<clock>{[^]*?})(?<=})",
+    ],
+)
+def test_expressions_of_javascript_and_of_python(tmp_path: Path, regex: str) -> None:
+    log = write(tmp_path, 'go a {"a":1}\nhear b {"a":1,"b":1}\n')
+    import_log("shiviz", log, tmp_path / "out", regex=regex)
+    assert [(seq, note) for _, seq, _, note, _ in events(tmp_path / "out")] == [(1, "go"), (1, "hear")]
+
+
+def test_an_escaped_parenthesis_is_no_group(tmp_path: Path) -> None:
+    log = write(tmp_path, '(?<x> a {"a":1}\n')
+    import_log("shiviz", log, tmp_path / "out", regex=r"\(\?<x> (?<host>\S+) (?<clock>{.*})(?<event>.*)")
+    assert len(events(tmp_path / "out")) == 1
+
+
+def test_several_executions_are_several_traces(tmp_path: Path) -> None:
+    log = write(tmp_path, f"=== one ===\n{LOG}=== two ===\n=== three ===\n" + 'c {"c":1}\nalone\n')
+    found = import_log("shiviz", log, tmp_path / "out", executions="^=== (?<trace>.*) ===$")
+    assert found.traces == [str(tmp_path / "out" / "1"), str(tmp_path / "out" / "2")]
+    assert [read_manifest(path).group for path in found.traces] == ["one", "three"]
+    assert [len(events(Path(path))) for path in found.traces] == [4, 1]
+    assert events(tmp_path / "out" / "2") == [(0, 1, (0,), "alone", "x.log:12")]
+
+
+def test_the_first_lines_may_say_how_to_read_the_log(tmp_path: Path) -> None:
+    header = "(?<event>.*) (?<host>\\S*) (?<clock>{.*})\n^--$\n"
+    log = write(tmp_path, header + 'x a {"a":1}\n--\ny a {"a":1}\n')
+    found = import_log("shiviz", log, tmp_path / "out")
+    assert (len(found.traces), found.events, found.skipped) == (2, 2, 0)
+    assert events(tmp_path / "out" / "2")[0][3:] == ("y", "x.log:5")
+
+
+def test_lines_that_belong_to_no_event_are_counted(tmp_path: Path) -> None:
+    found = import_log("shiviz", write(tmp_path, "hello\n\n" + LOG + "what?\nwhat??\n"), tmp_path / "out")
+    assert (found.skipped, found.skipped_first) == (3, "x.log:1: hello")
+
+
+def test_windows_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the text is cut into windows, the same records are found at the same lines."""
+    random = Random(5)
+    counts = {"a": 0, "b": 0}
+    parts = []
+    for _ in range(200):
+        host = random.choice("ab")
+        counts[host] += 1
+        if random.random() < 0.2:
+            parts.append(random.choice(["noise\n", "\n", "=== x ===\n"]))
+            if parts[-1].startswith("="):
+                counts = {"a": 0, "b": 0, host: 1}
+        parts.append(f"{host} {json.dumps({host: counts[host]})}\n{'word ' * random.randrange(9)}\n")
+    log = write(tmp_path, "".join(parts))
+
+    def read(out: str) -> Any:
+        found = import_log("shiviz", log, tmp_path / out, executions="^=== .* ===$")
+        return found.skipped, [events(Path(trace)) for trace in found.traces]
+
+    whole = read("whole")
+    assert len(whole[1]) > 3 and whole[0] > 3
+    monkeypatch.setattr(text, "RECORD_MAX", 120)
+    for window in (150, 211, 1024):
+        monkeypatch.setattr(text, "WINDOW", window)
+        assert read(f"in {window}") == whole
+
+
+def test_exporting_and_importing_again_gives_the_same_events(tmp_path: Path) -> None:
+    import_log("shiviz", write(tmp_path, LOG), tmp_path / "out")
+    with (tmp_path / "again.log").open("w") as out:
+        assert write_shiviz(tmp_path / "out", out).steps == 4
+    import_log("shiviz", tmp_path / "again.log", tmp_path / "again")
+    assert [each[:4] for each in events(tmp_path / "again")] == [
+        each[:4] for each in events(tmp_path / "out")
+    ]
+
+
+def test_govector_with_times_levels_and_long_texts(tmp_path: Path) -> None:
+    log = write(
+        tmp_path,
+        'client {"client":1}\nINFO Initialization Complete\n'
+        '1563 server {"server":1, "client":1}\nDEBUG got\n  two lines\nclient {"client":2}\nbye\n',
+    )
+    import_log("govector", log, tmp_path / "out")
+    assert [(seq, note, ref) for _, seq, _, note, ref in events(tmp_path / "out")] == [
+        (1, "INFO Initialization Complete", "x.log:1"),
+        (2, "bye", "x.log:6"),
+        (1, "DEBUG got\n  two lines", "x.log:3"),
+    ]
+    assert read_manifest(tmp_path / "out").source == "import:govector"
+
+
+def test_sends_deliveries_and_crashes_by_their_texts(tmp_path: Path) -> None:
+    log = write(
+        tmp_path,
+        'a {"a":1}\nnothing\na {"a":2}\ncast <m>\nb {"a":2,"b":1}\ngot <m>\nb {"a":2,"b":2}\ncast <k>\n'
+        'c {"c":1}\ndies\na {"a":3,"b":2}\ngot <k>\n',
+    )
+    roles = Roles("cast <(?<message>.*)>", "got <(?<message>.*)>", "^dies$")
+    found = import_log("shiviz", log, tmp_path / "out", roles=roles, claims=["atomic"])
+    assert (found.messages, found.deliveries) == (2, 2)
+    messages = [row for row in rows(tmp_path / "out") if row.step in ("send", "deliver")]
+    assert [(row.process, row.step, row.src, row.seq, row.deps, row.dst) for row in messages] == [
+        (0, "send", 0, 1, (0, 0, 0), None),
+        (0, "deliver", 1, 1, (1, 0, 0), None),
+        (1, "deliver", 0, 1, (0, 0, 0), None),
+        (1, "send", 1, 1, (1, 0, 0), None),
+    ]
+    assert read_manifest(tmp_path / "out").guarantees == ["clocks", "integrity", "atomic"]
+    assert [file.crashed for file in read_processes(tmp_path / "out")] == [False, False, True]
+
+
+# ---- tracechecker
+
+
+def line(host: str, tag: str, clock: dict[str, int], token: str | None = None) -> str:
+    body = {} if token is None else {"Token": token}
+    content = {"TracerIdentity": host, "TraceID": 1, "Tag": tag, "Body": body, "VectorClock": clock}
+    return json.dumps(content) + "\n"
+
+
+TOKENS = (
+    line("a", "Start", {"a": 1})
+    + line("a", "GenerateTokenTrace", {"a": 2}, "t1")
+    + line("b", "ReceiveTokenTrace", {"a": 2, "b": 1}, "t1")
+    + line("b", "GenerateTokenTrace", {"a": 2, "b": 2}, "t2")
+    + line("a", "ReceiveTokenTrace", {"a": 3, "b": 2}, "t2")
+    + line("a", "GenerateTokenTrace", {"a": 4, "b": 2}, "lost")
+)
+
+
+def test_tokens_pair_sends_and_receipts(tmp_path: Path) -> None:
+    found = import_log("tracechecker", write(tmp_path, TOKENS), tmp_path / "out")
+    assert (found.events, found.messages, found.deliveries, found.unmatched) == (6, 3, 2, 0)
+    messages = [row for row in rows(tmp_path / "out") if row.step != "event"]
+    assert [(row.process, row.step, row.src, row.seq, row.deps, row.dst) for row in messages] == [
+        (0, "send", 0, 1, (0, 0), 2),
+        (0, "receive", 1, 1, None, None),
+        (0, "deliver", 1, 1, (1, 0), None),
+        (0, "send", 0, 2, (1, 1), 0),
+        (1, "receive", 0, 1, None, None),
+        (1, "deliver", 0, 1, (0, 0), None),
+        (1, "send", 1, 1, (1, 0), 1),
+    ]
+    assert read_manifest(tmp_path / "out").guarantees == ["clocks", "integrity", "stamps"]
+
+
+def test_a_receipt_of_what_nobody_sent_is_an_event_only(tmp_path: Path) -> None:
+    log = write(tmp_path, line("a", "ReceiveTokenTrace", {"a": 1}, "nobody's"))
+    assert import_log("tracechecker", log, tmp_path / "out").unmatched == 1
+    assert read_manifest(tmp_path / "out").guarantees == ["clocks", "stamps"]
+
+
+# ---- otel
+
+
+def spans(service: str, *spans: dict[str, Any]) -> dict[str, Any]:
+    attributes = [{"key": "service.name", "value": {"stringValue": service}}]
+    return {"resource": {"attributes": attributes}, "scopeSpans": [{"spans": list(spans)}]}
+
+
+def span(name: str, parent: str, kind: Any, start: int, end: int, *links: str) -> dict[str, Any]:
+    times = {"startTimeUnixNano": str(10**18 + start), "endTimeUnixNano": str(10**18 + end)}
+    found = {
+        "traceId": "T",
+        "spanId": name,
+        "parentSpanId": parent,
+        "name": name.upper(),
+        "kind": kind,
+        **times,
+    }
+    return {**found, "links": [{"traceId": "t", "spanId": each} for each in links]}
+
+
+SPANS = [
+    spans("web", span("c", "", 3, 0, 100), span("p", "", "SPAN_KIND_PRODUCER", 110, 120)),
+    spans("shop", span("s", "c", 2, 10, 90), span("inner", "s", 1, 20, 30), span("q", "", 5, 200, 300, "p")),
+]
+
+
+@pytest.mark.parametrize("form", ["document", "pretty", "lines"])
+def test_spans_and_links_are_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    monkeypatch.setattr(otel_reader, "BLOCK", 7)
+    whole: Any = {"before": [1.5, {}], "resourceSpans": SPANS, "after": None}
+    if form == "lines":
+        content = "\n".join(json.dumps({"resourceSpans": [each]}) for each in SPANS)
+    else:
+        content = json.dumps(whole, indent=2 if form == "pretty" else None)
+    found = import_log("otel", write(tmp_path, content), tmp_path / "out")
+    assert (found.events, found.messages, found.deliveries) == (10, 3, 3)
+    told = [(r.process, r.step, r.src, r.seq, r.op) for r in rows(tmp_path / "out") if r.step != "receive"]
+    assert told == [
+        (0, "event", 0, 1, "C"), (0, "send", 0, 1, "C"), (0, "event", 0, 2, "C"), (0, "deliver", 1, 1, "C"),
+        (0, "event", 0, 3, "P"), (0, "send", 0, 2, "P"), (0, "event", 0, 4, "P"),
+        (1, "deliver", 0, 1, "S"), (1, "event", 1, 1, "S"), (1, "event", 1, 2, "INNER"),
+        (1, "event", 1, 3, "INNER"), (1, "send", 1, 1, "S"), (1, "event", 1, 4, "S"),
+        (1, "deliver", 0, 2, "Q"), (1, "event", 1, 5, "Q"), (1, "event", 1, 6, "Q"),
+    ]  # fmt: skip
+    times = [row.time for row in rows(tmp_path / "out", 0)]
+    assert times[0] == 10**18 and times == sorted(times)
+    assert read_manifest(tmp_path / "out").guarantees == ["integrity"]
+
+
+# ---- what is wrong is said with its place, and nothing is left behind
+
+
+@pytest.mark.parametrize(
+    ("format", "content", "sentence"),
+    [
+        ("shiviz", 'a {"a":1}\nx\na {"a":}\ny\n', 'x.log:3: the clock "{\\"a\\":}" is not JSON'),
+        ("shiviz", 'a {"b":1}\nx\n', 'x.log:1: the clock of an event of "a" does not count that event'),
+        ("shiviz", 'a {"a":0}\nx\n', 'x.log:1: the clock of an event of "a" does not count that event'),
+        ("shiviz", '\n\na {"a":-1}\nx\n', 'x.log:3: the clock counts -1 events of "a"'),
+        ("shiviz", 'a {"a":1.5}\nx\n', 'x.log:1: the clock counts 1.5 events of "a"'),
+        ("shiviz", 'a {"a":true}\nx\n', 'x.log:1: the clock counts true events of "a"'),
+        ("shiviz", 'a {"a":3000000000}\nx\n', 'x.log:1: the clock counts 3000000000 events of "a"'),
+        ("shiviz", 'a {"a":1,"a":2}\nx\n', "it names a host twice"),
+        ("shiviz", ' {"a":1}\nx\n', "x.log:1: the event has no host"),
+        ("shiviz", "hello\n", "has no event that the shiviz reader recognises; the first line that matches nothing: hello"),
+        ("shiviz", "", "has no event that the shiviz reader recognises."),
+        ("govector", "a b c\n", "has no event that the govector reader recognises"),
+        ("tracechecker", "{}\n", 'x.log:1: there is no "TracerIdentity"'),
+        ("tracechecker", TOKENS + "\nnot JSON\n", "x.log:8: this is not JSON"),
+        ("tracechecker", TOKENS + "[]\n", "x.log:7: an object is expected, not []"),
+        ("tracechecker", line("a", "GenerateTokenTrace", {"a": 1}), "x.log:1: GenerateTokenTrace has no token"),
+        ("tracechecker", TOKENS + line("a", "GenerateTokenTrace", {"a": 5}, "t1"), "x.log:7: message t1 is sent a second time"),
+        ("otel", "{}", "has no span: OTLP as JSON is expected"),
+        ("otel", '{"resourceSpans": [\n\n5]}', "x.log:3: resourceSpans holds 5"),
+        ("otel", '{"resourceSpans": [{}', "x.log:1: , or ] is expected, not the end"),
+        ("otel", '{"resourceSpans"\n: [{"a" 1}]}', "x.log:2: this is not JSON"),
+        ("otel", json.dumps({"resourceSpans": [spans("a", {**span("x", "", 1, 5, 4)})]}), "ends before it starts"),
+        ("otel", json.dumps({"resourceSpans": [spans("a", span("x", "", 9, 1, 2))]}), "there is no kind 9"),
+        ("otel", json.dumps({"resourceSpans": [spans("a", *[span("x", "", 1, 1, 2)] * 2)]}), "is there a second time"),
+        ("otel", json.dumps({"resourceSpans": [spans("a", {"traceId": "t"})]}), "no traceId and spanId"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_file_and_line(
+    tmp_path: Path, format: str, content: str, sentence: str
+) -> None:
+    log = write(tmp_path, content)
+    with pytest.raises(TraceError, match=re.escape(sentence)):
+        import_log(format, log, tmp_path / "out")
+    assert os.listdir(tmp_path) == ["x.log"], "nothing is left behind"
+
+
+@pytest.mark.parametrize("format", ["shiviz", "tracechecker", "otel"])
+def test_bytes_that_are_no_text(tmp_path: Path, format: str) -> None:
+    (tmp_path / "x.log").write_bytes(b"{\n\xff\xfe\n}")
+    with pytest.raises(TraceError, match=r"x\.log:\d: here or .* not utf-8"):
+        import_log(format, tmp_path / "x.log", tmp_path / "out")
+    assert os.listdir(tmp_path) == ["x.log"]
+
+
+def test_other_encodings_are_read(tmp_path: Path) -> None:
+    (tmp_path / "x.log").write_bytes('é {"é":1}\nvoilà\n'.encode("latin-1"))
+    import_log("shiviz", tmp_path / "x.log", tmp_path / "out", encoding="latin-1")
+    assert events(tmp_path / "out")[0][3] == "voilà"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"regex": "("}, "is not a regular expression"),
+        ({"regex": "(?<host>x)(?<clock>y)"}, r"has no group \(\?<event>"),
+        ({"executions": "x*"}, "matches where there is nothing"),
+        ({"roles": Roles(send="(?<message>x)")}, "--send and --deliver go together"),
+        ({"roles": Roles("x", "(?<message>y)")}, r"has no group \(\?<message>"),
+        ({"encoding": "klingon"}, "there is no encoding 'klingon'"),
+    ],
+)
+def test_bad_options(tmp_path: Path, options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        import_log("shiviz", write(tmp_path, LOG), tmp_path / "out", **options)
+    assert os.listdir(tmp_path) == ["x.log"]
+
+
+def test_a_place_that_is_taken_stays_as_it_is(tmp_path: Path) -> None:
+    log, out = write(tmp_path, LOG), tmp_path / "out"
+    out.mkdir()
+    (out / "mine").touch()
+    with pytest.raises(UsageError, match="exists already: choose another place"):
+        import_log("shiviz", log, out)
+    assert os.listdir(out) == ["mine"]
+    for wrong in (tmp_path / "no" / "where", log):
+        with pytest.raises(IngaError):
+            import_log("shiviz", log, wrong)
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        import_log("shiviz", tmp_path / "nothing", tmp_path / "other")
+
+
+def test_a_failure_while_writing_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from inga.trace.importers import write as writing
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(writing._Writing, "write", fail)
+    with pytest.raises(OSError, match="No space left"):
+        import_log("shiviz", write(tmp_path, LOG), tmp_path / "out")
+    assert os.listdir(tmp_path) == ["x.log"]
+
+
+def test_own_runs_make_a_log_whose_clocks_are_right(tmp_path: Path) -> None:
+    """Rows of a run of our own, exported and imported: every row is an event of its process."""
+    from inga.sim.case import Case
+
+    Case(members=3, messages=8, loss=0.2, seed=3).run(tmp_path / "run")
+    with (tmp_path / "run.log").open("w") as out:
+        write_shiviz(tmp_path / "run", out)
+    import_log("shiviz", tmp_path / "run.log", tmp_path / "out")
+    ours: list[Row] = list(rows(tmp_path / "run"))
+    assert [(row.process, row.seq) for row in rows(tmp_path / "out")] == [
+        (row.process, row.pos) for row in ours
+    ]
