@@ -5,7 +5,9 @@
     3  compare messages of pairs whose sums disagree           integrity and completeness
     4  see who lacks what others have                          sources whose sums disagree
     5  look for control traffic that does not end              chunks with any after the deadline
-    6  explain: what came too early, by which chain, and why   a few segments
+    6  compare the orders that processes have                  messages meet by parts of the trace, one shuffle
+    7  see what survivors of a view delivered in it            sources whose sums disagree
+    8  explain: what came too early, by which chain, and why   a few segments
 
 Who reads chunks and where the work is done is the business of a `Source`: a list in memory, files, Spark.
 """
@@ -16,17 +18,20 @@ from typing import Any, Protocol
 import numpy as np
 
 from inga.certify import work
+from inga.certify.agree import Agreement, Rules
 from inga.certify.atomic import divided
 from inga.certify.chunk import NEVER_YET, Chunk
 from inga.certify.combine import Line, Process, check_widths, line_up, suspects, unequal_pairs
 from inga.certify.explain import Explainer
 from inga.certify.fingerprint import Keys
 from inga.certify.pairs import compare_pairs
+from inga.certify.precede import Precedence, began
 from inga.certify.roots import EXPLAINED_MAX, Bad, group_by_root
 from inga.certify.verdict import FAIL, PASS, UNKNOWN, Certificate, Check
+from inga.certify.views import disagreements, has_views
 from inga.certify.work import Row
 
-BUILT = ("integrity", "complete", "fifo", "stamps", "causal", "atomic", "quiet")
+BUILT = ("integrity", "complete", "fifo", "stamps", "causal", "atomic", "quiet", "total", "views", "object")
 WITNESSES = 5
 
 
@@ -37,11 +42,22 @@ class Source(Protocol):
     receipt: str
     segment_names: Sequence[str]
     quiet_seconds: float  # after the last progress, within which control traffic ends
+    conflicts: dict[str, list[list[str]]] | None  # object runs: per process, pairs of methods
 
     def map(
         self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
     ) -> list[tuple[int, Any]]:
         """Apply a function to chunks, given as (number, question); `what` is for people who wait."""
+        ...
+
+    def gather(
+        self,
+        what: str,
+        function: Callable[[Chunk, Any], list[tuple[int, Any]]],
+        questions: Sequence[tuple[int, Any]],
+        join: Callable[[int, list[Any]], Any],
+    ) -> list[Any]:
+        """Apply a function to chunks that deals out what it finds under keys; `join` sees all of one key."""
         ...
 
     def read(self, segment: int) -> Chunk: ...
@@ -79,6 +95,8 @@ class _Certification:
         self._compare()
         self._divide()
         self._listen()
+        self._agree()
+        self._survive()
         explainer = Explainer(self._names, self._lines, source.read, source.receipt, source.segment_names)
         return Certificate(
             events=sum(summary.events for summary in summaries),
@@ -98,7 +116,8 @@ class _Certification:
                 what = f"after position {last:,}" if last else "altogether"
                 self._leave_open(BUILT, f"rows of {process.name} are missing {what}")
         if not any(summary.sends or summary.deliveries for summary in summaries):
-            self._leave_open(BUILT, "no message was sent or delivered")
+            others = [check for check in BUILT if check != "object"]
+            self._leave_open(others, "no message was sent or delivered")
         deliveries = sum(summary.unstamped_deliveries for summary in summaries)
         if deliveries:
             self._leave_open(("causal",), f"{deliveries:,} deliveries have no deps")
@@ -180,6 +199,52 @@ class _Certification:
             )
             rows = [Row(process, pos, process, 0) for pos, _, _ in found.first]
             self._bad.append(Bad("quiet", process, process, what, found.count, rows))
+
+    def _agree(self) -> None:
+        """Hold the orders of processes against each other."""
+        if "total" in self._checks:
+            self._compare_orders("total", Rules.total(len(self._names)))
+        if "object" not in self._checks:
+            return
+        if not any(link.summary.starts for line in self._lines for link in line):
+            self._leave_open(("object",), "no object began with a request")
+        if self._source.conflicts is None:
+            self._leave_open(("object",), "the manifest does not say which methods conflict")
+            return
+        rules = Rules.objects(self._names, self._source.conflicts)
+        if rules.methods:
+            self._compare_orders("object", rules)
+            self._compare_precedence(rules)
+
+    def _compare_orders(self, check: str, rules: Rules) -> None:
+        n = len(self._names)
+        agreement = Agreement(self._lines, rules, self._source, self._witnesses)
+        for (process, _), count, clashes in agreement.clashes():
+            rows = [Row(process, clash.pos, clash.key % n, clash.key // n) for clash in clashes]
+            self._bad.append(Bad(check, process, rows[0].src, check, count, rows, clashes))
+        if agreement.open is not None:
+            self._leave_open((check,), agreement.open)
+
+    def _compare_precedence(self, rules: Rules) -> None:
+        def ask(questions: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
+            return self._source.map("requests held against what precedes them", began, questions)
+
+        precedence = Precedence(self._lines, rules, ask, self._listed_max)
+        self._bad += precedence.late()
+        if precedence.unstamped:
+            self._leave_open(("object",), f"{precedence.unstamped:,} requests began without deps")
+
+    def _survive(self) -> None:
+        if "views" not in self._checks:
+            return
+        if not has_views(self._lines):
+            self._leave_open(("views",), "no row tells of a view")
+            return
+
+        def ask(questions: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
+            return self._source.map("segments compared", work.fates, questions)
+
+        self._bad += disagreements(self._lines, self._source.processes, self._keys, ask, self._listed_max)
 
     def _answer(self, name: str, explainer: Explainer) -> Check:
         if name not in BUILT:

@@ -11,18 +11,37 @@ class Chunks:
     """The chunks of all processes; those of one process in order."""
 
     def __init__(
-        self, chunks: Sequence[Chunk], processes: Sequence[Process], receipt: str, quiet_seconds: float = 1.0
+        self,
+        chunks: Sequence[Chunk],
+        processes: Sequence[Process],
+        receipt: str,
+        quiet_seconds: float = 1.0,
+        conflicts: dict[str, list[list[str]]] | None = None,
     ) -> None:
         self._chunks = list(chunks)
         self.processes = processes
         self.receipt = receipt
         self.quiet_seconds = quiet_seconds
+        self.conflicts = conflicts
         self.segment_names = [f"{chunk.process} from {chunk.first}" for chunk in chunks]
 
     def map(
         self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
     ) -> list[tuple[int, Any]]:
         return [(at, function(self._chunks[at], question)) for at, question in questions]
+
+    def gather(
+        self,
+        what: str,
+        function: Callable[[Chunk, Any], list[tuple[int, Any]]],
+        questions: Sequence[tuple[int, Any]],
+        join: Callable[[int, list[Any]], Any],
+    ) -> list[Any]:
+        found: dict[int, list[Any]] = {}
+        for at, question in questions:
+            for key, part in function(self._chunks[at], question):
+                found.setdefault(key, []).append(part)
+        return [join(key, parts) for key, parts in found.items()]
 
     def read(self, segment: int) -> Chunk:
         return self._chunks[segment]

@@ -28,6 +28,7 @@ from inga.certify.chunk import (
     NEVER_YET,
     RECEIPT,
     SEND,
+    START,
     Bools,
     Chunk,
     Ints,
@@ -131,6 +132,9 @@ class Summary:
     chatter: int = 0  # rows of control traffic, if times were read
     chatter_last: int = NEVER_YET  # their last time
     progress_last: int = NEVER_YET  # the last time a message got further
+    installed: int = -1  # the last view it says it installed
+    starts: int = 0  # requests that an object began with, if methods were read
+    started_high: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # by source
     tallies: dict[int, Tally] = field(default_factory=dict)  # by view
 
     @property
@@ -189,6 +193,8 @@ def describe(chunk: Chunk) -> Summary:
         return np.zeros(n, np.int64)
 
     clocked = chunk.clocked
+    starts, started_high = (chunk.kind & START) != 0, zeros()
+    np.maximum.at(started_high, chunk.src[starts], chunk.seq[starts])
     return Summary(
         process=chunk.process,
         first=chunk.first,
@@ -221,6 +227,9 @@ def describe(chunk: Chunk) -> Summary:
         chatter=0 if clocked is None else len(clocked.time),
         chatter_last=NEVER_YET if clocked is None else clocked.last,
         progress_last=NEVER_YET if clocked is None else clocked.progress,
+        installed=chunk.installed,
+        starts=int(starts.sum()),
+        started_high=started_high,
     )
 
 

@@ -39,7 +39,8 @@ def check_trace(
             trace = open_trace(path, spark)
             wanted = choose_checks(trace, checks)
         assert wanted is not None
-        source = SparkSource(Files(spark, trace, progress), timed="quiet" in wanted)
+        files = Files(spark, trace, progress)
+        source = SparkSource(files, timed="quiet" in wanted, methods="object" in wanted)
         certificate = certify(source, wanted, witnesses=witnesses)
     finally:
         if session is None:
@@ -85,7 +86,10 @@ def choose_checks(trace: Trace, checks: Sequence[str] | None) -> list[str]:
         if not trace.manifest.guarantees:
             raise UsageError(f"{trace.path} claims no guarantee, so say what to check: --checks all")
         return list(trace.manifest.guarantees)
-    return list(BUILT) if "all" in checks else list(dict.fromkeys(checks))
+    if "all" not in checks:
+        return list(dict.fromkeys(checks))
+    # Only object runs say what conflicts.
+    return [check for check in BUILT if check != "object" or trace.manifest.conflicts is not None]
 
 
 def _check_names(checks: Sequence[str] | None) -> None:
