@@ -11,6 +11,7 @@ from inga.certify import agree
 from inga.certify.certificate import certify
 from inga.certify.combine import Process
 from inga.certify.local import Chunks
+from inga.certify.scan import NEVER
 from inga.certify.verdict import Check
 from inga.trace import Row
 
@@ -101,6 +102,23 @@ def test_late_in_another_order(
         assert each.other_pos < each.pos and each.against[1] < each.against[2]
 
 
+def test_a_row_is_counted_once_however_many_are_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts list few of their late rows, and are asked again for those that lie across."""
+    monkeypatch.setattr(agree, "LATE_MAX", 1)
+    for seed in range(20):
+        random = Random(seed)
+        trace = nearly_total(random, 4, 40, shuffled_senders=True, broken=True)
+        for _ in range(20):
+            rows = random.choice(trace)
+            rows.insert(random.randrange(len(rows) + 1), rows.pop(random.randrange(len(rows))))
+        trace = [renumbered(rows) for rows in trace]
+        expected = misplaced(trace, "deliver", lambda at, one, other: True)
+        for witnesses in (0, 5):
+            check = answer(source(random, trace, cuts=6), "total", witnesses=witnesses)
+            assert (check.violations, check.reason) == (len(expected), "")
+            assert len(check.witnesses) == min(witnesses, len(expected))
+
+
 def test_messages_are_compared_across_parts() -> None:
     """The two lie a hundred messages and several segments apart: no part holds both."""
     n, count = 3, 100
@@ -116,6 +134,36 @@ def test_messages_are_compared_across_parts() -> None:
     (witness,) = check.witnesses
     assert witness.text.startswith("p2 delivered message ") and witness.message == (0, 1)
     assert witness.against is not None and witness.against[:2] == (1, 1)
+
+
+def disagreements_missed(seeds: range) -> int:
+    """How many traces are judged otherwise than by the statement."""
+    missed = 0
+    for seed in seeds:
+        random = Random(seed)
+        trace = nearly_total(random, 4, 30, broken=True, shuffled_senders=seed % 2 == 0)
+        expected = misplaced(trace, "deliver", lambda at, one, other: True)
+        missed += answer(source(random, trace, cuts=6), "total").violations != len(expected)
+    return missed
+
+
+def test_without_a_look_across_parts_something_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert disagreements_missed(range(20)) == 0
+    monkeypatch.setattr(agree.Agreement, "_across", lambda self, judged, highs: [])
+    assert disagreements_missed(range(20)) > 0
+
+
+def test_a_wrong_idea_of_what_lies_across_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if only later parts mattered."""
+
+    def of(judged: list[agree.Judged], parts: int, n: int) -> agree.Edges:
+        edges = right(judged, parts, n)
+        edges.begun[:] = NEVER
+        return edges
+
+    right = agree.Edges.of
+    monkeypatch.setattr(agree.Edges, "of", of)
+    assert disagreements_missed(range(20)) > 0
 
 
 def test_too_much_across_leaves_it_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from inga.certify.combine import Line
 from inga.certify.scan import NEVER
 
 ACROSS_MAX = 1 << 21  # messages across parts that are compared; beyond that a check stays open
-LATE_MAX = 1 << 16  # late rows that a part lists, to be told from those found again across parts
+LATE_MAX = 1 << 16  # late rows that a part lists; if it has more, it is asked again for those that matter
 
 Spread = Callable[[Chunk, Any], list[tuple[int, Any]]]
 Join = Callable[[int, list[Any]], Any]
@@ -148,9 +148,18 @@ def _placed(chunk: Chunk, rows: Ints, codes: NDArray[np.int32]) -> Placed:
 
 
 def judge(
-    part: int, found: list[Placed], rules: Rules, listed_max: int, counted: dict[int, Ints] | None = None
+    part: int,
+    found: list[Placed],
+    rules: Rules,
+    listed_max: int,
+    *,
+    counted: dict[int, Ints] | None = None,
+    asked: Ints | None = None,
 ) -> Judged:
-    """Compare all pairs of processes over the messages of one part, but for what was counted before."""
+    """Compare all pairs of processes over the messages of one part.
+
+    `counted` are messages that were found late before, by process; `asked` the only ones that matter.
+    """
     n = len(rules.conflicts)
     keys = np.unique(np.concatenate([np.empty(0, np.int64), *(each.key for each in found)]))
     positions = np.zeros((len(keys), n), np.int64)  # 0: not there
@@ -162,9 +171,8 @@ def judge(
         key = np.concatenate([np.empty(0, np.int64), *(each.key for each in mine)])
         pos = np.concatenate([np.empty(0, np.int64), *(each.pos for each in mine)])
         code = np.concatenate([np.empty(0, np.int32), *(each.code for each in mine)])
-        firsts = np.sort(
-            np.unique(key, return_index=True)[1]
-        )  # what comes again is the business of integrity
+        # What is delivered again is the business of integrity.
+        firsts = np.sort(np.unique(key, return_index=True)[1])
         at = np.searchsorted(keys, key[firsts])
         positions[at, process], codes[at] = pos[firsts], code[firsts]
         orders.append(at)
@@ -173,23 +181,18 @@ def judge(
     judged = Judged(part, first, last, {}, {}, [])
     for process, order in enumerate(orders):
         if process and len(order):
-            known = None if counted is None else counted.get(process)
-            ordered = keys[order], positions[order], codes[order]
-            _judge_process(judged, rules, process, *ordered, listed_max, known)
+            rows = keys[order], positions[order], codes[order]
+            late = _late(rules, process, *rows[1:])
+            if counted is not None and process in counted:
+                late[np.isin(rows[0], counted[process])] = False
+            if asked is not None:
+                late[~np.isin(rows[0], asked)] = False
+            _note(judged, rules, process, *rows, late, listed_max, LATE_MAX if asked is None else len(order))
     return judged
 
 
-def _judge_process(
-    judged: Judged,
-    rules: Rules,
-    process: int,
-    keys: Ints,
-    positions: Ints,
-    codes: Any,
-    listed_max: int,
-    counted: Ints | None,
-) -> None:
-    """Rows are in the order of this process; only processes before it are compared, so each pair once."""
+def _late(rules: Rules, process: int, positions: Ints, codes: Any) -> Bools:
+    """Rows are in the order of this process; columns are the processes before it, so each pair is seen once."""
     there = positions[:, :process]
     late = np.zeros(there.shape, np.bool_)
     for other in range(rules.conflicts.shape[1]):
@@ -199,16 +202,27 @@ def _judge_process(
         # Here and there: conflicts[process] and conflicts[against], for the code of each row.
         minded = rules.conflicts[process, codes, other][:, None] & rules.conflicts[:process, codes, other].T
         late |= minded & (there > 0) & (there < before)
+    return late
+
+
+def _note(
+    judged: Judged,
+    rules: Rules,
+    process: int,
+    keys: Ints,
+    positions: Ints,
+    codes: Any,
+    late: Bools,
+    listed_max: int,
+    late_max: int,
+) -> None:
+    """Count late rows under the first process that disagrees, and list some."""
     rows = np.flatnonzero(late.any(axis=1))
-    if counted is not None:
-        rows = rows[~np.isin(keys[rows], counted)]
-    if not len(rows):
-        return
-    against = late[rows].argmax(axis=1)  # the first that disagrees
+    against = late[rows].argmax(axis=1)
     for peer in np.unique(against).tolist():
         mine = rows[against == peer]
         judged.counts[process, peer] = len(mine)
-        judged.late[process, peer] = keys[mine[:LATE_MAX]]
+        judged.late[process, peer] = keys[mine[:late_max]]
         judged.clashes.extend(
             _clash(rules, process, peer, row, keys, positions, codes) for row in mine[:listed_max].tolist()
         )
@@ -329,14 +343,21 @@ class Agreement:
         questions = [(link.segment, (self._rules, keys)) for link in links]
         found = [placed for _, placed in self._source.map("messages across parts read", places, questions)]
         across_parts = [placed for placed in found if len(placed.key)]
-        return [judge(-1, across_parts, self._rules, self._listed_max, self._counted(judged))]
+        spreading = [(link.segment, (self._rules, highs)) for link in links]
+        counted = self._counted(judged, spreading, keys)
+        return [judge(-1, across_parts, self._rules, self._listed_max, counted=counted)]
 
-    def _counted(self, judged: list[Judged]) -> dict[int, Ints]:
-        """By process, what is late in its own part already: a row is counted once."""
+    def _counted(self, judged: list[Judged], questions: list[tuple[int, Any]], keys: Ints) -> dict[int, Ints]:
+        """By process, which of these messages are late in their own part already: a row is counted once."""
+        if any(len(each.late[pair]) < count for each in judged for pair, count in each.counts.items()):
+            rules = self._rules
+
+            def join(part: int, found: list[Placed]) -> Judged:
+                return judge(part, found, rules, 0, asked=keys)
+
+            judged = self._source.gather("parts compared again", spread, questions, join)
         known: dict[int, Ints] = {}
         for each in judged:
-            for (process, against), keys in each.late.items():
-                known[process] = np.union1d(known.get(process, np.empty(0, np.int64)), keys)
-                if each.counts[process, against] > len(keys):
-                    self.open = f"more than {LATE_MAX:,} messages of a part are out of order: some may be counted twice"
+            for (process, _), late in each.late.items():
+                known[process] = np.union1d(known.get(process, np.empty(0, np.int64)), late)
         return known

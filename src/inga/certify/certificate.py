@@ -218,7 +218,7 @@ class _Certification:
 
     def _compare_orders(self, check: str, rules: Rules) -> None:
         n = len(self._names)
-        agreement = Agreement(self._lines, rules, self._source, self._witnesses)
+        agreement = Agreement(self._lines, rules, self._source, max(self._witnesses, 1))
         for (process, _), count, clashes in agreement.clashes():
             rows = [Row(process, clash.pos, clash.key % n, clash.key // n) for clash in clashes]
             self._bad.append(Bad(check, process, rows[0].src, check, count, rows, clashes))
