@@ -5,7 +5,8 @@ order of deliveries is whatever chance makes it. The judge below knows nothing o
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import permutations
 from random import Random
 
 import pyarrow as pa
@@ -131,7 +132,9 @@ def chunks(random: Random, trace: Trace, receipt: str = "deliver", cuts: int = 3
     return found
 
 
-def source(random: Random, trace: Trace, receipt: str = "deliver", **changes: object) -> Chunks:
+def source(
+    random: Random, trace: Trace, receipt: str = "deliver", *, cuts: int = 3, **changes: object
+) -> Chunks:
     processes = [
         Process(f"p{at}", 1, len(rows), complete=True, crashed=False) for at, rows in enumerate(trace)
     ]
@@ -139,7 +142,7 @@ def source(random: Random, trace: Trace, receipt: str = "deliver", **changes: ob
         at = int(key.rpartition("_")[2])
         old = processes[at]
         processes[at] = Process(old.name, old.first_view, old.last_pos, **value)  # type: ignore[arg-type]
-    return Chunks(chunks(random, trace, receipt), processes, receipt)
+    return Chunks(chunks(random, trace, receipt, cuts), processes, receipt)
 
 
 # ---- by brute force
@@ -158,7 +161,31 @@ def judge(trace: Trace, receipt: str = "deliver") -> Counter[str]:
         _judge_stamps(at, rows, receipt, len(trace), found)
     _judge_atomic(trace, sends, found)
     _judge_quiet(trace, found)
+    found["total"] = len(misplaced(trace, "deliver", lambda at, one, other: True))
     return found
+
+
+Conflict = Callable[[int, Row, Row], bool]
+"""Whether two requests concern each other at a process."""
+
+
+def misplaced(trace: Trace, step: str, concerns: Conflict) -> set[tuple[int, int, int]]:
+    """(process, sender, number) of rows after something that a process listed before has the other way round."""
+    places: list[dict[tuple[int, int], tuple[int, Row]]] = []
+    for rows in trace:
+        here: dict[tuple[int, int], tuple[int, Row]] = {}
+        for row in rows:
+            if row.step == step:
+                here.setdefault((row.src, row.seq), (row.pos, row))  # type: ignore[arg-type]
+        places.append(here)
+    return {
+        (q, *one)
+        for q in range(len(trace))
+        for p in range(q)
+        for one, other in permutations(places[p].keys() & places[q].keys(), 2)
+        if places[p][one][0] < places[p][other][0] and places[q][one][0] > places[q][other][0]
+        if all(concerns(at, places[at][one][1], places[at][other][1]) for at in (p, q))
+    }
 
 
 def _judge_atomic(trace: Trace, sends: dict[tuple[int, int], Row], found: Counter[str]) -> None:

@@ -6,7 +6,9 @@
     4  see who lacks what others have                          sources whose sums disagree
     5  look for control traffic that does not end              chunks with any after the deadline
     6  hold clocks of imported events against each other       chunks with events, one shuffle
-    7  explain: what came too early, by which chain, and why   a few segments
+    7  compare the orders that processes have                  messages meet by parts of the trace, one shuffle
+    8  see what survivors of a view delivered in it            sources whose sums disagree
+    9  explain: what came too early, by which chain, and why   a few segments
 
 Who reads chunks and where the work is done is the business of a `Source`: a list in memory, files, Spark.
 """
@@ -17,17 +19,20 @@ from typing import Any, Protocol
 import numpy as np
 
 from inga.certify import clocks, work
+from inga.certify.agree import Agreement, Rules
 from inga.certify.atomic import divided
 from inga.certify.chunk import NEVER_YET, Chunk
 from inga.certify.combine import Line, Process, check_widths, line_up, suspects, unequal_pairs
 from inga.certify.explain import Explainer
 from inga.certify.fingerprint import Keys
 from inga.certify.pairs import compare_pairs
+from inga.certify.precede import Precedence, began
 from inga.certify.roots import EXPLAINED_MAX, Bad, group_by_root
 from inga.certify.verdict import FAIL, PASS, UNKNOWN, Certificate, Check
+from inga.certify.views import disagreements, has_views
 from inga.certify.work import Row
 
-BUILT = ("integrity", "complete", "fifo", "stamps", "causal", "atomic", "quiet")
+BUILT = ("integrity", "complete", "fifo", "stamps", "causal", "atomic", "quiet", "total", "views", "object")
 """Checks of runs that send and deliver messages."""
 
 IMPORTED = ("clocks",)
@@ -44,6 +49,7 @@ class Source(Protocol):
     receipt: str
     segment_names: Sequence[str]
     quiet_seconds: float  # after the last progress, within which control traffic ends
+    conflicts: dict[str, list[list[str]]] | None  # object runs: per process, pairs of methods
 
     def map(
         self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
@@ -61,6 +67,16 @@ class Source(Protocol):
     ) -> list[tuple[int, Any]]:
         """Let chunks ask each other: `ask` gives, by chunk, what is asked of it; all of that, merged, goes there
         with that chunk's own question, and is answered."""
+        ...
+
+    def gather(
+        self,
+        what: str,
+        function: Callable[[Chunk, Any], list[tuple[int, Any]]],
+        questions: Sequence[tuple[int, Any]],
+        join: Callable[[int, list[Any]], Any],
+    ) -> list[Any]:
+        """Apply a function to chunks that deals out what it finds under keys; `join` sees all of one key."""
         ...
 
     def read(self, segment: int) -> Chunk: ...
@@ -99,6 +115,8 @@ class _Certification:
         self._compare()
         self._divide()
         self._listen()
+        self._agree()
+        self._survive()
         explainer = Explainer(self._names, self._lines, source.read, source.receipt, source.segment_names)
         self._compare_clocks(explainer)
         return Certificate(
@@ -119,7 +137,8 @@ class _Certification:
                 what = f"after position {last:,}" if last else "altogether"
                 self._leave_open((*BUILT, *IMPORTED), f"rows of {process.name} are missing {what}")
         if not any(summary.sends or summary.deliveries for summary in summaries):
-            self._leave_open(BUILT, "no message was sent or delivered")
+            others = [check for check in BUILT if check != "object"]
+            self._leave_open(others, "no message was sent or delivered")
         if not any(len(summary.runs) for summary in summaries):
             self._leave_open(IMPORTED, "there are no events of an imported log")
         unstamped = sum(summary.unstamped_events for summary in summaries)
@@ -218,6 +237,52 @@ class _Certification:
             more = ", ..." if len(late) > len(shown) else ""
             places = "1 place" if len(late) == 1 else f"{len(late):,} places"
             self._warnings.append(f"file order contradicts the clocks in {places}: {', '.join(shown)}{more}")
+
+    def _agree(self) -> None:
+        """Hold the orders of processes against each other."""
+        if "total" in self._checks:
+            self._compare_orders("total", Rules.total(len(self._names)))
+        if "object" not in self._checks:
+            return
+        if not any(link.summary.starts for line in self._lines for link in line):
+            self._leave_open(("object",), "no object began with a request")
+        if self._source.conflicts is None:
+            self._leave_open(("object",), "the manifest does not say which methods conflict")
+            return
+        rules = Rules.objects(self._names, self._source.conflicts)
+        if rules.methods:
+            self._compare_orders("object", rules)
+            self._compare_precedence(rules)
+
+    def _compare_orders(self, check: str, rules: Rules) -> None:
+        n = len(self._names)
+        agreement = Agreement(self._lines, rules, self._source, max(self._witnesses, 1))
+        for (process, _), count, clashes in agreement.clashes():
+            rows = [Row(process, clash.pos, clash.key % n, clash.key // n) for clash in clashes]
+            self._bad.append(Bad(check, process, rows[0].src, check, count, rows, clashes=clashes))
+        if agreement.open is not None:
+            self._leave_open((check,), agreement.open)
+
+    def _compare_precedence(self, rules: Rules) -> None:
+        def ask(questions: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
+            return self._source.map("requests held against what precedes them", began, questions)
+
+        precedence = Precedence(self._lines, rules, ask, self._listed_max)
+        self._bad += precedence.late()
+        if precedence.unstamped:
+            self._leave_open(("object",), f"{precedence.unstamped:,} requests began without deps")
+
+    def _survive(self) -> None:
+        if "views" not in self._checks:
+            return
+        if not has_views(self._lines):
+            self._leave_open(("views",), "no row tells of a view")
+            return
+
+        def ask(questions: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
+            return self._source.map("segments compared", work.fates, questions)
+
+        self._bad += disagreements(self._lines, self._source.processes, self._keys, ask, self._listed_max)
 
     def _answer(self, name: str, explainer: Explainer) -> Check:
         if name not in (*BUILT, *IMPORTED):

@@ -6,7 +6,7 @@ holds is counted and forgotten.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from inga.model.errors import TraceError
 
-SEND, DELIVER, RECEIPT, ACCEPT, CONFIRM, GRANT, EVENT = 1, 2, 4, 8, 16, 32, 64
+SEND, DELIVER, RECEIPT, ACCEPT, CONFIRM, GRANT, EVENT, START = 1, 2, 4, 8, 16, 32, 64, 128
 """What a row is: bits, since a delivery may be the receipt as well. GRANT: a view, whose vector is what
 the process knows from the outset: bases of a newcomer, or all that was sent in closed views. EVENT: imported,
-so `seq` and `deps` count events and not messages."""
+so `seq` and `deps` count events and not messages. START: an object began to work on a request; kept if methods
+are read."""
 
 PROGRESS = frozenset("send accept causal confirm acknowledge deliver take".split())
 """Steps that bring a message further: as long as they come, control traffic has a reason."""
@@ -39,6 +40,9 @@ TIMED_COLUMNS = (*COLUMNS, "time")
 
 TOLD_COLUMNS = (*COLUMNS, "ref")
 """What is read again to name the lines of a log that was imported."""
+
+OBJECT_COLUMN = "op"
+"""What `object` needs besides: which method was asked for."""
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -80,6 +84,9 @@ class Chunk:
     flushed: int = -1  # the last view it helped to close
     clocked: Clocked | None = None  # if times were read
     refs: Any = None  # where rows come from, as an Arrow column, if that was read
+    installed: int = -1  # the last view it says it installed
+    methods: list[str] = field(default_factory=list)  # names, if they were read
+    method: NDArray[np.int32] | None = None  # of each row: which of `methods`
 
     @property
     def n(self) -> int:
@@ -98,7 +105,7 @@ class Chunk:
 
 def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, width: int = 0) -> Chunk:
     """The chunk of a table that the trace's reader made: types are right, vectors have n entries."""
-    kinds, left, flushed = _kinds(table, process, receipt)
+    kinds, left, flushed, installed = _kinds(table, process, receipt)
     clocked = _clocked(table) if "time" in table.column_names else None
     events = table.num_rows
     first = table.column("pos")[0].as_py() if events else 0
@@ -131,23 +138,29 @@ def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, wi
         )
     deps, stamped = _vectors(table.column("deps"), n)
     dst, sets = _destinations(table, sends, n)
+    methods, method = _methods(table)
     return Chunk(
         process, first, events, pos, kinds, _numbers(table, "view", np.int32), src, seq, deps, stamped,
         dst, sets, _payloads(table, sends), width, left, flushed, clocked,
         table.column("ref") if "ref" in table.column_names else None,
+        installed, methods, method,
     )  # fmt: skip
 
 
-def _kinds(table: Any, process: int, receipt: str) -> tuple[NDArray[np.uint8], bool, int]:
-    """What each row is, whether the process left, and the last view that it closed."""
+def _kinds(table: Any, process: int, receipt: str) -> tuple[NDArray[np.uint8], bool, int, int]:
+    """What each row is, whether the process left, and the last view that it closed and installed."""
     steps = _one_array(table.column("step"))
     names = steps.dictionary.to_pylist()
     codes = steps.indices.to_numpy(zero_copy_only=False)
     bits = {"send": SEND, "deliver": DELIVER, "accept": ACCEPT, "confirm": CONFIRM, "view": GRANT,
             "event": EVENT}  # fmt: skip
     bits[receipt] = bits.get(receipt, 0) | RECEIPT
+    if OBJECT_COLUMN in table.column_names:
+        bits["start"] = START
     kinds = np.array([bits.get(name, 0) for name in names] or [0], np.uint8)[codes]
+    installed = -1
     for row in _rows_of(codes, names, ("view",)):
+        installed = max(installed, table.column("view")[int(row)].as_py())
         if not table.column("deps")[int(row)].is_valid:
             kinds[row] = 0  # a view that tells nothing about what came before
     about_itself = [
@@ -155,7 +168,7 @@ def _kinds(table: Any, process: int, receipt: str) -> tuple[NDArray[np.uint8], b
         for row in _rows_of(codes, names, ("leave", "crash"))
     ]
     views = [table.column("view")[int(row)].as_py() for row in _rows_of(codes, names, ("flush",))]
-    return kinds, any(about_itself), max(views, default=-1)
+    return kinds, any(about_itself), max(views, default=-1), installed
 
 
 def _clocked(table: Any) -> Clocked:
@@ -206,6 +219,13 @@ def _destinations(table: Any, sends: Bools, n: int) -> tuple[NDArray[np.int32], 
         np.frombuffer(value.ljust(size, b"\0")[:size], np.uint8) for value in coded.dictionary.to_pylist()
     ]
     return dst, np.unpackbits(np.array(sets), axis=1, count=n, bitorder="little").astype(np.bool_)
+
+
+def _methods(table: Any) -> tuple[list[str], NDArray[np.int32] | None]:
+    if OBJECT_COLUMN not in table.column_names:
+        return [], None
+    coded = _one_array(table.column(OBJECT_COLUMN)).fill_null("").dictionary_encode()
+    return coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
 
 
 def _payloads(table: Any, sends: Bools) -> int:

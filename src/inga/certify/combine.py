@@ -4,7 +4,7 @@ All of this runs in one place and sees a few vectors per chunk. If nothing is su
 trace passes without a row having been moved.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,9 +69,12 @@ def line_up(summaries: Sequence[tuple[int, Summary]], processes: Sequence[Proces
 
 
 def check_widths(summaries: Sequence[Summary], processes: Sequence[Process]) -> None:
-    """A manifest may name processes that never wrote, but then the vectors of the others have room for them."""
     widest = max((summary.width for summary in summaries), default=0)
-    wrote = {summary.process for summary in summaries}
+    check_claims(widest, {summary.process for summary in summaries}, processes)
+
+
+def check_claims(widest: int, wrote: Container[int], processes: Sequence[Process]) -> None:
+    """A manifest may name processes that never wrote, but then the vectors of the others have room for them."""
     for index, process in enumerate(processes):
         if widest and index >= widest and index not in wrote and not process.complete:
             raise TraceError(

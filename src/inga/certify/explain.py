@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from inga.certify.agree import Clash
 from inga.certify.chain import Chains, ReadChunk, Step
 from inga.certify.chunk import DELIVER, Chunk, Ints
 from inga.certify.clocks import place_of
@@ -34,6 +35,8 @@ class Explainer:
             self._explain_late(found, row)
         elif bad.check == "stamps":
             self._explain_stamp(found, row)
+        elif bad.clashes:
+            self._explain_clash(found, bad.clashes[bad.rows.index(row)])
         else:
             self._explain_pair(found, bad)
         return found
@@ -79,17 +82,33 @@ class Explainer:
             f"{_show(chunk.deps[at])}, but had sent and received {_show(_known_before(chunk, link, at))}"
         )
 
+    def _explain_clash(self, witness: Witness, clash: Clash) -> None:
+        n = len(self._names)
+        witness.other, witness.other_pos = (clash.other % n, clash.other // n), clash.other_pos
+        witness.against = (clash.against, clash.against_pos, clash.against_other_pos)
+        here, there = self._names[witness.process], self._names[clash.against]
+        verb = "began" if witness.check == "object" else "delivered"
+        early, late = self._message(witness.other), self._message(witness.message)
+        witness.text = (
+            f"{here} {verb} {early} before {late}, but {there} the other way round, "
+            f"at positions {clash.against_pos} and {clash.against_other_pos}"
+        )
+
     def _explain_pair(self, witness: Witness, bad: Bad) -> None:
         here, message = self._names[witness.process], self._message(witness.message)
         if bad.check == "complete":
             witness.text = f"{message} {bad.what} at {here}"
             witness.chain = self._chains.find(witness.message, witness.message)
-        elif bad.check == "atomic":
+        elif bad.check in ("atomic", "views"):
             witness.text = f"{message} {bad.what}"
         elif bad.check == "clocks":
             row = Row(witness.process, witness.pos, *witness.message)
             witness.other = bad.others.get(row)
             witness.text = f"{self._event(row)} {bad.what}{self._named_event(witness.other)}"
+        elif bad.check == "object":
+            assert bad.early is not None
+            witness.other, witness.other_pos = (bad.early.src, bad.early.seq), bad.early.pos
+            witness.text = f"{here} began {message} after {self._message(witness.other)}, which it precedes"
         elif bad.check == "quiet":
             witness.text = f"{here} {bad.what}"
         else:

@@ -11,12 +11,18 @@ class Chunks:
     """The chunks of all processes; those of one process in order."""
 
     def __init__(
-        self, chunks: Sequence[Chunk], processes: Sequence[Process], receipt: str, quiet_seconds: float = 1.0
+        self,
+        chunks: Sequence[Chunk],
+        processes: Sequence[Process],
+        receipt: str,
+        quiet_seconds: float = 1.0,
+        conflicts: dict[str, list[list[str]]] | None = None,
     ) -> None:
         self._chunks = list(chunks)
         self.processes = processes
         self.receipt = receipt
         self.quiet_seconds = quiet_seconds
+        self.conflicts = conflicts
         self.segment_names = [f"{chunk.process} from {chunk.first}" for chunk in chunks]
 
     def map(
@@ -38,6 +44,19 @@ class Chunks:
                 gathered[at] = merge(gathered[at], part) if at in gathered else part
         asked = dict(questions)
         return [(at, answer(self._chunks[at], asked[at], part)) for at, part in gathered.items()]
+
+    def gather(
+        self,
+        what: str,
+        function: Callable[[Chunk, Any], list[tuple[int, Any]]],
+        questions: Sequence[tuple[int, Any]],
+        join: Callable[[int, list[Any]], Any],
+    ) -> list[Any]:
+        found: dict[int, list[Any]] = {}
+        for at, question in questions:
+            for key, part in function(self._chunks[at], question):
+                found.setdefault(key, []).append(part)
+        return [join(key, parts) for key, parts in found.items()]
 
     def read(self, segment: int) -> Chunk:
         return self._chunks[segment]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from inga.certify.agree import Clash
 from inga.certify.chain import Message
 from inga.certify.verdict import Group
 from inga.certify.work import Row
@@ -30,6 +31,8 @@ class Bad:
     rows: list[Row]
     others: dict[Row, Message] = field(default_factory=dict)  # clocks: the event that each names
     cause: "Cause | None" = None  # if it is known already
+    clashes: list[Clash] = field(default_factory=list)  # of `total` and `object`: one for each row
+    early: Row | None = None  # what came before the first row and should not have
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,8 @@ class _Roots:
                 self._add_late(each, explained)
             elif each.check == "complete" and one_by_one:
                 self._add_lost(each)
+            elif each.clashes:
+                self._add_clash(each)
             else:
                 self._add_pair(each)
         return sorted(self._groups.values(), key=lambda group: -group.count)
@@ -126,16 +131,40 @@ class _Roots:
             cause = f"{named(self._names, (row.src, row.seq))} was lost"
             self._add(("lost", row.src, row.seq), cause, each.check, 1, row)
 
+    def _add_clash(self, each: Bad) -> None:
+        """Two processes disagree; the one that disagrees with more of the others is named."""
+        pairs = {
+            (bad.process, bad.clashes[0].against)
+            for bad in self._bad
+            if bad.check == each.check and bad.clashes
+        }
+        clash = each.clashes[0]
+        partners = {at: sum(at in pair for pair in pairs) for at in (each.process, clash.against)}
+        root = max((each.process, clash.against), key=lambda at: partners[at])
+        verb = "began requests that conflict" if each.check == "object" else "delivered messages"
+        cause = f"{self._names[root]} {verb} in another order than others"
+        row = Row(
+            root,
+            each.rows[0].pos if root == each.process else clash.against_pos,
+            each.rows[0].src,
+            each.rows[0].seq,
+        )
+        self._add(("clash", each.check, root), cause, each.check, each.count, row)
+
     def _add_pair(self, each: Bad) -> None:
         here, source = self._names[each.process], self._names[each.source]
         if each.check == "complete":
             cause = f"messages of {source} were never delivered at {here}"
         elif each.check == "atomic":
             cause = f"a message of {source} {each.what}"
+        elif each.check == "views":
+            cause = f"{here} lacks messages of {source} that others delivered in the same view"
+        elif each.check == "object":
+            cause = f"{here} began requests of {source} after others that they precede"
         elif each.check == "quiet":
             cause = f"{here} did not go quiet"
         else:
             cause = f"{here} delivered a message of {source} that {each.what}"
-        what = "" if each.check == "quiet" else each.what
+        what = "" if each.check in ("quiet", "views", "object") else each.what
         key = (each.check, what, each.process, each.source)
         self._add(key, cause, each.check, each.count, each.rows[0])

@@ -29,6 +29,7 @@ from inga.certify.chunk import (
     NEVER_YET,
     RECEIPT,
     SEND,
+    START,
     Bools,
     Chunk,
     Ints,
@@ -134,6 +135,9 @@ class Summary:
     progress_last: int = NEVER_YET  # the last time a message got further
     runs: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))  # of imported events: `runs_of`
     unstamped_events: int = 0  # imported ones without a clock
+    installed: int = -1  # the last view it says it installed
+    starts: int = 0  # requests that an object began with, if methods were read
+    started_high: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # by source
     tallies: dict[int, Tally] = field(default_factory=dict)  # by view
 
     @property
@@ -192,6 +196,8 @@ def describe(chunk: Chunk) -> Summary:
         return np.zeros(n, np.int64)
 
     clocked = chunk.clocked
+    starts, started_high = (chunk.kind & START) != 0, zeros()
+    np.maximum.at(started_high, chunk.src[starts], chunk.seq[starts])
     return Summary(
         process=chunk.process,
         first=chunk.first,
@@ -226,6 +232,9 @@ def describe(chunk: Chunk) -> Summary:
         progress_last=NEVER_YET if clocked is None else clocked.progress,
         runs=runs_of(chunk),
         unstamped_events=int((((chunk.kind & EVENT) != 0) & ~chunk.stamped).sum()),
+        installed=chunk.installed,
+        starts=int(starts.sum()),
+        started_high=started_high,
     )
 
 

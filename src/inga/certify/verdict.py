@@ -21,6 +21,7 @@ class Witness:
     other: Message | None = None  # the second message: what came too early, or was sent in truth
     other_pos: int = 0  # its position at the same process
     chain: list[Step] = field(default_factory=list)
+    against: tuple[int, int, int] | None = None  # a process that has both the other way round, and where
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -31,6 +32,7 @@ class Witness:
             "other": None if self.other is None else list(self.other),
             "other_pos": self.other_pos,
             "chain": [step.to_json() for step in self.chain],
+            "against": None if self.against is None else list(self.against),
             "segment": self.segment,
             "text": self.text,
         }

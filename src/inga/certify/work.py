@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inga.certify.chunk import ACCEPT, CHATTER, CONFIRM, DELIVER, SEND, Chunk, Ints
 from inga.certify.compare import Deliveries, Range, Sends, deliveries_of, sends_of
@@ -95,6 +96,7 @@ class Fates:
     delivered: Ints
     accepted: Ints
     confirmed: Ints
+    delivered_in: NDArray[np.int32]  # the view of each delivery
 
 
 def fates(chunk: Chunk, question: tuple[Keys, int, Range]) -> Fates:
@@ -107,7 +109,8 @@ def fates(chunk: Chunk, question: tuple[Keys, int, Range]) -> Fates:
         return numbers
 
     sends = sends_of(chunk, keys, numbers) if chunk.process == source else None
-    return Fates(chunk.process, sends, having(DELIVER), having(ACCEPT), having(CONFIRM))
+    views = chunk.view[mine & ((chunk.kind & DELIVER) != 0)]
+    return Fates(chunk.process, sends, having(DELIVER), having(ACCEPT), having(CONFIRM), views)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
   inga bench sim
   inga bench throughput --members 4 --sizes 1024
   inga bench latency
-  inga bench check --quick
+  inga bench check --quick --members 8
   inga bench co --members 4,8 --sizes 512
   inga bench sco
 
@@ -26,10 +26,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("name", metavar="NAME", help=", ".join(NAMES))
     add("--quick", action="store_true", help="a fifth of the work")
-    add("--members", type=_numbers, metavar="N,N", help="sizes of groups (2,4,8; latency 2,4; co 4,8)")
+    add(
+        "--members",
+        type=_numbers,
+        metavar="N,N",
+        help="sizes of groups (2,4,8; latency 2,4; co 4,8; check 8,64)",
+    )
     add("--sizes", type=_numbers, default=[100, 1024], metavar="B,B", help="bytes (default 100,1024)")
     add("--repeat", type=int, default=5, metavar="R", help="interleaved repetitions (default 5)")
     add("--pairs", type=int, default=0, metavar="P", help="throughput: also P pairs of causal against fifo")
+    add("--large", action="store_true", help="check: also 100 million events")
     add("--profile", action="store_true", help="throughput: show where one member's time goes")
 
 
@@ -56,9 +62,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _measure(options: argparse.Namespace, progress: bench.Progress) -> tuple[list[bench.Row], str]:
     """The rows, and a profile where one was asked for."""
-    if options.name in ("sim", "check", "sco"):
+    if options.name in ("sim", "sco"):
         measured = import_module(f"inga.lab.bench_{options.name}")
         return measured.run(progress, quick=options.quick), ""
+    if options.name == "check":
+        chosen = {"members": options.members} if options.members else {}
+        measured = import_module("inga.lab.bench_check")
+        return measured.run(progress, quick=options.quick, large=options.large, **chosen), ""
     from inga.lab import bench_net
 
     repetitions = 1 if options.quick else options.repeat

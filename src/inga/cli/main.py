@@ -19,6 +19,7 @@ COMMANDS = {
     "chat": "talk in a group from a terminal",
     "hunt": "many seeds with faults, until a promise breaks",
     "check": "certify a trace with Spark",
+    "stamp": "compute the vectors of a trace that has none",
     "report": "verdicts and a space-time diagram as one HTML file",
     "lab": "reproduce what papers claim: the ladder of stamps, CO, the schemes of SCO",
     "import": "a log of another system as a trace",
@@ -28,7 +29,7 @@ COMMANDS = {
 }
 """Built: each has a module here with `add_options(parser)` and `run(options) -> exit code`."""
 
-LATER = "tap order stamp watch dissect ior".split()
+LATER = "tap order watch dissect ior".split()
 
 OK, VIOLATED, BAD_USE, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 130
 

@@ -2,54 +2,87 @@
 
 CPU seconds of everything this process has started: the JVM and the Python workers. Both sides are warmed up
 first, so start-up is in neither. The baseline reads every column that the checks read, and adds it up.
+
+Others do the same on one machine, in a process of their own: pyarrow with the kernels of the checks and no Spark, and
+DuckDB and Polars, if they are installed, by a window over the rows. Those two cannot look into packed vectors, so
+they are given `fifo` alone, which is less than a third of the work.
 """
 
 import os
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from tempfile import TemporaryDirectory
+from time import process_time
 from typing import Any
 
 from inga.certify.certificate import certify
-from inga.certify.chunk import COLUMNS
+from inga.certify.chunk import COLUMNS, Chunk
+from inga.certify.combine import Process
 from inga.lab.bench import Row
 from inga.lab.traces import Recipe, make
 from inga.model.errors import UsageError
 from inga.pipeline.certify import SparkSource
 from inga.pipeline.files import Files
 from inga.pipeline.session import open_session
-from inga.pipeline.storage import open_trace
+from inga.pipeline.storage import Trace, open_trace, read_chunk
 
 REPETITIONS = 3
 CHECKS = ("integrity", "complete", "fifo", "stamps", "causal")
-EVENTS = {8: (1_000_000, 10_000_000, 30_000_000), 64: (1_000_000, 4_000_000)}
-"""By members, what is measured. Only traces with full segments say something about growth."""
+MEMBERS = (8, 64)
+EVENTS = (1_000_000, 10_000_000)
+EVENTS_LARGE = 100_000_000
+SPEED = "events per cpu s"
+SCAN = "Spark scan of the same columns"
 
 Sizes = dict[tuple[int, int], float]
 """Something measured, by members and events."""
 
 
-def run(progress: Callable[[str], None], *, quick: bool = False) -> list[Row]:
-    """All cases. `quick` leaves out the larger traces."""
+def run(
+    progress: Callable[[str], None],
+    *,
+    quick: bool = False,
+    large: bool = False,
+    members: Sequence[int] = MEMBERS,
+    sizes: Sequence[int] | None = None,
+) -> list[Row]:
+    """All cases. `quick` leaves out all but the smallest traces, `large` adds the largest."""
     if not Path("/proc/self/stat").exists():
         raise UsageError("bench check needs /proc to see what the JVM and the workers use")
+    if sizes is None:
+        sizes = EVENTS[:1] if quick else (*EVENTS, EVENTS_LARGE) if large else EVENTS
+    others = {name: rival for name, rival in RIVALS.items() if _is_there(name, rival, progress)}
     session = open_session(name="inga bench", quick=False)
     rows: list[Row] = []
     costs: Sizes = {}
     peaks: Sizes = {}
     try:
         with TemporaryDirectory() as scratch:
-            for members, sizes in EVENTS.items():
-                for events in sizes[:1] if quick else sizes:
-                    case = f"{events:,} events, n = {members}"
-                    progress(case)
-                    path = Path(scratch) / f"{members}-{events}"
-                    make(path, Recipe(events, members))
-                    scan, check = _measure(session, path)
-                    costs[members, events] = check
-                    peaks[members, events] = _worker_peak()
-                    rows.append(Row(f"check, {case}", scan, check, "cpu s", "Spark scan of the same columns"))
+            for n, events in product(members, sizes):
+                case = f"{events:,} events, n = {n}"
+                progress(case)
+                path = Path(scratch) / f"{n}-{events}"
+                make(path, Recipe(events, n))
+                scan, check = _measure(session, path)
+                costs[n, events] = check
+                peaks[n, events] = _worker_peak()
+                rows.append(Row(f"check, {case}", scan, check, "cpu s", SCAN))
+                rows.append(Row(f"inga check, {case}", events / scan, events / check, SPEED, SCAN))
+                for name, rival in others.items():
+                    progress(f"{name}, {case}")
+                    cpu, peak = _alone(rival.function, path)
+                    rows.append(Row(f"{name}, {case}", events / scan, events / cpu, SPEED, SCAN))
+                    rows.append(
+                        Row(f"{name}, peak, {case}", peaks[n, events], peak, "MB", "a worker of inga check")
+                    )
+                shutil.rmtree(path)  # a large one is several gigabytes
             rows += _growth(costs, peaks)
     finally:
         session.stop()
@@ -59,7 +92,7 @@ def run(progress: Callable[[str], None], *, quick: bool = False) -> list[Row]:
 def _growth(costs: Sizes, peaks: Sizes) -> list[Row]:
     """The largest trace against the next: cost per event and memory, both 1 if they do not grow."""
     rows = []
-    for members in EVENTS:
+    for members in sorted({n for n, _ in costs}):
         sizes = sorted(events for n, events in costs if n == members)
         if len(sizes) < 2:
             continue
@@ -69,6 +102,112 @@ def _growth(costs: Sizes, peaks: Sizes) -> list[Row]:
         rows.append(Row(f"cost, {what}", before, after, "cpu ns per event", baseline))
         rows.append(Row(f"peak of a worker, {what}", peaks[small], peaks[large], "MB", baseline))
     return rows
+
+
+# ---- others, each in a process of its own
+
+
+def _with_pyarrow(path: Path) -> None:
+    """The same checks without Spark: one segment after the other."""
+    certificate = certify(_OneProcess(open_trace(str(path))), CHECKS)
+    assert certificate.verdict == "pass", certificate.to_json()
+
+
+class _OneProcess:
+    """A trace whose segments are read here."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self.processes: Sequence[Process] = trace.processes
+        self.receipt = trace.receipt
+        self.segment_names: Sequence[str] = [file.name for file in trace.files]
+        self.quiet_seconds = trace.quiet_seconds
+        self.conflicts = trace.manifest.conflicts
+
+    def map(
+        self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
+    ) -> list[tuple[int, Any]]:
+        return [(at, function(self.read(at), question)) for at, question in questions]
+
+    def exchange(self, *asked: Any) -> list[tuple[int, Any]]:
+        raise NotImplementedError("clocks are not measured")
+
+    def gather(
+        self,
+        what: str,
+        function: Callable[[Chunk, Any], list[tuple[int, Any]]],
+        questions: Sequence[tuple[int, Any]],
+        join: Callable[[int, list[Any]], Any],
+    ) -> list[Any]:
+        raise NotImplementedError("the checks that are measured need no shuffle")
+
+    def read(self, segment: int) -> Chunk:
+        return read_chunk(self._trace.files[segment], self._trace.n, self._trace.receipt)
+
+
+def _with_duckdb(path: Path) -> None:
+    import duckdb
+
+    query = f"""
+        SELECT count(*) FROM (
+            SELECT seq, max(seq) OVER (PARTITION BY process, src ORDER BY pos
+                                       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS earlier
+            FROM read_parquet('{path}/events/*.parquet') WHERE step = 'deliver'
+        ) WHERE earlier > seq"""
+    late = duckdb.sql(query).fetchone()
+    assert late == (0,), late
+
+
+def _with_polars(path: Path) -> None:
+    import polars as pl
+
+    rows = pl.scan_parquet(path / "events" / "*.parquet").filter(pl.col("step") == "deliver")
+    earlier = pl.col("seq").cum_max().shift(1).over("process", "src", order_by="pos")
+    late = rows.filter(earlier > pl.col("seq")).select(pl.len()).collect().item()
+    assert late == 0, late
+
+
+@dataclass(frozen=True, slots=True)
+class _Rival:
+    package: str
+    function: Callable[[Path], None]
+
+
+RIVALS = {
+    "one process with pyarrow": _Rival("pyarrow", _with_pyarrow),
+    "DuckDB, fifo alone": _Rival("duckdb", _with_duckdb),
+    "Polars, fifo alone": _Rival("polars", _with_polars),
+}
+
+
+def _is_there(name: str, rival: _Rival, progress: Callable[[str], None]) -> bool:
+    there = find_spec(rival.package) is not None
+    if not there:
+        progress(f"nothing for {name}: {rival.package} is not installed")
+    return there
+
+
+def _alone(function: Callable[[Path], None], path: Path) -> tuple[float, float]:
+    """CPU seconds and the peak of memory in MB; the second of two runs counts, as imports are in the first."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_measured, args=(function, path, theirs))
+    process.start()
+    theirs.close()
+    try:
+        measured: tuple[float, float] = ours.recv()
+    except EOFError:
+        raise UsageError(f"{function.__name__.lstrip('_')} failed on {path.name}") from None
+    finally:
+        process.join()
+    return measured
+
+
+def _measured(function: Callable[[Path], None], path: Path, answer: Any) -> None:
+    function(path)
+    before = process_time()
+    function(path)
+    answer.send((process_time() - before, getrusage(RUSAGE_SELF).ru_maxrss / 1024))
 
 
 def _measure(session: Any, path: Path) -> tuple[float, float]:

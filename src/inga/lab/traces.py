@@ -7,6 +7,9 @@ Time goes in rounds. In each, every member sends `burst` messages and delivers w
 round before, all in a random order that keeps each sender's. So nothing of one round depends on anything of the
 same round but the sender's own, every such order is causal, and whole rounds can be made by numpy at once.
 
+Kinds: `total` gives all members the same order; `views` changes the view twice; `objects` has requests that all
+begin in the same order, with methods of which some conflict.
+
 With the receipt `accept` there are rows as of a protocol with levels: a message is accepted, delivered, and
 confirmed, and now and then a control message is sent.
 """
@@ -22,20 +25,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inga.model.errors import UsageError
-from inga.trace import Manifest, ProcessFile, schema
+from inga.trace import Manifest, ProcessFile, pack_dst, schema
 from inga.trace.writer import SEGMENT_ROWS, segment_name
 
-DEFECTS = ("swap", "loss", "duplicate", "stamp", "forgery", "unsent")
+DEFECTS = ("swap", "loss", "duplicate", "stamp", "forgery", "unsent", "destination")
 """Two deliveries in the wrong order; one that is missing, or there twice; a send with a wrong vector; a
-delivered copy with another vector than was sent; a delivery of what nobody sent."""
+delivered copy with another vector than was sent; a delivery of what nobody sent, or of what was for others."""
 
 LEVEL_DEFECTS = ("split", "unaccepted", "noise")
 """With the receipt `accept`: a delivery that is missing where others have it; a message that one destination
-never accepted, though it was confirmed; control traffic long after the last message."""
+never accepted, though it was confirmed (too early); control traffic long after the last message."""
+
+KIND_DEFECTS = {"total": ("disorder",), "views": ("view",), "objects": ("conflict", "precedence")}
+"""By kind of trace: two deliveries in another order than elsewhere; a message of a closed view that one survivor
+lacks; two requests that conflict, in another order than elsewhere; one that begins after what it precedes."""
+
+KINDS = ("plain", *KIND_DEFECTS)
+METHODS = ("decrease", "increase", "show")
+CONFLICTS = [["decrease", "show"], ["increase", "show"]]
+VIEWS = 3  # in a trace of that kind
 
 BLOCK_ROWS = 1 << 18  # rows of one member that are made at once
-STEPS = ("send", "deliver", "take", "accept", "confirm", "control")
-SEND, DELIVER, TAKE, ACCEPT, CONFIRM, CONTROL = range(6)
+STEPS = ("send", "deliver", "take", "accept", "confirm", "control", "view", "request", "start")
+SEND, DELIVER, TAKE, ACCEPT, CONFIRM, CONTROL, VIEW, REQUEST, START = range(9)
+
+EVERYBODY = -1
 
 RECEIPTS = ("deliver", "take", "accept")
 NOISE = 1 << 33  # nanoseconds after which planted control traffic comes: eight seconds
@@ -63,9 +77,11 @@ class Rows:
     src: NDArray[np.int32]
     seq: NDArray[np.int64]
     deps: NDArray[np.int32]
+    view: NDArray[np.int32]
+    spared: NDArray[np.int32]  # on a send: the one member that it is not for, or EVERYBODY
 
     def take(self, order: Any) -> "Rows":
-        return Rows(self.step[order], self.src[order], self.seq[order], self.deps[order])
+        return Rows(*(getattr(self, name)[order] for name in self.__slots__))
 
     def table(self, process: int, first: int) -> Any:
         """With the columns of a trace; time is the position."""
@@ -73,7 +89,8 @@ class Rows:
 
         count, n = self.deps.shape
         pos = np.arange(first, first + count)
-        control = self.step == CONTROL  # concerns no message
+        control = (self.step == CONTROL) | (self.step == VIEW)  # concerns no message
+        asked = (self.step == REQUEST) | (self.step == START)
         valid = pa.py_buffer(np.packbits(~control, bitorder="little")) if control.any() else None
         vectors = pa.FixedSizeBinaryArray.from_buffers(
             pa.binary(4 * n), count, [valid, pa.py_buffer(np.ascontiguousarray(self.deps))]
@@ -83,7 +100,9 @@ class Rows:
             "pos": pa.array(pos),
             "time": pa.array(pos * 1000 + NOISE * (control & (self.seq > 0))),
             "step": pa.DictionaryArray.from_arrays(self.step.astype(np.int32), pa.array(STEPS)),
-            "view": pa.array(np.ones(count, np.int32)),
+            "view": pa.array(self.view),
+            "dst": _destinations(self.spared, process, n),
+            "op": pa.array(np.array(METHODS)[self.method], mask=~asked),
             "src": pa.array(self.src, mask=control),
             "seq": pa.array(self.seq, mask=control),
             "deps": vectors,
@@ -92,6 +111,22 @@ class Rows:
         }
         layout = schema(n)
         return pa.table([columns.get(f.name, pa.nulls(count, f.type)) for f in layout], schema=layout)
+
+    @property
+    def method(self) -> Any:
+        """The method that a request asks for: any will do, if all agree on it."""
+        return (self.seq + self.src) % len(METHODS)
+
+
+def _destinations(spared: Any, process: int, n: int) -> Any:
+    import pyarrow as pa
+
+    if (spared == EVERYBODY).all():
+        return pa.nulls(len(spared), pa.binary())
+    others = ((1 << n) - 1) & ~(1 << process)
+    return pa.array(
+        [None if at == EVERYBODY else pack_dst(others & ~(1 << at), n) for at in spared.tolist()], pa.binary()
+    )
 
 
 RECEIPT_ROWS = {"deliver": 1, "take": 2, "accept": 3}
@@ -108,17 +143,26 @@ class Recipe:
     receipt: str = "deliver"  # or `take`, `accept`: more rows for every delivery
     seed: int = 0
     defect: str | None = None
+    kind: str = "plain"
 
     def __post_init__(self) -> None:
         if self.members < 2 or self.burst < 1 or self.receipt not in RECEIPTS:
             raise UsageError(
                 f"a made trace has 2 members or more, a burst and a receipt: {', '.join(RECEIPTS)}"
             )
-        known = (*DEFECTS, *LEVEL_DEFECTS) if self.receipt == "accept" else DEFECTS
+        if self.kind not in KINDS or (self.kind != "plain" and self.receipt == "accept"):
+            raise UsageError(f"kinds are {', '.join(KINDS)}; only the first has levels")
+        plain: tuple[str, ...] = (*DEFECTS, *LEVEL_DEFECTS) if self.receipt == "accept" else DEFECTS
+        known = KIND_DEFECTS.get(self.kind, plain)
         if self.defect not in (None, *known):
             raise UsageError(f"no defect {self.defect!r} here; there are {', '.join(known)}")
         if self.defect == "split" and self.members < 3:
             raise UsageError("a message can be split between destinations if there are 3 members or more")
+        if self.defect == "view" and self.members < 3:
+            raise UsageError("survivors of a view can disagree if there are 3 members or more")
+        if self.defect in ("disorder", "conflict") and self.members < 4:
+            # Nobody delivers its own messages, so that two senders have all but two destinations in common.
+            raise UsageError("two processes can disagree on two messages if there are 4 members or more")
         if self.rounds < 6:
             raise UsageError(f"{self.events} events are too few for {self.members} members")
 
@@ -131,8 +175,18 @@ class Recipe:
     @property
     def guarantees(self) -> list[str]:
         """What a clean one keeps."""
+        if self.kind == "objects":
+            return ["object"]
         levels = ["atomic", "quiet"] if self.receipt == "accept" else []
+        if self.kind != "plain":
+            levels = [self.kind]
         return ["integrity", "complete", "fifo", "stamps", "causal", *levels]
+
+    def view(self, rounds: Any) -> Any:
+        """The view that messages of a round were sent in."""
+        if self.kind != "views":
+            return np.ones_like(rounds)
+        return 1 + np.minimum(np.maximum(rounds, 0) * VIEWS // self.rounds, VIEWS - 1)
 
     @property
     def rounds_at_once(self) -> int:
@@ -147,7 +201,15 @@ class Maker:
         self.planted: Planted | None = None
         self._random = np.random.default_rng(recipe.seed)
         # Not at the very end, where what a defect disturbs may not follow any more.
-        self._defect_round = int(self._random.integers(2, recipe.rounds - 2)) if recipe.defect else -1
+        last = recipe.rounds - 2
+        if recipe.defect == "view":  # in one that ends
+            last = max(recipe.rounds * (VIEWS - 1) // VIEWS, 3)
+        self._defect_round = int(self._random.integers(2, last)) if recipe.defect else -1
+        within = self._defect_round % recipe.rounds_at_once
+        if recipe.defect and not 1 < within < recipe.rounds_at_once - 3:
+            # What belongs together in a defect is made together.
+            middle = self._defect_round - within + recipe.rounds_at_once // 2
+            self._defect_round = middle if middle < last else max(last - 2, 1)
         self._positions = [0] * recipe.members
 
     def blocks(self) -> Iterator[list[Rows]]:
@@ -157,7 +219,8 @@ class Maker:
         for first in range(0, recipe.rounds + 1, recipe.rounds_at_once):
             # One more round than there are sends, in which the last are delivered.
             rounds = np.arange(first, min(first + recipe.rounds_at_once, recipe.rounds + 1))
-            made = [self._order(process, rounds) for process in range(recipe.members)]
+            turns = None if recipe.kind in ("plain", "views") else self._turns(len(rounds))
+            made = [self._order(process, rounds, turns) for process in range(recipe.members)]
             stamps = np.stack([vectors for _, vectors in made])
             self._break_stamp(stamps, rounds)
             earlier = np.concatenate([last_stamps[:, None], stamps], axis=1)
@@ -172,11 +235,15 @@ class Maker:
                 self._positions[process] += len(rows.step)
             yield block
 
-    def _order(self, process: int, rounds: Any) -> tuple[Any, Any]:
+    def _turns(self, rounds: int) -> Any:
+        burst, slots = self.recipe.burst, self.recipe.members * self.recipe.burst
+        return self._random.random((rounds, slots)).argsort(axis=1).astype(np.int32) // burst
+
+    def _order(self, process: int, rounds: Any, turns: Any) -> tuple[Any, Any]:
         """Whose turn it is in each place of each round, and the vectors of the own sends."""
         recipe = self.recipe
-        n, burst, slots = recipe.members, recipe.burst, recipe.members * recipe.burst
-        labels = self._random.random((len(rounds), slots)).argsort(axis=1).astype(np.int32) // burst
+        n, burst = recipe.members, recipe.burst
+        labels = self._turns(len(rounds)) if turns is None else turns
         seen = np.cumsum(labels[:, :, None] == np.arange(n), axis=1, dtype=np.int32)
         seen += np.maximum(rounds - 1, 0).astype(np.int32)[:, None, None] * burst
         if rounds[0] == 0:  # nothing was sent before the first round
@@ -198,9 +265,14 @@ class Maker:
         )  # `earlier` starts one round before: its line i is the round before line i
         seq = np.where(is_send, rounds[:, None], rounds[:, None] - 1) * burst + place + 1
         kept = np.where(is_send, rounds[:, None] < recipe.rounds, rounds[:, None] > 0)
-        rows = Rows(
-            np.where(is_send, SEND, DELIVER)[kept].astype(np.int8), labels[kept], seq[kept], deps[kept]
-        )
+        view = recipe.view((seq[kept] - 1) // burst).astype(np.int32)
+        step = np.where(is_send, SEND, DELIVER)[kept].astype(np.int8)
+        rows = Rows(step, labels[kept], seq[kept], deps[kept], view, np.full(len(view), EVERYBODY, np.int32))
+        if recipe.kind == "objects":
+            rows.step[:] = np.where(rows.step == SEND, REQUEST, START)
+            return rows
+        if recipe.kind == "views":
+            rows = self._with_views(rows, first=rounds[0] == 0)
         if recipe.receipt == "take":
             repeat = np.where(rows.step == DELIVER, 2, 1)
             rows = rows.take(np.repeat(np.arange(len(repeat)), repeat))
@@ -211,6 +283,14 @@ class Maker:
             last = np.cumsum(repeat)[repeat == 3] - 1
             rows.step[last - 2], rows.step[last] = ACCEPT, CONFIRM
             rows = _with_control(rows)
+        return rows
+
+    def _with_views(self, rows: Rows, *, first: bool) -> Rows:
+        """A row for each view before the first row that belongs to it."""
+        highest = np.maximum.accumulate(rows.view)
+        new = np.flatnonzero(np.diff(highest, prepend=0 if first else highest[:1]) > 0)
+        rows = rows.take(np.insert(np.arange(len(rows.step)), new, new))
+        rows.step[new + np.arange(len(new))] = VIEW
         return rows
 
     # ---- defects
@@ -238,10 +318,13 @@ class Maker:
         process = int(self._random.integers(self.recipe.members))
         rows = block[process]
         low = (self._defect_round - 1) * self.recipe.burst  # deliveries of that round are of the one before
-        chosen = (rows.step == DELIVER) & (rows.seq > low) & (rows.seq <= low + self.recipe.burst)
+        step = START if self.recipe.kind == "objects" else DELIVER
+        chosen = (rows.step == step) & (rows.seq > low) & (rows.seq <= low + self.recipe.burst)
         at = int(self._random.choice(np.flatnonzero(chosen)))
+        if defect == "destination":
+            self._spare(block[rows.src[at]], int(rows.seq[at]), process)
         block[process], where, check = getattr(self, f"_plant_{defect}")(rows, at)
-        absent = defect in ("loss", "split", "unaccepted")
+        absent = defect in ("loss", "split", "unaccepted", "view")
         broken = rows if absent else block[process]
         message = (int(broken.src[where]), int(broken.seq[where]))
         if defect == "noise":
@@ -257,6 +340,46 @@ class Maker:
         order = np.arange(len(rows.step))
         order[[one, two]] = two, one
         return rows.take(order), two, "causal"
+
+    def _plant_disorder(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+        """Change places with the next delivery of another sender, which is of the same round and so concurrent."""
+        return (*self._exchange(rows, at, (rows.step == DELIVER) & (rows.src != rows.src[at])), "total")
+
+    def _plant_conflict(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+        """Change places with the next request of another sender that conflicts."""
+        return (*self._exchange(rows, at, self._conflicting(rows, at) & (rows.src != rows.src[at])), "object")
+
+    def _plant_precedence(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+        """Begin after a request that this one precedes; elsewhere too, so that only precedence tells."""
+        after = self._conflicting(rows, at) & (rows.deps[:, rows.src[at]] >= rows.seq[at])
+        return (*self._exchange(rows, at, after), "object")
+
+    def _conflicting(self, rows: Rows, at: int) -> Any:
+        table = np.zeros((len(METHODS), len(METHODS)), np.bool_)
+        for one, other in CONFLICTS:
+            pair = METHODS.index(one), METHODS.index(other)
+            table[pair] = table[pair[::-1]] = True
+        return (rows.step == START) & table[rows.method[at], rows.method]
+
+    def _exchange(self, rows: Rows, at: int, others: Any) -> tuple[Rows, int]:
+        """The row goes behind the next of the others; where it is now."""
+        after = np.flatnonzero(others[at + 1 :])
+        assert len(after), "the trace goes on for a while after a defect"
+        then = at + 1 + int(after[0])
+        order = np.insert(np.delete(np.arange(len(rows.step)), at), then, at)
+        return rows.take(order), then
+
+    def _spare(self, rows: Rows, seq: int, process: int) -> None:
+        """The send of a message is not for a process any more."""
+        sends = (rows.step == SEND) & (rows.seq == seq)
+        assert sends.any(), "it was sent in the same block"
+        rows.spared[sends] = process
+
+    def _plant_destination(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+        return rows, at, "integrity"
+
+    def _plant_view(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+        return rows.take(np.delete(np.arange(len(rows.step)), at)), at, "views"
 
     def _plant_loss(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
         return rows.take(np.delete(np.arange(len(rows.step)), at)), at, "complete"
@@ -307,7 +430,8 @@ def make(directory: Path, recipe: Recipe, *, segment_rows: int = SEGMENT_ROWS) -
     manifest = Manifest(
         group="made", processes=names, source="made", order="vector", receipt=recipe.receipt, clock="virtual",
         guarantees=recipe.guarantees, seed=recipe.seed, complete=True,
-        options={"events": recipe.events, "burst": recipe.burst, "defect": recipe.defect},
+        options={"events": recipe.events, "burst": recipe.burst, "defect": recipe.defect, "kind": recipe.kind},
+        conflicts=dict.fromkeys(names, CONFLICTS) if recipe.kind == "objects" else None,
     )  # fmt: skip
     manifest.write(directory)
     (directory / "events").mkdir(exist_ok=True)
@@ -349,7 +473,7 @@ class _Segments:
         table = pa.concat_tables(self._waiting)
         part, rest = table.slice(0, count), table.slice(count)
         path = self._directory / "events" / segment_name(self._process, self._number)
-        repeated = ["process", "step", "view", "src", "dst", "peer", "n"]
+        repeated = ["process", "step", "view", "src", "dst", "peer", "n", "op"]
         counting = dict.fromkeys(("pos", "time", "seq", "height"), "DELTA_BINARY_PACKED")
         pq.write_table(
             part, path, row_group_size=count, compression="zstd", use_dictionary=repeated,
@@ -372,7 +496,9 @@ def main() -> None:
     parser.add_argument("--burst", type=int, default=4, help="sends of a member in one round")
     parser.add_argument("--receipt", choices=RECEIPTS, default="deliver")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--defect", choices=(*DEFECTS, *LEVEL_DEFECTS))
+    parser.add_argument("--kind", choices=KINDS, default="plain")
+    defects = (*DEFECTS, *LEVEL_DEFECTS, *(each for kind in KIND_DEFECTS.values() for each in kind))
+    parser.add_argument("--defect", choices=defects)
     given = vars(parser.parse_args())
     planted = make(given.pop("out"), Recipe(**given))
     print(json.dumps({"planted": None if planted is None else planted.to_json()}))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from inga.certify.chunk import COLUMNS, TIMED_COLUMNS, TOLD_COLUMNS, Chunk
+from inga.certify.chunk import COLUMNS, OBJECT_COLUMN, TIMED_COLUMNS, TOLD_COLUMNS, Chunk
 from inga.certify.combine import Process
 from inga.pipeline.files import Files
 from inga.pipeline.storage import File, read_chunk
@@ -15,10 +15,13 @@ CHUNKS_KEPT = 8  # of those read again for explanations
 class SparkSource:
     """The chunks of a trace, worked on by Spark."""
 
-    def __init__(self, files: Files, *, timed: bool = False) -> None:
-        """`timed` reads the times of rows too, which only `quiet` looks at."""
+    def __init__(self, files: Files, *, timed: bool = False, methods: bool = False) -> None:
+        """`timed` reads the times of rows too, which only `quiet` looks at; `methods` is for `object`."""
         trace = files.trace
         self._columns = TIMED_COLUMNS if timed else COLUMNS
+        if methods:
+            self._columns = (*self._columns, OBJECT_COLUMN)
+        self.conflicts = trace.manifest.conflicts
         self.quiet_seconds = trace.quiet_seconds
         self._files = files
         self.processes: Sequence[Process] = trace.processes
@@ -53,6 +56,20 @@ class SparkSource:
             return answer(read_chunk(file, n, receipt, content), question, gathered)
 
         return self._files.exchange(what, asking, merge, answering, questions)
+
+    def gather(
+        self,
+        what: str,
+        function: Callable[[Chunk, Any], list[tuple[int, Any]]],
+        questions: Sequence[tuple[int, Any]],
+        join: Callable[[int, list[Any]], Any],
+    ) -> list[Any]:
+        n, receipt, columns = len(self.processes), self.receipt, self._columns
+
+        def work(file: File, content: bytes | None, question: Any) -> list[tuple[int, Any]]:
+            return function(read_chunk(file, n, receipt, content, columns), question)
+
+        return self._files.gather(what, work, questions, join)
 
     def _read(self, segment: int) -> Chunk:
         file = self._files.trace.files[segment]

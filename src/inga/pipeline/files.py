@@ -105,6 +105,28 @@ class Files:
                 raise each
         return found
 
+    def gather(
+        self,
+        what: str,
+        function: Work,
+        questions: Sequence[tuple[int, Any]],
+        join: Callable[[int, list[Any]], Any],
+    ) -> list[Any]:
+        """What a function deals out under keys meets, key by key, in `join`: one shuffle."""
+        work = [(at, self.trace.files[at], question) for at, question in questions]
+        if not work:
+            return []
+
+        def deal(part: Iterator[tuple[int, File, Any, bytes | None]]) -> Iterator[tuple[int, Any]]:
+            for _, file, question, content in part:
+                yield from function(file, content, question)
+
+        tasks = self._bytes(work) if self.trace.is_remote else self._paths(work)
+        slices = TASKS_PER_CORE * self._session.sparkContext.defaultParallelism
+        met = tasks.mapPartitions(deal).groupByKey(slices)
+        joined = met.map(lambda pair: join(pair[0], list(pair[1])))
+        return collect(self._session, joined, what, len(work), self._progress)
+
     def content(self, segment: int) -> bytes | None:
         """The bytes of a segment that this process cannot open itself."""
         if not self.trace.is_remote:

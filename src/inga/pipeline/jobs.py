@@ -40,7 +40,8 @@ def check_trace(
             trace = open_trace(path, spark)
             wanted = choose_checks(trace, checks)
         assert wanted is not None
-        source = SparkSource(Files(spark, trace, progress), timed="quiet" in wanted)
+        files = Files(spark, trace, progress)
+        source = SparkSource(files, timed="quiet" in wanted, methods="object" in wanted)
         certificate = certify(source, wanted, witnesses=witnesses)
     finally:
         if session is None:
@@ -170,7 +171,9 @@ def choose_checks(trace: Trace, checks: Sequence[str] | None) -> list[str]:
         return list(trace.manifest.guarantees)
     if "all" not in checks:
         return list(dict.fromkeys(checks))
-    return [*BUILT, *(IMPORTED if trace.manifest.source.startswith("import:") else ())]
+    # Only object runs say what conflicts, and only imported logs have clocks.
+    chosen = [check for check in BUILT if check != "object" or trace.manifest.conflicts is not None]
+    return [*chosen, *(IMPORTED if trace.manifest.source.startswith("import:") else ())]
 
 
 def _check_names(checks: Sequence[str] | None) -> None:

@@ -7,6 +7,7 @@ other places (`hdfs:`, `s3a:`) Spark brings it whole files as bytes.
 import os
 import re
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -14,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from inga.certify.chunk import COLUMNS, Chunk, from_table
-from inga.certify.combine import Process
+from inga.certify.combine import Process, check_claims
 from inga.model.errors import TraceError
 from inga.trace import Manifest, local_path, read_manifest, read_processes, read_segment, segments
 from inga.trace.manifest import MANIFEST
@@ -69,6 +70,7 @@ def open_trace(path: str, session: Any = None) -> Trace:
             File(s.process, str(s.path), s.path.stat().st_size, f"events/{s.path.name}")
             for s in _segments(directory, found[1])
         ]
+        _check_claims(found[1], files)
         return Trace(str(directory), *found, files, is_remote=False)
     with TemporaryDirectory() as scratch:
         sizes = _copy_outline(path, Path(scratch), session)
@@ -79,6 +81,19 @@ def open_trace(path: str, session: Any = None) -> Trace:
             raise TraceError(str(error).replace(scratch, path)) from None
         files = [File(s.process, *sizes[s.path.name], f"events/{s.path.name}") for s in outline]
     return Trace(path, *found, files, is_remote=True)
+
+
+def _check_claims(processes: list[Process], files: list[File]) -> None:
+    """Whether vectors have room for processes that left no trace: before anything is made as wide as they say."""
+    wrote = {file.process for file in files}
+    silent = [at for at, process in enumerate(processes) if at not in wrote and not process.complete]
+    widest = 0
+    for file in files if silent else ():
+        with suppress(OSError, ValueError, KeyError):  # whoever reads the file will say what is wrong with it
+            widest = max(widest, _width(file.path))
+        if widest > silent[-1]:
+            break
+    check_claims(widest, wrote, processes)
 
 
 def is_remote(path: str) -> bool:

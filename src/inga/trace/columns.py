@@ -131,13 +131,13 @@ def _deps_columns(deps: list[Deps | None], height: list[int | None], n: int, fra
     matrix = _matrix(vectors, n, frame)
     sums = matrix.sum(axis=1, dtype=np.int64) + 1
     if len(vectors) == len(deps):
-        return _fixed_binary(matrix, None), pa.array(sums)
+        return fixed_binary(matrix, None), pa.array(sums)
     present = np.array([vector is not None for vector in deps])
     table = np.zeros((len(deps), n), "<i4")
     table[present] = matrix
     known = iter(sums.tolist())
     heights = [given if vector is None else next(known) for vector, given in zip(deps, height, strict=True)]
-    return _fixed_binary(table, present), pa.array(heights, pa.int64())
+    return fixed_binary(table, present), pa.array(heights, pa.int64())
 
 
 def _matrix(vectors: list[Deps], n: int, frame: Frame) -> Any:
@@ -160,7 +160,7 @@ def _matrix(vectors: list[Deps], n: int, frame: Frame) -> Any:
     return wide.astype("<i4")
 
 
-def _fixed_binary(matrix: Any, present: Any) -> Any:
+def fixed_binary(matrix: Any, present: Any) -> Any:
     """A fixed-size binary array over the rows of a matrix of int32, without copying it."""
     import numpy as np
 
@@ -186,7 +186,7 @@ def widen(deps: Any, n: int) -> Any:
             data = np.frombuffer(chunk.buffers()[1] or b"", "<i4")
             matrix = np.zeros((len(chunk), n), "<i4")
             matrix[:, :width] = data[chunk.offset * width :][: len(chunk) * width].reshape(-1, width)
-            chunks.append(_fixed_binary(matrix, chunk.is_valid().to_numpy(zero_copy_only=False)))
+            chunks.append(fixed_binary(matrix, chunk.is_valid().to_numpy(zero_copy_only=False)))
         return pa.chunked_array(chunks, kind)
     padded = [None if value is None else value.ljust(4 * n, b"\0") for value in deps.to_pylist()]
     return pa.chunked_array([pa.array(padded, kind)])

@@ -298,24 +298,7 @@ class _Segments:
     def _write(self, layout: Any) -> None:
         pa = load_pyarrow()
         table = pa.Table.from_batches(self._batches, layout)
-        path = self._path()
-        hidden = path.with_name(f".{path.name}.tmp")
-        try:
-            pa.parquet.write_table(
-                table,
-                hidden,
-                row_group_size=table.num_rows,
-                compression=_COMPRESSION,
-                use_dictionary=_DICTIONARY_ENCODED,
-                column_encoding=dict.fromkeys(_DELTA_ENCODED, "DELTA_BINARY_PACKED"),
-                write_statistics=["process", "pos"],
-                write_page_checksum=True,
-            )
-            os.replace(hidden, path)
-        except BaseException:
-            with suppress(OSError):
-                hidden.unlink()
-            raise
+        write_segment(table, self._path())
         self._batches = []
         self._number += 1
         self._record.last_pos = self._next - 1
@@ -324,3 +307,24 @@ class _Segments:
 
 def segment_name(process: int, number: int) -> str:
     return f"{process}-{number:05}.parquet"
+
+
+def write_segment(table: Any, path: Path) -> None:
+    """Put a segment in its place, whole or not at all."""
+    hidden = path.with_name(f".{path.name}.tmp")
+    try:
+        load_pyarrow().parquet.write_table(
+            table,
+            hidden,
+            row_group_size=max(table.num_rows, 1),
+            compression=_COMPRESSION,
+            use_dictionary=_DICTIONARY_ENCODED,
+            column_encoding=dict.fromkeys(_DELTA_ENCODED, "DELTA_BINARY_PACKED"),
+            write_statistics=["process", "pos"],
+            write_page_checksum=True,
+        )
+        os.replace(hidden, path)
+    except BaseException:
+        with suppress(OSError):
+            hidden.unlink()
+        raise

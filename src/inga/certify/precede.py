@@ -1,0 +1,131 @@
+"""Object runs: a request begins after the requests that precede it, where their methods conflict.
+
+What precedes a request is in its vector, as the run recorded it. As for `causal` a running maximum along a process
+finds what is late, here one for each method; so segments are looked at in any order, and again with a carry if
+something is suspect.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from inga.certify.agree import Rules
+from inga.certify.chunk import Chunk, Ints
+from inga.certify.combine import Line
+from inga.certify.roots import Bad
+from inga.certify.scan import NEVER
+from inga.certify.work import Row
+
+Ask = Callable[[Sequence[tuple[int, Any]]], list[tuple[int, Any]]]
+"""Apply `began` to chunks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """By method and sender: the highest number that what began depends on, and what that was."""
+
+    required: Ints
+    by: Ints  # position, sender and number of it
+
+    @classmethod
+    def none(cls, methods: int, n: int) -> "Needs":
+        return cls(np.zeros((methods, n), np.int64), np.zeros((methods, n, 3), np.int64))
+
+    def after(self, other: "Needs") -> "Needs":
+        more = other.required > self.required
+        return Needs(
+            np.where(more, other.required, self.required), np.where(more[:, :, None], other.by, self.by)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """Of the requests that began in a chunk, by method and sender."""
+
+    needs: Needs
+    low: Ints  # their lowest number
+    unstamped: int
+    late: list[tuple[Row, Row]]  # each with one that came too early
+    count: int
+
+
+def began(chunk: Chunk, question: tuple[Rules, Needs | None, int]) -> Began:
+    """One look at a chunk; without a carry, as if nothing had begun before."""
+    rules, carry, listed_max = question
+    rows, codes = rules.rows(chunk)
+    shape = (len(rules.methods), chunk.n)
+    src, seq = chunk.src[rows], chunk.seq[rows]
+    needs, low = Needs.none(*shape), np.full(shape, NEVER)
+    np.minimum.at(low, (codes, src), seq)
+    start = carry or Needs.none(*shape)
+    late = np.zeros(len(rows), np.bool_)
+    conflicts = rules.conflicts[chunk.process]
+    for other in range(shape[0]):
+        vectors = np.where((codes == other)[:, None], chunk.deps[rows], 0).astype(np.int64)
+        if len(rows):
+            most = rows[vectors.argmax(axis=0)]
+            needs.required[other] = vectors.max(axis=0)
+            needs.by[other] = np.stack([chunk.pos[most], chunk.src[most], chunk.seq[most]], axis=1)
+        running = np.maximum.accumulate(np.vstack([start.required[other], vectors]), axis=0)[:-1]
+        late |= conflicts[codes, other] & (running[np.arange(len(rows)), src] >= seq)
+    which = np.flatnonzero(late)
+    found = [_pair(chunk, rules, rows, codes, at, start) for at in which[:listed_max].tolist()]
+    return Began(needs, low, int((~chunk.stamped[rows]).sum()), found, len(which))
+
+
+def _pair(chunk: Chunk, rules: Rules, rows: Ints, codes: Any, at: int, start: Needs) -> tuple[Row, Row]:
+    """A late row, and something that began before it and should not have."""
+    row, conflicts = rows[at], rules.conflicts[chunk.process, codes[at]]
+    source, seq = int(chunk.src[row]), int(chunk.seq[row])
+    before = np.flatnonzero(conflicts & (start.required[:, source] >= seq))
+    if len(before):
+        pos, *message = start.by[before[0], source].tolist()
+        return _row(chunk, row), Row(chunk.process, pos, *message)
+    early = (chunk.deps[rows[:at], source] >= seq) & conflicts[codes[:at]]
+    return _row(chunk, row), _row(chunk, rows[int(np.argmax(early))])
+
+
+def _row(chunk: Chunk, row: Any) -> Row:
+    return Row(chunk.process, int(chunk.pos[row]), int(chunk.src[row]), int(chunk.seq[row]))
+
+
+class Precedence:
+    """Requests that began too late; `unstamped` counts those of which nothing is known."""
+
+    def __init__(self, lines: Sequence[Line], rules: Rules, ask: Ask, listed_max: int) -> None:
+        self._lines, self._rules, self._ask, self._listed_max = lines, rules, ask, listed_max
+        self.unstamped = 0
+
+    def late(self) -> Iterator[Bad]:
+        links = [link for line in self._lines for link in line if link.summary.starts]
+        found: dict[int, Began] = dict(
+            self._ask([(link.segment, (self._rules, None, self._listed_max)) for link in links])
+        )
+        self.unstamped = sum(each.unstamped for each in found.values())
+        carries = {}
+        for line in self._lines:
+            carry = Needs.none(len(self._rules.methods), len(self._lines))
+            for link in line:
+                if link.segment in found:
+                    part = found[link.segment]
+                    if part.count or self._reaches(link.summary.process, carry.required, part.low):
+                        carries[link.segment] = carry
+                    carry = carry.after(part.needs)
+        suspects = [(segment, (self._rules, carry, self._listed_max)) for segment, carry in carries.items()]
+        for _, part in sorted(self._ask(suspects) if suspects else [], key=lambda answer: answer[0]):
+            yield from _bad(part)
+
+    def _reaches(self, process: int, carry: Ints, low: Ints) -> bool:
+        """Whether something that began in an earlier chunk needs something that begins in this one."""
+        conflicts = self._rules.conflicts[process]
+        return any((carry[other] >= low[one]).any() for one, other in np.argwhere(conflicts).tolist())
+
+
+def _bad(part: Began) -> Iterator[Bad]:
+    """One for each that is listed; the others are counted with the first."""
+    rest = part.count - len(part.late)
+    for row, early in part.late:
+        yield Bad("object", row.process, row.src, "precedence", 1 + rest, [row], early=early)
+        rest = 0

@@ -1,0 +1,473 @@
+"""Vectors for a trace that has none, slice by slice.
+
+A vector follows from all that went before, so a computation event by event cannot be shared out. A *cut* can: a
+position at each process, such that nothing is received before it that was sent after it. The trace is cut into slices
+by several of them.
+
+    place    cuts at the same time everywhere; one that is inconsistent is moved back until it is not
+    symbols  every slice at once: what an event has seen of the slice, and *whose* past it has besides: the past
+             with which a process enters the slice, and the messages from earlier slices it has received, up to some
+    driver   slice after slice, with vectors in place of symbols, but only for the events at the edges: the end of
+             each process, and messages that are received in a later slice
+    vectors  every slice at once again, with what it begins with
+
+`walk` does both passes over rows: symbols are vectors too, of twice the width. An entry says how much of a process's
+receipts from outside is included (1: only the past it entered with), and how many of its messages.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inga.certify.chunk import DELIVER, Bools, Chunk, Ints
+from inga.certify.chunk import RECEIPT as RECEIVED
+from inga.certify.chunk import SEND as SENT
+from inga.model.errors import TraceError
+
+SEND, RECEIPT, COPY = 1, 2, 3
+"""What a row is: a send, a receipt that makes a message a cause, another row that carries a message's vector."""
+
+OUTSIDE = -1  # instead of a row: the message was sent in an earlier slice
+COUNTS_MAX = 1 << 24  # entries of vectors that a slice may take, about
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The rows of some positions of one process that matter, and where they are."""
+
+    process: int
+    first: int
+    events: int
+    pos: Ints
+    kind: NDArray[np.int8]
+    src: NDArray[np.int32]
+    seq: Ints
+
+    def between(self, after: int, upto: int) -> "Steps":
+        """The rows of a slice."""
+        low, high = np.searchsorted(self.pos, [after + 1, upto + 1])
+        part = slice(int(low), int(high))
+        first, last = max(self.first, after + 1), min(self.first + self.events - 1, upto)
+        return Steps(
+            self.process, first, max(last - first + 1, 0), self.pos[part], self.kind[part], self.src[part],
+            self.seq[part],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What is kept of a segment to place cuts."""
+
+    process: int
+    first: int
+    events: int
+    since: int  # times of its first and last row
+    until: int
+    sent: int  # the highest number sent, 0 if none
+    received: Ints  # the highest number received of each process
+    receipts: int  # rows that make a message a cause
+    sent_low: int  # the lowest number sent, 0 if none
+
+    @property
+    def last(self) -> int:
+        return self.first + self.events - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """`upto[k, p]`: the last position of process p in slice k; `sent[k, p]`: its highest number by then."""
+
+    upto: Ints
+    sent: Ints
+
+    def slice_of(self, src: Any, seq: Ints) -> Ints:
+        """In which slice messages were sent; the number of slices if in none."""
+        found = np.zeros(len(seq), np.int64)
+        for source in np.unique(src).tolist():
+            mine = src == source
+            found[mine] = np.searchsorted(self.sent[:, source], seq[mine], side="left")
+        return found
+
+
+def steps_of(chunk: Chunk) -> Steps:
+    """The rows of a chunk; its receipts are what it was told they are."""
+    kind = np.select(
+        [(chunk.kind & SENT) != 0, (chunk.kind & RECEIVED) != 0, (chunk.kind & DELIVER) != 0],
+        [SEND, RECEIPT, COPY],
+        0,
+    ).astype(np.int8)
+    rows = np.flatnonzero(kind)
+    return Steps(
+        chunk.process, chunk.first, chunk.events, chunk.pos[rows], kind[rows], chunk.src[rows],
+        chunk.seq[rows],
+    )  # fmt: skip
+
+
+# ---- asked of segments
+
+
+def outline(steps: Steps, times: Ints, n: int) -> Outline:
+    sends = steps.seq[steps.kind == SEND]
+    if (np.diff(sends) <= 0).any():
+        raise _counts_again(steps.process)
+    received = np.zeros(n, np.int64)
+    got = steps.kind != SEND
+    np.maximum.at(received, steps.src[got], steps.seq[got])
+    since, until = (int(times[0]), int(times.max())) if len(times) else (0, 0)
+    sent_low, sent = (int(sends[0]), int(sends[-1])) if len(sends) else (0, 0)
+    receipts = int((steps.kind == RECEIPT).sum())
+    return Outline(steps.process, steps.first, steps.events, since, until, sent, received, receipts, sent_low)
+
+
+def _counts_again(process: int) -> TraceError:
+    return TraceError(
+        f"Process {process} counts its messages again from an earlier number, so vectors cannot tell them apart."
+    )
+
+
+def place(steps: Steps, times: Ints, moments: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """For cuts, given as (cut, time): the last position up to that time, and the highest number sent by then."""
+    running = np.maximum.accumulate(times)
+    found = []
+    for cut, time in moments:
+        count = int(np.searchsorted(running, time, side="right"))
+        found.append((cut, steps.first + count - 1, _sent_by(steps, steps.first + count - 1)))
+    return found
+
+
+def retreat(steps: Steps, cuts: Sequence[tuple[int, int, Ints]]) -> list[tuple[int, int, int]]:
+    """For cuts, given as (cut, position, numbers sent before it): where the first receipt of something later is,
+    and the highest number sent before that."""
+    found = []
+    for cut, upto, sent in cuts:
+        late = (steps.kind != SEND) & (steps.pos <= upto) & (steps.seq > sent[steps.src])
+        if late.any():
+            pos = int(steps.pos[int(np.argmax(late))]) - 1
+            found.append((cut, pos, _sent_by(steps, pos)))
+    return found
+
+
+def _sent_by(steps: Steps, pos: int) -> int:
+    return int(steps.seq[(steps.kind == SEND) & (steps.pos <= pos)].max(initial=0))
+
+
+def crossings(steps: Steps, cuts: Cuts) -> tuple[Ints, Ints]:
+    """Senders and numbers of messages that arrive here in a later slice than they were sent in."""
+    got = steps.kind != SEND
+    here = np.searchsorted(cuts.upto[:, steps.process], steps.pos[got], side="left")
+    src, seq = steps.src[got], steps.seq[got]
+    sent_in = cuts.slice_of(src, seq)
+    unsent = sent_in == len(cuts.sent)
+    if unsent.any():
+        at = int(np.argmax(unsent))
+        raise TraceError(
+            f"Process {steps.process} has message {seq[at]} of process {src[at]} at position "
+            f"{steps.pos[got][at]}, but no row says that it was sent: what precedes it is not known."
+        )
+    pairs = np.unique(np.stack([src, seq], axis=1)[sent_in < here], axis=0)
+    return pairs[:, 0], pairs[:, 1]
+
+
+# ---- cuts
+
+
+class Plan:
+    """Where to cut: as many slices as are needed to keep each small, at equal times, moved back where needed."""
+
+    def __init__(self, outlines: Sequence[tuple[int, Outline]], n: int, counts_max: int = COUNTS_MAX) -> None:
+        self._outlines = dict(outlines)
+        self._n = n
+        highest = [0] * n
+        for each in sorted(self._outlines.values(), key=lambda each: (each.process, each.first)):
+            if each.sent and each.sent_low <= highest[each.process]:
+                raise _counts_again(each.process)
+            highest[each.process] = max(highest[each.process], each.sent)
+        ordered = sorted(self._outlines.values(), key=lambda each: each.until)
+        rows = np.cumsum([each.events for each in ordered]) if ordered else np.zeros(1, np.int64)
+        slices = max(int(-(-rows[-1] * n // counts_max)), 1)
+        shares = [int(rows[-1]) * cut // slices for cut in range(1, slices)]
+        moments = {ordered[int(np.searchsorted(rows, share))].until for share in shares}
+        if slices > 1 and len(moments) < slices - 1 and ordered:
+            # Too few segments to take times from: equal spans will do.
+            low, high = min(each.since for each in ordered), ordered[-1].until
+            moments = {low + (high - low) * cut // slices for cut in range(1, slices)}
+        self.moments = sorted(moments)
+        self.upto = np.zeros((len(self.moments), n), np.int64)
+        self.sent = np.zeros((len(self.moments), n), np.int64)
+        self.moved = 0  # boundaries, for people and tests
+
+    def to_place(self) -> list[tuple[int, list[tuple[int, int]]]]:
+        """Questions for `place`: only the segment in which a cut falls need be read."""
+        asked = []
+        for segment, each in self._outlines.items():
+            inside = []
+            for cut, time in enumerate(self.moments):
+                if each.until <= time:
+                    self._advance(cut, each.process, each.last, each.sent)
+                elif each.since <= time:
+                    inside.append((cut, time))
+            if inside:
+                asked.append((segment, inside))
+        return asked
+
+    def placed(self, process: int, found: Sequence[tuple[int, int, int]]) -> None:
+        for cut, upto, sent in found:
+            self._advance(cut, process, upto, sent)
+
+    def _advance(self, cut: int, process: int, upto: int, sent: int) -> None:
+        self.upto[cut, process] = max(self.upto[cut, process], upto)
+        self.sent[cut, process] = max(self.sent[cut, process], sent)
+
+    def to_verify(self) -> list[tuple[int, list[tuple[int, int, Ints]]]]:
+        """Questions for `retreat`: the segments that may have received what is behind a cut."""
+        asked = []
+        for segment, each in self._outlines.items():
+            suspect = [
+                (cut, int(self.upto[cut, each.process]), self.sent[cut].copy())
+                for cut in range(len(self.moments))
+                if each.first <= self.upto[cut, each.process] and (each.received > self.sent[cut]).any()
+            ]
+            if suspect:
+                asked.append((segment, suspect))
+        return asked
+
+    def retreated(self, process: int, found: Sequence[tuple[int, int, int]]) -> bool:
+        """Move cuts back; whether any was moved. Cuts only go back, so this ends."""
+        moved = False
+        for cut, upto, _ in found:
+            if upto < self.upto[cut, process]:
+                self.upto[cut, process] = upto
+                before = [
+                    each.sent
+                    for each in self._outlines.values()
+                    if each.process == process and each.last <= upto
+                ]
+                self.sent[cut, process] = max([0, *before])
+                moved = True
+        for cut, upto, sent in found:
+            if upto == self.upto[cut, process]:
+                self.sent[cut, process] = max(self.sent[cut, process], sent)
+        self.moved += moved
+        return moved
+
+    def cuts(self) -> Cuts:
+        """With the end of the trace as the last."""
+        end, sent = np.zeros(self._n, np.int64), np.zeros(self._n, np.int64)
+        for each in self._outlines.values():
+            end[each.process] = max(end[each.process], each.last)
+            sent[each.process] = max(sent[each.process], each.sent)
+        upto, numbers = np.vstack([self.upto, end]), np.vstack([self.sent, sent])
+        return Cuts(np.maximum.accumulate(upto, axis=0), np.maximum.accumulate(numbers, axis=0))
+
+
+# ---- one slice
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The rows of all processes in a slice, one process after the other, and how they hang together."""
+
+    begins: Ints  # by process: its first row; one more entry with the number of rows
+    process: NDArray[np.int32]
+    pos: Ints
+    kind: NDArray[np.int8]
+    src: NDArray[np.int32]
+    seq: Ints
+    origin: Ints  # the row of the send, or OUTSIDE
+    outside: Ints  # of rows with a message from outside: which line of the vectors given for those
+
+    @classmethod
+    def of(cls, parts: Sequence[Steps], n: int) -> "Slice":
+        parts = sorted(parts, key=lambda part: (part.process, part.first))
+        sizes = np.zeros(n, np.int64)
+        for part in parts:
+            sizes[part.process] += len(part.pos)
+
+        def column(name: str, kind: Any) -> Any:
+            return np.concatenate([np.empty(0, kind), *(getattr(part, name) for part in parts)])
+
+        src, seq, kind = column("src", np.int32), column("seq", np.int64), column("kind", np.int8)
+        key = seq * n + src
+        sends = np.flatnonzero(kind == SEND)
+        order = sends[np.argsort(key[sends])]
+        at = np.searchsorted(key[order], key)
+        known = np.zeros(len(key), np.bool_)
+        known[at < len(order)] = key[order][at[at < len(order)]] == key[at < len(order)]
+        origin = np.full(len(key), OUTSIDE, np.int64)
+        origin[known] = order[at[known]]
+        outside = np.full(len(key), -1, np.int64)
+        outside[~known] = np.arange(int((~known).sum()))
+        return cls(
+            np.concatenate([[0], np.cumsum(sizes)]), np.repeat(np.arange(n, dtype=np.int32), sizes),
+            column("pos", np.int64), kind, src, seq, origin, outside,
+        )  # fmt: skip
+
+    @property
+    def n(self) -> int:
+        return len(self.begins) - 1
+
+    def strangers(self) -> Ints:
+        """The rows with a message from outside, in the order of their lines."""
+        return np.flatnonzero(self.outside >= 0)
+
+
+def vectors(part: Slice, start: Ints, outside: Ints) -> tuple[Ints, Ints]:
+    """The vector of each row's message, and what each process knows at the end.
+
+    `start[p]` is what p knew before the slice, `outside` the vectors of messages from outside.
+    """
+    n = part.n
+    return _walked(part, start, outside, np.arange(n))
+
+
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """A slice in terms of what it begins with."""
+
+    strangers: list[
+        tuple[NDArray[np.int32], Ints, Bools]
+    ]  # by process: senders, numbers, and which of them it received
+    ends: Ints  # by process: the symbols of all that it knows at the end
+    crossing: dict[tuple[int, int], Ints]  # of messages that later slices receive
+
+
+def symbols(part: Slice, wanted: set[tuple[int, int]]) -> Symbols:
+    """The first pass over a slice."""
+    n, strangers = part.n, part.strangers()
+    start = np.zeros((n, 2 * n), np.int64)
+    start[np.arange(n), np.arange(n)] = 1
+    outside = np.zeros((len(strangers), 2 * n), np.int64)
+    by_process = []
+    for process in range(n):
+        mine = np.flatnonzero(part.process[strangers] == process)
+        rows = strangers[mine]
+        outside[mine, process] = np.arange(2, len(mine) + 2)
+        by_process.append((part.src[rows], part.seq[rows], part.kind[rows] == RECEIPT))
+    found, ends = _walked(part, start, outside, np.arange(n, 2 * n))
+    sends = np.flatnonzero(part.kind == SEND)
+    crossing = {
+        message: found[row]
+        for row in sends.tolist()
+        if (message := (int(part.src[row]), int(part.seq[row]))) in wanted
+    }
+    return Symbols(by_process, ends, crossing)
+
+
+def _walked(part: Slice, start: Ints, outside: Ints, own: Ints) -> tuple[Ints, Ints]:
+    width = start.shape[1]
+    found = np.zeros((len(part.kind), width), np.int64)
+    clocks = start.copy()
+    done = _walker()(
+        part.begins, part.kind, part.src, part.seq, part.origin, part.outside, outside, own, clocks, found
+    )
+    stuck = np.flatnonzero(done < part.begins[1:])
+    if len(stuck):
+        row = int(done[stuck[0]])
+        raise TraceError(
+            f"Process {stuck[0]} has message {part.seq[row]} of process {part.src[row]} at position "
+            f"{part.pos[row]}, before it can have been sent: the trace goes round in a circle."
+        )
+    return found, clocks
+
+
+def walk(begins, kind, src, seq, origin, outside, given, own, clocks, found):  # type: ignore[no-untyped-def]
+    """Go through the rows of a slice, at each process as far as possible; how far it came.
+
+    A row of a message waits for the row of its send. What a row's message has for a vector is written to `found`.
+    """
+    n, width = len(begins) - 1, clocks.shape[1]
+    at = begins[:-1].copy()
+    ready = np.zeros(len(kind), np.bool_)
+    moved = True
+    while moved:
+        moved = False
+        for process in range(n):
+            row = at[process]
+            while row < begins[process + 1]:
+                if kind[row] == 1:  # SEND
+                    for entry in range(width):
+                        found[row, entry] = clocks[process, entry]
+                    clocks[process, own[process]] = seq[row]
+                    ready[row] = True
+                else:
+                    if origin[row] >= 0:
+                        if not ready[origin[row]]:
+                            break
+                        for entry in range(width):
+                            found[row, entry] = found[origin[row], entry]
+                    else:
+                        for entry in range(width):
+                            found[row, entry] = given[outside[row], entry]
+                    if kind[row] == 2:  # RECEIPT
+                        for entry in range(width):
+                            clocks[process, entry] = max(clocks[process, entry], found[row, entry])
+                        if origin[row] >= 0 or width == n:
+                            sender = own[src[row]]
+                            clocks[process, sender] = max(clocks[process, sender], seq[row])
+                row += 1
+                moved = True
+            at[process] = row
+    return at
+
+
+@cache
+def _walker() -> Any:
+    """Compiled if numba is there: a plain loop otherwise."""
+    try:
+        import numba
+    except ImportError:
+        return walk
+    try:
+        return numba.njit(cache=True, nogil=True)(walk)
+    except RuntimeError:  # there is no place for a cache, as when the package is a zip file
+        return numba.njit(nogil=True)(walk)
+
+
+# ---- from slice to slice
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a slice begins with."""
+
+    start: Ints
+    outside: Ints  # the vectors of its messages from outside, process by process
+
+
+class Chain:
+    """Vectors at the edges of slices: the only thing that is done one after the other."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._start = np.zeros((n, n), np.int64)
+        self._messages: dict[tuple[int, int], Ints] = {}
+
+    def add(self, found: Symbols) -> Beginning:
+        """The next slice in order; what it begins with."""
+        n, outside, pasts = self._n, [], []
+        for process, (src, seq, received) in enumerate(found.strangers):
+            lines = np.zeros((len(seq), n), np.int64)
+            for line, message in enumerate(zip(src.tolist(), seq.tolist(), strict=True)):
+                lines[line] = self._messages[message]
+            outside.append(lines)
+            joined = lines.copy()
+            joined[np.arange(len(seq)), src] = np.maximum(joined[np.arange(len(seq)), src], seq)
+            joined[~received] = 0
+            pasts.append(np.maximum.accumulate(np.vstack([self._start[process], joined]), axis=0))
+        begin = Beginning(self._start, np.vstack(outside) if outside else np.zeros((0, n), np.int64))
+        for message, symbol in found.crossing.items():
+            self._messages[message] = self._exact(symbol, pasts)
+        self._start = np.stack([self._exact(symbol, pasts) for symbol in found.ends])
+        return begin
+
+    def _exact(self, symbol: Ints, pasts: list[Ints]) -> Ints:
+        """A vector in place of symbols: own messages of the slice, and every past up to where it is included."""
+        vector = symbol[self._n :].copy()
+        for process, upto in enumerate(symbol[: self._n].tolist()):
+            if upto:
+                vector = np.maximum(vector, pasts[process][upto - 1])
+        return vector

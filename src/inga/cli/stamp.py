@@ -1,0 +1,37 @@
+"""Compute vectors for a trace whose rows say what was sent and received, but not what precedes what.
+
+  inga stamp run7 run7-stamped
+  inga check run7-stamped --checks fifo,stamps,causal
+
+OUT is a trace like any other, with `deps` and `height` on sends, receipts and deliveries; those that were there are
+computed anew. It appears when it is whole.
+"""
+
+import argparse
+
+from inga.cli.check import need_spark, watched
+from inga.cli.output import print_json
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("trace", metavar="TRACE", help="a directory")
+    add("out", metavar="OUT", help="a directory that does not exist yet, or is empty")
+    add("--master", default="local[*]", metavar="M", help="where Spark runs (default local[*])")
+
+
+def run(options: argparse.Namespace) -> int:
+    need_spark()
+    from inga.pipeline.stamp import stamp_trace
+
+    with watched(options) as progress:
+        stamped = stamp_trace(options.trace, options.out, master=options.master, progress=progress)
+    if options.json:
+        print_json(stamped.to_json())
+    else:
+        moved = f", {stamped.moved} of whose cuts were moved" if stamped.moved else ""
+        print(
+            f"{stamped.events:,} events of {stamped.processes} processes, {stamped.messages:,} messages, in "
+            f"{stamped.slices} slices{moved}: {stamped.out} ({stamped.seconds:.1f} s)"
+        )
+    return 0

@@ -1,0 +1,297 @@
+"""`inga stamp` on files: cuts are placed and verified, then two passes over slices of the trace.
+
+A task of the two passes is given a slice, that is some segments of every process, and reads what it needs of them. What
+comes back to the driver is symbols for the events at the edges; what is written is one segment for each
+process and slice. `inga.certify.slice` says why that is enough.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from inga.certify import slice as slicing
+from inga.certify.chunk import TIMED_COLUMNS, from_table
+from inga.certify.slice import Beginning, Chain, Cuts, Outline, Plan, Slice, Steps, Symbols, steps_of
+from inga.model.errors import TraceError, UsageError
+from inga.pipeline.files import Files, Progress, collect
+from inga.pipeline.session import LOCAL, open_session
+from inga.pipeline.storage import File, is_remote, open_trace, read_file
+from inga.trace import COLUMNS, Manifest, local_path, read_processes, schema
+from inga.trace.columns import fixed_binary
+from inga.trace.manifest import MANIFEST
+from inga.trace.writer import segment_name, write_segment
+
+RECEIVE = "receive"
+"""The step that stands for a receipt where the trace has no other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamped:
+    """What was done. `moved` counts how often a cut had to be moved."""
+
+    trace: str
+    out: str
+    events: int
+    messages: int
+    processes: int
+    slices: int
+    moved: int
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def stamp_trace(
+    path: str,
+    out: str,
+    *,
+    master: str = LOCAL,
+    progress: Progress = lambda what, done, total: None,
+    session: Any = None,
+    counts_max: int = slicing.COUNTS_MAX,
+) -> Stamped:
+    """Write the trace again with vectors. `counts_max`: entries of vectors that a task may keep in memory."""
+    started = perf_counter()
+    for each in (path, out):
+        if is_remote(each):
+            raise UsageError(f"inga stamp reads and writes directories that all machines share, not {each}")
+    trace, target = open_trace(path), local_path(out).absolute()
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UsageError(f"{target} exists already: choose a directory that does not, or is empty")
+    if not target.parent.is_dir():
+        raise UsageError(f"{target.parent} is not a directory, so {target.name} cannot be made in it")
+    spark = session or open_session(master)
+    hidden = target.with_name(f".{target.name}.{uuid4().hex}.partial")
+    try:
+        work = _Work(Files(spark, trace, progress), spark, progress, counts_max)
+        work.run(hidden)
+        if target.exists():
+            target.rmdir()
+        os.replace(hidden, target)
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+        if session is None:
+            spark.stop()
+    events = sum(each.events for each in work.outlines.values())
+    return Stamped(
+        path, str(target), events, work.messages, trace.n, len(work.cuts.upto), work.moved,
+        perf_counter() - started,
+    )  # fmt: skip
+
+
+class _Work:
+    def __init__(self, files: Files, session: Any, progress: Progress, counts_max: int) -> None:
+        self._files = files
+        self._trace = files.trace
+        self._session = session
+        self._progress = progress
+        self._counts_max = counts_max
+        self._receipt = files.trace.receipt
+        self.outlines: dict[int, Outline] = {}
+        self.messages = 0
+        self.moved = 0
+        self.cuts = Cuts(np.zeros((0, 0), np.int64), np.zeros((0, 0), np.int64))
+
+    def run(self, target: Path) -> None:
+        self._outline()
+        self._cut()
+        work = self._slices()
+        wanted = self._crossings()
+        chain = Chain(self._trace.n)
+        n, cuts, receipt = self._trace.n, self.cuts, self._receipt
+
+        def first(task: "_Task") -> Symbols:
+            messages = {each for each in wanted if _is_sent_in(cuts, each, task.number)}
+            return slicing.symbols(Slice.of(task.steps(n, receipt), n), messages)
+
+        found = dict(self._tasks("slices read", first, work))
+        begins = [chain.add(found[task.number]) for task in work]
+        self._describe(target)
+        step = self._trace.receipt
+
+        def second(task: "_Task") -> None:
+            _write(task, n, receipt, step, begins[task.number], target)
+
+        self._tasks("slices written", second, work)
+
+    # ---- cuts
+
+    def _outline(self) -> None:
+        self.outlines = self._outlined(self._receipt)
+        if not any(each.receipts for each in self.outlines.values()):
+            self._receipt = RECEIVE
+            self.outlines = self._outlined(self._receipt)
+        if not any(each.sent for each in self.outlines.values()):
+            raise TraceError(f"{self._trace.path} has no send, so there is nothing to stamp.")
+
+    def _outlined(self, receipt: str) -> dict[int, Outline]:
+        n = self._trace.n
+
+        def work(file: File, content: bytes | None, question: None) -> Outline:
+            return slicing.outline(*_read(file, n, receipt), n)
+
+        return dict(
+            self._files.map("segments read", work, [(at, None) for at in range(len(self._trace.files))])
+        )
+
+    def _cut(self) -> None:
+        n, receipt = self._trace.n, self._receipt
+        plan = Plan(sorted(self.outlines.items()), n, self._counts_max)
+
+        def place(file: File, content: bytes | None, question: Any) -> Any:
+            return slicing.place(*_read(file, n, receipt), question)
+
+        def retreat(file: File, content: bytes | None, question: Any) -> Any:
+            return slicing.retreat(_read(file, n, receipt)[0], question)
+
+        for at, found in self._files.map("cuts placed", place, plan.to_place()):
+            plan.placed(self.outlines[at].process, found)
+        moved = True
+        while moved:
+            answers = self._files.map("cuts verified", retreat, plan.to_verify())
+            changes = [plan.retreated(self.outlines[at].process, found) for at, found in answers]
+            moved = any(changes)
+        self.cuts, self.moved = plan.cuts(), plan.moved
+        self.messages = int(self.cuts.sent[-1].sum())
+
+    def _crossings(self) -> set[tuple[int, int]]:
+        n, receipt, cuts = self._trace.n, self._receipt, self.cuts
+
+        def work(file: File, content: bytes | None, question: None) -> Any:
+            return slicing.crossings(_read(file, n, receipt)[0], cuts)
+
+        wanted: set[tuple[int, int]] = set()
+        for _, (src, seq) in self._files.map("messages placed", work, [(at, None) for at in self.outlines]):
+            wanted |= set(zip(src.tolist(), seq.tolist(), strict=True))
+        return wanted
+
+    # ---- slices
+
+    def _slices(self) -> list["_Task"]:
+        """For each slice the segments it needs, and the number of the segment it will write of each process."""
+        n, numbers, found = self._trace.n, np.zeros(self._trace.n, np.int64), []
+        for number, upto in enumerate(self.cuts.upto):
+            after = self.cuts.upto[number - 1] if number else np.zeros(n, np.int64)
+            files = [
+                self._trace.files[at]
+                for at, each in sorted(self.outlines.items())
+                if each.events and each.first <= upto[each.process] and each.last > after[each.process]
+            ]
+            found.append(_Task(number, files, after, upto, numbers.copy()))
+            numbers += upto > after
+        return found
+
+    def _tasks(
+        self, what: str, function: Callable[["_Task"], Any], work: Sequence["_Task"]
+    ) -> list[tuple[int, Any]]:
+        def apply(task: _Task) -> tuple[int, Any]:
+            try:
+                return task.number, function(task)
+            except TraceError as error:  # bad input is an answer; a failed task would be tried again
+                return task.number, error
+
+        tasks = self._session.sparkContext.parallelize(work, len(work)).map(apply)
+        found = collect(self._session, tasks, what, len(work), self._progress)
+        for _, answer in found:
+            if isinstance(answer, TraceError):
+                raise answer
+        return found
+
+    def _describe(self, target: Path) -> None:
+        """The manifest and the process files, as they were."""
+        (target / "events").mkdir(parents=True)
+        source = Path(self._trace.path)
+        Manifest.parse((source / MANIFEST).read_bytes(), str(source / MANIFEST)).write(target)
+        for file in read_processes(source):
+            if (source / "processes" / f"{file.process}.json").exists():
+                file.write(target)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One slice: the segments in which it lies."""
+
+    number: int
+    files: list[File]
+    after: Any  # by process: the last position before it
+    upto: Any
+    segments: Any  # by process: the number of the segment that it becomes
+
+    def steps(self, n: int, receipt: str) -> list[Steps]:
+        parts = [_read(file, n, receipt)[0] for file in self.files]
+        return [part.between(int(self.after[part.process]), int(self.upto[part.process])) for part in parts]
+
+
+def _is_sent_in(cuts: Cuts, message: tuple[int, int], number: int) -> bool:
+    source, seq = message
+    before = cuts.sent[number - 1, source] if number else 0
+    return bool(before < seq <= cuts.sent[number, source])
+
+
+def _read(file: File, n: int, receipt: str) -> tuple[Steps, Any]:
+    """The steps of a segment, and the times of all its rows."""
+    table = read_file(file, n, TIMED_COLUMNS)
+    chunk = from_table(table, file.process, n, receipt, where=file.path)
+    return steps_of(chunk), np.asarray(table.column("time").to_numpy(), np.int64)
+
+
+def _write(task: _Task, n: int, receipt: str, step: str, begin: Beginning, target: Path) -> None:
+    """The second pass over a slice."""
+    part = Slice.of(task.steps(n, receipt), n)
+    found, _ = slicing.vectors(part, begin.start, begin.outside)
+    for process in np.flatnonzero(task.upto > task.after).tolist():
+        rows = slice(int(part.begins[process]), int(part.begins[process + 1]))
+        table = _rows(task, process, n)
+        table = _with_vectors(table, part.pos[rows] - int(task.after[process]) - 1, found[rows], n)
+        if receipt != step:
+            table = _renamed(table, receipt, step)
+        write_segment(table, target / "events" / segment_name(process, int(task.segments[process])))
+
+
+def _rows(task: _Task, process: int, n: int) -> Any:
+    """All columns of a process's rows in a slice."""
+    import pyarrow as pa
+
+    tables: Iterable[Any] = (read_file(f, n, COLUMNS) for f in task.files if f.process == process)
+    low, high = int(task.after[process]) + 1, int(task.upto[process])
+    parts = []
+    for table in tables:
+        first = table.column("pos")[0].as_py()
+        start = max(low - first, 0)
+        parts.append(table.slice(start, max(high - first + 1 - start, 0)))
+    return pa.concat_tables(parts).unify_dictionaries()
+
+
+def _with_vectors(table: Any, at: Any, vectors: Any, n: int) -> Any:
+    import pyarrow as pa
+
+    present = np.zeros(table.num_rows, np.bool_)
+    present[at] = True
+    matrix = np.zeros((table.num_rows, n), "<i4")
+    matrix[at] = vectors
+    heights = pa.array(matrix.sum(axis=1, dtype=np.int64) + 1, mask=~present)
+    layout = schema(n)
+    columns = {name: table.column(name) for name in layout.names}
+    columns["deps"] = pa.chunked_array([fixed_binary(matrix, present)])
+    columns["height"] = pa.chunked_array([heights])
+    return pa.table([columns[name] for name in layout.names], schema=layout)
+
+
+def _renamed(table: Any, old: str, new: str) -> Any:
+    """Rows of one step under another name."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    steps = table.column("step").cast(pa.string())
+    steps = pc.if_else(pc.equal(steps, old), new, steps)
+    return table.set_column(
+        table.column_names.index("step"), table.schema.field("step"), steps.dictionary_encode()
+    )

@@ -1,0 +1,124 @@
+"""`inga stamp`: a trace without vectors gets them back, from files through Spark."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from inga.cli.main import main
+from inga.lab.traces import Recipe, make
+from inga.model.errors import TraceError, UsageError
+from inga.pipeline.jobs import check_trace
+from inga.pipeline.stamp import stamp_trace
+from inga.sim.case import Case
+from inga.trace import Manifest, ProcessFile, read_manifest, rows
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+def strip(trace: Path, target: Path, *, skew: int = 0) -> Path:
+    """A copy without vectors; `skew` sets the clock of each process wrong by so many more nanoseconds."""
+    shutil.copytree(trace, target)
+    for path in (target / "events").iterdir():
+        table = pq.read_table(path)
+        for name in ("deps", "height"):
+            column = pa.nulls(table.num_rows, table.schema.field(name).type)
+            table = table.set_column(table.column_names.index(name), name, column)
+        process = int(path.name.partition("-")[0])
+        times = pa.array(table["time"].to_numpy() + skew * process)
+        table = table.set_column(table.column_names.index("time"), table.schema.field("time"), times)
+        pq.write_table(table, path, write_page_checksum=True)
+    return target
+
+
+@pytest.mark.parametrize("order", ["vector", "co"])
+def test_a_simulated_run_gets_its_vectors_back(spark: Any, tmp_path: Path, order: str) -> None:
+    source = tmp_path / "run"
+    Case(order, members=4, messages=60, loss=0.1, subset=2 if order == "vector" else None, seed=3).run(source)
+    bare = strip(source, tmp_path / "bare")
+    done = stamp_trace(str(bare), str(tmp_path / "out"), session=spark, counts_max=1500)
+    assert done.slices > 3
+    receipt = read_manifest(source).receipt
+    steps = ("send", "deliver", receipt)
+    expected = [(row.pos, row.step, row.deps, row.height) for row in rows(source) if row.step in steps]
+    found = list(rows(tmp_path / "out"))
+    assert [(row.pos, row.step, row.deps, row.height) for row in found if row.step in steps] == expected
+    assert all(row.deps is None for row in found if row.step not in steps)
+    others = [(row.pos, row.time, row.step, row.src, row.seq, row.n, row.note) for row in rows(source)]
+    assert [(row.pos, row.time, row.step, row.src, row.seq, row.n, row.note) for row in found] == others
+    assert check_trace(str(tmp_path / "out"), session=spark)[1].verdict == "pass"
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_clocks_that_are_wrong_only_move_the_cuts(spark: Any, tmp_path: Path) -> None:
+    make(tmp_path / "run", Recipe(4000, 4, seed=1), segment_rows=200)
+    bare = strip(tmp_path / "run", tmp_path / "bare", skew=30_000)
+    done = stamp_trace(str(bare), str(tmp_path / "out"), session=spark, counts_max=2000)
+    assert done.moved > 0 and done.slices > 3
+    found = [(row.pos, row.deps) for row in rows(tmp_path / "out")]
+    assert found == [(row.pos, row.deps) for row in rows(tmp_path / "run")]
+
+
+def test_copies_that_arrived_stand_for_receipts(spark: Any, tmp_path: Path) -> None:
+    """A log of sends and receives alone, as somebody else may write it; the result can be certified."""
+    make(tmp_path / "run", Recipe(1500, 3, seed=2), segment_rows=200)
+    bare = strip(tmp_path / "run", tmp_path / "bare")
+    for path in (bare / "events").iterdir():
+        table = pq.read_table(path)
+        steps = ["receive" if step == "deliver" else step for step in table["step"].to_pylist()]
+        at = table.column_names.index("step")
+        pq.write_table(table.set_column(at, "step", pa.array(steps)), path, write_page_checksum=True)
+    stamp_trace(str(bare), str(tmp_path / "out"), session=spark, counts_max=2000)
+    certificate = check_trace(str(tmp_path / "out"), session=spark)[1]
+    assert certificate.verdict == "pass" and certificate.deliveries == 1008
+
+
+def test_what_cannot_be_stamped_leaves_nothing_behind(spark: Any, tmp_path: Path) -> None:
+    make(tmp_path / "run", Recipe(1500, 3, seed=2, defect="unsent"), segment_rows=200)
+    with pytest.raises(TraceError, match="no row says that it was sent"):
+        stamp_trace(str(tmp_path / "run"), str(tmp_path / "out"), session=spark)
+    empty = tmp_path / "empty"
+    Manifest("g", ["a"], "sim", "none", "deliver", "virtual").write(empty)
+    ProcessFile(0, "a", first_view=1, last_pos=0, complete=False).write(empty)
+    with pytest.raises(TraceError, match="has no send"):
+        stamp_trace(str(empty), str(tmp_path / "out"), session=spark)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "run"]
+
+
+def test_where_to_write_is_looked_at_first(tmp_path: Path) -> None:
+    make(tmp_path / "run", Recipe(1500, 3))
+    for out, message in (
+        (str(tmp_path / "run"), "exists already"),
+        (str(tmp_path / "no" / "where"), "is not a directory"),
+        ("hdfs://cluster/x", "that all machines share"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            stamp_trace(str(tmp_path / "run"), out)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_as_a_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: Any, monkeypatch: Any
+) -> None:
+    make(tmp_path / "run", Recipe(1500, 3), segment_rows=200)
+    monkeypatch.setattr("inga.pipeline.stamp.open_session", lambda master: _Open(spark))
+    words = ["stamp", str(tmp_path / "run"), str(tmp_path / "out"), "--quiet", "--json"]
+    assert main(words) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["messages"] == 504 and told["slices"] == 1 and told["processes"] == 3
+    assert main(words) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+class _Open:
+    """The session of the tests, which stays open."""
+
+    def __init__(self, session: Any) -> None:
+        self.sparkContext = session.sparkContext
+
+    def stop(self) -> None:
+        pass
