@@ -20,6 +20,7 @@ COMMANDS = {
     "hunt": "many seeds with faults, until a promise breaks",
     "check": "certify a trace with Spark",
     "order": "restore the causal order of a capture with Spark",
+    "watch": "certify a trace with Spark while it grows",
     "report": "verdicts and a space-time diagram as one HTML file",
     "lab": "reproduce what a paper claims: the ladder of stamps",
     "export": "a trace for other tools",
@@ -27,7 +28,7 @@ COMMANDS = {
 }
 """Built: each has a module here with `add_options(parser)` and `run(options) -> exit code`."""
 
-LATER = "tap stamp watch metrics import dissect ior".split()
+LATER = "tap stamp metrics import dissect ior".split()
 
 OK, VIOLATED, BAD_USE, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 130
 
