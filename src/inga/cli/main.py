@@ -21,6 +21,7 @@ COMMANDS = {
     "check": "certify a trace with Spark",
     "order": "restore the causal order of a capture with Spark",
     "watch": "certify a trace with Spark while it grows",
+    "tap": "listen in a group, and log what is delivered for Spark",
     "report": "verdicts and a space-time diagram as one HTML file",
     "lab": "reproduce what a paper claims: the ladder of stamps",
     "export": "a trace for other tools",
@@ -28,7 +29,7 @@ COMMANDS = {
 }
 """Built: each has a module here with `add_options(parser)` and `run(options) -> exit code`."""
 
-LATER = "tap stamp metrics import dissect ior".split()
+LATER = "stamp metrics import dissect ior".split()
 
 OK, VIOLATED, BAD_USE, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 130
 

@@ -1,7 +1,7 @@
 """Turn traces into small tables with Spark: certify, order, stamp, measure.
 
-For jobs of one's own: `causal_order` puts the messages of a table or stream into causal order. docs/pipeline.md shows
-how.
+For jobs of one's own: `causal_order` puts the messages of a table or stream into causal order, `register` lets
+`spark.readStream.format("inga")` read the log of an `inga tap`. docs/pipeline.md shows both.
 """
 
 from typing import Any
@@ -13,4 +13,8 @@ def __getattr__(name: str) -> Any:
         from inga.pipeline import order
 
         return getattr(order, name)
+    if name == "register":
+        from inga.pipeline.source import register
+
+        return register
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
