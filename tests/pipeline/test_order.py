@@ -173,6 +173,16 @@ def test_bad_rows_are_one_sentence_and_leave_nothing(
     assert not [each for each in tmp_path.iterdir() if each.name.startswith(".out")]
 
 
+def test_half_a_file_is_one_sentence(spark: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "in.parquet"
+    pq.write_table(pa.table({"src": [0], "seq": [1], "deps": [[0]]}), path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(TraceError, match=rf"^{path} is not a readable file\.$"):
+        order_capture(open_capture(str(path)), str(tmp_path / "out"), session=spark)
+    assert "Exception" not in capfd.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["in.parquet"]
+
+
 @pytest.mark.parametrize(
     ("rows", "group", "message"),
     [

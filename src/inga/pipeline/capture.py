@@ -10,8 +10,8 @@ the same batch.
 import os
 import re
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -39,6 +39,7 @@ SUFFIXES = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".ndjson":
 FILES_PER_BATCH = 64
 POLL_SECONDS = 0.2
 CHECKPOINT = "_checkpoint"
+REASON_MAX = 500  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def order_capture(
     spark = session or open_session(master)
     hidden = out if is_remote(out) else _hidden(out)
     try:
-        with _understood():
+        with _understood(spark):
             ordered = causal_order(_table(spark, capture), capture.group, base=base)
             ordered.write.parquet(hidden)
             rows, concurrent, gaps = _count(spark, hidden)
@@ -158,14 +159,14 @@ def order_stream(
     spark = session or open_session(master)
     keep_state_on_disk(spark)
     try:
-        with _understood():
+        with _understood(spark):
             ordered = causal_order(_stream(spark, capture), capture.group, base=base, give_up=give_up)
             writer = ordered.writeStream.foreachBatch(_sink(out)).option("checkpointLocation", checkpoint)
             if once and give_up is None:
                 writer = writer.trigger(availableNow=True)
             else:
                 writer = writer.trigger(processingTime=f"{max(1, round(poll * 1000))} milliseconds")
-            _follow(spark, writer.start(), once, give_up, progress)
+            _follow(writer.start(), once, give_up, progress)
             rows, concurrent, gaps = _count(spark, out)
     finally:
         if session is None:
@@ -203,25 +204,33 @@ def _messages(rows: Any, capture: Capture) -> Any:
     return rows.where(is_message).select(*TRACE_COLUMNS)
 
 
-class _understood:
-    """Tells what tasks said of bad input from the noise around it."""
+@contextmanager
+def _understood(spark: Any) -> Iterator[None]:
+    """What went wrong, in a sentence: Spark's own pages about it, and about what is interrupted, are not shown."""
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        yield
+    except (TraceError, UsageError):
+        raise
+    except Exception as error:
+        raise _explained(error) from error
+    finally:
+        spark.sparkContext.setLogLevel("ERROR")
 
-    def __enter__(self) -> None:
-        pass
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is None or isinstance(error, (TraceError, UsageError, KeyboardInterrupt)):
-            return
-        found = re.search(r"inga\.model\.errors\.TraceError: (.+)", str(error))
-        if found:
-            raise TraceError(found[1]) from error
-        from pyspark.errors import AnalysisException
+def _explained(error: Exception) -> Exception:
+    from pyspark.errors import AnalysisException
 
-        if isinstance(error, AnalysisException):
-            raise UsageError(str(error).splitlines()[0]) from error
-        if "CANNOT_READ_FILE" in str(error) or "is not a Parquet file" in str(error):
-            place = re.search(r"file:[^\s'\"]+", str(error))
-            raise TraceError(f"{place[0] if place else 'A file'} is not a readable file.") from error
+    text = str(error)
+    said = re.search(r"inga\.model\.errors\.TraceError: (.+)", text)
+    if said:
+        return TraceError(said[1])
+    unreadable = re.search(r"reading file (\S+?)\.?(\s|$)", text)
+    if "FAILED_READ_FILE" in text and unreadable:
+        return TraceError(f"{unreadable[1].removeprefix('file:')} is not a readable file.")
+    if isinstance(error, AnalysisException):
+        return UsageError(text.splitlines()[0])
+    return error
 
 
 # ---- writing
@@ -255,7 +264,14 @@ def _sink(out: str) -> Callable[[Any, int], None]:
     """Writes a micro-batch to its place, once."""
 
     def write(batch: Any, number: int) -> None:
-        name = f"batch={number}"
+        try:
+            put(batch, f"batch={number}")
+        except Exception as error:
+            # Java searches the text of this for signs of an interruption, and pages of it exhaust its stack.
+            found = _explained(error)
+            raise (found if found is not error else RuntimeError(str(error)[:REASON_MAX])) from None
+
+    def put(batch: Any, name: str) -> None:
         if is_remote(out):
             batch.write.mode("overwrite").parquet(f"{out.rstrip('/')}/{name}")
             return
@@ -265,11 +281,12 @@ def _sink(out: str) -> Callable[[Any, int], None]:
             batch.foreachPartition(_exhaust)
             return
         shutil.rmtree(hidden, ignore_errors=True)
-        batch.write.parquet(str(hidden))
-        if _is_empty(hidden):
-            shutil.rmtree(hidden)
-        else:
-            os.rename(hidden, place)
+        try:
+            batch.write.parquet(str(hidden))
+            if not _is_empty(hidden):
+                os.rename(hidden, place)
+        finally:
+            shutil.rmtree(hidden, ignore_errors=True)
 
     return write
 
@@ -299,7 +316,7 @@ def _count(spark: Any, out: str) -> tuple[int, int, int]:
 # ---- waiting
 
 
-def _follow(spark: Any, query: Any, once: bool, give_up: float | None, progress: Progress) -> None:
+def _follow(query: Any, once: bool, give_up: float | None, progress: Progress) -> None:
     """Until the query ends, or has nothing more to do, or somebody interrupts."""
     rows, seen, last_input = 0, -1, None
     try:
@@ -318,9 +335,4 @@ def _follow(spark: Any, query: Any, once: bool, give_up: float | None, progress:
         if query.exception() is not None:
             raise query.exception()
     finally:
-        if query.isActive:
-            spark.sparkContext.setLogLevel(
-                "OFF"
-            )  # what is stopped in the middle complains, and is done again
-            query.stop()
-            spark.sparkContext.setLogLevel("ERROR")
+        query.stop()
