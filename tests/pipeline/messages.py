@@ -47,7 +47,8 @@ class Talk:
         marks = []
         for at, id_ in enumerate(order):
             before = set(order[:at])
-            tops = {max(each for each in self.past[id_] if each[0] == k) for k, _ in self.past[id_]}
+            senders = {k for k, _ in self.past[id_]}
+            tops = {max(each for each in self.past[id_] if each[0] == k) for k in senders}
             is_late = any(who == id_[0] and seq > id_[1] for who, seq in before)
             lacks = any(all(each != top and not _after(each, top) for each in before) for top in tops)
             marks.append(

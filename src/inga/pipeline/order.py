@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from inga.model.errors import UsageError
-from inga.pipeline.restore import Base, Marker, Restorer, read_message, read_places, read_vectors
+from inga.pipeline.restore import Base, Marker, Restored, Restorer, read_message, read_places, read_vectors
 
 ADDED = ("order", "concurrent", "gap")
 NUMBERS = ("int", "bigint", "smallint", "tinyint")
 VECTORS = ("binary", "array<int>", "array<bigint>")
-ONE_GROUP = "_group"
 
 ROCKSDB = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -179,32 +178,30 @@ def _restore_stream(
 ) -> Any:
     from pyspark.sql import functions as F
     from pyspark.sql.streaming.state import GroupStateTimeout
+    from pyspark.sql.types import StructField, StructType
 
-    schema = _result_schema(messages)
-    restore = _restorer(messages.columns, schema.names, base, give_up, names)
-    if group is None:
-        messages = messages.withColumn(ONE_GROUP, F.lit(0))
-    return messages.groupBy(group or ONE_GROUP).applyInPandasWithState(
-        restore,
-        outputStructType=schema,
+    # As one value a row passes through pandas as it is; its columns would not: whole numbers beside nulls
+    # become floating, and times would have to be taken back from the session's time zone.
+    key = F.lit(0) if group is None else F.col(f"`{group}`")
+    packed = messages.select(key.alias("group"), F.struct(*messages.columns).alias("row"))
+    added = [field for field in _result_schema(messages).fields if field.name not in messages.columns]
+    restored = packed.groupBy("group").applyInPandasWithState(
+        _restorer([field.name for field in added], base, give_up, names),
+        outputStructType=StructType([StructField("row", messages.schema), *added]),
         stateStructType="blob binary",
         outputMode="append",
         timeoutConf=(
             GroupStateTimeout.NoTimeout if give_up is None else GroupStateTimeout.ProcessingTimeTimeout
         ),
     )
+    return restored.select("row.*", *[field.name for field in added])
 
 
 def _restorer(
-    columns: list[str],
-    result: list[str],
-    base: Base,
-    give_up: float | None,
-    names: tuple[str, str, str],
+    added: list[str], base: Base, give_up: float | None, names: tuple[str, str, str]
 ) -> Callable[[Any, Iterator[Any], Any], Iterator[Any]]:
     """What is done with one group of one micro-batch."""
-    at_src, at_seq, at_deps = (columns.index(name) for name in names)
-    has_height = "height" in columns
+    src, seq, deps = names
     patience = None if give_up is None else give_up * 1000
 
     def restore(key: Any, frames: Iterator[Any], state: Any) -> Iterator[Any]:
@@ -212,22 +209,13 @@ def _restorer(
 
         restorer = Restorer.loads(bytes(state.get[0])) if state.exists else Restorer(base)
         now = state.getCurrentProcessingTimeMs()
-        rows = [
-            row for frame in frames for row in zip(*(frame[name].tolist() for name in columns), strict=True)
-        ]
-        messages = [read_message(row[at_src], row[at_seq], row[at_deps], row) for row in rows]
-        released = restorer.offer(messages, now)
+        rows = [row for frame in frames for row in frame["row"].tolist()]
+        released = restorer.offer([read_message(row[src], row[seq], row[deps], row) for row in rows], now)
         if patience is not None:
             released += restorer.give_up(now - patience)
         if released:
-            yield pd.DataFrame(
-                [
-                    (*row, order, concurrent, gap) if has_height else (*row, order, height, concurrent, gap)
-                    for row, order, height, concurrent, gap in released
-                ],
-                columns=result,
-                dtype=object,  # whole numbers beside nulls stay what they are
-            )
+            found = pd.DataFrame(released, columns=list(Restored._fields))
+            yield found[["row", *added]]
         state.update((restorer.dumps(),))
         oldest = restorer.oldest()
         if patience is not None and oldest is not None:
