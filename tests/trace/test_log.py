@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inga.model.errors import TraceError, UsageError
@@ -48,6 +48,7 @@ def test_records_come_back_as_they_were(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@settings(deadline=None, max_examples=40)  # files are written and synced
 @given(st.lists(st.integers(0, 9), max_size=8), st.data())
 def test_any_range_is_read_once(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], data: Any
