@@ -7,17 +7,29 @@ just those that asked for it: no scan, and no head of the line that can block.
     released   passed the test, appended to the caller's list
     held       waits under one (member, count)
     duplicate  released or held before; dropped
+    late       given up before, and came after all; appended, out of order
+
+A recorded stream has no membership and nobody who could repair it. For it there are `for_stream`, members
+that become known by being named (`grow`), `begin`, `give_up`, and a blob to be kept between two parts of the
+stream (`dumps`, `loads`).
 """
 
-from collections.abc import Sequence
-from typing import Generic, TypeVar
+import pickle
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
 
 from inga.model.stamp import Delta
 
 T = TypeVar("T")
 
-RELEASED, HELD, DUPLICATE, FORGED = range(4)
+RELEASED, HELD, DUPLICATE, FORGED, LATE = range(5)
 """Answers of `offer`. FORGED: it names sends of this site that this site never made."""
+
+NOBODY = -1
+"""In place of a member's index: who reads a stream has sent nothing into it."""
+
+PASSED_MAX = 1024  # runs of numbers given up, remembered per sender
+FORMAT = 1  # of what `dumps` makes
 
 
 class Inbox(Generic[T]):
@@ -29,6 +41,14 @@ class Inbox(Generic[T]):
         self._held: list[dict[int, tuple[Delta, T]]] = [{} for _ in range(members)]
         self._waiting: list[dict[int, list[tuple[int, int]]]] = [{} for _ in range(members)]
         self.held = 0
+        self._passed: dict[int, list[tuple[int, int]]] = {}  # given up: first and last numbers, ascending
+
+    @classmethod
+    def for_stream(cls, base: Sequence[int] = ()) -> "Inbox[T]":
+        """For a reader of a stream: `base` are the counts per sender that were over before it began."""
+        inbox = cls(NOBODY, len(base))
+        inbox.adopt(base)
+        return inbox
 
     def own(self, seq: int) -> None:
         """This site has sent its packet `seq`: known the moment it is stamped."""
@@ -39,7 +59,9 @@ class Inbox(Generic[T]):
         vector = self.vector
         ready = vector[src] + 1
         if seq != ready:
-            if seq < ready or seq in self._held[src]:
+            if seq < ready:
+                return self._again(src, seq, item, out)
+            if seq in self._held[src]:
                 return DUPLICATE
             self._hold(src, seq, delta, item, src, seq - 1)
             return HELD
@@ -57,6 +79,33 @@ class Inbox(Generic[T]):
         if woken is not None:
             self._wake(woken, out)
         return RELEASED
+
+    def begin(self, src: int, seq: int, out: list[T]) -> None:
+        """Nothing of `src` before that number is to be waited for; if it comes all the same, it is late."""
+        self._pass(src, seq - 1, out)
+
+    def give_up(self, is_overdue: Callable[[T], bool], out: list[T]) -> None:
+        """Release what is overdue without what it lacks, but after all that is held and precedes it.
+
+        For stamps that name the whole past, as those of streams do.
+        """
+        overdue: set[tuple[int, int]] = set()
+        bound = [0] * len(self.vector)  # what the overdue name, per sender
+        for src, held in enumerate(self._held):
+            for seq, (delta, item) in held.items():
+                if is_overdue(item):
+                    overdue.add((src, seq))
+                    for k, count in (*delta, (src, seq - 1)):
+                        bound[k] = max(bound[k], count)
+        wanted = [
+            (seq + sum(count for _, count in delta), src, seq)  # heights: causes are lower than effects
+            for src, held in enumerate(self._held)
+            for seq, (delta, _) in held.items()
+            if seq <= bound[src] or (src, seq) in overdue
+        ]
+        for _, src, seq in sorted(wanted):
+            if seq in self._held[src]:  # else woken by one before it
+                self._force(src, seq, out)
 
     def missing(self) -> list[tuple[int, int, int]]:
         """(member, count, items) for each count that held items wait for: what holds what."""
@@ -100,6 +149,71 @@ class Inbox(Generic[T]):
     def adopt(self, bases: Sequence[int]) -> None:
         """Start as a newcomer does: what the others had sent before is not for us."""
         self.vector[:] = bases
+
+    def dumps(self) -> bytes:
+        """All there is to know, as bytes for `loads`: a state store's, never a stranger's."""
+        state = (self.me, self.vector, self._held, self._waiting, self.held, self._passed)
+        return pickle.dumps((FORMAT, state), pickle.HIGHEST_PROTOCOL)
+
+    @classmethod
+    def loads(cls, data: bytes) -> "Inbox[Any]":
+        version, state = pickle.loads(data)
+        assert version == FORMAT, f"an inbox kept in format {version}, not {FORMAT}"
+        inbox: Inbox[Any] = cls(state[0], 0)
+        inbox.vector, inbox._held, inbox._waiting, inbox.held, inbox._passed = state[1:]
+        return inbox
+
+    def _again(self, src: int, seq: int, item: T, out: list[T]) -> int:
+        """A number that is over: was it released, or given up?"""
+        runs = self._passed.get(src, ())
+        for at, (first, last) in enumerate(runs):
+            if first <= seq <= last:
+                rest = [(first, seq - 1), (seq + 1, last)]
+                self._passed[src][at : at + 1] = [run for run in rest if run[0] <= run[1]]
+                out.append(item)
+                return LATE
+        return DUPLICATE
+
+    def _force(self, src: int, seq: int, out: list[T]) -> None:
+        delta, item = self._remove(src, seq)
+        for k, count in (*delta, (src, seq - 1)):
+            self._pass(k, count, out)
+        self.vector[src] = seq
+        out.append(item)
+        self._wake(self._waiting[src].pop(seq, []), out)
+
+    def _pass(self, k: int, count: int, out: list[T]) -> None:
+        """Go on as if everything of `k` up to that count had been released."""
+        done = self.vector[k]
+        if count <= done:
+            return
+        # Causes are released before their effects, so only stamps that contradict each other leave any here.
+        stranded = sorted(seq for seq in self._held[k] if seq <= count)
+        out.extend([self._remove(k, seq)[1] for seq in stranded])
+        runs = self._passed.setdefault(k, [])
+        for seq in (*stranded, count + 1):
+            if seq > done + 1:
+                runs.append((done + 1, seq - 1))
+            done = seq
+        del runs[:-PASSED_MAX]
+        self.vector[k] = count
+        waiting = self._waiting[k]
+        reached = sorted(each for each in waiting if each <= count)
+        self._wake([waiter for each in reached for waiter in waiting.pop(each)], out)
+
+    def _remove(self, src: int, seq: int) -> tuple[Delta, T]:
+        """Take out what is held, and from where it waits."""
+        delta, item = self._held[src].pop(seq)
+        self.held -= 1
+        needs: Iterable[tuple[int, int]] = (*delta, (src, seq - 1))
+        for k, count in needs:
+            waiters = self._waiting[k].get(count, [])
+            if (src, seq) in waiters:
+                waiters.remove((src, seq))
+                if not waiters:
+                    del self._waiting[k][count]
+                break
+        return delta, item
 
     def _hold(self, src: int, seq: int, delta: Delta, item: T, k: int, count: int) -> None:
         self._held[src][seq] = (delta, item)

@@ -19,7 +19,10 @@ COMMANDS = {
     "chat": "talk in a group from a terminal",
     "hunt": "many seeds with faults, until a promise breaks",
     "check": "certify a trace with Spark",
+    "watch": "certify a trace with Spark while it grows",
+    "order": "restore the causal order of a capture with Spark",
     "stamp": "compute the vectors of a trace that has none",
+    "tap": "listen in a group, and log what is delivered for Spark",
     "report": "verdicts and a space-time diagram as one HTML file",
     "lab": "reproduce what papers claim: the ladder of stamps, CO, the schemes of SCO",
     "import": "a log of another system as a trace",
@@ -29,7 +32,7 @@ COMMANDS = {
 }
 """Built: each has a module here with `add_options(parser)` and `run(options) -> exit code`."""
 
-LATER = "tap order watch dissect ior".split()
+LATER = "dissect ior".split()
 
 OK, VIOLATED, BAD_USE, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 130
 

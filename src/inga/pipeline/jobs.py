@@ -31,7 +31,7 @@ def check_trace(
     Bad input is found before Spark is started, as far as that is possible. A session that is given stays open.
     """
     started = perf_counter()
-    _check_names(checks)
+    check_names(checks)
     trace = None if is_remote(path) else open_trace(path)
     wanted = None if trace is None else choose_checks(trace, checks)
     spark = session or open_session(master)
@@ -176,7 +176,8 @@ def choose_checks(trace: Trace, checks: Sequence[str] | None) -> list[str]:
     return [*chosen, *(IMPORTED if trace.manifest.source.startswith("import:") else ())]
 
 
-def _check_names(checks: Sequence[str] | None) -> None:
+def check_names(checks: Sequence[str] | None) -> None:
+    """Refuse what no check is called."""
     for name in checks or ():
         if name not in (*CHECKS, "all"):
             raise UsageError(f"no check {name!r}; there are {', '.join(CHECKS)}, and all")

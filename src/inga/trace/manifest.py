@@ -55,7 +55,7 @@ class Manifest:
     @classmethod
     def parse(cls, text: str | bytes, where: str) -> Self:
         """Read and check one; `where` names it in errors."""
-        content = _load(text, where)
+        content = load_json(text, where)
         # The format is looked at first: another one may well have other keys.
         _check(content, {"format": _MANIFEST_RULES["format"]}, where)
         _check(content, _MANIFEST_RULES, where)
@@ -84,7 +84,7 @@ class ProcessFile:
 
     @classmethod
     def parse(cls, text: str | bytes, where: str) -> Self:
-        content = _load(text, where)
+        content = load_json(text, where)
         _check(content, _PROCESS_RULES, where)
         return cls(**_split(content, _PROCESS_RULES))
 
@@ -116,7 +116,7 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
         raise TraceError(f"{path} cannot be written: {error.strerror}.") from error
 
 
-def _load(text: str | bytes, where: str) -> dict[str, Any]:
+def load_json(text: str | bytes, where: str) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also for bytes that are not UTF-8

@@ -1,0 +1,101 @@
+"""Restore the causal order of a capture with Spark: a table as it is, or a stream that grows.
+
+  inga order run7 ordered
+  inga order messages.jsonl ordered --group room
+  inga order incoming/ ordered --stream --give-up 5000
+  inga order run7 seen-by-bob --step deliver --process bob
+
+CAPTURE is a trace, or a table (Parquet, lines of JSON) with the columns src, seq and deps. OUT gets a directory of
+Parquet: all columns, and order, height, concurrent, gap. With --stream it goes on as CAPTURE grows until it is
+interrupted; started again, even after a kill, it goes on where it was, and nothing is lost or there twice.
+"""
+
+import argparse
+
+from inga.cli.check import need_spark, watched
+from inga.cli.output import print_json
+from inga.model.errors import UsageError
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("capture", metavar="CAPTURE", help="a trace, or a table of messages")
+    add("out", metavar="OUT", help="a new directory; with --stream, also one to go on with")
+    add("--group", metavar="COLUMN", help="each value of this column has an order of its own")
+    add("--kind", choices=("trace", "parquet", "json"), help="what CAPTURE is (default: as it looks)")
+    add("--step", default="send", metavar="S", help="of a trace: order the rows of this step (default send)")
+    add("--process", metavar="NAME", help="of a trace: only what happened there")
+    add(
+        "--from-first",
+        action="store_true",
+        help="begin with the first number seen of each sender, not with 1",
+    )
+    add("--stream", action="store_true", help="go on as CAPTURE grows")
+    add("--once", action="store_true", help="with --stream: stop when all that is there has been read")
+    add(
+        "--give-up",
+        type=float,
+        metavar="T",
+        help="with --stream: wait T ms for what is missing, not for ever",
+    )
+    add("--poll", type=float, default=1000, metavar="T", help="with --stream: look every T ms (default 1000)")
+    add("--checkpoint", metavar="DIR", help="with --stream: state is kept there (default OUT/_checkpoint)")
+    add("--master", default="local[*]", metavar="M", help="where Spark runs (default local[*])")
+
+
+def run(options: argparse.Namespace) -> int:
+    need_spark()
+    from inga.pipeline.capture import open_capture, order_capture, order_stream
+
+    _check(options)
+    capture = open_capture(
+        options.capture,
+        kind=options.kind,
+        group=options.group,
+        step=options.step,
+        process=options.process,
+    )
+    base = "first" if options.from_first else ()
+    with watched(options) as progress:
+        if options.stream:
+            outcome = order_stream(
+                capture,
+                options.out,
+                base=base,
+                give_up=None if options.give_up is None else options.give_up / 1000,
+                once=options.once,
+                poll=options.poll / 1000,
+                checkpoint=options.checkpoint,
+                master=options.master,
+                progress=progress,
+            )
+        else:
+            outcome = order_capture(capture, options.out, base=base, master=options.master)
+    if options.json:
+        print_json(
+            {
+                "capture": options.capture,
+                "out": options.out,
+                "rows": outcome.rows,
+                "concurrent": outcome.concurrent,
+                "gaps": outcome.gaps,
+                "seconds": outcome.seconds,
+            }
+        )
+    else:
+        print(
+            f"{outcome.rows:,} messages in {options.out}: {outcome.concurrent:,} concurrent to an earlier one, "
+            f"{outcome.gaps:,} without a cause that is missing ({outcome.seconds:.1f} s)"
+        )
+    return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    if not options.stream:
+        for name in ("once", "give_up", "checkpoint"):
+            if getattr(options, name):
+                raise UsageError(f"--{name.replace('_', '-')} goes with --stream")
+    if options.give_up is not None and not options.give_up >= 0:
+        raise UsageError("--give-up is not negative")
+    if not options.poll > 0:
+        raise UsageError("--poll is above 0")

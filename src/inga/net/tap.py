@@ -1,0 +1,93 @@
+"""A member that only listens, and writes down what it is given."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from inga.model.delivery import Batch
+from inga.net.group import Group
+from inga.trace.log import LogWriter, Record
+
+FLUSH_SECONDS = 0.5
+RECORDS_MAX = 65_536  # in a file
+BYTES_MAX = 64 << 20  # not yet written; beyond that, the group is made to wait
+
+
+class Tap:
+    """Takes batches of a group and appends them to a log, a file at a time, in a thread."""
+
+    def __init__(
+        self,
+        group: Group,
+        log: LogWriter,
+        flush: float = FLUSH_SECONDS,
+        told: Callable[[int], None] = lambda records: None,
+    ) -> None:
+        self.records = 0  # written
+        self._group = group
+        self._log = log
+        self._flush_seconds = flush
+        self._told = told
+        self._waiting: list[Record] = []
+        self._bytes = 0
+        self._something = asyncio.Event()  # waits to be written
+        self._writing: asyncio.Future[None] | None = None
+
+    async def run(self) -> None:
+        """Until the group is closed. What was taken is written even then."""
+        tasks = {asyncio.ensure_future(self._read()), asyncio.ensure_future(self._flush())}
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._write()
+        for task in done:
+            task.result()
+
+    async def _read(self) -> None:
+        async for batch in self._group.batches():
+            self._take(batch)
+            if len(self._waiting) >= RECORDS_MAX or self._bytes >= BYTES_MAX:
+                # Nothing is taken meanwhile: a slow disk slows the group down instead of filling the memory.
+                await self._write()
+
+    async def _flush(self) -> None:
+        while True:
+            await self._something.wait()
+            await asyncio.sleep(self._flush_seconds)
+            await self._write()
+
+    def _take(self, batch: Batch) -> None:
+        now = time.time_ns()
+        self._something.set()
+        for part, data in enumerate(batch.payloads):
+            content = bytes(data)
+            self._bytes += len(content)
+            self._waiting.append(
+                Record(
+                    now,
+                    batch.sender,
+                    batch.view,
+                    batch.src,
+                    batch.seq,
+                    part,
+                    batch.deps,
+                    batch.height,
+                    batch.concurrent,
+                    content,
+                )
+            )
+
+    async def _write(self) -> None:
+        """One file after the other, to its end: who is cancelled while waiting leaves the thread at work."""
+        while self._writing is not None and not self._writing.done():
+            await asyncio.wait({self._writing})
+        records, self._waiting, self._bytes = self._waiting, [], 0
+        self._something.clear()
+        if records:
+            self._writing = asyncio.ensure_future(asyncio.to_thread(self._log.append, records))
+            await asyncio.shield(self._writing)
+            self.records += len(records)
+            self._told(self.records)

@@ -1,0 +1,338 @@
+"""`inga order`, from a path to a path: read a capture, restore its order, write it once and whole.
+
+A capture is a trace, or a table of messages as Parquet or lines of JSON. What a stream restored is written one
+directory per micro-batch, `OUT/batch=7`, which appears whole and is never written twice: if the driver is killed
+after that and before Spark has noted it, the batch is computed again and found to be there. Offsets, state and the
+clock of a batch are in the checkpoint, and `Restorer` does not depend on how rows were mixed, so that it is
+the same batch.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from time import perf_counter, sleep
+from typing import Any
+
+from inga.model.errors import TraceError, UsageError
+from inga.pipeline.files import Progress
+from inga.pipeline.order import causal_order, keep_state_on_disk
+from inga.pipeline.restore import Base
+from inga.pipeline.session import LOCAL, open_session
+from inga.pipeline.storage import is_remote
+from inga.trace import local_path, read_manifest
+from inga.trace.manifest import MANIFEST
+from inga.trace.schema import RECEIPTS
+
+KINDS = ("trace", "parquet", "json")
+STEPS = ("send", "deliver", *(step for step in RECEIPTS if step != "deliver"))
+TRACE_COLUMNS = ("process", "pos", "time", "view", "src", "seq", "deps", "height", "n", "note")
+TRACE_SCHEMA = (
+    "process int, pos bigint, time bigint, step string, view int, src int, seq bigint, deps binary, "
+    "height bigint, n bigint, note string"
+)
+SUFFIXES = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
+FILES_PER_BATCH = 64
+POLL_SECONDS = 0.2
+CHECKPOINT = "_checkpoint"
+REASON_MAX = 500  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What is to be put in order, and what of it."""
+
+    path: str
+    kind: str
+    group: str | None = None
+    step: str = "send"  # of a trace: which rows stand for messages
+    process: int | None = None  # of a trace: only what happened there
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a capture."""
+
+    rows: int
+    concurrent: int
+    gaps: int
+    seconds: float
+
+
+def open_capture(
+    path: str,
+    *,
+    kind: str | None = None,
+    group: str | None = None,
+    step: str = "send",
+    process: str | None = None,
+) -> Capture:
+    """See what lies there, before Spark is started."""
+    found = kind or _kind_of(path)
+    if found != "trace":
+        if process is not None or step != "send":
+            raise UsageError("--step and --process choose rows of a trace; for a table, choose them before")
+        return Capture(path, found, group)
+    if step not in STEPS:
+        raise UsageError(f"no step {step!r} to order by; there are {', '.join(STEPS)}")
+    if group is not None:
+        raise UsageError("a trace is one group; --group is for tables")
+    index = None
+    if process is not None:
+        names = read_manifest(path).processes
+        if process not in names:
+            raise UsageError(f"{path} has no process {process!r}; there are {', '.join(names)}")
+        index = names.index(process)
+    # A send is in a trace once; a receipt once per process, each of which has an order of its own.
+    return Capture(path, found, None if step == "send" or process else "process", step, index)
+
+
+def _kind_of(path: str) -> str:
+    if is_remote(path):
+        raise UsageError(f"{path} is elsewhere: say what it is with --kind {'|'.join(KINDS)}")
+    place = local_path(path)
+    if not place.exists():
+        raise UsageError(f"{path} does not exist, so there is nothing to order")
+    if place.is_dir() and (place / MANIFEST).exists():
+        read_manifest(place)  # or the reason why it is none
+        return "trace"
+    names = [place.name] if place.is_file() else [each.name for each in place.iterdir()]
+    kinds = {SUFFIXES[Path(name).suffix] for name in names if Path(name).suffix in SUFFIXES}
+    if len(kinds) != 1:
+        what = "both Parquet and JSON" if kinds else "no trace, and no Parquet or JSON"
+        raise UsageError(f"{path} holds {what}: name a trace, or a table of messages")
+    return kinds.pop()
+
+
+def order_capture(
+    capture: Capture,
+    out: str,
+    *,
+    base: Base = (),
+    master: str = LOCAL,
+    session: Any = None,
+) -> Outcome:
+    """Restore a finished capture. What is left behind is all of it, or nothing."""
+    started = perf_counter()
+    _check_free(out)
+    spark = session or open_session(master)
+    hidden = out if is_remote(out) else _hidden(out)
+    try:
+        with _understood(spark):
+            ordered = causal_order(_table(spark, capture), capture.group, base=base)
+            ordered.write.parquet(hidden)
+            rows, concurrent, gaps = _count(spark, hidden)
+        if hidden != out:
+            os.rename(local_path(hidden), local_path(out))
+    finally:
+        if hidden != out:
+            shutil.rmtree(local_path(hidden), ignore_errors=True)
+        if session is None:
+            spark.stop()
+    return Outcome(rows, concurrent, gaps, perf_counter() - started)
+
+
+def order_stream(
+    capture: Capture,
+    out: str,
+    *,
+    base: Base = (),
+    give_up: float | None = None,
+    once: bool = False,
+    poll: float = 1.0,
+    checkpoint: str | None = None,
+    master: str = LOCAL,
+    progress: Progress = lambda what, done, total: None,
+    session: Any = None,
+) -> Outcome:
+    """Restore a capture while it grows, until interrupted; with `once`, what is there now.
+
+    Started again with the same output it goes on where it was, however it ended.
+    """
+    started = perf_counter()
+    checkpoint = checkpoint or f"{out.rstrip('/')}/{CHECKPOINT}"
+    _check_mine(out, checkpoint)
+    spark = session or open_session(master)
+    keep_state_on_disk(spark)
+    try:
+        with _understood(spark):
+            ordered = causal_order(_stream(spark, capture), capture.group, base=base, give_up=give_up)
+            writer = ordered.writeStream.foreachBatch(_sink(out)).option("checkpointLocation", checkpoint)
+            if once and give_up is None:
+                writer = writer.trigger(availableNow=True)
+            else:
+                writer = writer.trigger(processingTime=f"{max(1, round(poll * 1000))} milliseconds")
+            _follow(writer.start(), once, give_up, progress)
+            rows, concurrent, gaps = _count(spark, out)
+    finally:
+        if session is None:
+            spark.stop()
+    return Outcome(rows, concurrent, gaps, perf_counter() - started)
+
+
+# ---- reading
+
+
+def _table(spark: Any, capture: Capture) -> Any:
+    if capture.kind == "trace":
+        return _messages(
+            spark.read.schema(TRACE_SCHEMA).parquet(f"{capture.path.rstrip('/')}/events"), capture
+        )
+    return spark.read.format(capture.kind).load(capture.path)
+
+
+def _stream(spark: Any, capture: Capture) -> Any:
+    reader = spark.readStream.option("maxFilesPerTrigger", FILES_PER_BATCH)
+    if capture.kind == "trace":
+        return _messages(reader.schema(TRACE_SCHEMA).parquet(f"{capture.path.rstrip('/')}/events"), capture)
+    if not is_remote(capture.path) and local_path(capture.path).is_file():
+        raise UsageError(f"{capture.path} is a file; a stream grows by files in a directory")
+    known = spark.read.format(capture.kind).load(capture.path).schema
+    return reader.format(capture.kind).schema(known).load(capture.path)
+
+
+def _messages(rows: Any, capture: Capture) -> Any:
+    from pyspark.sql import functions as F
+
+    is_message = F.col("step") == capture.step
+    if capture.process is not None:
+        is_message &= F.col("process") == capture.process
+    return rows.where(is_message).select(*TRACE_COLUMNS)
+
+
+@contextmanager
+def _understood(spark: Any) -> Iterator[None]:
+    """What went wrong, in a sentence: Spark's own pages about it, and about what is interrupted, are not shown."""
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        yield
+    except (TraceError, UsageError):
+        raise
+    except Exception as error:
+        raise _explained(error) from error
+    finally:
+        spark.sparkContext.setLogLevel("ERROR")
+
+
+def _explained(error: Exception) -> Exception:
+    from pyspark.errors import AnalysisException
+
+    text = str(error)
+    said = re.search(r"inga\.model\.errors\.TraceError: (.+)", text)
+    if said:
+        return TraceError(said[1])
+    unreadable = re.search(r"reading file (\S+?)\.?(\s|$)", text)
+    if "FAILED_READ_FILE" in text and unreadable:
+        return TraceError(f"{unreadable[1].removeprefix('file:')} is not a readable file.")
+    if isinstance(error, AnalysisException):
+        return UsageError(text.splitlines()[0])
+    return error
+
+
+# ---- writing
+
+
+def _check_free(out: str) -> None:
+    if not is_remote(out):
+        place = local_path(out)
+        if place.exists():
+            raise UsageError(f"{out} exists already: name a new directory")
+        if not place.absolute().parent.is_dir():
+            raise UsageError(f"there is no directory {place.absolute().parent} to write {place.name} to")
+
+
+def _check_mine(out: str, checkpoint: str) -> None:
+    """A stream goes on in what it wrote itself, and nowhere else."""
+    if is_remote(out) or not local_path(out).exists():
+        return
+    if any(local_path(out).iterdir()) and (is_remote(checkpoint) or not local_path(checkpoint).exists()):
+        raise UsageError(
+            f"{out} exists already, and not from a stream that could go on: name a new directory"
+        )
+
+
+def _hidden(out: str) -> str:
+    place = local_path(out).absolute()
+    return str(place.with_name(f".{place.name}.{os.getpid()}"))
+
+
+def _sink(out: str) -> Callable[[Any, int], None]:
+    """Writes a micro-batch to its place, once."""
+
+    def write(batch: Any, number: int) -> None:
+        try:
+            put(batch, f"batch={number}")
+        except Exception as error:
+            # Java searches the text of this for signs of an interruption, and pages of it exhaust its stack.
+            found = _explained(error)
+            raise (found if found is not error else RuntimeError(str(error)[:REASON_MAX])) from None
+
+    def put(batch: Any, name: str) -> None:
+        if is_remote(out):
+            batch.write.mode("overwrite").parquet(f"{out.rstrip('/')}/{name}")
+            return
+        place, hidden = local_path(out) / name, local_path(out) / f"_{name}"
+        if place.exists():
+            # Its rows are out already. The state has still to be brought to where they left it.
+            batch.foreachPartition(_exhaust)
+            return
+        shutil.rmtree(hidden, ignore_errors=True)
+        try:
+            batch.write.parquet(str(hidden))
+            if not _is_empty(hidden):
+                os.rename(hidden, place)
+        finally:
+            shutil.rmtree(hidden, ignore_errors=True)
+
+    return write
+
+
+def _exhaust(rows: Any) -> None:
+    for _ in rows:
+        pass
+
+
+def _is_empty(folder: Path) -> bool:
+    import pyarrow.parquet as pq
+
+    return not any(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
+
+
+def _count(spark: Any, out: str) -> tuple[int, int, int]:
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as F
+
+    flags = [F.coalesce(F.sum(F.col(name).cast("bigint")), F.lit(0)) for name in ("concurrent", "gap")]
+    with suppress(AnalysisException):  # nothing was written yet
+        rows, concurrent, gaps = spark.read.parquet(out).agg(F.count("*"), *flags).first()
+        return int(rows), int(concurrent), int(gaps)
+    return 0, 0, 0
+
+
+# ---- waiting
+
+
+def _follow(query: Any, once: bool, give_up: float | None, progress: Progress) -> None:
+    """Until the query ends, or has nothing more to do, or somebody interrupts."""
+    rows, seen, last_input = 0, -1, None
+    try:
+        while query.isActive:
+            sleep(POLL_SECONDS)
+            for each in query.recentProgress:
+                if each.batchId <= seen:
+                    continue
+                seen, rows = each.batchId, rows + each.numInputRows
+                when = datetime.fromisoformat(each.timestamp).timestamp()
+                if each.numInputRows or last_input is None:
+                    last_input = when
+                elif once and give_up is not None and when >= last_input + give_up:
+                    return
+            progress("rows read", rows, 0)
+        if query.exception() is not None:
+            raise query.exception()
+    finally:
+        query.stop()

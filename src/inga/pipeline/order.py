@@ -1,0 +1,224 @@
+"""Causal order for tables and streams of messages, as functions on DataFrames.
+
+A table is sorted: heights grow along causality, so by (height, sender, number) causes come before effects. A
+stream is held back: one state per group, one blob per state, as `Restorer` packs it.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from inga.model.errors import UsageError
+from inga.pipeline.restore import Base, Marker, Restored, Restorer, read_message, read_places, read_vectors
+
+ADDED = ("order", "concurrent", "gap")
+NUMBERS = ("int", "bigint", "smallint", "tinyint")
+VECTORS = ("binary", "array<int>", "array<bigint>")
+
+ROCKSDB = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+
+
+def keep_state_on_disk(session: Any) -> None:
+    """Let streams of this session keep their state in RocksDB, and write only what changed to checkpoints."""
+    for key, value in ROCKSDB.items():
+        session.conf.set(key, value)
+
+
+def causal_order(
+    messages: Any,
+    group: str | None = None,
+    *,
+    base: Base = (),
+    give_up: float | None = None,
+    src: str = "src",
+    seq: str = "seq",
+    deps: str = "deps",
+) -> Any:
+    """Put the messages of each group into causal order; works for tables and for streams.
+
+    `messages` has a column for the sender (an index from 0), its number (from 1) and what precedes it (`deps`: per
+    sender the highest number, as array or as little-endian int32). The result has all its columns and
+
+        order       1, 2, 3, ... in the group: tables have no order of their own
+        height      how many messages precede it, itself included, unless there is such a column
+        concurrent  whether something before it did not cause it
+        gap         whether something it names did not come before it
+
+    Copies of a message are dropped. A stream waits for what is missing, at most `give_up` seconds if that is given;
+    what is released then has `gap`, and so has what comes later all the same. A table is complete as it is. `base`
+    are the counts per sender that were over before the first row, or "first": begin with the first number seen.
+    """
+    types = dict(messages.dtypes)
+    _check_columns(types, group, src, seq, deps)
+    if give_up is not None and not give_up >= 0:
+        raise UsageError(f"give_up is a number of seconds, not {give_up!r}")
+    if isinstance(base, str) and base != "first":
+        raise UsageError(f'base is a list of counts or "first", not {base!r}')
+    names = (src, seq, deps)
+    if messages.isStreaming:
+        return _restore_stream(messages, group, base, give_up, names)
+    return _restore_table(messages, group, base, names)
+
+
+def _check_columns(types: dict[str, str], group: str | None, src: str, seq: str, deps: str) -> None:
+    for name, wanted in ((src, NUMBERS), (seq, NUMBERS), (deps, VECTORS), (group, ())):
+        if name is None:
+            continue
+        if name not in types:
+            raise UsageError(f"there is no column {name!r}; there are {', '.join(types)}")
+        if wanted and types[name] not in wanted:
+            raise UsageError(f"column {name!r} is one of {', '.join(wanted)}, not {types[name]}")
+    for name in ADDED:
+        if name in types:
+            raise UsageError(f"there is a column {name!r} already, which the result needs")
+
+
+def _result_schema(messages: Any) -> Any:
+    from pyspark.sql.types import BooleanType, LongType, StructField, StructType
+
+    fields = [*messages.schema.fields, StructField("order", LongType(), False)]
+    if "height" not in messages.columns:
+        fields.append(StructField("height", LongType(), False))
+    return StructType([*fields, *(StructField(name, BooleanType(), False) for name in ADDED[1:])])
+
+
+# ---- tables
+
+
+def _restore_table(messages: Any, group: str | None, base: Base, names: tuple[str, str, str]) -> Any:
+    from pyspark.sql import functions as F
+
+    src, seq, deps = names
+    schema = _result_schema(messages)
+    if "height" not in messages.columns:
+        messages = messages.withColumn("height", _height(messages, src, seq, deps))
+    columns = [F.col(name) for name in ("height", src, seq)]
+    if group is None:
+        placed = messages.coalesce(1).sortWithinPartitions(*columns)
+    else:
+        placed = messages.repartition(F.col(group)).sortWithinPartitions(F.col(group), *columns)
+    order = [field.name for field in schema.fields]
+
+    def number(batches: Iterator[Any]) -> Iterator[Any]:
+        return _number(batches, group, base, names, order)
+
+    return placed.mapInArrow(number, schema)
+
+
+def _height(messages: Any, src: str, seq: str, deps: str) -> Any:
+    """Messages in the past, itself included; the sender's own entry may or may not count the message."""
+    from pyspark.sql import functions as F
+
+    if dict(messages.dtypes)[deps] != "binary":
+        long = F.transform(F.col(deps), lambda count: count.cast("bigint"))
+        total = F.aggregate(long, F.lit(0).cast("bigint"), lambda sum_, count: sum_ + count)
+        own = F.coalesce(F.get(F.col(deps), F.col(src).cast("int")), F.lit(0))
+        return F.col(seq) + total - own
+
+    heights = F.udf(lambda src, seq, deps: read_message(src, seq, deps).height, "bigint")
+    return heights(F.col(src), F.col(seq), F.col(deps))
+
+
+def _number(
+    batches: Iterator[Any], group: str | None, base: Base, names: tuple[str, str, str], columns: list[str]
+) -> Iterator[Any]:
+    """Go along sorted rows, group after group: drop copies, number the rest, and mark them."""
+    import pyarrow as pa
+
+    src, seq, deps = names
+    marker, order, key, last = Marker.of(base), 0, None, None
+    for batch in batches:
+        for part_key, part in _runs(batch, group):
+            if part_key != key:
+                marker, order, key, last = Marker.of(base), 0, part_key, None
+            sources, numbers = read_places(part.column(src), part.column(seq))
+            is_new = np.ones(len(sources), np.bool_)
+            is_new[1:] = (sources[1:] != sources[:-1]) | (numbers[1:] != numbers[:-1])
+            is_new[0] = (int(sources[0]), int(numbers[0])) != last
+            last = int(sources[-1]), int(numbers[-1])
+            part = part.filter(pa.array(is_new))
+            sources, numbers = sources[is_new], numbers[is_new]
+            concurrent, gap = marker.mark(sources, numbers, read_vectors(part.column(deps)))
+            added = {
+                "order": pa.array(np.arange(order + 1, order + 1 + len(sources))),
+                "concurrent": pa.array(concurrent),
+                "gap": pa.array(gap),
+            }
+            order += len(sources)
+            arrays = [added[name] if name in added else part.column(name) for name in columns]
+            yield pa.RecordBatch.from_arrays(arrays, names=columns)
+
+
+def _runs(batch: Any, group: str | None) -> Iterator[tuple[Any, Any]]:
+    """The rows of each group in a batch, which lie side by side."""
+    if not batch.num_rows:
+        return
+    if group is None:
+        yield (), batch
+        return
+    keys = batch.column(group).to_pylist()
+    begin = 0
+    for at in range(1, len(keys) + 1):
+        if at == len(keys) or keys[at] != keys[begin]:
+            yield (keys[begin],), batch.slice(begin, at - begin)
+            begin = at
+
+
+# ---- streams
+
+
+def _restore_stream(
+    messages: Any, group: str | None, base: Base, give_up: float | None, names: tuple[str, str, str]
+) -> Any:
+    from pyspark.sql import functions as F
+    from pyspark.sql.streaming.state import GroupStateTimeout
+    from pyspark.sql.types import StructField, StructType
+
+    # As one value a row passes through pandas as it is; its columns would not: whole numbers beside nulls
+    # become floating, and times would have to be taken back from the session's time zone.
+    key = F.lit(0) if group is None else F.col(f"`{group}`")
+    packed = messages.select(key.alias("group"), F.struct(*messages.columns).alias("row"))
+    added = [field for field in _result_schema(messages).fields if field.name not in messages.columns]
+    restored = packed.groupBy("group").applyInPandasWithState(
+        _restorer([field.name for field in added], base, give_up, names),
+        outputStructType=StructType([StructField("row", messages.schema), *added]),
+        stateStructType="blob binary",
+        outputMode="append",
+        timeoutConf=(
+            GroupStateTimeout.NoTimeout if give_up is None else GroupStateTimeout.ProcessingTimeTimeout
+        ),
+    )
+    return restored.select("row.*", *[field.name for field in added])
+
+
+def _restorer(
+    added: list[str], base: Base, give_up: float | None, names: tuple[str, str, str]
+) -> Callable[[Any, Iterator[Any], Any], Iterator[Any]]:
+    """What is done with one group of one micro-batch."""
+    src, seq, deps = names
+    patience = None if give_up is None else give_up * 1000
+
+    def restore(key: Any, frames: Iterator[Any], state: Any) -> Iterator[Any]:
+        import pandas as pd
+
+        restorer = Restorer.loads(bytes(state.get[0])) if state.exists else Restorer(base)
+        now = state.getCurrentProcessingTimeMs()
+        rows = [row for frame in frames for row in frame["row"].tolist()]
+        released = restorer.offer([read_message(row[src], row[seq], row[deps], row) for row in rows], now)
+        if patience is not None:
+            released += restorer.give_up(now - patience)
+        if released:
+            found = pd.DataFrame(released, columns=list(Restored._fields))
+            yield found[["row", *added]]
+        state.update((restorer.dumps(),))
+        oldest = restorer.oldest()
+        if patience is not None and oldest is not None:
+            state.setTimeoutDuration(int(max(oldest + patience - now, 1)))
+
+    return restore

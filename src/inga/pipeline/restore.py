@@ -1,0 +1,262 @@
+"""Restoring the causal order of one group's messages: the part that knows no Spark.
+
+A stream is restored by an `Inbox`: `Restorer` feeds it, numbers what it releases, and packs everything into
+one blob between two parts of the stream. A table is restored by sorting. `Marker` is what both share: it goes
+along messages in their final order and says of each
+
+    concurrent  something before it did not cause it
+    gap         something that it names as a cause did not come before it, or it came after its turn
+"""
+
+import pickle
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inga.causality.inbox import Inbox
+from inga.model.errors import TraceError
+from inga.trace import unpack_deps
+
+MEMBERS_MAX = 65_536  # more than any vector clock is used for; a wrong index must not fill the memory
+CELLS_MAX = 1 << 21  # of vectors that are looked at in one go
+FIRST = "first"
+
+Base = Sequence[int] | str
+"""What came before a stream: counts per sender, or `FIRST`: whatever is before the first number seen."""
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class Message(NamedTuple):
+    """What orders a message, and the row it came in."""
+
+    height: int
+    src: int
+    seq: int
+    deps: tuple[int, ...]  # with the sender's own entry, which is not looked at
+    row: Any = None
+
+
+class Restored(NamedTuple):
+    """A message in its place."""
+
+    row: Any
+    order: int  # 1, 2, 3, ... in its group
+    height: int
+    concurrent: bool
+    gap: bool
+
+
+def read_message(src: Any, seq: Any, deps: Any, row: Any = None) -> Message:
+    """Check what a table says of one message; `deps` are numbers, or little-endian int32 as in a trace."""
+    if src is None or seq is None or deps is None or src != src or seq != seq:
+        raise TraceError(f"A row has no {'src' if src is None else 'seq' if seq is None else 'deps'}.")
+    src, seq = int(src), int(seq)
+    if isinstance(deps, (bytes, bytearray, memoryview)):
+        if len(deps) % 4:
+            raise TraceError(f"Message {seq} of {src}: deps of {len(deps)} bytes is not a multiple of 4.")
+        counts = unpack_deps(bytes(deps))
+    else:
+        if any(count is None for count in deps):
+            raise TraceError(f"Message {seq} of {src}: deps holds a null.")
+        counts = tuple([int(count) for count in deps])
+    _check_place(src, seq, len(counts))
+    if counts and min(counts) < 0:
+        raise TraceError(f"Message {seq} of {src}: deps holds the negative count {min(counts)}.")
+    return Message(_height(src, seq, counts), src, seq, counts, row)
+
+
+def _check_place(src: int, seq: int, width: int) -> None:
+    if seq < 1:
+        raise TraceError(f"Message {seq} of {src}: the numbers of messages begin with 1.")
+    if not 0 <= src < MEMBERS_MAX or width > MEMBERS_MAX:
+        raise TraceError(
+            f"Message {seq} of {src}: senders are numbered from 0, and there are at most {MEMBERS_MAX:,}."
+        )
+
+
+def _height(src: int, seq: int, counts: tuple[int, ...]) -> int:
+    """Messages in the past, this one included, whatever the sender's own entry says."""
+    return seq + sum(counts) - (counts[src] if src < len(counts) else 0)
+
+
+def read_vectors(column: Any) -> Ints:
+    """A column of lists or of binaries as a matrix, padded with zeros; the column is a pyarrow array."""
+    import pyarrow as pa
+
+    if column.null_count:
+        raise TraceError("A row has no deps.")
+    rows = len(column)
+    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        values = [np.frombuffer(each, "<i4") for each in _whole(column.to_pylist())]
+        flat = np.concatenate(values) if values else np.zeros(0)
+        lengths = np.array([len(each) for each in values], np.int64)
+    else:
+        lengths = np.diff(column.offsets.to_numpy())
+        if column.flatten().null_count:
+            raise TraceError("A row has a null in its deps.")
+        flat = column.flatten().to_numpy(zero_copy_only=False)
+    width = int(lengths.max(initial=0))
+    _check_place(0, 1, width)
+    matrix = np.zeros((rows, width), np.int64)
+    matrix[np.arange(width) < lengths[:, None]] = flat
+    if (matrix < 0).any():
+        raise TraceError(f"A row has the negative count {matrix.min()} in its deps.")
+    return matrix
+
+
+def _whole(values: list[bytes]) -> list[bytes]:
+    for value in values:
+        if len(value) % 4:
+            raise TraceError(f"A row has deps of {len(value)} bytes, which is not a multiple of 4.")
+    return values
+
+
+def read_places(src: Any, seq: Any) -> tuple[Ints, Ints]:
+    """The columns of senders and numbers, checked."""
+    for name, column in (("src", src), ("seq", seq)):
+        if column.null_count:
+            raise TraceError(f"A row has no {name}.")
+    sources = np.asarray(src.to_numpy(zero_copy_only=False), np.int64)
+    numbers = np.asarray(seq.to_numpy(zero_copy_only=False), np.int64)
+    for at in (sources.argmin(), sources.argmax(), numbers.argmin()) if len(sources) else ():
+        _check_place(int(sources[at]), int(numbers[at]), 0)
+    return sources, numbers
+
+
+@dataclass(slots=True)
+class Marker:
+    """Goes along messages in their final order; knows the highest number that came of each sender."""
+
+    from_first: bool = False
+    came: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @classmethod
+    def of(cls, base: Base) -> "Marker":
+        if isinstance(base, str):
+            return cls(from_first=True)
+        return cls(False, np.array(base, np.int64))
+
+    def mark(self, src: Ints, seq: Ints, deps: Ints) -> tuple[Bools, Bools]:
+        """(concurrent, gap) of the next messages; a line of `deps` per message."""
+        self._grow(max(deps.shape[1], int(src.max(initial=-1)) + 1))
+        step = max(1, CELLS_MAX // max(1, len(self.came)))
+        parts = [
+            self._mark(src[at : at + step], seq[at : at + step], deps[at : at + step])
+            for at in range(0, len(src), step)
+        ]
+        if not parts:
+            return np.zeros(0, np.bool_), np.zeros(0, np.bool_)
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+    def _mark(self, src: Ints, seq: Ints, deps: Ints) -> tuple[Bools, Bools]:
+        rows, n = np.arange(len(src)), len(self.came)
+        required = np.zeros((len(src), n), np.int64)
+        required[:, : deps.shape[1]] = deps
+        required[rows, src] = seq - 1
+        steps = np.zeros((len(src) + 1, n), np.int64)
+        steps[0] = self.came
+        steps[rows + 1, src] = seq
+        came = np.maximum.accumulate(steps, axis=0)
+        before, self.came = came[:-1], came[-1]
+        lacking = required > before
+        if self.from_first:
+            lacking &= before > 0  # of others nothing is known
+        ahead = before > required
+        ahead[rows, src] = False
+        concurrent: Bools = np.asarray(ahead.any(axis=1))
+        gap: Bools = lacking.any(axis=1) | (seq <= before[rows, src])
+        return concurrent, gap
+
+    def _grow(self, members: int) -> None:
+        more = members - len(self.came)
+        if more > 0:
+            self.came = np.append(self.came, np.zeros(more, np.int64))
+
+
+class Restorer:
+    """The stream of one group. Give it what came; it returns what may go on, in order."""
+
+    def __init__(self, base: Base = ()) -> None:
+        self._from_first = isinstance(base, str)
+        self._inbox: Inbox[tuple[float, Message]] = Inbox.for_stream(() if isinstance(base, str) else base)
+        self._marker = Marker.of(base)
+        self._begun: set[int] = set()  # senders whose first number is known
+        self.order = 0  # of the last message released
+
+    @property
+    def held(self) -> int:
+        return self._inbox.held
+
+    def offer(self, messages: Iterable[Message], now: float = 0.0) -> list[Restored]:
+        """What these messages release. They are sorted first, so that the result does not depend on how a
+        shuffle happened to mix them."""
+        arrived = sorted(messages, key=lambda message: message[:3])
+        inbox = self._inbox
+        inbox.grow(max((max(each.src + 1, len(each.deps)) for each in arrived), default=0))
+        out: list[tuple[float, Message]] = []
+        if self._from_first:
+            self._begin(arrived, out)
+        for message in arrived:
+            src = message.src
+            needs = tuple([(k, count) for k, count in enumerate(message.deps) if count and k != src])
+            inbox.offer(src, message.seq, needs, (now, message), out)
+        return self._release(out)
+
+    def give_up(self, since: float) -> list[Restored]:
+        """Wait no longer for what messages lack that came at that time or before."""
+        out: list[tuple[float, Message]] = []
+        if self._inbox.held:
+            self._inbox.give_up(lambda item: item[0] <= since, out)
+        return self._release(out)
+
+    def oldest(self) -> float | None:
+        """When the message came that is held for longest."""
+        return min((arrived for arrived, _ in self._inbox.items()), default=None)
+
+    def dumps(self) -> bytes:
+        state = (self._from_first, self._begun, self.order, self._marker.came)
+        return pickle.dumps((state, self._inbox.dumps()), pickle.HIGHEST_PROTOCOL)
+
+    @classmethod
+    def loads(cls, data: bytes) -> "Restorer":
+        state, inbox = pickle.loads(data)
+        restorer = cls()
+        restorer._from_first, restorer._begun, restorer.order, came = state
+        restorer._marker = Marker(restorer._from_first, came)
+        restorer._inbox = Inbox.loads(inbox)
+        return restorer
+
+    def _begin(self, arrived: list[Message], out: list[tuple[float, Message]]) -> None:
+        """The lowest number in the first part of the stream that has any of a sender is its first."""
+        firsts: dict[int, int] = {}
+        for message in arrived:
+            if message.src not in self._begun:
+                firsts[message.src] = min(message.seq, firsts.get(message.src, message.seq))
+        for src, seq in firsts.items():
+            self._inbox.begin(src, seq, out)
+        self._begun |= firsts.keys()
+
+    def _release(self, out: list[tuple[float, Message]]) -> list[Restored]:
+        if not out:
+            return []
+        messages = [message for _, message in out]
+        width = max(len(message.deps) for message in messages)
+        deps = np.array(
+            [message.deps + (0,) * (width - len(message.deps)) for message in messages], np.int64
+        ).reshape(len(messages), width)
+        src = np.array([message.src for message in messages], np.int64)
+        seq = np.array([message.seq for message in messages], np.int64)
+        concurrent, gap = self._marker.mark(src, seq, deps)
+        first = self.order + 1
+        self.order += len(messages)
+        return [
+            Restored(message.row, first + at, message.height, one, other)
+            for at, (message, one, other) in enumerate(
+                zip(messages, concurrent.tolist(), gap.tolist(), strict=True)
+            )
+        ]
