@@ -71,7 +71,7 @@ def test_other_kinds_of_traces_from_files(spark: Any, tmp_path: Path, kind: str)
     """Three of each of their defects, and a clean one; messages meet in a shuffle."""
     for seed, defect in enumerate((None, *KIND_DEFECTS[kind] * 3)):
         recipe = Recipe(EVENTS, 4, seed=seed, defect=defect, kind=kind)
-        planted = make(tmp_path / str(seed), recipe, segment_rows=100)
+        planted = make(tmp_path / str(seed), recipe, segment_rows=200)
         certificate = check(tmp_path / str(seed), spark, witnesses=100)
         assert [each.name for each in certificate.checks] == recipe.guarantees
         if planted is None:

@@ -122,7 +122,8 @@ class Files:
                 yield from function(file, content, question)
 
         tasks = self._bytes(work) if self.trace.is_remote else self._paths(work)
-        slices = TASKS_PER_CORE * self._session.sparkContext.defaultParallelism
+        cores = self._session.sparkContext.defaultParallelism
+        slices = min(TASKS_PER_CORE * cores, max(cores, len(work) // FILES_PER_TASK))
         met = tasks.mapPartitions(deal).groupByKey(slices)
         joined = met.map(lambda pair: join(pair[0], list(pair[1])))
         return collect(self._session, joined, what, len(work), self._progress)
