@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from time import monotonic, sleep
 
-LIMIT = 240.0  # seconds after which a program that does not get on is a failure
+LIMIT = 100.0  # seconds after which a program that does not get on is a failure
 POLL = 0.02
 
 

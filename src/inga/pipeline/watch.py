@@ -51,27 +51,28 @@ class Memory:
         self.summaries: dict[str, Summary] = {}  # by the name of the segment
         self.verdict: Certificate | None = None
         self._run = ""
-        self._checks: list[str] = []
+        self._asked: list[str] | None = None  # None: what the run claims, which may become less
         self._n = self._looks = 0
         if self.directory is not None and (self.directory / "head.json").exists():
             self._load(self.directory)
 
-    def bind(self, trace: Trace, checks: Sequence[str]) -> None:
+    def bind(self, trace: Trace, asked: Sequence[str] | None) -> None:
         """See that this is memory of that trace. If the trace has more processes now, vectors have more
         entries, and all has to be read again."""
-        if self._run and (self._run, self._checks) != (trace.manifest.run, list(checks)):
+        wanted = None if asked is None else list(asked)
+        if self._run and (self._run, self._asked) != (trace.manifest.run, wanted):
             raise UsageError(
                 f"{self.directory} remembers another trace or other checks: name a new directory"
             )
         if self._n == trace.n:
             return
-        self._run, self._checks, self._n, self._looks = trace.manifest.run, list(checks), trace.n, 0
+        self._run, self._asked, self._n, self._looks = trace.manifest.run, wanted, trace.n, 0
         self.summaries.clear()
         if self.directory is not None:
             head = {
                 "format": FORMAT,
                 "run": self._run,
-                "checks": self._checks,
+                "checks": self._asked,
                 "n": self._n,
                 "seed": self.seed,
             }
@@ -94,7 +95,7 @@ class Memory:
             head = json.loads((directory / "head.json").read_bytes())
             if head["format"] != FORMAT:
                 raise UsageError(f"{directory} was written by another version: name a new directory")
-            self._run, self._checks, self._n = head["run"], head["checks"], head["n"]
+            self._run, self._asked, self._n = head["run"], head["checks"], head["n"]
             self.seed = head["seed"]
             for path in sorted(directory.glob(f"{self._n}-*.pickle")):
                 self.summaries |= pickle.loads(path.read_bytes())
@@ -154,7 +155,7 @@ class Watch:
     def _look(self, session: Any, progress: Progress) -> Certificate | None:
         trace = open_trace(self.path, session)
         checks = choose_checks(trace, self._checks)
-        self.memory.bind(trace, checks)
+        self.memory.bind(trace, self._checks)
         new = sum(file.name not in self.memory.summaries for file in trace.files)
         finished = is_finished(trace)
         judged = checks if finished else self._now(checks, len(trace.files), new)
@@ -208,7 +209,8 @@ def watch_trace(
     memory = Memory(checkpoint)
     if not is_remote(path):
         trace = open_trace_leniently(path)
-        memory.bind(trace, choose_checks(trace, checks))
+        choose_checks(trace, checks)  # or why that cannot be
+        memory.bind(trace, checks)
     if memory.verdict is not None:
         return memory.verdict
     watch = Watch(path, checks, memory, witnesses)
