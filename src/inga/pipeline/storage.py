@@ -61,7 +61,7 @@ class Trace:
         return float(said)
 
 
-def open_trace(path: str, session: Any = None) -> Trace:
+def open_trace(path: str, session: Any = None, *, growing: bool = False) -> Trace:
     """Read what the trace says about itself. Only a trace elsewhere needs a session for that."""
     if not is_remote(path):
         directory = local_path(path).absolute()
@@ -70,7 +70,8 @@ def open_trace(path: str, session: Any = None) -> Trace:
             File(s.process, str(s.path), s.path.stat().st_size, f"events/{s.path.name}")
             for s in _segments(directory, found[1])
         ]
-        _check_claims(found[1], files)
+        if not growing:  # else somebody may have joined and not written yet
+            _check_claims(found[1], files)
         return Trace(str(directory), *found, files, is_remote=False)
     with TemporaryDirectory() as scratch:
         sizes = _copy_outline(path, Path(scratch), session)

@@ -153,7 +153,7 @@ class Watch:
         return certificate
 
     def _look(self, session: Any, progress: Progress) -> Certificate | None:
-        trace = open_trace(self.path, session)
+        trace = open_trace(self.path, session, growing=True)
         checks = choose_checks(trace, self._checks)
         self.memory.bind(trace, self._checks)
         new = sum(file.name not in self.memory.summaries for file in trace.files)
