@@ -112,7 +112,6 @@ class Board:
         self.sent: list[list[int]] = [[] for _ in range(sites)]  # messages of each site, by number
         self.sees_concurrency = sees_concurrency(self.stacks[0])
         self._flags = flags and self.sees_concurrency
-        self._numbered: dict[tuple[int, int], int] = {}  # messages by sender and number
         self._watch = watch
         self._time = 0.0
         self._entry = entry
@@ -158,7 +157,7 @@ class Board:
 
     def join(self, site: int) -> None:
         """Somebody wants to join: with the next index, once all have let it in."""
-        if site != len(self.stacks) or (self._entering is not None and self._is_pending()):
+        if site != len(self.stacks) or self._is_pending():
             raise UsageError(f"{letter(site)} cannot join: newcomers do so one after another, by letter")
         event = Join(site)
         self.played.append(event)
@@ -170,13 +169,10 @@ class Board:
         if self._eager:
             for stack in self.stacks:
                 stack.extend(self._entering.view, now=self._tick())
-        if self._entry in ("zero", "copy"):
-            counts = (
-                list(self._causal(len(self.stacks) - 1).inbox.vector)
-                if self._entry == "copy"
-                else [0] * len(self.stacks)
-            )
-            self._start(self._entering, {"seq": [*counts, 0]})
+        if self._entry == "zero":
+            self._start(self._entering, {"seq": [0] * (site + 1)})
+        elif self._entry == "copy":
+            self._start(self._entering, {"seq": [*self._causal(site - 1).inbox.vector, 0]})
         self._watch(event)
 
     def leave(self, site: int) -> None:
@@ -213,10 +209,9 @@ class Board:
         elif choose is not None:
             if self._cut is None:
                 self._cut = choose(*self._pool())
-            for sender, last in self._cut.items():
-                for message in self.sent[sender][inbox.vector[sender] : last]:
-                    self._forward(message, site)
-                if choose is closed_cut:
+            self._pass_on(site, self._cut)
+            if choose is closed_cut:
+                for sender, last in self._cut.items():
                     inbox.discard(sender, last)
         self._collect(site, event)
 
@@ -224,9 +219,7 @@ class Board:
         """Too late: what survivors have of those that are gone is passed on after all."""
         cut = closed_cut(*self._pool())
         for site in survivors:
-            for sender, last in cut.items():
-                for message in self.sent[sender][self._causal(site).inbox.vector[sender] : last]:
-                    self._forward(message, site)
+            self._pass_on(site, cut)
             self._collect(site, Install(site))
             while self._released[site]:
                 self.take(site)
@@ -254,12 +247,15 @@ class Board:
                 held[sender, number] = tuple(past)
         return released, held
 
-    def _forward(self, message: int, site: int) -> None:
-        """Somebody who has it passes it on."""
-        copies = self._copies.get((message, site)) or next(
-            copies for (number, _), copies in self._copies.items() if number == message
-        )
-        self.stacks[site].receive([(data, None) for data in copies], now=self._tick())
+    def _pass_on(self, site: int, cut: dict[int, int]) -> None:
+        """Somebody who has it sends a site what it lacks of those that are gone, up to the cut."""
+        released = self._causal(site).inbox.vector
+        for sender, last in cut.items():
+            for message in self.sent[sender][released[sender] : last]:
+                copies = self._copies.get((message, site)) or next(
+                    copies for (number, _), copies in self._copies.items() if number == message
+                )
+                self.stacks[site].receive([(data, None) for data in copies], now=self._tick())
 
     def _causal(self, site: int) -> Causal:
         found = next((layer for layer in self.stacks[site].layers if isinstance(layer, Causal)), None)
@@ -431,16 +427,11 @@ class Board:
         spoken: list[tuple[int, bytes]] = []
         for address, datagram in ready.send:
             data = joined(datagram)
-            members = [address] if isinstance(address, int) else list(self.stacks[site].others())
+            members = (address,) if isinstance(address, int) else self.stacks[site].others()
             if kind_of(data, self.stacks[site].group) != DATA:
                 spoken += [(member, data) for member in members]
                 continue
-            if isinstance(event, Send):
-                message = event.message
-                packet = self._decoded(data)
-                self._numbered.setdefault((packet.src, packet.seq), message)
-            else:
-                message = self._message_in(data)
+            message = event.message if isinstance(event, Send) else self._message_in(data)
             for member in members:
                 if member in self.gone:
                     continue
@@ -470,7 +461,10 @@ class Board:
 
     def message(self, src: int, seq: int) -> int:
         """What a packet carries: as it was seen to leave, or, without company, a site's n-th send."""
-        return self._numbered.get((src, seq)) or self.sent[src][seq - 1]
+        for (message, _), copies in self._copies.items():
+            if any((packet.src, packet.seq) == (src, seq) for packet in map(self._decoded, copies)):
+                return message
+        return self.sent[src][seq - 1]
 
     def _decoded(self, data: Buffer) -> Packet:
         nobody = len(self.sent)

@@ -448,13 +448,13 @@ class Sim:
     def _transmit(self, site: Site, address: int | None, datagram: Datagram) -> None:
         data = joined(datagram)
         # A datagram for everybody reaches those too who are about to join.
-        targets = [other for other in range(len(self.sites)) if other != site.index]
-        if address is not None:
-            targets = [address]
+        targets = range(len(self.sites)) if address is None else (address,)
         self.bytes += len(data)
         trace = site.stack.trace
         full = trace is not None and trace.full
         for target in targets:
+            if target == site.index:
+                continue
             if full and target < len(site.stack.view):
                 assert trace is not None
                 number = site.stack.view.number

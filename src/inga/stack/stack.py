@@ -12,6 +12,7 @@ packets straight to that layer, so that nothing above ever sees or holds them.
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 from inga.model.delivery import Batch
@@ -576,7 +577,12 @@ def joined(datagram: Datagram) -> bytes:
 
 
 def _overrides(layer: Layer, name: str) -> bool:
-    return getattr(type(layer), name) is not getattr(Layer, name)
+    return _replaces(type(layer), name)  # type: ignore[arg-type]  # mypy: classes can be hashed, too
+
+
+@cache
+def _replaces(kind: type[Layer], name: str) -> bool:
+    return getattr(kind, name) is not getattr(Layer, name)
 
 
 def _suppliers(missing: Iterable[str]) -> str:
