@@ -1,12 +1,11 @@
 """The evaluation of CO for people: as text, and as one page with its figures."""
 
 from collections.abc import Sequence
-from html import escape
-from typing import Any
 
+from inga.lab import evaluation
+from inga.lab.evaluation import show
 from inga.lab.experiments import Claim, Table
-from inga.report.chart import STYLE, line_chart
-from inga.report.page import document
+from inga.report.chart import line_chart
 
 TITLE = "Causal broadcast by sequence numbers, measured"
 
@@ -25,37 +24,16 @@ _CAPTIONS = {
 def describe(tables: dict[str, Table], claims: Sequence[Claim]) -> str:
     """For a person at a terminal."""
     parts = [f"{name}: {_CAPTIONS[name]}\n{_plain(table)}\n" for name, table in tables.items()]
-    verdicts = [f"{each.verdict:>14}  {each.statement}\n{'':14}  {each.measured}" for each in claims]
-    return "\n".join([*parts, *verdicts])
+    return "\n".join([*parts, *evaluation.verdicts(claims)])
 
 
 def render(tables: dict[str, Table], claims: Sequence[Claim]) -> str:
     """One page that needs nothing else."""
-    marks = {"holds": "pass", "roughly": "unknown", "not reproduced": "fail"}
-    rows = "".join(
-        f"<tr><td>{escape(c.statement)}</td><td>{escape(c.published)}</td><td>{escape(c.measured)}</td>"
-        f'<td><span class="mark {marks[c.verdict]}">{escape(c.verdict)}</span></td></tr>'
-        for c in claims
+    lead = (
+        "A message carries the number that its sender expects next from every "
+        "member. What the paper derives from that, and what this program measures of its own implementation."
     )
-    figures = "".join(
-        f"<figure>{chart}<figcaption>{escape(caption)}</figcaption></figure>"
-        for chart, caption in _figures(tables)
-    )
-    body = [
-        f"<header><h1>{escape(TITLE)}</h1><p>A message carries the number that its sender expects next from every "
-        "member. What the paper derives from that, and what this program measures of its own implementation.</p></header>",
-        "<main>",
-        '<section class="card"><h2>What the paper claims</h2><div class="scroll"><table><thead><tr><th>claim</th>'
-        f"<th>published</th><th>measured</th><th>verdict</th></tr></thead><tbody>{rows}</tbody></table></div></section>",
-        f'<section class="card"><h2>Figures</h2><div class="charts">{figures}</div></section>',
-        *(
-            f'<section class="card"><h2>{escape(name)}</h2><p class="muted">{escape(_CAPTIONS[name])}.</p>'
-            f"{_html_table(table)}</section>"
-            for name, table in tables.items()
-        ),
-        "</main>",
-    ]
-    return document(TITLE, body, style=STYLE)
+    return evaluation.page(TITLE, lead, claims, _figures(tables), tables, _CAPTIONS)
 
 
 def _figures(tables: dict[str, Table]) -> list[tuple[str, str]]:
@@ -91,18 +69,5 @@ def _figures(tables: dict[str, Table]) -> list[tuple[str, str]]:
 
 def _plain(table: Table) -> str:
     lines = ["".join(f"{name:>16}" for name in table.columns)]
-    lines += ["".join(f"{_show(value):>16}" for value in row) for row in table.rows]
+    lines += ["".join(f"{show(value):>16}" for value in row) for row in table.rows]
     return "\n".join(lines)
-
-
-def _html_table(table: Table) -> str:
-    head = "".join(f'<th class="number">{escape(column)}</th>' for column in table.columns)
-    rows = "".join(
-        "<tr>" + "".join(f'<td class="number">{escape(_show(value))}</td>' for value in row) + "</tr>"
-        for row in table.rows
-    )
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-
-
-def _show(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,12 +1,11 @@
 """The evaluation of SCO for people: as text, and as one page with its figures."""
 
 from collections.abc import Sequence
-from html import escape
 
+from inga.lab import evaluation
 from inga.lab.experiments import Claim, Table
 from inga.lab.sco.schemes import SCHEMES
-from inga.report.chart import STYLE, line_chart
-from inga.report.page import document
+from inga.report.chart import line_chart
 
 TITLE = "Four ways to confirm a message to some"
 FIGURES = ("figure5", "figure6", "figure7", "figure8")
@@ -16,8 +15,7 @@ def describe(tables: dict[str, Table], claims: Sequence[Claim]) -> str:
     """For a person at a terminal."""
     figures = [f"{name}: {_CAPTIONS[name]}\n{_grid(tables[name])}\n" for name in FIGURES]
     protocol = f"protocol: {_CAPTIONS['protocol']}\n{_plain(tables['protocol'])}\n"
-    verdicts = [f"{each.verdict:>14}  {each.statement}\n{'':14}  {each.measured}" for each in claims]
-    return "\n".join([*figures, protocol, *verdicts])
+    return "\n".join([*figures, protocol, *evaluation.verdicts(claims)])
 
 
 def _grid(table: Table) -> str:
@@ -52,32 +50,13 @@ _CAPTIONS = {
 
 def render(tables: dict[str, Table], claims: Sequence[Claim]) -> str:
     """One page that needs nothing else."""
-    figures = "".join(
-        f"<figure>{_chart(name, tables[name])}<figcaption>{escape(_CAPTIONS[name])}</figcaption></figure>"
-        for name in FIGURES
-    )
-    marks = {"holds": "pass", "roughly": "unknown", "not reproduced": "fail"}
-    rows = "".join(
-        f"<tr><td>{escape(c.statement)}</td><td>{escape(c.published)}</td><td>{escape(c.measured)}</td>"
-        f'<td><span class="mark {marks[c.verdict]}">{escape(c.verdict)}</span></td></tr>'
-        for c in claims
-    )
-    body = [
-        f"<header><h1>{escape(TITLE)}</h1><p>A message goes to d of ten members, and each of them wants to know "
+    lead = (
+        "A message goes to d of ten members, and each of them wants to know "
         "that all the others have it. C0 and C1 ask the sender to say so; in D0 and D1 everybody tells everybody. "
-        "C1 and D1 wait up to k time units for a data message that can carry the news; D1 is what SCO does.</p></header>",
-        "<main>",
-        '<section class="card"><h2>What the paper claims</h2><div class="scroll"><table><thead><tr><th>claim</th>'
-        f"<th>published</th><th>measured</th><th>verdict</th></tr></thead><tbody>{rows}</tbody></table></div></section>",
-        f'<section class="card"><h2>Figures 5 to 8</h2><div class="charts">{figures}</div></section>',
-        *(
-            f'<section class="card"><h2>{escape(name)}</h2><p class="muted">{escape(_CAPTIONS[name])}.</p>'
-            f"{_html_table(table)}</section>"
-            for name, table in tables.items()
-        ),
-        "</main>",
-    ]
-    return document(TITLE, body, style=STYLE)
+        "C1 and D1 wait up to k time units for a data message that can carry the news; D1 is what SCO does."
+    )
+    figures = [(_chart(name, tables[name]), _CAPTIONS[name]) for name in FIGURES]
+    return evaluation.page(TITLE, lead, claims, figures, tables, _CAPTIONS, heading="Figures 5 to 8")
 
 
 def _chart(name: str, table: Table) -> str:
@@ -87,16 +66,3 @@ def _chart(name: str, table: Table) -> str:
     axis, what = table.columns[0], table.columns[2]
     labels = {"k": "longest wait k", "d": "destinations d"}
     return line_chart(name, series, x=labels[axis], y="PDUs" if what == "pdus" else "delay")
-
-
-def _html_table(table: Table) -> str:
-    head = "".join(f'<th class="number">{escape(column)}</th>' for column in table.columns)
-    rows = "".join(
-        "<tr>"
-        + "".join(
-            f'<td class="number">{escape(f"{v:g}" if isinstance(v, float) else str(v))}</td>' for v in row
-        )
-        + "</tr>"
-        for row in table.rows
-    )
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'

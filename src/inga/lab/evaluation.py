@@ -1,0 +1,65 @@
+"""A paper's evaluation for people: its claims beside ours as text, and as one page with figures and tables."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from inga.lab.experiments import HOLDS, NOT_REPRODUCED, ROUGHLY, Claim, Table
+from inga.report.chart import STYLE
+from inga.report.page import document
+
+_MARKS = {HOLDS: "pass", ROUGHLY: "unknown", NOT_REPRODUCED: "fail"}
+
+
+def verdicts(claims: Sequence[Claim]) -> list[str]:
+    """A paragraph for each claim."""
+    return [f"{each.verdict:>14}  {each.statement}\n{'':14}  {each.measured}" for each in claims]
+
+
+def page(
+    title: str,
+    lead: str,
+    claims: Sequence[Claim],
+    figures: Iterable[tuple[str, str]],
+    tables: Mapping[str, Table],
+    captions: Mapping[str, str],
+    *,
+    heading: str = "Figures",
+) -> str:
+    """One page that needs nothing else. `figures` are charts with their captions."""
+    rows = "".join(
+        f"<tr><td>{escape(c.statement)}</td><td>{escape(c.published)}</td><td>{escape(c.measured)}</td>"
+        f'<td><span class="mark {_MARKS[c.verdict]}">{escape(c.verdict)}</span></td></tr>'
+        for c in claims
+    )
+    drawn = "".join(
+        f"<figure>{chart}<figcaption>{escape(caption)}</figcaption></figure>" for chart, caption in figures
+    )
+    body = [
+        f"<header><h1>{escape(title)}</h1><p>{lead}</p></header>",
+        "<main>",
+        '<section class="card"><h2>What the paper claims</h2><div class="scroll"><table><thead><tr><th>claim</th>'
+        f"<th>published</th><th>measured</th><th>verdict</th></tr></thead><tbody>{rows}</tbody></table></div></section>",
+        f'<section class="card"><h2>{escape(heading)}</h2><div class="charts">{drawn}</div></section>',
+        *(
+            f'<section class="card"><h2>{escape(name)}</h2><p class="muted">{escape(captions[name])}.</p>'
+            f"{_html_table(table)}</section>"
+            for name, table in tables.items()
+        ),
+        "</main>",
+    ]
+    return document(title, body, style=STYLE)
+
+
+def _html_table(table: Table) -> str:
+    head = "".join(f'<th class="number">{escape(column)}</th>' for column in table.columns)
+    rows = "".join(
+        "<tr>" + "".join(f'<td class="number">{escape(show(value))}</td>' for value in row) + "</tr>"
+        for row in table.rows
+    )
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+
+
+def show(value: Any) -> str:
+    """A cell of a table."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
