@@ -18,6 +18,7 @@ from typing import Any, TextIO
 
 from inga.model.stamp import Deps
 from inga.trace.aliases import BUFFERED, CHANGES, rename
+from inga.trace.manifest import ProcessFile
 from inga.trace.reader import TracePath, read_manifest, read_processes, read_segment, rows, segments
 from inga.trace.schema import Row, load_pyarrow, pack_deps, unpack_deps
 
@@ -180,13 +181,24 @@ def write_jsonl(
     names = [file.name for file in processes]
     count = Counted(rows(trace))
     lines = map(_line, steps(count, Stamps.read(trace), names, alias))
+    return write_lines(lines, out, processes, count, progress)
+
+
+def write_lines(
+    lines: Iterator[str],
+    out: TextIO,
+    processes: Sequence[ProcessFile],
+    count: "Counted",
+    progress: Callable[[int], None],
+) -> Exported:
+    """Write what an export makes of the counted rows, some lines at a time."""
     written = 0
     while batch := list(islice(lines, LINES)):
         out.writelines(batch)
         written += len(batch)
         progress(count.rows)
     incomplete = tuple(file.name for file in processes if not file.complete)
-    return Exported(len(names), count.rows, written, incomplete)
+    return Exported(len(processes), count.rows, written, incomplete)
 
 
 class Counted:

@@ -9,12 +9,11 @@ Rows go by one after the other; the viewer sorts them by time. Times are microse
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Any, TextIO
 
 from inga.model.steps import FOREIGN, MESSAGE
 from inga.trace.aliases import rename
-from inga.trace.export import LINES, Counted, Exported
+from inga.trace.export import Counted, Exported, write_lines
 from inga.trace.reader import TracePath, read_manifest, read_processes, read_segment, rows, segments
 from inga.trace.schema import Row
 
@@ -39,16 +38,12 @@ def write_perfetto(
     names = [file.name for file in processes]
     counted = Counted(rows(trace))
     entries = _Tracks(names, _origin(trace)).entries(counted, alias)
-    written = 0
     out.write('{"displayTimeUnit": "ns", "traceEvents": [\n')
     out.write(",\n".join(_dump(entry) for entry in _titles(names)))
-    while batch := list(islice(entries, LINES)):
-        out.write("".join(",\n" + _dump(entry) for entry in batch))
-        written += len(batch)
-        progress(counted.rows)
+    lines = (",\n" + _dump(entry) for entry in entries)
+    exported = write_lines(lines, out, processes, counted, progress)
     out.write("\n]}\n")
-    incomplete = tuple(file.name for file in processes if not file.complete)
-    return Exported(len(names), counted.rows, written, incomplete)
+    return exported
 
 
 def _dump(entry: Entry) -> str:

@@ -14,13 +14,12 @@ import json
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
 from typing import TextIO
 
 from inga.model.errors import UsageError
 from inga.model.steps import FOREIGN
 from inga.trace.aliases import rename
-from inga.trace.export import LINES, Counted, Exported, Stamps
+from inga.trace.export import Counted, Exported, Stamps, write_lines
 from inga.trace.reader import TracePath, read_manifest, read_processes, read_segment, rows, segments
 from inga.trace.schema import Row, load_pyarrow
 
@@ -42,13 +41,7 @@ def write_shiviz(
     else:
         receipt = read_manifest(trace).receipt
         events = _own(counted, names, Stamps.read(trace), _sends(trace), receipt, alias)
-    written = 0
-    while batch := list(islice(events, LINES)):
-        out.writelines(batch)
-        written += len(batch)
-        progress(counted.rows)
-    incomplete = tuple(file.name for file in processes if not file.complete)
-    return Exported(len(names), counted.rows, written, incomplete)
+    return write_lines(events, out, processes, counted, progress)
 
 
 def host_names(names: Sequence[str]) -> list[str]:
