@@ -1,6 +1,6 @@
 """Work on the segments of a trace: a task gets files, and returns something small for each."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -37,15 +37,11 @@ class Files:
             for at, file, question, content in part:
                 try:
                     yield at, function(file, content, question)
-                except TraceError as error:  # bad input is an answer; a failed task would be tried again
+                except TraceError as error:
                     yield at, error
 
         tasks = self._bytes(work) if self.trace.is_remote else self._paths(work)
-        found = collect(self._session, tasks.mapPartitions(apply), what, len(work), self._progress)
-        for _, answer in found:
-            if isinstance(answer, TraceError):
-                raise answer
-        return found
+        return self._answers(tasks.mapPartitions(apply), what, len(work))
 
     def exchange(
         self,
@@ -97,13 +93,7 @@ class Files:
 
         tasks = self._paths([(at, files[at], question) for at, question in questions])
         shuffled = tasks.mapPartitions(asking).reduceByKey(merging, tasks.getNumPartitions())
-        found = collect(
-            self._session, shuffled.mapPartitions(answering), what, len(questions), self._progress
-        )
-        for _, each in found:
-            if isinstance(each, TraceError):
-                raise each
-        return found
+        return self._answers(shuffled.mapPartitions(answering), what, len(questions))
 
     def gather(
         self,
@@ -119,14 +109,28 @@ class Files:
 
         def deal(part: Iterator[tuple[int, File, Any, bytes | None]]) -> Iterator[tuple[int, Any]]:
             for _, file, question, content in part:
-                yield from function(file, content, question)
+                try:
+                    yield from function(file, content, question)
+                except TraceError as error:
+                    yield FAILED, error
+
+        def meet(pair: tuple[int, Iterable[Any]]) -> tuple[int, Any]:
+            key, parts = pair[0], list(pair[1])
+            return key, parts[0] if key == FAILED else join(key, parts)
 
         tasks = self._bytes(work) if self.trace.is_remote else self._paths(work)
         cores = self._session.sparkContext.defaultParallelism
         slices = min(TASKS_PER_CORE * cores, max(cores, len(work) // FILES_PER_TASK))
-        met = tasks.mapPartitions(deal).groupByKey(slices)
-        joined = met.map(lambda pair: join(pair[0], list(pair[1])))
-        return collect(self._session, joined, what, len(work), self._progress)
+        met = tasks.mapPartitions(deal).groupByKey(slices).map(meet)
+        return [each for _, each in self._answers(met, what, len(work))]
+
+    def _answers(self, rdd: Any, what: str, total: int) -> list[tuple[int, Any]]:
+        """What a job returns; bad input is among the answers, since a failed task would be tried again."""
+        found: list[tuple[int, Any]] = collect(self._session, rdd, what, total, self._progress)
+        for _, answer in found:
+            if isinstance(answer, TraceError):
+                raise answer
+        return found
 
     def content(self, segment: int) -> bytes | None:
         """The bytes of a segment that this process cannot open itself."""
