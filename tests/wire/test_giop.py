@@ -222,7 +222,7 @@ def test_a_system_exception() -> None:
         (7, 8, "malformed"),
         (11, 0x85, "bad_length"),
         (11, 0x83, "bad_length"),
-        (21, 3, "malformed"),  # a fourth kind of target
+        (21, 3, "bad_target"),  # a fourth kind of target
         (28, 0xFF, "truncated"),  # the length of the profile
         (100, 0xFF, "truncated"),  # the length of the operation
         (103, 0, "malformed"),

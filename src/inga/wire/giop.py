@@ -434,7 +434,7 @@ def _get_target(decoder: Decoder, minor: int) -> Target:
         if target.selected >= len(target.profiles):
             raise WireError("malformed", f"profile {target.selected} of {len(target.profiles)}")
         return target
-    raise WireError("malformed", f"a target of kind {how}")
+    raise WireError("bad_target", f"a target of kind {how}")
 
 
 def _put_request(encoder: Encoder, message: Request, minor: int) -> None:

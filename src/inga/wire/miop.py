@@ -26,11 +26,11 @@ After Bessani, Fraga and Lung, "Extending the UMIOP Specification for Reliable M
 from dataclasses import dataclass
 from functools import lru_cache
 from struct import Struct
-from struct import error as StructError
 from typing import NamedTuple
 
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
+from inga.wire.cdr import Decoder, Encoder
 
 MAGIC = b"MIOP"
 VERSION = 0x10
@@ -270,16 +270,14 @@ def read_quad(text: str) -> int | None:
 def encode_control(control: Control, *, little: bool = False) -> bytes:
     """One control packet as a datagram."""
     assert len(control.entries) <= ENTRIES_MAX
-    number = Struct("<I" if little else ">I")
-    long = Struct("<Q" if little else ">Q")
-    body = bytearray(number.pack(control.kind))
-    _put_quad(body, number, control.sender)
-    body += number.pack(len(control.entries))
-    for sender, sequence in control.entries:
-        _put_quad(body, number, sender)
-        body += bytes(-len(body) % 8)
-        body += long.pack(sequence)
-    return encode(CONTROL_ID, 0, CONTROL_COUNT, body, flags=CONTROL | LITTLE if little else CONTROL)
+    body = Encoder(little=little)
+    body.ulong(control.kind)
+    body.string(quad(control.sender))
+    body.ulong(len(control.entries))
+    for sender, number in control.entries:
+        body.string(quad(sender))
+        body.ulonglong(number)
+    return encode(CONTROL_ID, 0, CONTROL_COUNT, body.out, flags=CONTROL | LITTLE if little else CONTROL)
 
 
 def decode_control(fragment: Fragment, me: int = 0) -> Control:
@@ -287,44 +285,25 @@ def decode_control(fragment: Fragment, me: int = 0) -> Control:
 
     Anything else raises WireError with its counter: bad_cdr, bad_control, own_control.
     """
-    data = bytes(fragment.payload)
-    number = Struct("<I" if fragment.is_little else ">I")
-    long = Struct("<Q" if fragment.is_little else ">Q")
+    body = Decoder(fragment.payload, little=fragment.is_little, text="latin-1")
     try:
-        kind = number.unpack_from(data)[0]
+        kind, sender = body.ulong(), _get_sender(body)
         if kind not in (NACK, STATE):
             raise WireError("bad_control", f"kind {kind}")
-        sender, at = _get_quad(data, 4, number)
-        if sender == me:
-            raise WireError("own_control")
-        count, at = number.unpack_from(data, at)[0], at + 4
-        if count > ENTRIES_MAX:
+        if (count := body.ulong()) > ENTRIES_MAX:
             raise WireError("bad_control", f"{count} entries")
-        entries = []
-        for _ in range(count):
-            source, at = _get_quad(data, at, number)
-            at = (at + 7) & ~7
-            entries.append((source, long.unpack_from(data, at)[0]))
-            at += 8
-    except StructError:
-        raise WireError("bad_cdr", "a control packet that ends too early") from None
-    if at != len(data):
-        raise WireError("bad_control", f"{len(data) - at} octets too many")
-    return Control(kind, sender, tuple(entries))
+        entries = tuple((_get_sender(body), body.ulonglong()) for _ in range(count))
+    except WireError as error:
+        raise error if error.reason == "bad_control" else WireError("bad_cdr", str(error)) from None
+    if body.remaining:
+        raise WireError("bad_control", f"{body.remaining} octets too many")
+    if sender == me:
+        raise WireError("own_control")
+    return Control(kind, sender, entries)
 
 
-def _put_quad(body: bytearray, number: Struct, sender: int) -> None:
-    text = quad(sender).encode() + b"\0"
-    body += bytes(-len(body) % 4) + number.pack(len(text)) + text
-    body += bytes(-len(body) % 4)
-
-
-def _get_quad(data: bytes, at: int, number: Struct) -> tuple[int, int]:
-    size = number.unpack_from(data, at)[0]
-    end = at + 4 + size
-    if not 0 < size <= len(data) - at - 4 or data[end - 1]:
-        raise WireError("bad_cdr", f"a string of {size} octets")
-    sender = read_quad(data[at + 4 : end - 1].decode("latin-1"))
+def _get_sender(body: Decoder) -> int:
+    sender = read_quad(body.string())
     if sender is None:
         raise WireError("bad_control", "a sender that is no dotted quad")
-    return sender, (end + 3) & ~3
+    return sender
