@@ -447,7 +447,7 @@ def _operation(cls: type, name: str, method: Callable[..., Any]) -> Operation:
         (each.name, idl_type(hints[each.name], f"{where}, parameter {each.name}")) for each in parameters
     )
     results = _results(hints["return"], f"{where}, result")
-    thrown = {each.repository_id: (each, _members(each, where)) for each in notes.get("raises", ())}
+    thrown = dict(_thrown(each, where) for each in notes.get("raises", ()))
     is_oneway = bool(notes.get("oneway"))
     if is_oneway and (results or thrown):
         raise UsageError(f"{where}: a oneway operation returns nothing and raises nothing.")
@@ -473,12 +473,12 @@ def _results(hint: Any, where: str) -> tuple[IdlType, ...]:
     return (idl_type(hint, where),)
 
 
-def _members(cls: Any, where: str) -> Struct | None:
+def _thrown(cls: Any, where: str) -> tuple[str, tuple[type[UserException], Struct | None]]:
+    """An exception by its repository id, with its members if it has any."""
     if not (isinstance(cls, type) and issubclass(cls, UserException) and hasattr(cls, "repository_id")):
         raise UsageError(f"{where}: {cls!r} is not declared with @user_exception.")
-    if not hasattr(cls, "__dataclass_fields__"):
-        return None
-    return _struct(cls, where, ())
+    members = _struct(cls, where, ()) if hasattr(cls, "__dataclass_fields__") else None
+    return cls.repository_id, (cls, members)
 
 
 def _mapped(hint: Any, where: str, inside: tuple[type, ...]) -> IdlType:
