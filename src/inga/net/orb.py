@@ -129,7 +129,7 @@ class Orb:
     async def _first_reached(self, call: Call, found: list[Iiop]) -> Answered | None:
         """Try one way after the other, as long as nobody was there to begin with the request."""
         for last, way in enumerate(found, 1 - len(found)):
-            make = partial(call.encode, way=way, little=self._little)
+            make = call.writer(way, little=self._little)
             try:
                 if call.oneway:
                     await self.client.send((way.host, way.port), make)

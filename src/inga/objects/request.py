@@ -12,7 +12,9 @@ through the gateway of a group.
     NEEDS_ADDRESSING_MODE      the same request goes with the target in another form
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from inga.model.errors import UsageError, WireError
@@ -116,26 +118,36 @@ class Call:
     text: str = "utf-8"
     forwards: int = 0
 
-    def encode(self, request_id: int, way: Iiop | Uipmc, *, little: bool = False) -> bytes:
-        """The request as it goes that way."""
+    def writer(self, way: Iiop | Uipmc, *, little: bool = False) -> Callable[[int], bytes]:
+        """What writes the request that goes that way, under a number. Arguments that do not fit fail here."""
         if isinstance(way, Uipmc):
-            minor, number = 2, UTF_8
+            minor, number = giop.MINOR_MAX, UTF_8
             target: Target = ProfileAddr(
                 next(each for each in self.reference.profiles if each.tag == TAG_UIPMC)
             )
         else:
-            minor, number = min(way.version[1], giop.MINOR_MAX), code_set(way)
+            minor = min(way.version[1], giop.MINOR_MAX)
+            number = code_set(way) if minor else LATIN_1  # 1.0 knows no other
             target = self._target(way)
         self.text = CODECS[number]
         contexts = (code_set_context(number),) if minor else ()
+        arguments = Encoder(little=little, text=self.text)
+        self.called.put_arguments(arguments, self.arguments)
+        # Where bodies are aligned, these octets are the body; elsewhere it depends on the head before it.
+        body: giop.BodyWriter | bytes = arguments.data()
+        if minor < 2:
+            body = partial(self.called.put_arguments, arguments=self.arguments)
         flags = 0 if self.oneway else 3
-        return giop.encode(
-            Request(request_id, target, self.called.name, flags, contexts),
-            lambda out: self.called.put_arguments(out, self.arguments),
-            minor=minor,
-            little=little,
-            text=self.text,
-        )
+
+        def write(request_id: int) -> bytes:
+            request = Request(request_id, target, self.called.name, flags, contexts)
+            return giop.encode(request, body, minor=minor, little=little, text=self.text)
+
+        return write
+
+    def encode(self, request_id: int, way: Iiop | Uipmc, *, little: bool = False) -> bytes:
+        """The request as it goes that way."""
+        return self.writer(way, little=little)(request_id)
 
     def take(self, decoded: Decoded) -> Answered | None:
         """The outcome; None if the request has to be sent again, as it is now. Exceptions are raised."""
