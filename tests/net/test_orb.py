@@ -218,9 +218,7 @@ def test_a_server_that_breaks_off(run: Run) -> None:
             call = asyncio.ensure_future(slow.wait("x"))
             await until(lambda: servant.begun)
             next(iter(server.server.connections)).abort()
-            with pytest.raises(
-                SystemException, match=r"COMM_FAILURE: .* is gone: "
-            ) as caught:
+            with pytest.raises(SystemException, match=r"COMM_FAILURE: .* is gone: ") as caught:
                 await call
             assert caught.value.completed == "maybe"
             assert await slow.quick("again") == "again"  # by another connection
