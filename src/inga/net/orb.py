@@ -9,17 +9,22 @@ A proxy has the methods of its interface, to be awaited. Each call ends by its d
 exception that the interface declares, or with a `SystemException` that says what is wrong.
 """
 
+import asyncio
+import logging
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
-from inga.model.errors import UsageError, WireError
-from inga.net.iiop import Client, Limits, Server, answered_within
+from inga.model.errors import IngaError, UsageError, WireError
+from inga.net.iiop import REQUEST_ID_MAX, Client, Limits, Server, answered_within
+from inga.net.multicast import Channels, Multicast
 from inga.objects.idl import Interface, Operation, SystemException, interface_of
 from inga.objects.orb import Adapter, Broker, ImplicitObject
 from inga.objects.request import Answered, Call, code_set_component, ways
 from inga.wire.reference import Iiop, Reference, Uipmc, encode_iiop, read
+
+log = logging.getLogger("inga")
 
 T = TypeVar("T")
 
@@ -42,6 +47,7 @@ class Orb:
         published: str | None = None,
         deadline: float | None = DEADLINE,
         limits: Limits | None = None,
+        multicast: Multicast | None = None,
         little: bool = False,
     ) -> None:
         self.host, self.port = host, port
@@ -50,19 +56,26 @@ class Orb:
         self.broker = Broker()
         self.server = Server(self.broker, limits)
         self.client = Client(limits)
+        self.channels = Channels(self.broker, multicast or Multicast())
+        self._following: set[asyncio.Task[None]] = set()
+        self._request_number = 0
         self._little = little
         self._open = False
 
     async def __aenter__(self) -> Self:
         self.port = await self.server.open(self.host, self.port)
         self._open = True
+        self.broker.on_change = self._follow
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open = False
+        self.broker.on_change = lambda: None
         await self.server.close()
+        await self.settled()
+        await self.channels.close()
         await self.client.close()
 
     # Our objects
@@ -94,6 +107,49 @@ class Orb:
             if (way.host, way.port) == (self.published, self.port):
                 return self.broker.servant(way.key)
         return None
+
+    # Groups
+
+    async def join(
+        self, group: Reference | str, servant: Any, object_id: bytes | str | None = None, adapter: str = ""
+    ) -> bytes:
+        """Make an object a member of a group, and listen for the group's requests; the object's id."""
+        reference = as_reference(group)
+        room = self.adapter(adapter)
+        wanted = object_id.encode() if isinstance(object_id, str) else object_id
+        if wanted is None:
+            wanted = room.create_id_for_reference(reference)
+        else:
+            room.associate_reference_with_id(reference, wanted)
+        if room.servant(wanted) is not servant:
+            room.activate(servant, wanted)
+        try:
+            await self.channels.follow()
+        except IngaError:
+            room.disassociate_reference_with_id(reference, wanted)
+            raise
+        return wanted
+
+    async def leave(self, group: Reference | str, object_id: bytes, adapter: str = "") -> None:
+        """An object is no member any more. The last one closes the channel."""
+        self.adapter(adapter).disassociate_reference_with_id(as_reference(group), object_id)
+        await self.settled()
+
+    async def settled(self) -> None:
+        """Until channels are open and closed as memberships want it."""
+        while self._following:
+            await asyncio.wait(self._following)
+
+    def _follow(self) -> None:
+        task = asyncio.get_running_loop().create_task(self._follow_memberships())
+        self._following.add(task)
+        task.add_done_callback(self._following.discard)
+
+    async def _follow_memberships(self) -> None:
+        try:
+            await self.channels.follow()
+        except IngaError as error:
+            log.warning("a group cannot be joined: %s", error)
 
     # Objects of others
 
@@ -141,7 +197,8 @@ class Orb:
         raise AssertionError("a reference without profiles was refused before")
 
     async def _multicast(self, call: Call, way: Uipmc) -> None:
-        raise NotImplementedError
+        self._request_number = self._request_number % REQUEST_ID_MAX + 1
+        await self.channels.send(way, call.writer(way, little=self._little)(self._request_number))
 
 
 class Proxy:

@@ -84,8 +84,9 @@ class ForwardRequest(IngaError):
 class Adapter:
     """Servants under their ids, and which of them are members of which group."""
 
-    def __init__(self, name: str, keys: dict[bytes, tuple["Adapter", bytes]]) -> None:
+    def __init__(self, name: str, keys: dict[bytes, tuple["Adapter", bytes]], broker: "Broker") -> None:
         self.name = name
+        self._broker = broker
         self._prefix = f"{name}/".encode() if name else b""
         self._keys = keys  # shared by the adapters of a broker: no key leads to two objects
         self._servants: dict[bytes, Any] = {}
@@ -128,14 +129,16 @@ class Adapter:
 
     def create_id_for_reference(self, reference: Reference) -> bytes:
         """A new id that is a member of the group already; `activate` a servant under it."""
-        group = group_key(reference)
+        group_key(reference)
         object_id = self._new_id()
-        self._groups.setdefault(group, {})[object_id] = None
+        self.associate_reference_with_id(reference, object_id)
         return object_id
 
     def associate_reference_with_id(self, reference: Reference, object_id: bytes) -> None:
         """Make an id a member of a group."""
-        self._groups.setdefault(group_key(reference), {})[object_id] = None
+        group = group_key(reference)
+        self._groups.setdefault(group, {})[object_id] = None
+        self._broker.joined(group, reference)
 
     def disassociate_reference_with_id(self, reference: Reference, object_id: bytes) -> None:
         """An id is no member of a group any more."""
@@ -144,6 +147,7 @@ class Adapter:
             raise UsageError(f"{object_id!r} is no member of this group.")
         if not members:
             del self._groups[group_key(reference)]
+        self._broker.on_change()
 
     def reference_to_ids(self, reference: Reference) -> list[bytes]:
         """The members of a group here."""
@@ -164,7 +168,9 @@ class Adapter:
         while True:
             self._number += 1
             object_id = b"%d" % self._number
-            if object_id not in self._servants and self.key(object_id) not in self._keys:
+            if self.key(object_id) not in self._keys and not any(
+                object_id in each for each in self._groups.values()
+            ):
                 return object_id
 
 
@@ -174,18 +180,32 @@ class Broker:
     def __init__(self) -> None:
         self._keys: dict[bytes, tuple[Adapter, bytes]] = {}
         self._adapters: dict[str, Adapter] = {}
+        self._places: dict[GroupKey, Uipmc] = {}
+        self.on_change: Callable[[], None] = lambda: None  # the driver's: memberships have changed
         self.root = self.adapter("")
 
     def adapter(self, name: str) -> Adapter:
         """The adapter of that name, made when first asked for."""
         if name not in self._adapters:
-            self._adapters[name] = Adapter(name, self._keys)
+            self._adapters[name] = Adapter(name, self._keys, self)
         return self._adapters[name]
 
     @property
     def groups(self) -> frozenset[GroupKey]:
         """The groups that have members in this process."""
         return frozenset().union(*(each.groups for each in self._adapters.values()))
+
+    @property
+    def places(self) -> list[Uipmc]:
+        """Where requests to those groups come in."""
+        return [self._places[group] for group in self.groups if group in self._places]
+
+    def joined(self, group: GroupKey, reference: Reference) -> None:
+        """An adapter has a member of a group, which is reached as its reference says."""
+        for way in reference.multicast():
+            self._places[group] = way
+            break
+        self.on_change()
 
     def servant(self, key: bytes) -> Any | None:
         """The object under a key."""
