@@ -26,9 +26,10 @@ from inga.objects.orb import (
     Invocation,
     NotAGroupObject,
     agreed_text,
+    code_set_context,
     detail_of,
 )
-from inga.objects.request import Answered, Call, code_set, code_set_component, code_set_context, ways
+from inga.objects.request import Answered, Call, code_set, code_set_component, ways
 from inga.wire import giop
 from inga.wire.cdr import Encoder
 from inga.wire.giop import (

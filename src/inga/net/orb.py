@@ -12,6 +12,7 @@ exception that the interface declares, or with a `SystemException` that says wha
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
@@ -20,9 +21,9 @@ from inga.model.errors import IngaError, UsageError, WireError
 from inga.net.iiop import REQUEST_ID_MAX, Client, Limits, Server, answered_within
 from inga.net.multicast import Channels, Multicast
 from inga.objects.idl import Interface, Operation, SystemException, interface_of
-from inga.objects.orb import Adapter, Broker, ImplicitObject
+from inga.objects.orb import Adapter, Broker, Gateway, ImplicitObject, NotAGroupObject
 from inga.objects.request import Answered, Call, code_set_component, ways
-from inga.wire.reference import Iiop, Reference, Uipmc, encode_iiop, read
+from inga.wire.reference import TAG_GROUP, Iiop, Reference, Uipmc, encode_iiop, read
 
 log = logging.getLogger("inga")
 
@@ -134,6 +135,18 @@ class Orb:
         """An object is no member any more. The last one closes the channel."""
         self.adapter(adapter).disassociate_reference_with_id(as_reference(group), object_id)
         await self.settled()
+
+    def gateway(self, group: Reference | str, object_id: bytes | str | None = None) -> Reference:
+        """Pass requests on to a group, for clients that cannot multicast; a reference that says so, too."""
+        reference = as_reference(group)
+        for way in reference.multicast():
+            through = self.activate(Gateway(reference, partial(self.channels.send, way)), object_id)
+            (own,) = through.iiop()
+            components = (*own.components, *(each for each in way.components if each.tag == TAG_GROUP))
+            return Reference(
+                reference.type_id, (*reference.profiles, encode_iiop(replace(own, components=components)))
+            )
+        raise NotAGroupObject("This reference does not say where the group is reached by multicast.")
 
     async def settled(self) -> None:
         """Until channels are open and closed as memberships want it."""

@@ -13,7 +13,7 @@ Groups are told apart by (domain, group id, version). One object id may belong t
 several ids; an id whose servant is gone is passed over.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,13 +46,14 @@ from inga.wire.giop import (
 )
 from inga.wire.reference import (
     TAG_INTERNET_IOP,
+    TAG_UIPMC,
     Iiop,
     Reference,
     Uipmc,
     decode_iiop,
     put_reference,
 )
-from inga.wire.request import GroupRequest
+from inga.wire.request import GroupRequest, encode_request
 
 UTF_8, LATIN_1, ASCII, UTF_16 = 0x05010001, 0x00010001, 0x00010020, 0x00010109
 """Code sets by their numbers in the registry of the Open Group."""
@@ -319,8 +320,14 @@ class Invocation:
     def of(cls, exchange: Exchange, servant: Any, body: Decoder) -> "Invocation":
         """What a request means to a servant."""
         name = exchange.request.operation
-        declared = interface_of(servant)
-        called = declared.operations.get(name)
+        if isinstance(servant, Gateway):
+            declared = servant.declared
+            called = None if name.startswith("_") else _PASS_ON
+            if called is not None:
+                return cls(exchange, servant, called, [servant._rewritten(exchange, body)])
+        else:
+            declared = interface_of(servant)
+            called = declared.operations.get(name)
         if called is None:
             called = interface_of(ImplicitObject).operations.get(name)
             if called is None:
@@ -386,7 +393,59 @@ class ImplicitObject:
         raise SystemException("INTF_REPOS", "there is no interface repository", completed="no")
 
 
+@interface("IDL:omg.org/CORBA/Object:1.0")
+class Gateway:
+    """Passes oneway requests on to a group, for clients that have no multicast. It needs to know no types."""
+
+    def __init__(self, reference: Reference, send: Callable[[bytes], Awaitable[None]]) -> None:
+        """`send` takes a request as octets, to the group of the reference."""
+        group_key(reference)
+        self._profile = next((each for each in reference.profiles if each.tag == TAG_UIPMC), None)
+        if self._profile is None:
+            raise NotAGroupObject("This reference does not say where the group is reached by multicast.")
+        self._send = send
+        self.declared = Interface(reference.type_id, (reference.type_id,), {})
+
+    @operation("_pass_on")
+    async def pass_on(self, request: bytes) -> None:
+        """Send a request to the group."""
+        await self._send(request)
+
+    def _rewritten(self, exchange: Exchange, body: Decoder) -> bytes:
+        """A request as it goes to the group: the same but for the target."""
+        asked = exchange.request
+        if exchange.wants_reply:
+            raise SystemException("NO_IMPLEMENT", "a group answers nothing", completed="no")
+        if body.remaining and body.at % 8:
+            raise SystemException(
+                "NO_IMPLEMENT", "arguments are passed on from GIOP 1.2 only", completed="no"
+            )
+        contexts = asked.contexts
+        if not any(each.tag == CODE_SETS for each in contexts):  # it was agreed on before, or never
+            contexts = (*contexts, code_set_context(UTF_8 if exchange.text == "utf-8" else LATIN_1))
+        assert self._profile is not None
+        return encode_request(
+            asked.request_id,
+            self._profile,
+            asked.operation,
+            body.rest(),
+            contexts=contexts,
+            little=exchange.little,
+        )
+
+
+_PASS_ON = interface_of(Gateway).operations["_pass_on"]
+
+
 # Helpers
+
+
+def code_set_context(number: int) -> Tagged:
+    """The service context that announces in what strings are."""
+    out = Encoder.encapsulation()
+    out.ulong(number)
+    out.ulong(UTF_16)
+    return Tagged(CODE_SETS, out.data())
 
 
 def group_key(reference: Reference) -> GroupKey:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from inga.model.errors import UsageError, WireError
 from inga.objects.idl import Operation, SystemException
-from inga.objects.orb import CODECS, LATIN_1, UTF_8, UTF_16, detail_of
+from inga.objects.orb import CODECS, LATIN_1, UTF_8, UTF_16, code_set_context, detail_of
 from inga.wire import giop
 from inga.wire.cdr import Decoder, Encoder
 from inga.wire.giop import (
@@ -94,14 +94,6 @@ def code_set_component() -> Tagged:
         out.ulong(len(others))
         for each in others:
             out.ulong(each)
-    return Tagged(CODE_SETS, out.data())
-
-
-def code_set_context(number: int) -> Tagged:
-    """The service context that announces in what our strings are."""
-    out = Encoder.encapsulation()
-    out.ulong(number)
-    out.ulong(UTF_16)
     return Tagged(CODE_SETS, out.data())
 
 
