@@ -1,6 +1,7 @@
 // A client and a server of kitchen.idl in one program, so that omniORB's stubs are compiled once.
 //   kitchen serve            prints its IOR, then serves until its input ends
 //   kitchen call IOR         calls every operation, prints what came back
+//   kitchen note IOR TEXT    calls one oneway operation
 #include <iostream>
 #include <string>
 #include "kitchen.hh"
@@ -165,12 +166,21 @@ static int call(CORBA::ORB_ptr orb, const char* text) {
   return 0;
 }
 
+static int note(CORBA::ORB_ptr orb, const char* ior, const char* text) {
+  CORBA::Object_var object = orb->string_to_object(ior);
+  Kitchen_var kitchen = Kitchen::_narrow(object);
+  if (CORBA::is_nil(kitchen)) return 3;
+  kitchen->note(text);
+  return 0;
+}
+
 int main(int count, char** words) {
   try {
     CORBA::ORB_var orb = CORBA::ORB_init(count, words);
     int code = 2;
     if (count == 2 && std::string(words[1]) == "serve") code = serve(orb);
     if (count == 3 && std::string(words[1]) == "call") code = call(orb, words[2]);
+    if (count == 4 && std::string(words[1]) == "note") code = note(orb, words[2], words[3]);
     orb->destroy();
     return code;
   } catch (const CORBA::Exception& failed) {

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from inga.net.multicast import Multicast
 from inga.net.names import find, resolve, serve_names
 from inga.net.orb import Orb
+from inga.objects.groups import GroupManager
 from inga.objects.idl import SystemException
 from inga.objects.naming import AlreadyBound, NamingContext, NotEmpty, NotFound, to_name
 from inga.objects.orb import ImplicitObject
@@ -62,7 +64,7 @@ def kitchen(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @asynccontextmanager
-async def running(*command: str, **more: Any) -> AsyncIterator[asyncio.subprocess.Process]:
+async def running(*command: str | bytes, **more: Any) -> AsyncIterator[asyncio.subprocess.Process]:
     """A program beside ours, which ends with the test."""
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -79,7 +81,7 @@ async def running(*command: str, **more: Any) -> AsyncIterator[asyncio.subproces
         await process.communicate()
 
 
-async def output(*command: str) -> tuple[int, str, str]:
+async def output(*command: str | bytes) -> tuple[int, str, str]:
     async with running(*command) as process:
         out, error = await process.communicate()
         assert process.returncode is not None
@@ -324,6 +326,28 @@ async def call_everything(orb: Orb, proxy: Any, minor: int) -> None:
     await proxy.note("psst")
     while await proxy.notes() != ["psst"]:  # another thread of the server writes it down
         await asyncio.sleep(0)
+
+
+def test_a_compiled_client_calls_a_group_through_its_gateway(
+    run: Run, kitchen: str, free_port: FreePort
+) -> None:
+    """It passes over the profile that it does not know, and takes the next."""
+    manager = GroupManager()
+    group, _ = manager.create_object("IDL:demo/Kitchen:1.0", {"reliable": True, "port": free_port()})
+
+    async def main() -> None:
+        lo = Multicast(interface="lo")
+        async with Orb(multicast=lo) as first, Orb(multicast=lo) as second:
+            members = [OurKitchen(), OurKitchen()]
+            for orb, member in zip((first, second), members, strict=True):
+                await orb.join(group, member)
+            ior = to_ior(first.gateway(group))
+            code, _, error = await output(kitchen, "note", ior, "Küche".encode("latin-1"))
+            assert code == 0, error
+            for member in members:
+                await until(lambda member=member: member.said == ["Küche"])  # type: ignore[misc]
+
+    run(main())
 
 
 def test_a_server_that_ends_is_missed(run: Run, kitchen: str) -> None:
