@@ -13,6 +13,7 @@ need catior omniorb
 need omniNames omniorb-nameserver
 need omniidl
 need g++
+need tc iproute2
 [ -e /usr/include/omniORB4/CORBA.h ] || packages="$packages libomniorb4-dev"
 [ -n "$packages" ] || exit 0
 
