@@ -222,7 +222,8 @@ def test_orders_to_come_say_so(order: str) -> None:
 
 def test_an_order_that_is_none_lists_those_that_are() -> None:
     with pytest.raises(
-        UsageError, match=r"no order 'causl'; there are causal, co, fifo, none, relay, sco, vector"
+        UsageError,
+        match=r"no order 'causl'; there are causal, co, fifo, miop, miop\+acks, none, relay, remiop",
     ):
         find("causl")
 

@@ -29,7 +29,7 @@ from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.steps import Trace
 from inga.model.view import Member, View
-from inga.recipes import Options, find
+from inga.recipes import Options, find, refuse_late
 from inga.sim.board import Board, lossless, sees_concurrency
 from inga.sim.recorder import Recorder, Tap
 from inga.sim.schedule import Schedule
@@ -208,6 +208,7 @@ class Sim:
             raise UsageError("a run with newcomers cannot be recorded: record=False")
         if name in self._names:
             raise UsageError(f"there is a member {name!r} already")
+        refuse_late(find(self.order))
         self._names[name] = index = len(self.sites)
         at = self.now if at is None else at
         site = Site(self, index, name, Newcomer("", Member(name), now=at))
