@@ -198,6 +198,11 @@ def test_nobody_there(run: Run, free_port: FreePort) -> None:
             ) as caught:
                 await slow.quick("x")
             assert caught.value.completed == "no"
+            nowhere = Reference("", (encode_iiop(Iiop("a..b", 9, b"x")),))
+            with pytest.raises(
+                SystemException, match=r"TRANSIENT: a\.\.b:9 cannot be reached: there can be no host"
+            ):
+                await proxy_of(orb, nowhere).quick("x")
             reference = orb.activate(Slow(), "here")
             both = f"corbaloc::127.0.0.1:{port},:127.0.0.1:{orb.port}/here"
             assert await proxy_of(orb, both).quick("the second") == "the second"

@@ -142,10 +142,8 @@ class Server:
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(lambda: _Serving(self), host, port, backlog=128)
-        except OSError as error:
-            raise UsageError(
-                f"cannot listen at {host}:{port}: {os.strerror(error.errno) if error.errno else error}"
-            ) from None
+        except (OSError, ValueError) as error:
+            raise UsageError(f"cannot listen at {host}:{port}: {_reason(error)}") from None
         self._sweep = loop.call_later(self._sweep_seconds, self._look)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
@@ -531,8 +529,8 @@ class Client:
                 _, connection = await loop.create_connection(lambda: _Calling(self, address), *address)
         except TimeoutError:
             why = f"no answer within {self.limits.connect_seconds:g} s"
-        except OSError as error:
-            why = os.strerror(error.errno) if error.errno else str(error)
+        except (OSError, ValueError) as error:
+            why = _reason(error)
         else:
             self._connections[address] = connection
             return connection
@@ -549,6 +547,13 @@ class Client:
 
 def _broken(address: tuple[str, int], why: str, completed: str = "maybe") -> SystemException:
     return SystemException("COMM_FAILURE", f"{_shown(address)} is gone: {why}", completed=completed)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    """In the words of the system; a ValueError is about a host that cannot be one."""
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return "there can be no host of that name" if isinstance(error, ValueError) else str(error)
 
 
 def _shown(address: tuple[str, int]) -> str:
