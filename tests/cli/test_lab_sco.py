@@ -1,25 +1,21 @@
 """`inga lab sco` as a user runs it: on Spark, with tables as JSON and a page."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from inga.cli.main import main
+
 
 @pytest.mark.spark
-def test_figures_on_spark(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "inga", "lab", "sco", "--quick", "--json", "--out", str(tmp_path)]
-    command += ["--master", "local[2]"]
-    result = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=dict(os.environ), timeout=300
-    )
-    assert result.returncode == 0, result.stderr
-    found = json.loads(result.stdout)
+@pytest.mark.xdist_group("spark")
+def test_figures_on_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str], lent: None) -> None:
+    assert main(["lab", "sco", "--quick", "--json", "--out", str(tmp_path), "--master", "local[2]"]) == 0
+    told = capsys.readouterr()
+    found = json.loads(told.out)
     assert found["experiment"] == "sco"
     assert {"figure5", "figure6", "figure7", "figure8"} <= set(found["tables"])
     assert {claim["verdict"] for claim in found["claims"]} == {"holds", "roughly", "not reproduced"}
-    assert "simulations on Spark" in result.stderr
+    assert "simulations on Spark" in told.err
     assert (tmp_path / "sco.html").exists()

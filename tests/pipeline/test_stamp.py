@@ -101,24 +101,11 @@ def test_where_to_write_is_looked_at_first(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-def test_as_a_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: Any, monkeypatch: Any
-) -> None:
+def test_as_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], lent: None) -> None:
     make(tmp_path / "run", Recipe(1500, 3), segment_rows=200)
-    monkeypatch.setattr("inga.pipeline.stamp.open_session", lambda master: _Open(spark))
     words = ["stamp", str(tmp_path / "run"), str(tmp_path / "out"), "--quiet", "--json"]
     assert main(words) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["messages"] == 504 and told["slices"] == 1 and told["processes"] == 3
     assert main(words) == 2
     assert "exists already" in capsys.readouterr().err
-
-
-class _Open:
-    """The session of the tests, which stays open."""
-
-    def __init__(self, session: Any) -> None:
-        self.sparkContext = session.sparkContext
-
-    def stop(self) -> None:
-        pass

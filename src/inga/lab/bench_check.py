@@ -154,8 +154,8 @@ def _with_duckdb(path: Path) -> None:
                                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS earlier
             FROM read_parquet('{path}/events/*.parquet') WHERE step = 'deliver'
         ) WHERE earlier > seq"""
-    late = duckdb.sql(query).fetchone()
-    assert late == (0,), late
+    late = duckdb.connect().execute(query).fetchall()
+    assert late == [(0,)], late
 
 
 def _with_polars(path: Path) -> None:

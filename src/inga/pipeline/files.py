@@ -14,6 +14,7 @@ Work = Callable[[File, bytes | None, Any], Any]
 """What a task does with a file; its bytes, if Spark brought them; and a question of its own."""
 
 TASKS_PER_CORE = 4  # enough to share the work evenly and to show progress
+BYTES_PER_TASK = 1 << 20  # less is not worth another task, of which each costs a twentieth of a second
 FILES_PER_TASK = 16
 POLL_SECONDS = 0.1
 FAILED = -1  # in place of a file that answers: why one could not ask
@@ -142,7 +143,9 @@ class Files:
 
     def _paths(self, work: list[tuple[int, File, Any]]) -> Any:
         context = self._session.sparkContext
-        slices = max(TASKS_PER_CORE * context.defaultParallelism, len(work) // FILES_PER_TASK)
+        cores = context.defaultParallelism
+        large = sum(file.size for _, file, _ in work) // BYTES_PER_TASK
+        slices = max(min(TASKS_PER_CORE * cores, max(cores, large)), len(work) // FILES_PER_TASK)
         return context.parallelize([(*each, None) for each in work], min(slices, len(work)))
 
     def _bytes(self, work: list[tuple[int, File, Any]]) -> Any:

@@ -73,7 +73,7 @@ def open_session(master: str = LOCAL, *, name: str = "inga", quick: bool = True)
     else:
         options = ()  # the JVM runs already
     builder = SparkSession.builder.master(master).appName(name)
-    for key, value in _configuration(master, options).items():
+    for key, value in _configuration(master, options, quick).items():
         builder = builder.config(key, value)
     try:
         session = builder.getOrCreate()
@@ -83,7 +83,7 @@ def open_session(master: str = LOCAL, *, name: str = "inga", quick: bool = True)
     return session
 
 
-def _configuration(master: str, java_options: tuple[str, ...]) -> dict[str, str]:
+def _configuration(master: str, java_options: tuple[str, ...], quick: bool) -> dict[str, str]:
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -98,6 +98,8 @@ def _configuration(master: str, java_options: tuple[str, ...]) -> dict[str, str]
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
     if not is_one_process(master):
         settings["spark.submit.pyFiles"] = str(_zip_package())
+    if master.startswith("local-cluster") and quick:
+        settings["spark.executor.extraJavaOptions"] = " ".join(QUICK)
     return settings
 
 
@@ -202,6 +204,8 @@ def _archive_options(java: Java) -> tuple[str, ...]:
     """Classes as the JVM last had them, from a file that an earlier quick session left at its end."""
     import pyspark
 
+    if _has_settings():
+        return ()
     key = _digest(f"{java.program} {java.version} {pyspark.__version__} {pyspark.__file__}")
     archive = cache_directory() / f"classes-{key}.jsa"
     _adopt(archive)
@@ -209,6 +213,15 @@ def _archive_options(java: Java) -> tuple[str, ...]:
     if archive.exists():
         return (f"-XX:SharedArchiveFile={archive}", *quiet)
     return (f"-XX:ArchiveClassesAtExit={archive}.{os.getpid()}", *quiet)
+
+
+def _has_settings() -> bool:
+    """Whether a folder with files is among the places where Java looks for classes. Java makes no archive then, and
+    says so at its end, on standard output."""
+    home = os.environ.get("SPARK_HOME") or Path(import_module("pyspark").__file__ or "").parent
+    named = [os.environ.get(name) for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")]
+    folders = [Path(each) for each in (*named, os.path.join(home, "conf")) if each]
+    return any(folder.is_dir() and any(folder.iterdir()) for folder in folders)
 
 
 def _adopt(archive: Path) -> None:
