@@ -38,9 +38,9 @@ def strip(trace: Path, target: Path, *, skew: int = 0) -> Path:
 @pytest.mark.parametrize("order", ["vector", "co"])
 def test_a_simulated_run_gets_its_vectors_back(spark: Any, tmp_path: Path, order: str) -> None:
     source = tmp_path / "run"
-    Case(order, members=4, messages=60, loss=0.1, subset=2 if order == "vector" else None, seed=3).run(source)
+    Case(order, members=4, messages=25, loss=0.1, subset=2 if order == "vector" else None, seed=3).run(source)
     bare = strip(source, tmp_path / "bare")
-    done = stamp_trace(str(bare), str(tmp_path / "out"), session=spark, counts_max=1500)
+    done = stamp_trace(str(bare), str(tmp_path / "out"), session=spark, counts_max=800)
     assert done.slices > 3
     receipt = read_manifest(source).receipt
     steps = ("send", "deliver", receipt)
@@ -55,7 +55,7 @@ def test_a_simulated_run_gets_its_vectors_back(spark: Any, tmp_path: Path, order
 
 
 def test_clocks_that_are_wrong_only_move_the_cuts(spark: Any, tmp_path: Path) -> None:
-    make(tmp_path / "run", Recipe(4000, 4, seed=1), segment_rows=200)
+    make(tmp_path / "run", Recipe(2000, 4, seed=1), segment_rows=200)
     bare = strip(tmp_path / "run", tmp_path / "bare", skew=30_000)
     done = stamp_trace(str(bare), str(tmp_path / "out"), session=spark, counts_max=2000)
     assert done.moved > 0 and done.slices > 3

@@ -132,7 +132,7 @@ def answers(master: str, environment: dict[str, str], where: Path) -> dict[str, 
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout)
     assert [code for code, _ in found] == [0] * len(commands), done.stderr[-3000:]
-    return {name: answer for name, (_, answer) in zip(commands, found, strict=True)}
+    return {"told": done.stderr, **{name: each[1] for name, each in zip(commands, found, strict=True)}}
 
 
 def test_check_on_a_standalone_cluster(answers: dict[str, Any]) -> None:
@@ -158,5 +158,11 @@ def test_order_on_a_standalone_cluster(answers: dict[str, Any], where: Path) -> 
     ]
 
 
-def test_a_sweep_on_a_standalone_cluster(answers: dict[str, Any]) -> None:
-    assert set(answers["sweep"]["tables"]) >= {"figure5", "figure6", "figure7", "figure8"}
+def test_a_sweep_on_a_standalone_cluster(answers: dict[str, Any], where: Path) -> None:
+    """`inga lab sco` as a user runs it: tables as JSON, and a page."""
+    found = answers["sweep"]
+    assert found["experiment"] == "sco"
+    assert {"figure5", "figure6", "figure7", "figure8"} <= set(found["tables"])
+    assert {claim["verdict"] for claim in found["claims"]} == {"holds", "roughly", "not reproduced"}
+    assert "simulations on Spark" in answers["told"]
+    assert (where / "lab" / "sco.html").exists()

@@ -133,6 +133,12 @@ class Files:
                 raise answer
         return found
 
+    def tasks_for(self, size: int, pieces: int) -> int:
+        """Among how many tasks to share so many bytes in so many pieces."""
+        cores = self._session.sparkContext.defaultParallelism
+        tasks = min(TASKS_PER_CORE * cores, max(cores, size // BYTES_PER_TASK))
+        return int(min(max(tasks, pieces // FILES_PER_TASK), pieces))
+
     def content(self, segment: int) -> bytes | None:
         """The bytes of a segment that this process cannot open itself."""
         if not self.trace.is_remote:
@@ -142,11 +148,8 @@ class Files:
         return bytes(row.content)
 
     def _paths(self, work: list[tuple[int, File, Any]]) -> Any:
-        context = self._session.sparkContext
-        cores = context.defaultParallelism
-        large = sum(file.size for _, file, _ in work) // BYTES_PER_TASK
-        slices = max(min(TASKS_PER_CORE * cores, max(cores, large)), len(work) // FILES_PER_TASK)
-        return context.parallelize([(*each, None) for each in work], min(slices, len(work)))
+        tasks = self.tasks_for(sum(file.size for _, file, _ in work), len(work))
+        return self._session.sparkContext.parallelize([(*each, None) for each in work], tasks)
 
     def _bytes(self, work: list[tuple[int, File, Any]]) -> Any:
         by_path = {file.path: (at, file, question) for at, file, question in work}

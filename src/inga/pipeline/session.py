@@ -67,17 +67,52 @@ def open_session(master: str = LOCAL, *, name: str = "inga", quick: bool = True)
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise UsageError("Spark is not installed: pip install inga[spark]") from error
+    if is_submitted():
+        return _submitted_session(master, name)
     if SparkSession.getActiveSession() is None:
         _prepare_environment(java := find_java())
         options = _java_options(java, quick)
     else:
         options = ()  # the JVM runs already
-    builder = SparkSession.builder.master(master).appName(name)
-    for key, value in _configuration(master, options, quick).items():
+    settings = {**_configuration(master, options, quick), "spark.master": master, "spark.app.name": name}
+    return _start(SparkSession.builder, settings)
+
+
+def is_submitted() -> bool:
+    """Whether `spark-submit` has started this process: then the JVM is there, and so is what the user set."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def describe(master: str) -> str:
+    """Where Spark runs, for people."""
+    return "Spark as submitted" if is_submitted() else f"Spark on {master} with {find_java()}"
+
+
+def _submitted_session(master: str, name: str) -> Any:
+    """What was said to `spark-submit` counts, also about the master, unless another than usual was named here."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkContext._ensure_initialized()
+    said = SparkConf()
+    master = said.get("spark.master", LOCAL) if master == LOCAL else master
+    settings = _configuration(master, (), quick=False)
+    packages = settings.pop("spark.submit.pyFiles", None)  # which was looked at when the JVM started
+    settings = {key: value for key, value in settings.items() if not said.contains(key)}
+    settings |= {"spark.master": master, "spark.app.name": name}
+    session = _start(SparkSession.builder, settings)
+    if packages is not None:
+        session.sparkContext.addPyFile(packages)
+    return session
+
+
+def _start(builder: Any, settings: dict[str, str]) -> Any:
+    for key, value in settings.items():
         builder = builder.config(key, value)
     try:
         session = builder.getOrCreate()
     except Exception as error:
+        master = settings["spark.master"]
         raise UsageError(f"Spark does not start with master {master!r}: {first_reason(error)}") from error
     session.sparkContext.setLogLevel("ERROR")
     return session
