@@ -493,6 +493,11 @@ register(
     receipt="accept",
     level="acknowledged",
     levels=CO_LEVELS,
-    tunings={**_REMIOP_TUNINGS, "window": (1, 2, 4, 8), "self_knowledge": ("eager", "printed")},
+    tunings={
+        **_REMIOP_TUNINGS,
+        "rmin": (1_000_000,),
+        "window": (1, 2, 4, 8),
+        "self_knowledge": ("eager", "printed"),
+    },
     wire="miop",
 )
