@@ -63,7 +63,7 @@ EXPERIMENTS: dict[str, str | None] = {
     "co": "inga.lab.co",
     "sco": "inga.lab.sco",
     "obg": None,
-    "remiop": None,
+    "remiop": "inga.lab.remiop",
 }
 """Name and module, whose `run` is the experiment; None = not built yet."""
 

@@ -13,6 +13,7 @@ A datagram that IP cut into fragments is joined again, if all of them were captu
 from collections.abc import Iterator
 from ipaddress import IPv6Address, ip_address
 from struct import Struct, unpack_from
+from struct import error as StructError
 from typing import Final, NamedTuple
 
 from inga.model.errors import WireError
@@ -93,10 +94,8 @@ def datagrams(data: Buffer) -> Iterator[Datagram]:
             packet = _ip(_network(frame), frame.is_cut)
             if packet is not None and packet.piece is not None:
                 packet = joiner.join(packet)
-        except (IndexError, ValueError):
-            continue
-        except WireError:
-            continue
+        except (IndexError, StructError, WireError):
+            continue  # Not IP, or less than its header promises.
         if packet is None or packet.protocol != _UDP or len(packet.contents) < 8:
             continue
         source, target, length = unpack_from(">HHH", packet.contents)
@@ -204,8 +203,8 @@ def _packet_block(
             which, _, high, low, kept, size = unpack_from(order + "HHIIII", block)
             start = 20
         link, _, units, offset = links[which]
-    except Exception as error:
-        raise WireError("capture", f"frame {number} names no interface: the file is damaged") from error
+    except (IndexError, StructError):
+        raise WireError("capture", f"frame {number} names no interface: the file is damaged") from None
     if start + kept > len(block):
         raise WireError("capture", f"frame {number} is longer than its block: the file is damaged")
     return Frame(number, (high << 32 | low) / units + offset, link, block[start : start + kept], kept < size)
