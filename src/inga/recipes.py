@@ -369,7 +369,14 @@ def _remiop_co(options: Options) -> list[Layer]:
         "queue_max": options.queue_max,
         "bytes_max": options.flow.get("window"),
     }
-    patient = {"nack_delay": 1.0, "nack_again": 2.0, "resend": 2.0, "poll": 1.0, "wait_max": 4.0}
+    patient = {
+        "confirm_delay": 0.02,
+        "nack_delay": 1.0,
+        "nack_again": 2.0,
+        "resend": 2.0,
+        "poll": 1.0,
+        "wait_max": 4.0,
+    }
     defaults = {**patient, "repeats": REPEATS}
     order, *below = miop_layers(
         "remiop+co", ReMiop, options, also=[(CausalBroadcast, given)], defaults=defaults
@@ -440,8 +447,8 @@ register(
 )
 _REMIOP_TUNINGS: dict[str, tuple[Any, ...]] = {
     "size": (4, 32, 512),
-    "tnack": (0.0, 0.01, 0.05),
-    "trepair": (0.0, 0.01, 0.05),
+    "tnack": (0.01, 0.05),
+    "trepair": (0.0, 0.05),
     "rmin": (20_000, 1_000_000),
     "rmax": (1_000_000, 1_000_000_000),
     "state_every": (None, 0),
@@ -486,6 +493,11 @@ register(
     receipt="accept",
     level="acknowledged",
     levels=CO_LEVELS,
-    tunings={**_REMIOP_TUNINGS, "window": (1, 2, 4, 8), "self_knowledge": ("eager", "printed")},
+    tunings={
+        **_REMIOP_TUNINGS,
+        "rmin": (1_000_000,),
+        "window": (1, 2, 4, 8),
+        "self_knowledge": ("eager", "printed"),
+    },
     wire="miop",
 )

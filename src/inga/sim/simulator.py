@@ -473,7 +473,10 @@ class Sim:
         if not fates:
             self.lost += 1
         for delay in fates:
-            self._push(self.now + delay, _ARRIVE, target, data)
+            self._arrive_at(self.now + delay, target, data)
+
+    def _arrive_at(self, at: float, target: Site, data: bytes) -> None:
+        self._push(at, _ARRIVE, target, data)
 
     def _installed(self, site: Site) -> None:
         """A view was installed here: what is sent from now on goes to its members."""
