@@ -22,6 +22,7 @@ COMMANDS = {
     "watch": "certify a trace with Spark while it grows",
     "order": "restore the causal order of a capture with Spark",
     "stamp": "compute the vectors of a trace that has none",
+    "names": "a naming service for CORBA clients and groups",
     "tap": "listen in a group, and log what is delivered for Spark",
     "report": "verdicts and a space-time diagram as one HTML file",
     "lab": "reproduce what papers claim: the ladder of stamps, CO, the schemes of SCO, ReMIOP",

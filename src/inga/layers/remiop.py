@@ -351,6 +351,7 @@ class ReMiop(Reported):
                 packet = self._own.get(number)
             else:
                 packet = self._streams[sender].buffer.get(number)
+                self.stack.counts["repair_of_others"] += packet is not None
             if packet is not None:
                 self._row("repair", packet.src, n=number)
                 packet.kind = DATA  # a repair is counted as data, whatever it repairs

@@ -36,7 +36,7 @@ from inga.sim.schedule import Schedule
 from inga.stack.layer import Layer
 from inga.stack.stack import Datagram, Stack, joined
 from inga.trial.oracle import Oracle
-from inga.trial.result import packets_sent
+from inga.trial.result import packets_sent, recovered
 from inga.trial.workload import HEADER, Workload, number_of
 
 DELAY = Faults(delay_min=0.001, delay_max=0.01)
@@ -141,6 +141,7 @@ class Sim:
         self.now = 0.0
         self.oracle = Oracle(len(names))
         self.bytes = 0
+        self.lost = 0  # copies
         self._recorder = Recorder() if record else None
         self._finished = False
         self._names = {name: index for index, name in enumerate(names)}
@@ -201,6 +202,11 @@ class Sim:
     def pdus(self) -> dict[str, int]:
         """Packets sent; one for everybody counts once."""
         return packets_sent([site.stack.counts for site in self.sites])
+
+    @property
+    def recovery(self) -> dict[str, int]:
+        """What was lost, and what members did about it."""
+        return recovered([{"lost": self.lost}, *(site.stack.counts for site in self.sites)])
 
     def join(self, name: str, at: float | None = None, workload: Workload | None = None) -> Site:
         """Somebody joins, now or at that time, and then has a workload of its own."""
@@ -463,7 +469,10 @@ class Sim:
             self._send_copy(site, self.sites[target], data)
 
     def _send_copy(self, site: Site, target: Site, data: bytes) -> None:
-        for delay in self._links[site.index][target.index].faults.fates(self.rng):
+        fates = self._links[site.index][target.index].faults.fates(self.rng)
+        if not fates:
+            self.lost += 1
+        for delay in fates:
             self._push(self.now + delay, _ARRIVE, target, data)
 
     def _installed(self, site: Site) -> None:

@@ -206,6 +206,10 @@ class Decoder:
             raise WireError("malformed", f"an encapsulation of byte order {data[0]}")
         return cls(data, little=bool(data[0]), at=1, text=text)
 
+    def copy(self) -> "Decoder":
+        """Another one that stands at the same place."""
+        return Decoder(self._data, little=self.little, at=self.at, base=self.base, text=self.text)
+
     @property
     def remaining(self) -> int:
         """How many octets are left."""
