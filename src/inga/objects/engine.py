@@ -60,7 +60,9 @@ Action = Send | Run | Resume | Cancel
 class Observer(Protocol):
     """Told of every step of objects: request, start, commit, abort, response, undo; and receive, hold, take, die."""
 
-    def note(self, step: str, now: float, place: int, message: Message | None, instance: Instance | None) -> None: ...
+    def note(
+        self, step: str, now: float, place: int, message: Message | None, instance: Instance | None
+    ) -> None: ...
 
 
 class Engine:

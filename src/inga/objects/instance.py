@@ -76,7 +76,9 @@ class Instance:
         self.request = request  # None for a root
         self.call: Call = Call("") if request is None else Call(request.op, request.args, dict(request.named))
         self.copies: tuple[int, ...] = (place,)  # the places that run the same instance, this one among them
-        self.hosts: tuple[tuple[int, ...], ...] = ()  # the places of each instance in the lineage, this one last
+        self.hosts: tuple[
+            tuple[int, ...], ...
+        ] = ()  # the places of each instance in the lineage, this one last
         self.holds = False  # this instance or an ancestor can block others
         self.cohort = start
         self.vector: list[int] = []

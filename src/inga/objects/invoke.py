@@ -72,7 +72,9 @@ class Host:
     def tick(self, now: float) -> list[Send]:
         raise NotImplementedError
 
-    def begin(self, now: float, body: Body, done: Done | None = None, *, retry_of: Root | None = None) -> Root:
+    def begin(
+        self, now: float, body: Body, done: Done | None = None, *, retry_of: Root | None = None
+    ) -> Root:
         """Start a root; what it sends comes from `sends`. `done` is called when it has ended."""
         raise NotImplementedError
 

@@ -78,7 +78,8 @@ class Roster:
             for member in self.members
         }
         self.copies = {
-            name: tuple(i for i, place in enumerate(self.places) if place.object == name) for name in self.objects
+            name: tuple(i for i, place in enumerate(self.places) if place.object == name)
+            for name in self.objects
         }
         if len(set(self.places)) < len(self.places):
             raise UsageError("a member has the same object twice; name each object once for each member")
@@ -107,7 +108,9 @@ class Roster:
             return tuple(sorted(place for name in set(names) for place in self.copies[name]))
         except KeyError as missing:
             known = ", ".join(self.objects) or "none"
-            raise UsageError(f"there is no object {missing.args[0]!r} in this group; the objects are {known}") from None
+            raise UsageError(
+                f"there is no object {missing.args[0]!r} in this group; the objects are {known}"
+            ) from None
 
     def name(self, place: int, members: Sequence[Any]) -> str:
         """What traces call it: member/object, or the member."""
