@@ -50,16 +50,13 @@ class Precedence:
         self.ev = 0  # messages sent
         self.cohort: StartId | None = None
         self.running = 0
-        self.past: dict[
-            str, list[int]
-        ] = {}  # of committed instances, for each method that conflicts with some
+        self.past: dict[str, list[int]] = {}  # of what has committed, for each method that conflicts at all
 
-    def root(self, path: Path | None = None) -> Instance:
+    def root(self, path: Path | None = None, op: str = "") -> Instance:
         """An instance that no request starts; without a path it is as old as it is."""
         start = self._next_start()
-        return self._begin(
-            Instance(self.place, start, (tuple(start),) if path is None else path, start, None)
-        )
+        path = (tuple(start),) if path is None else path
+        return self._begin(Instance(self.place, start, path, start, None), op)
 
     def start(self, request: Message, op: str, path: Path, base: CallId) -> Instance:
         """The instance that a request starts."""
