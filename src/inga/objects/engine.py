@@ -86,7 +86,8 @@ Action = Send | Run | Resume | Ended
 
 
 class Observer(Protocol):
-    """Told of every step: request, receive, start, response, take, hold, commit, abort, die, cancel, undo."""
+    """Told of every step: request, receive, start, response, take, hold, commit, abort, end, die, cancel, undo, undone,
+    tell commit, tell abort. The message is the one that is sent or taken, else the one that started the instance."""
 
     def note(
         self, step: str, now: float, place: int, message: Message | None, instance: Instance | None
@@ -693,6 +694,7 @@ class Engine:
         instance.waits, instance.held = None, []
         for call in instance.calls:
             self._awaiting.pop((instance.place, call), None)
+        self._note("end", instance, instance.request)
         hosted.bases.pop(instance.base, None)
         self._forget_early(hosted, instance.base)
         hosted.queue.ended(instance)
