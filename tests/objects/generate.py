@@ -1,6 +1,5 @@
 """Random runs: hostile tables, programs and networks, each fixed by its seed."""
 
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -27,17 +26,24 @@ class Generator:
 
     def plan(self) -> Plan:
         rng = self.rng
-        roster = Roster([Place(i, name) for i, name in enumerate(self.names)], self.relations())
+        roster = self.roster()
         roots = [
-            (rng.uniform(0, 60), rng.randrange(self.n), self.program(rng.randint(1, self.depth)))
+            (rng.uniform(0, 60), self.at(roster), self.program(rng.randint(1, self.depth)))
             for _ in range(rng.randint(1, 6))
         ]
         crash = None
         if self.crash and self.n > 2:
-            at = rng.uniform(0, 150)
-            crash = (rng.randrange(self.n), at, [at + rng.uniform(20, 80) for _ in range(self.n)])
+            at = rng.uniform(0, 100)
+            crash = (rng.randrange(self.n), at, [at + rng.uniform(1, 50) for _ in range(self.n)])
         options = Options(delta=10.0, announce=rng.random() < 0.5, quiet=rng.random() < 0.3)
         return Plan(roster, roots, options, crash)
+
+    def roster(self) -> Roster:
+        return Roster([Place(i, name) for i, name in enumerate(self.names)], self.relations())
+
+    def at(self, roster: Roster) -> int:
+        """Where a root begins."""
+        return self.rng.randrange(self.n)
 
     def network(self) -> Network:
         rng = self.rng
@@ -80,17 +86,32 @@ class Generator:
 
     def call(self, kind: str, depth: int) -> list[Any]:
         rng = self.rng
-        count = min(rng.choice([1, 1, 1, 2, 3]), self.n)
+        count = min(rng.choice([1, 1, 1, 2, 3]), len(self.names))
         return [kind, rng.sample(self.names, count), rng.choice(self.ops), self.program(depth - 1)]
 
 
+class Replicated(Generator):
+    """Objects with copies at several members, several of them at a member, clients that only call."""
+
+    def __init__(self, seed: int, *, crash: bool = False) -> None:
+        super().__init__(seed, crash=crash)
+        rng = self.rng
+        self.names = [f"o{i}" for i in range(rng.randint(1, 4))]
+        self.copies = {name: sorted(rng.sample(range(self.n), rng.randint(1, min(3, self.n)))) for name in self.names}
+
+    def roster(self) -> Roster:
+        relations = self.relations()
+        return Roster.of(self.n, {name: (relations[name], self.copies[name]) for name in self.names})
+
+    def at(self, roster: Roster) -> int:
+        return roster.client(self.rng.randrange(self.n))
+
+
 def played(
-    seed: int, *, crash: bool = False, limit: float = LIMIT, change: Callable[[World], None] | None = None
+    seed: int, *, crash: bool = False, limit: float = LIMIT, generator: type[Generator] = Generator
 ) -> tuple[World, list[Fault]]:
     """One run and what is wrong with it."""
-    generator = Generator(seed, crash=crash)
-    world = World(generator.plan(), generator.network())
-    if change is not None:
-        change(world)
+    made = generator(seed, crash=crash)
+    world = World(made.plan(), made.network())
     settled = world.run(limit)
     return world, Judge(world, settled).faults()

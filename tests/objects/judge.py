@@ -13,6 +13,7 @@
     I12 crash     a one-way request of a crashed member is started at all its surviving places, or at none
     I13 abort     an abort leaves the pasts of methods as they were
     I14 freedom   a request that conflicts with nothing starts when it comes
+    copies        copies of an object end with the same effects; what they call is asked for once, and started once
 """
 
 from collections.abc import Iterable
@@ -137,16 +138,22 @@ class History:
     def _conflict(self, place: int, one: str, other: str) -> bool:
         return other in self.roster.relations[place].of(one)
 
-    def ancestors(self, execution: Execution) -> list[Execution]:
+    def logical(self, execution: Execution) -> Any:
+        """The same for copies of one instance."""
+        if execution.message is None:
+            return execution
+        return self.roster.object_of[execution.place], execution.message.call
+
+    def ancestors(self, execution: Execution) -> list[Any]:
         """Those that wait for it, one by way of the other."""
-        found: list[Execution] = []
+        found: list[Any] = []
         message = execution.message
         if execution.is_undo:
             assert message is not None
             message = self.by_call[execution.place, message.call].message
         while message is not None and message.kind != ONE_WAY and message.id in self.sender:
             sender = self.sender[message.id]
-            found.append(sender)
+            found.append(self.logical(sender))
             message = sender.message
         return found
 
@@ -164,6 +171,8 @@ class Judge:
 
     def faults(self) -> list[Fault]:
         found = [*self.order(), *self.answers(), *self.vectors(), *self.liveness(), *self.freedom()]
+        if self.settled:
+            found += self.copies()
         if self.crashed:
             found += self.crash()
         elif self.settled:
@@ -192,7 +201,7 @@ class Judge:
                 if m2.key < m1.key:
                     yield Fault("I3", f"{m1.id} {m1.key} before {m2.id} {m2.key} at {place}")
                 if one.end is None or one.end > other.at:
-                    if one not in history.ancestors(other):
+                    if history.logical(one) not in history.ancestors(other):
                         yield Fault("I5", f"{m1.id} and {m2.id} overlap at {place}")
 
     def answers(self) -> Iterable[Fault]:
@@ -248,7 +257,7 @@ class Judge:
     def atomicity(self) -> Iterable[Fault]:
         """I9."""
         effects = {
-            place: hosted.state.value
+            place: hosted.state.value or ()
             for host in self.world.hosts.values()
             for place, hosted in host.engine.hosted.items()
         }
@@ -275,6 +284,26 @@ class Judge:
         for place, calls in effects.items():
             if len(set(calls)) < len(calls):
                 yield Fault("I9", f"an effect twice at {place}")
+
+    def copies(self) -> Iterable[Fault]:
+        """What a replicated object does, it does once, and all its copies do it."""
+        roster = self.world.roster
+        for name, places in roster.copies.items():
+            hosts = [(self.world.hosts.get(roster.member_of[place]), place) for place in places]
+            states = [set(host.engine.hosted[place].state.value) for host, place in hosts if host is not None]
+            if any(state != states[0] for state in states):
+                yield Fault("copies", f"{name} ends differently: {[state ^ states[0] for state in states]}")
+        asked: set[Any] = set()
+        for message in self.history.messages.values():
+            if message.kind not in REQUESTS or self.crashed:
+                continue
+            if message.call in asked:
+                yield Fault("copies", f"{message.call} is asked for twice")
+            asked.add(message.call)
+            if message.kind == ONE_WAY:
+                for place in message.dst:
+                    if (place, message.call) not in self.history.by_call:
+                        yield Fault("copies", f"one-way {message.call} is not started at {place}")
 
     def cleanup(self) -> Iterable[Fault]:
         """I10."""

@@ -393,6 +393,7 @@ class Engine:
     def _requested(self, hosted: Hosted, request: Message) -> None:
         if hosted.known.get(request.call) is CANCELLED:
             del hosted.known[request.call]
+            self._forget_early(hosted, _base(request, hosted.object))
             self._note_at("cancel", hosted.place, request)
             return
         if request.call in hosted.known or request.call in hosted.seen:
