@@ -919,24 +919,26 @@ class Engine:
                 self._speak_up(said)
 
     def _mourn(self, instance: Instance) -> None:
+        """End an instance whose invoker is gone, or somebody it called of whom no copy is left."""
         request = instance.request
-        lost = next(
-            (
-                call
-                for call in instance.calls.values()
-                if not call.dropped
-                and any(self.roster.member_of[place] not in self.alive for place in call.missing)
-            ),
-            None,
-        )
         if request is not None and instance.undoes is None and self._is_orphan(request):
-            self._abort(
-                instance, ORPHAN, "a member that called it is gone", respond=self._has_invoker(request)
-            )
-        elif lost is not None:
-            self._branch_failed(instance, lost, GONE, f"{lost.request[0]}: a member that it called is gone")
-            if instance.status == RUNNING:
-                self._mourn(instance)
+            respond = self._has_invoker(request)
+            self._abort(instance, ORPHAN, "a member that called it is gone", respond=respond)
+            return
+        for call in list(instance.calls.values()):
+            if instance.status != RUNNING:
+                return
+            alive = self._alive_of(call.dst)
+            if call.dropped or not call.missing.difference(alive):
+                continue
+            if self._objects(alive) != self._objects(call.dst):
+                self._branch_failed(instance, call, GONE, f"{call.request[0]}: a member that it called is gone")
+            else:
+                call.missing.intersection_update(alive)
+        if instance.status == RUNNING:
+            self._look_at_wait(instance)
+            self._take_held(instance)
+            self._try_commit(instance)
 
     def _speak_up(self, said: _Unspoken) -> None:
         """Say what was left to a copy that is gone; whoever has heard it already passes over it."""
