@@ -117,13 +117,11 @@ class History:
 
     def _sent(self, at: int, message: Message, instance: Instance) -> None:
         execution = self.executions.get(id(instance))
-        if execution is None:  # the answer of one that died waiting
+        if execution is None:  # the answer of one that died waiting, or of nobody
             self.keep.append(instance)
             request = instance.request
-            assert request is not None
-            execution = Execution(
-                message.src, request, "", at, set(self.before[request.id] | {request.id})
-            )
+            past = set() if request is None else {*self.before[request.id], request.id}
+            execution = Execution(message.src, request, "", at, past)
             execution.end, execution.outcome = at, "died"
             self.executions[id(instance)] = execution
         self.messages[message.id] = message
@@ -326,13 +324,13 @@ class Judge:
         gone = self.world.plan.crash[0]
         member_of = self.world.roster.member_of
         started = {
-            (each.place, each.message.id) for each in self.starts if each.message is not None
+            (each.place, each.message.call) for each in self.starts if each.message is not None
         }
         for message in self.history.messages.values():
             if message.kind != ONE_WAY or member_of[message.src] != gone:
                 continue
             alive = [place for place in message.dst if member_of[place] != gone]
-            count = sum((place, message.id) in started for place in alive)
+            count = sum((place, message.call) in started for place in alive)
             if self.settled and count not in (0, len(alive)):
                 yield Fault("I12", f"{message.id} started at {count} of {len(alive)}")
 
