@@ -12,7 +12,7 @@ RUNNING, COMMITTED, ABORTED = "running", "committed", "aborted"
 class Pending:
     """One call of an instance: to one place or several, each of which answers."""
 
-    __slots__ = ("alternatives", "answers", "dropped", "dst", "first", "id", "kind", "missing", "sent")
+    __slots__ = ("alternatives", "answers", "dropped", "dst", "first", "id", "kind", "missing", "request")
 
     def __init__(self, id: CallId, kind: str, dst: tuple[int, ...], first: bool = False) -> None:
         self.id = id
@@ -23,7 +23,11 @@ class Pending:
         self.answers: dict[int, Any] = {}
         self.alternatives: Alternatives | None = None  # it is one of several, of which one will do
         self.dropped = False  # an alternative that has lost: its answer matters no more
-        self.sent: Message | None = None  # nothing, if another copy of our object sends it for us
+        self.request: tuple[str, tuple[Any, ...], tuple[tuple[str, Any], ...]] = (
+            "",
+            (),
+            (),
+        )  # method, arguments
 
     @property
     def done(self) -> bool:
@@ -45,7 +49,6 @@ class Instance:
     """What an object knows of one execution."""
 
     __slots__ = (
-        "alive",
         "base",
         "call",
         "calls",
@@ -53,6 +56,7 @@ class Instance:
         "copies",
         "data",
         "effects",
+        "finished",
         "held",
         "holds",
         "hosts",
@@ -60,6 +64,7 @@ class Instance:
         "path",
         "place",
         "request",
+        "result",
         "sends",
         "start",
         "status",
@@ -89,6 +94,8 @@ class Instance:
         self.held: list[Message] = []  # answers that wait for others
         self.effects: list[Effect] = []
         self.status = RUNNING
+        self.finished = False  # the body has ended
+        self.result: Any = None
         self.undoes: Any = None  # the record of the committed instance that this one takes back
         self.data: Any = None  # of whoever runs the body
 

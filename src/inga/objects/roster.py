@@ -81,6 +81,7 @@ class Roster:
             name: tuple(i for i, place in enumerate(self.places) if place.object == name)
             for name in self.objects
         }
+        self.is_replicated = [len(self.copies.get(place.object, ())) > 1 for place in self.places]
         if len(set(self.places)) < len(self.places):
             raise UsageError("a member has the same object twice; name each object once for each member")
 
