@@ -363,7 +363,9 @@ class Group:
         self._check_open()
         order = self.stack.layer("object")
         if not isinstance(order, ObjectOrder):
-            raise UsageError(f"order {self.recipe.name!r} has no objects: join with order='object' or 'total'")
+            raise UsageError(
+                f"order {self.recipe.name!r} has no objects: join with order='object' or 'total'"
+            )
         if self._object_calls is None or self._object_calls.order is not order:
             self._object_calls = Calls(order, self._loop, self._schedule_end)
         return self._object_calls

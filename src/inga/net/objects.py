@@ -27,7 +27,9 @@ RETRIES = 8
 class Calls:
     """What a group does with objects. `schedule` lets the stack get ready at the end of this turn."""
 
-    def __init__(self, order: ObjectOrder, loop: asyncio.AbstractEventLoop, schedule: Callable[[], None]) -> None:
+    def __init__(
+        self, order: ObjectOrder, loop: asyncio.AbstractEventLoop, schedule: Callable[[], None]
+    ) -> None:
         self.order = order
         self.waiting: set[asyncio.Future[Any]] = set()
         self._loop = loop

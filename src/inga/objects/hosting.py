@@ -138,7 +138,8 @@ class Layout:
         return [
             (place, process, self.processes.names[process])
             for place, process in enumerate(self.processes.of)
-            if process is not None and self.roster.places[place] != (member, "")
+            if process is not None
+            and self.roster.places[place] != (member, "")
             and self.roster.member_of[place] == member
         ]
 

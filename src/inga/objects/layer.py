@@ -83,7 +83,9 @@ class ObjectOrder(Unordered):
         self._options = Options(
             delta=delta, grace=grace, announce=announce, quiet=True, reliable=self.reliable
         )
-        self.diary: list[tuple[str, int, int, str]] | None = None  # what began here, for trials that want to know
+        self.diary: list[tuple[str, int, int, str]] | None = (
+            None  # what began here, for trials that want to know
+        )
         self.key: Any = 0  # of the bundle that is being passed down
         self.traces: dict[int, Trace] = {}  # by place: where the rows of our copies go
 

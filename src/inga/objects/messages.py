@@ -40,4 +40,3 @@ class Messages(Bundle):
     def _close(self, *, full: bool) -> None:
         self._order.key = self._key
         super()._close(full=full)
-

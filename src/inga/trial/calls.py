@@ -132,7 +132,6 @@ class Asked:
             if self.kind == "abort":
                 raise Abort("as planned")
 
-
     @property
     def starts(self) -> int:
         """Instances that it takes, at each copy."""
@@ -239,5 +238,3 @@ class CallJudge:
                     break
             if each[3] not in last or last[each[3]][0] < at:
                 last[each[3]] = (at, each)
-
-
