@@ -368,7 +368,7 @@ register(
         "multicast_from": (0, 0, 2),
     },
 )
-_TRIED = {"over": OVER, "delta": (0.005, 0.02, 0.1), "announce": (True, False)}
+_TRIED = {"over": OVER, "delta": (0.005, 0.02, 0.1), "announce": (1, 0)}
 register(
     "object",
     partial(_objects, "object"),

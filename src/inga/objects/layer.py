@@ -58,7 +58,7 @@ class ObjectOrder(Unordered):
         greet: bool = False,
         delta: float = 0.02,
         grace: float | None = None,
-        announce: bool = True,
+        announce: int = 1,
         key: Key | None = None,
         keys: int | None = None,
     ) -> None:
@@ -68,8 +68,11 @@ class ObjectOrder(Unordered):
         anybody has use for them, `grace` how long a call waits before it may be given up to end a deadlock,
         `announce` whether those who are not addressed are told at once that their clocks are wanted."""
         super().__init__(echo=echo)
-        if not delta > 0:
-            raise UsageError(f"delta is the time between heartbeats in seconds, not {delta!r}")
+        for name, seconds in (("delta", delta), ("grace", delta if grace is None else grace)):
+            if not isinstance(seconds, (int, float)) or not seconds > 0:
+                raise UsageError(f"{name} is a time in seconds, above 0, not {seconds!r}")
+        if announce not in (0, 1):
+            raise UsageError(f"announce is 0 or 1, not {announce!r}")
         if key is not None and not callable(key):
             raise UsageError(f"key is a function from a message to a key, not {key!r}")
         if keys is not None and (not isinstance(keys, int) or keys < 1):
@@ -81,7 +84,7 @@ class ObjectOrder(Unordered):
         self._keys = keys
         self._key = key if key is not None else _dealt(keys)
         self._options = Options(
-            delta=delta, grace=grace, announce=announce, quiet=True, reliable=self.reliable
+            delta=delta, grace=grace, announce=bool(announce), quiet=True, reliable=self.reliable
         )
         self.diary: list[tuple[str, int, int, str]] | None = (
             None  # what began here, for trials that want to know
@@ -189,6 +192,12 @@ class ObjectOrder(Unordered):
     def resume(self, instance: Instance) -> None:
         """Something of the driver's that an instance waited for is done."""
         self._act(self.host.resume(self.stack.now, instance))
+
+    @property
+    def traffic(self) -> tuple[int, int]:
+        """Messages of objects that were sent from here, and that have come."""
+        peers = self.host.engine.links.peers.values()
+        return sum(peer.sent for peer in peers), sum(peer.expected - 1 + len(peer.early) for peer in peers)
 
     # Receiving
 

@@ -56,7 +56,7 @@ class CallCase:
             seed=case.seed,
             faults=Faults(case.loss, case.dup, case.reorder, *case.delay),
             options=Options(protocol=dict(case.option), flow={"window": case.window}),
-            objects={name: cls for name in self.load.names},
+            objects=dict.fromkeys(self.load.names, cls),
             datagram_max=case.datagram,
             traces=list(writers[: case.members]) or None,
             record=False,
