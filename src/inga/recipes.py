@@ -69,12 +69,11 @@ class Recipe:
     objects: bool = False  # a group with it can have objects
 
     def claims(self, *, full: bool, deliver: str | None = None, objects: bool = False) -> list[str]:
-        """The guarantees that a trace can show; one of deliveries only holds no control rows. Where there are
-        objects, vectors are about them, and no stamps of messages."""
-        found = [name for name in self.promises(deliver) if full or name != "quiet"]
+        """The guarantees that a trace can show; one of deliveries only holds no control rows. Of a group
+        with objects it shows their order, whether or not there are messages besides."""
         if objects:
-            found = [name for name in found if name not in ("stamps", "causal", "object")] + ["object"]
-        return found
+            return ["object"]
+        return [name for name in self.promises(deliver) if full or name != "quiet"]
 
     def layout(
         self, names: Sequence[str], objects: Mapping[str, Any] | None, protocol: Mapping[str, Any]

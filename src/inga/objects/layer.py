@@ -56,7 +56,7 @@ class ObjectOrder(Unordered):
         objects: Mapping[str, Any] | None = None,
         total: bool = False,
         greet: bool = False,
-        delta: float = 0.02,
+        delta: float = 0.05,
         grace: float | None = None,
         announce: int = 1,
         key: Key | None = None,
@@ -99,6 +99,7 @@ class ObjectOrder(Unordered):
         self.processes = self.layout.processes
         self.traces.clear()
         self._others = tuple(self.stack.others())
+        self._repaired = 0  # packets that the engine has sent again, as counted
         self._passed = 0  # packets of data, for those who join their pieces
         self._unheard = set(self._others) if self.greet and not self.reliable else set()
         self._greet_wait = GREETING
@@ -156,6 +157,10 @@ class ObjectOrder(Unordered):
                 self._pass_on(members, body, origin)
             else:
                 self._say(members, body)
+        links = self.host.engine.links
+        if links.repaired > self._repaired:
+            self.stack.counts["repair"] += links.repaired - self._repaired
+            self._repaired = links.repaired
         self._rearm()
 
     def _pass_on(self, members: tuple[int, ...], body: bytes, origin: Packet | None) -> None:
