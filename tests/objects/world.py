@@ -166,7 +166,9 @@ class World:
         self._count = 0
         self._under_way = 0  # messages, not heartbeats
         self._wakes: dict[int, float | None] = {}
-        self.log.watch.append(self._sent)
+        self.log.watch += [self._sent, self._watch_aborts]
+        self.faults: list[Any] = []  # found while it runs
+        self._aborting: tuple[int, Any] | None = None
         for at, place, program in plan.roots:
             self._push(at, "root", self.roster.member_of[place], (place, program))
         if plan.crash is not None:
@@ -289,6 +291,22 @@ class World:
             known = self.knows[self.roster.member_of[event.place]]
             self.before[event.message.id] = frozenset(known)
             known.add(event.message.id)
+
+    def _watch_aborts(self, event: Event) -> None:
+        """An abort leaves the pasts of methods as they were: seen at whatever happens next."""
+        if self._aborting is not None:
+            place, past = self._aborting
+            if self._past(place) not in (past, None):
+                self.faults.append(("I13", f"an abort at {place} has left something"))
+            self._aborting = None
+        if event.step == "abort":
+            self._aborting = (event.place, self._past(event.place))
+
+    def _past(self, place: int) -> Any:
+        host = self.hosts.get(self.roster.member_of[place])
+        if host is None:
+            return None
+        return {op: tuple(past) for op, past in host.engine.hosted[place].order.past.items()}
 
     def _learn(self, member: int, packet: Spoken) -> None:
         messages = packet.messages if isinstance(packet, Flush) else (packet,)

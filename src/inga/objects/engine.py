@@ -86,7 +86,8 @@ Action = Send | Run | Resume | Ended
 
 
 class Observer(Protocol):
-    """Told of every step: request, receive, start, response, take, hold, commit, abort, die, cancel, undo."""
+    """Told of every step: request, receive, start, response, take, hold, commit, abort, end, die, cancel, undo, undone,
+    tell commit, tell abort. The message is the one that is sent or taken, else the one that started the instance."""
 
     def note(
         self, step: str, now: float, place: int, message: Message | None, instance: Instance | None
@@ -183,6 +184,7 @@ class Engine:
         self.alive = set(roster.members)
         self._out: list[Action] = []
         self._inbox: deque[Message] = deque()  # from ourselves
+        self._answered: deque[tuple[int, Message]] = deque()  # answers that were there before the question
         self._awaiting: dict[tuple[int, CallId], Instance] = {}
         self._holding: dict[Instance, None] = {}  # instances with answers that wait for others
         self._running: dict[Instance, None] = {}
@@ -278,8 +280,8 @@ class Engine:
             self._awaiting[instance.place, call.id] = instance
         instance.calls[call.id] = call
         self._request(instance, call)
-        for answer in self._take_early(instance, call.id):
-            self._answer(instance.place, answer)
+        # They are taken once the body waits, when it is known for what.
+        self._answered.extend((instance.place, answer) for answer in self._take_early(instance, call.id))
         return call
 
     def wait(self, instance: Instance, calls: Sequence[Pending], *, any: bool = False) -> None:
@@ -392,6 +394,7 @@ class Engine:
     def _requested(self, hosted: Hosted, request: Message) -> None:
         if hosted.known.get(request.call) is CANCELLED:
             del hosted.known[request.call]
+            self._forget_early(hosted, _base(request, hosted.object))
             self._note_at("cancel", hosted.place, request)
             return
         if request.call in hosted.known or request.call in hosted.seen:
@@ -693,6 +696,7 @@ class Engine:
         instance.waits, instance.held = None, []
         for call in instance.calls:
             self._awaiting.pop((instance.place, call), None)
+        self._note("end", instance, instance.request)
         hosted.bases.pop(instance.base, None)
         self._forget_early(hosted, instance.base)
         hosted.queue.ended(instance)
@@ -776,12 +780,14 @@ class Engine:
         while True:
             while self._inbox:
                 self._dispatch(self._inbox.popleft())
+            while self._answered:
+                self._answer(*self._answered.popleft())
             if self._holding and self.links.moved:
                 self.links.moved = False
                 for instance in list(self._holding):
                     self._take_held(instance)
                 continue
-            if not self._start_one():
+            if not self._start_one() and not self._inbox:
                 return
 
     def _start_one(self) -> bool:

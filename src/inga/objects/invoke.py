@@ -246,6 +246,7 @@ class Host:
 
     def tick(self, now: float) -> list[Send]:
         """The time `wake` has come."""
+        self.engine.now = now
         while self._pauses and self._pauses[0][0] <= now:
             instance = heappop(self._pauses)[2]
             if instance.status == RUNNING:

@@ -97,11 +97,16 @@ class Queue:
         return None
 
     def started(self, instance: Instance, entry: Entry | None) -> None:
-        """An instance runs; what waited for its request waits for it now."""
+        """An instance runs; what waited for its request waits for it now. A descendant of it may be there already,
+        called by another copy of our object that was faster."""
         if self.relation.of(instance.call.op):
             self._running.setdefault(instance.call.op, []).append(instance)
-        if entry is not None and entry.waiters:
-            self._behind[instance] = entry.waiters
+        if entry is not None:
+            for waiter in entry.waiters:
+                if instance.is_ancestor_of(waiter.path):
+                    self._look.append(waiter)
+                else:
+                    self._behind.setdefault(instance, []).append(waiter)
             entry.waiters = []
 
     def ended(self, instance: Instance) -> None:
