@@ -49,7 +49,11 @@ class Generator:
         rng = self.rng
         low = rng.choice([0.5, 1.0, 5.0])
         return Network(
-            rng, (low, rng.choice([low, 3 * low, 20.0])), rng.choice([0.0, 0.0, 0.1, 0.3]), 0.05, rng.random() < 0.2
+            rng,
+            (low, rng.choice([low, 3 * low, 20.0])),
+            rng.choice([0.0, 0.0, 0.1, 0.3]),
+            0.05,
+            rng.random() < 0.2,
         )
 
     def relations(self) -> dict[str, Relation]:
@@ -97,7 +101,9 @@ class Replicated(Generator):
         super().__init__(seed, crash=crash)
         rng = self.rng
         self.names = [f"o{i}" for i in range(rng.randint(1, 4))]
-        self.copies = {name: sorted(rng.sample(range(self.n), rng.randint(1, min(3, self.n)))) for name in self.names}
+        self.copies = {
+            name: sorted(rng.sample(range(self.n), rng.randint(1, min(3, self.n)))) for name in self.names
+        }
 
     def roster(self) -> Roster:
         relations = self.relations()

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from inga.model.errors import UsageError
+from inga.model.invocation import DEADLOCK
 from inga.objects.declare import Abort, ObjectClass, Target
 from inga.objects.instance import Instance
 from inga.objects.invoke import Body, InvocationAborted, Root
@@ -276,7 +277,7 @@ class ProxyMethod:
 
 def is_deadlock(error: InvocationAborted) -> bool:
     """Whether beginning again may help."""
-    return error.reason == "deadlock" or "deadlock" in str(error)
+    return error.reason == DEADLOCK
 
 
 def _immediate(act: Callable[[Any], None]) -> Callable[[Any], Awaitable[Any]]:
