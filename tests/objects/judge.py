@@ -164,7 +164,13 @@ class Judge:
         self.settled = settled
         self.history = History(world)
         self.crashed = world.plan.crash is not None
-        starts = [each for each in self.history.executions.values() if each.message is not None and each.op]
+        starts = [
+            each
+            for each in self.history.executions.values()
+            if each.message is not None
+            and each.op
+            and not (each.is_undo and each.message.kind in REQUESTS)  # after a crash: no message says where
+        ]
         self.starts = sorted(starts, key=lambda each: each.at)
 
     def faults(self) -> list[Fault]:

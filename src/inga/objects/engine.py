@@ -826,6 +826,7 @@ class Engine:
                 entry
                 for entry in hosted.queue
                 if entry.message.holds
+                and entry.record is None
                 and entry.message.kind in (SYNCHRONOUS, ASYNCHRONOUS)
                 and self.now - entry.entered >= self.options.patience
                 and oldest < entry.path
@@ -953,11 +954,12 @@ class Engine:
             self._cancel(hosted, entry)
 
     def _inherit(self, hosted: Hosted, record: Record) -> None:
-        """A committed instance whose invoker is gone stands."""
+        """A committed instance whose invoker is gone, without a word that it has committed, is undone: other copies
+        of the object may not have got as far. There is no message to say where, so it comes before all that waits."""
         request = record.instance.request
         assert request is not None
         if not record.undoing and not self._has_invoker(request):
-            self._final(hosted, record)
+            self._undo(hosted, record, request)
 
     def _is_orphan(self, request: Message) -> bool:
         """Whether some instance in its lineage has no copy left."""
