@@ -21,7 +21,7 @@ MAILBOX = "@"
 MESSAGE, FREE = "message", "free"
 """The methods of a mailbox: one is in order with others of its key, the other with nothing."""
 
-Objects = Mapping[str, Any]
+Objects = Mapping[Any, Any]
 """As users say it: a class, or a class and the names of the members that have a copy, by name."""
 
 Key = Callable[[bytes], Hashable]

@@ -68,14 +68,16 @@ class ObjectOrder(Unordered):
         anybody has use for them, `grace` how long a call waits before it may be given up to end a deadlock,
         `announce` whether those who are not addressed are told at once that their clocks are wanted."""
         super().__init__(echo=echo)
-        for name, seconds in (("delta", delta), ("grace", delta if grace is None else grace)):
+        times: dict[str, Any] = {"delta": delta, "grace": delta if grace is None else grace}
+        for name, seconds in times.items():
             if not isinstance(seconds, (int, float)) or not seconds > 0:
                 raise UsageError(f"{name} is a time in seconds, above 0, not {seconds!r}")
         if announce not in (0, 1):
             raise UsageError(f"announce is 0 or 1, not {announce!r}")
         if key is not None and not callable(key):
             raise UsageError(f"key is a function from a message to a key, not {key!r}")
-        if keys is not None and (not isinstance(keys, int) or keys < 1):
+        number: Any = keys
+        if number is not None and (not isinstance(number, int) or number < 1):
             raise UsageError(f"keys is a whole number from 1, not {keys!r}")
         self.objects = objects
         self.total = total

@@ -97,12 +97,12 @@ class Played:
             ordered += conflict
             precede += related
             literal += conflict or related
-        shares = (100 * count / len(pairs) for count in (literal, precede))
         return Measured(
             100 * ordered / len(pairs),
             fmean(self._waits),
             fmean(self._delays),
-            *shares,
+            100 * literal / len(pairs),
+            100 * precede / len(pairs),
             self._control / len(load.requests),
         )
 
@@ -110,8 +110,8 @@ class Played:
         for members, packet in sends:
             for target in members:
                 self._push(now + self._delay(member, target, packet), target, packet)
-        wake = self._hosts[member].wake
-        if wake is not None and (self._woken[member] is None or wake < self._woken[member]):
+        wake, woken = self._hosts[member].wake, self._woken[member]
+        if wake is not None and (woken is None or wake < woken):
             self._woken[member] = wake
             self._push(wake, member, None)
 
