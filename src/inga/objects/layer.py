@@ -91,6 +91,7 @@ class ObjectOrder(Unordered):
         self.diary: list[tuple[str, int, int, str]] | None = (
             None  # what began here, for trials that want to know
         )
+        self.latest: Packet | None = None  # what carried the last bundle
         self.key: Any = 0  # of the bundle that is being passed down
         self.traces: dict[int, Trace] = {}  # by place: where the rows of our copies go
 
@@ -171,6 +172,7 @@ class ObjectOrder(Unordered):
         packet.seq = self._passed
         if origin is not None:
             packet.receipt, packet.at, packet.count = origin.receipt, origin.at, origin.count
+            packet.partial, self.latest = origin.partial, packet
             origin.receipt = None
         if set(members) != set(self._others):
             packet.dst = sum(1 << member for member in members)

@@ -16,7 +16,7 @@ class Messages(Bundle):
     """Gathers what the application sends for an order of objects."""
 
     def __init__(self, order: ObjectOrder, *, coarse: bool = False) -> None:
-        super().__init__(gather=False, coarse=coarse)
+        super().__init__(gather=order.reliable, coarse=coarse)
         self._order = order
         self._key: Any = 0  # of the open bundle
 
@@ -40,3 +40,9 @@ class Messages(Bundle):
     def _close(self, *, full: bool) -> None:
         self._order.key = self._key
         super()._close(full=full)
+        if self._partial is not None:
+            carrier = (
+                self._order.latest
+            )  # that is what gets a number below and is acknowledged, unless it is cut
+            whole = carrier is not None and len(carrier.body) <= self.stack.body_max
+            self._partial = carrier if whole else None
