@@ -182,6 +182,8 @@ class Engine:
             for place in roster.at.get(me, ())
         }
         self.alive = set(roster.members)
+        self.views = 0  # installed so far
+        self._ahead: list[Message] = []  # of a view that is not installed here yet
         self._out: list[Action] = []
         self._inbox: deque[Message] = deque()  # from ourselves
         self._answered: deque[tuple[int, Message]] = deque()  # answers that were there before the question
@@ -351,6 +353,8 @@ class Engine:
 
     def _take_from(self, member: int, packet: Spoken) -> None:
         match packet:
+            case Message() if packet.view > self.views:
+                self._ahead.append(packet)  # it may build on what is still to be handed round
             case Message():
                 self.clock.see(packet.ts)
                 if self.links.take(self.now, member, packet):
@@ -483,7 +487,7 @@ class Engine:
         members = members_of(self.roster, dst)
         others = sorted(members - {self.me})
         hosted = self.hosted[instance.place]
-        message = hosted.order.send(instance, kind, dst, self.links.number(others), **rest)
+        message = hosted.order.send(instance, kind, dst, self.links.number(others), view=self.views, **rest)
         self._note(SAID[kind], instance, message)
         self.links.transmit(self.now, message)
         if self.me in members:
@@ -607,10 +611,26 @@ class Engine:
         if len(base) < 4 or not self.roster.is_replicated[hosted.place] or base in hosted.ended:
             return
         instance = hosted.bases.get(base)
-        if instance is None or response.call not in instance.calls:
+        if instance is None and self._is_lost(hosted, base):
+            self._disown(hosted, response)
+        elif instance is None or response.call not in instance.calls:
             answers = hosted.early.setdefault(base, [])
             if not any(each.call == response.call and each.src == response.src for each in answers):
                 answers.append(response)
+
+    def _is_lost(self, hosted: Hosted, base: CallId) -> bool:
+        """Whether the request that was to start that instance went down with its sender."""
+        if self.roster.member_of[base[1]] in self.alive:
+            return False
+        return not any(_base(entry.message, hosted.object) == base for entry in hosted.queue)
+
+    def _disown(self, hosted: Hosted, response: Message) -> None:
+        """An answer to a copy that is gone, of an instance that none of the others has: take back what was done."""
+        if self._alive_of(response.dst)[:1] != (hosted.place,):
+            return
+        nobody = hosted.order.root()
+        hosted.order.abort()
+        self._say(nobody, ABORT, (response.src,), call=response.call, op=response.op)
 
     def _take_early(self, instance: Instance, call: CallId) -> list[Message]:
         early = self.hosted[instance.place].early
@@ -898,7 +918,11 @@ class Engine:
         for member in sorted(gone):
             self.links.remove(member)
             self.alive.discard(member)
+        self.views += 1
         self._bury()
+        ahead, self._ahead = self._ahead, []
+        for message in ahead:
+            self._hear(message)
 
     def _bury(self) -> None:
         """End what depends on members that are gone, and say what their copies of objects had to say."""
@@ -914,29 +938,34 @@ class Engine:
         for hosted in self.hosted.values():
             for record in [each for each in hosted.known.values() if isinstance(each, Record)]:
                 self._inherit(hosted, record)
+            for base in [base for base in hosted.early if base not in hosted.bases and self._is_lost(hosted, base)]:
+                for response in hosted.early.pop(base):
+                    self._disown(hosted, response)
             unspoken, hosted.unspoken = hosted.unspoken, deque(maxlen=REMEMBERED_MAX)
             for said in unspoken:
                 self._speak_up(said)
 
     def _mourn(self, instance: Instance) -> None:
+        """End an instance whose invoker is gone, or somebody it called of whom no copy is left."""
         request = instance.request
-        lost = next(
-            (
-                call
-                for call in instance.calls.values()
-                if not call.dropped
-                and any(self.roster.member_of[place] not in self.alive for place in call.missing)
-            ),
-            None,
-        )
         if request is not None and instance.undoes is None and self._is_orphan(request):
-            self._abort(
-                instance, ORPHAN, "a member that called it is gone", respond=self._has_invoker(request)
-            )
-        elif lost is not None:
-            self._branch_failed(instance, lost, GONE, f"{lost.request[0]}: a member that it called is gone")
-            if instance.status == RUNNING:
-                self._mourn(instance)
+            respond = self._has_invoker(request)
+            self._abort(instance, ORPHAN, "a member that called it is gone", respond=respond)
+            return
+        for call in list(instance.calls.values()):
+            if instance.status != RUNNING:
+                return
+            alive = self._alive_of(call.dst)
+            if call.dropped or not call.missing.difference(alive):
+                continue
+            if self._objects(alive) != self._objects(call.dst):
+                self._branch_failed(instance, call, GONE, f"{call.request[0]}: a member that it called is gone")
+            else:
+                call.missing.intersection_update(alive)
+        if instance.status == RUNNING:
+            self._look_at_wait(instance)
+            self._take_held(instance)
+            self._try_commit(instance)
 
     def _speak_up(self, said: _Unspoken) -> None:
         """Say what was left to a copy that is gone; whoever has heard it already passes over it."""

@@ -1,6 +1,6 @@
 """What objects and their members say to each other, as bytes.
 
-    message    0, kind, then src, dst, id, ts, ev, vector, numbers, cohort, call, and by kind
+    message    0, kind, then src, dst, id, ts, ev, vector, numbers, cohort, view, call, and by kind
                  requests    op, arguments, path, hosts, holds
                  responses   op, value, reason, text
                  aborts      op
@@ -110,7 +110,7 @@ def _put_message(out: bytearray, message: Message) -> None:
         put(out, number)
     _put_list(out, message.vector)
     _put_pairs(out, message.sq)
-    for number in message.cohort:
+    for number in (*message.cohort, message.view):
         put(out, number)
     _put_list(out, message.call)
     if kind != COMMIT:
@@ -175,9 +175,9 @@ class _Reader:
         vector = self.numbers(self.width)
         if len(vector) != self.width or not dst or id.start.place != src or not ts or not ev:
             raise WireError("malformed", "no message of this group")
-        sq, cohort, call = self.pairs(), StartId(self.number(), self.place()), self.call()
+        sq, cohort, view, call = self.pairs(), StartId(self.number(), self.place()), self.number(), self.call()
         op = self.text() if kind != COMMIT else ""
-        message = Message(kind, src, dst, id, ts, ev, vector, sq, cohort, call, op)
+        message = Message(kind, src, dst, id, ts, ev, vector, sq, cohort, call, op, view=view)
         if kind in REQUESTS:
             return self.request(message)
         return self.response(message) if kind == RESPONSE else message
