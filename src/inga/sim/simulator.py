@@ -167,7 +167,6 @@ class Sim:
         self._sends: dict[int, tuple[int, bytes, int | None]] = {}
         self._heap: list[tuple[float, int, int, Site, Any]] = []
         self._pushed = 0
-        self._echo = recipe.echoes(options.echo)
         self._founders = len(names)
         self.outcomes: list[str | None] = []  # of changes asked for: None, or why they did not come about
         view = View.of(*names, recipe=recipe.name, traced=traces is not None)
@@ -471,7 +470,7 @@ class Sim:
             audience = dst
             if dst is None and len(self.sites) > self._founders:
                 audience = ((1 << len(stack.view)) - 1) & ~(1 << site.index)
-            if self._echo:
+            if find(stack.view.recipe).echoes(self._options.echo):
                 audience = ((1 << len(stack.view)) - 1) if dst is None else dst | 1 << site.index
             self.oracle.send(site.index, message, audience)
             stack.send(message.to_bytes(HEADER, "big") + data, dst, now=self.now)
