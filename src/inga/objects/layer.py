@@ -35,8 +35,8 @@ GREETING, GREETING_MAX = 0.02, 1.0
 GOODBYES = 3
 """A goodbye that is lost makes others wait for one who has left."""
 
-STEPS = frozenset("request start commit abort response undo".split())
-"""What is recorded of objects."""
+STEPS = {step: step for step in "request start commit abort response undo".split()} | {"die": "abort"}
+"""What is recorded of objects, by what the engine calls it."""
 
 
 class ObjectOrder(Unordered):
@@ -91,6 +91,7 @@ class ObjectOrder(Unordered):
         self.diary: list[tuple[str, int, int, str]] | None = (
             None  # what began here, for trials that want to know
         )
+        self._plain = False  # the root that is run now is a plain message
         self.latest: Packet | None = None  # what carried the last bundle
         self.key: Any = 0  # of the bundle that is being passed down
         self.traces: dict[int, Trace] = {}  # by place: where the rows of our copies go
@@ -150,7 +151,10 @@ class ObjectOrder(Unordered):
             ctx.oneway(names, FREE if key is None else MESSAGE, *said)
 
         self.host.begin(self.stack.now, body)
-        self._act(self.host.sends(self.stack.now), packet)
+        self._plain = True
+        sends = self.host.sends(self.stack.now)
+        self._plain = False
+        self._act(sends, packet)
 
     def _act(self, sends: Iterable[Send], origin: Packet | None = None) -> None:
         """Pass on what the host wants sent. `origin` is the packet of the application that made it send."""
@@ -303,9 +307,18 @@ class ObjectOrder(Unordered):
         """The engine tells what happens; rows of mailboxes are those of their messages."""
         if step == "start" and self.diary is not None and message is not None:
             self.diary.append((self.roster.places[place].object, message.src, message.ev, message.op))
-        trace = self.traces.get(place)
-        if trace is None or step not in STEPS or message is None:
+        trace, step = self.traces.get(place), STEPS.get(step, "")
+        if trace is None or not step:
             return
+        if message is not None:
+            self._record(trace, step, now, message, instance)
+        elif instance is not None and step != "start" and not self._plain:
+            ref = ".".join(map(str, instance.start))
+            trace.row(step, now, self.stack.view.number, op="transaction", ref=ref)
+
+    def _record(
+        self, trace: Trace, step: str, now: float, message: Message, instance: Instance | None
+    ) -> None:
         of = self.processes.of
         source = of[message.src]
         if source is None or all(of[each] is None for each in message.dst):
