@@ -85,7 +85,7 @@ class Group:
         self._rest: Iterator[Delivery] = iter(())  # of the packet it is at
         self._closed = False
         self._changes: set[asyncio.Future[None]] = set()  # use() calls
-        self._object_calls: Calls | None = None  # once objects are called
+        self._object_calls: Calls | None = None  # of the order in force, if it has objects
         self.trace: TraceWriter | None = None
         self.fits = False  # windows follow what the kernel grants
         self._know_view()
@@ -563,6 +563,7 @@ class Group:
             self.trace.disclaim(*(set(CHECKS) - set(self.recipe.guarantees)))
         self.receipts.levels = stack.levels
         self._put: Callable[[list[bytes], int | None], Any] = stack.entrance  # makes LiveReceipts
+        self._know_objects()
         self._raises = any(getattr(layer, "on_concurrent", "") == "error" for layer in stack.layers)
         known = self._addresses
         if known is not None and len(view) > len(known):
@@ -570,6 +571,15 @@ class Group:
             self.carrier.knows(stack.me, known)
         if self.fits:
             stack.fit(self.carrier.granted)
+
+    def _know_objects(self) -> None:
+        """Whether the order has objects. Calls under another order have come to nothing."""
+        order, calls = self.stack.layer("object"), self._object_calls
+        if calls is not None and calls.order is not order:
+            calls.dismiss("the order of the group has changed")
+            self._object_calls = None
+        if self._object_calls is None and isinstance(order, ObjectOrder):
+            self._object_calls = Calls(order, self._loop, self._schedule_end)
 
     def _notice_members(self) -> None:
         stack = self.stack
@@ -598,8 +608,9 @@ class Group:
         """Nothing will come of what anybody waits for."""
         self.stack.writable = False  # so that every way of sending looks why
         watchers = [future for _, future in self._watchers]
-        calls = () if self._object_calls is None else tuple(self._object_calls.waiting)
-        for future in (*self._writers, *watchers, *self._changes, *self.receipts.waiting, *calls):
+        if self._object_calls is not None:
+            self._object_calls.dismiss(why)
+        for future in (*self._writers, *watchers, *self._changes, *self.receipts.waiting):
             if not future.done():
                 future.set_exception(UsageError(why))
         self._writers.clear()

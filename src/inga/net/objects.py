@@ -71,6 +71,12 @@ class Calls:
             self.order.cancel(root, why)
             self._schedule()
 
+    def dismiss(self, why: str) -> None:
+        """Nothing will come of what anybody waits for."""
+        for future in self.waiting:
+            if not future.done():
+                future.set_exception(UsageError(why))
+
     @contextmanager
     def awaited(self, future: "asyncio.Future[Any]") -> Iterator[None]:
         """While somebody waits for it, the end of the group ends it."""
@@ -80,18 +86,21 @@ class Calls:
         finally:
             self.waiting.discard(future)
 
-    def _when_done(self, future: Any, instance: Instance) -> None:
-        """A body waits for something of asyncio's."""
-        if not asyncio.isfuture(future):
-            raise UsageError(f"a method can wait for calls, pauses and futures, not for {future!r}")
-        future._asyncio_future_blocking = False  # as a task would: it is we who wait for it
+    def _when_done(self, awaited: Any, instance: Instance) -> None:
+        """A body waits for something of asyncio's: a future, or, with None, just for the next turn."""
+        if awaited is None:
+            self._loop.call_soon(self._go_on, instance)
+        elif asyncio.isfuture(awaited):
+            awaited._asyncio_future_blocking = False  # as a task would: it is we who wait for it
+            awaited.add_done_callback(lambda _: self._go_on(instance))
+        else:
+            text = f"a method can wait for calls, pauses and futures, not for {awaited!r}"
+            self.order.host.engine.fail(instance, text)
 
-        def on(_: Any) -> None:
-            self.order.stack.now = self._loop.time()
-            self.order.resume(instance)
-            self._schedule()
-
-        future.add_done_callback(on)
+    def _go_on(self, instance: Instance) -> None:
+        self.order.stack.now = self._loop.time()
+        self.order.resume(instance)
+        self._schedule()
 
 
 def answers_of(answers: str) -> dict[str, Any]:
