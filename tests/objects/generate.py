@@ -16,6 +16,8 @@ LIMIT = 3000.0
 class Generator:
     """Makes the plan of one run."""
 
+    reliable = False
+
     def __init__(self, seed: int, *, crash: bool = False, depth: int = 3) -> None:
         self.rng = rng = Random(seed)
         self.crash = crash
@@ -35,7 +37,8 @@ class Generator:
         if self.crash and self.n > 2:
             at = rng.uniform(0, 100)
             crash = (rng.randrange(self.n), at, [at + rng.uniform(1, 50) for _ in range(self.n)])
-        options = Options(delta=10.0, announce=rng.random() < 0.5, quiet=rng.random() < 0.3)
+        announce, quiet = rng.random() < 0.5, rng.random() < 0.3
+        options = Options(delta=10.0, announce=announce, quiet=quiet, reliable=self.reliable)
         return Plan(roster, roots, options, crash)
 
     def roster(self) -> Roster:
@@ -48,13 +51,9 @@ class Generator:
     def network(self) -> Network:
         rng = self.rng
         low = rng.choice([0.5, 1.0, 5.0])
-        return Network(
-            rng,
-            (low, rng.choice([low, 3 * low, 20.0])),
-            rng.choice([0.0, 0.0, 0.1, 0.3]),
-            0.05,
-            rng.random() < 0.2,
-        )
+        losses = [0.1, 0.3, 0.5] if self.crash else [0.0, 0.0, 0.1, 0.3]
+        high, loss = rng.choice([low, 3 * low, 20.0]), rng.choice(losses)
+        return Network(rng, (low, high), loss, 0.05, rng.random() < 0.2, self.reliable)
 
     def relations(self) -> dict[str, Relation]:
         rng = self.rng
@@ -101,9 +100,7 @@ class Replicated(Generator):
         super().__init__(seed, crash=crash)
         rng = self.rng
         self.names = [f"o{i}" for i in range(rng.randint(1, 4))]
-        self.copies = {
-            name: sorted(rng.sample(range(self.n), rng.randint(1, min(3, self.n)))) for name in self.names
-        }
+        self.copies = {name: sorted(rng.sample(range(self.n), rng.randint(1, min(3, self.n)))) for name in self.names}
 
     def roster(self) -> Roster:
         relations = self.relations()
@@ -111,6 +108,12 @@ class Replicated(Generator):
 
     def at(self, roster: Roster) -> int:
         return roster.client(self.rng.randrange(self.n))
+
+
+class Repaired(Generator):
+    """The same over something that loses no message, but keeps no order either."""
+
+    reliable = True
 
 
 def played(

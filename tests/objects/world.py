@@ -121,9 +121,13 @@ class Network:
     twice: float = 0.0
     encoded: bool = False  # through bytes and back
 
-    def arrivals(self) -> list[float]:
+    reliable: bool = False  # messages come once; only what is said about them may be lost
+
+    def arrivals(self, packet: Spoken) -> list[float]:
         """After how long each copy of a packet comes."""
         rng = self.rng
+        if self.reliable and isinstance(packet, Message | Flush):
+            return [rng.uniform(*self.delay)]
         if self.loss and rng.random() < self.loss:
             return []
         low, high = self.delay
@@ -266,7 +270,7 @@ class World:
             if self.network.encoded:
                 packet = decode(encode(packet), self.roster)
             for member in members:
-                for delay in self.network.arrivals():
+                for delay in self.network.arrivals(packet):
                     if isinstance(packet, Message | Flush):
                         self._under_way += 1
                     self._push(self.now + delay, "packet", member, packet)

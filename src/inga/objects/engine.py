@@ -146,8 +146,9 @@ class Hosted:
             CallId, list[Message]
         ] = {}  # answers to instances that have not begun, by their base
         self.bases: dict[CallId, Instance] = {}  # running instances of which there are copies
-        self.ended: OrderedDict[CallId, None] = OrderedDict()  # bases of such instances that have ended
-        self.seen: OrderedDict[CallId, None] = OrderedDict()  # calls of replicated invokers
+        self.ended: OrderedDict[CallId, bool] = OrderedDict()  # of such instances; whether they have committed
+        self.seen: OrderedDict[CallId, Instance | None] = OrderedDict()  # calls of replicated invokers, and what
+        # has committed for good
         self.unspoken: deque[_Unspoken] = deque(maxlen=REMEMBERED_MAX)  # left to another copy of the object
 
 
@@ -401,8 +402,11 @@ class Engine:
             self._forget_early(hosted, _base(request, hosted.object))
             self._note_at("cancel", hosted.place, request)
             return
-        if request.call in hosted.known or request.call in hosted.seen:
-            return  # another speaker has said the same
+        if request.call in hosted.known:
+            return  # another speaker has said the same; all copies will be answered
+        if request.call in hosted.seen:
+            self._answer_again(hosted, request)
+            return
         if self.roster.is_replicated[request.src]:
             _remember(hosted.seen, request.call)
         self._note_at("receive", hosted.place, request)
@@ -415,6 +419,23 @@ class Engine:
                 hosted.known[request.call] = entry
         else:
             self._start(hosted, entry)
+
+    def _answer_again(self, hosted: Hosted, request: Message) -> None:
+        """A copy asks what another has asked before it, and is not aware that this has been told the end of it."""
+        if request.kind == ONE_WAY:
+            return
+        done = hosted.seen[request.call]
+        if done is None:
+            self._answer_for(hosted, request, reason=ORPHAN, text="another copy has taken it back")
+        else:
+            self._answer_for(hosted, request, value=done.result)
+
+    def _answer_for(self, hosted: Hosted, request: Message, **rest: Any) -> None:
+        """Answer a request that does not run here."""
+        instance = hosted.order.start(request, "", (*request.path, hosted.object), ())
+        hosted.order.abort()
+        instance.status = ABORTED
+        self._respond(instance, **rest)
 
     def _start(self, hosted: Hosted, entry: Entry) -> None:
         request, record = entry.message, entry.record
@@ -608,10 +629,10 @@ class Engine:
     def _keep_early(self, hosted: Hosted, response: Message) -> None:
         """Copies of an instance may be behind the one whose call this answers."""
         base = response.call[:-1]
-        if len(base) < 4 or not self.roster.is_replicated[hosted.place] or base in hosted.ended:
+        if len(base) < 4 or not self.roster.is_replicated[hosted.place] or hosted.ended.get(base):
             return
         instance = hosted.bases.get(base)
-        if instance is None and self._is_lost(hosted, base):
+        if base in hosted.ended or (instance is None and self._is_lost(hosted, base)):
             self._disown(hosted, response)
         elif instance is None or response.call not in instance.calls:
             answers = hosted.early.setdefault(base, [])
@@ -625,8 +646,9 @@ class Engine:
         return not any(_base(entry.message, hosted.object) == base for entry in hosted.queue)
 
     def _disown(self, hosted: Hosted, response: Message) -> None:
-        """An answer to a copy that is gone, of an instance that none of the others has: take back what was done."""
-        if self._alive_of(response.dst)[:1] != (hosted.place,):
+        """An answer to a copy that is gone, of an instance that has come to nothing at the others before it had asked:
+        take back what was done."""
+        if len(self.alive) == len(self.roster.members) or self._alive_of(response.dst)[:1] != (hosted.place,):
             return
         nobody = hosted.order.root()
         hosted.order.abort()
@@ -718,13 +740,15 @@ class Engine:
             self._awaiting.pop((instance.place, call), None)
         self._note("end", instance, instance.request)
         hosted.bases.pop(instance.base, None)
-        self._forget_early(hosted, instance.base)
+        self._forget_early(hosted, instance.base, instance.status == COMMITTED)
         hosted.queue.ended(instance)
 
-    def _forget_early(self, hosted: Hosted, base: CallId) -> None:
+    def _forget_early(self, hosted: Hosted, base: CallId, committed: bool = False) -> None:
         if self.roster.is_replicated[hosted.place]:
-            _remember(hosted.ended, base)
-            hosted.early.pop(base, None)
+            _remember(hosted.ended, base, committed)
+            for response in hosted.early.pop(base, ()):
+                if not committed:
+                    self._disown(hosted, response)
 
     def _undone(self, hosted: Hosted, instance: Instance, value: Any) -> None:
         """The undoing of a committed instance has run: what it called is taken back, too."""
@@ -752,6 +776,8 @@ class Engine:
         request = record.instance.request
         assert request is not None
         del hosted.known[request.call]
+        if request.call in hosted.seen:
+            hosted.seen[request.call] = record.instance
         hosted.state.final(request.call)
         self._pass_on(record, COMMIT)
 
@@ -876,10 +902,7 @@ class Engine:
         hosted.known[request.call] = ENDED
         self._forget_early(hosted, _base(request, hosted.object))
         self._note_at("die", hosted.place, request)
-        instance = hosted.order.start(request, "", (*request.path, hosted.object), ())
-        hosted.order.abort()
-        instance.status = ABORTED
-        self._respond(instance, reason=reason, text=text)
+        self._answer_for(hosted, request, reason=reason, text=text)
 
     # Members that are gone
 
@@ -1030,7 +1053,7 @@ def _next_attempt(root: tuple[int, ...]) -> tuple[int, ...]:
     return (clock, place, 0, (rest[1] if len(rest) == 2 else 0) + 1)
 
 
-def _remember(memory: "OrderedDict[CallId, None]", name: CallId) -> None:
-    memory[name] = None
+def _remember(memory: "OrderedDict[CallId, Any]", name: CallId, what: Any = None) -> None:
+    memory[name] = what
     if len(memory) > REMEMBERED_MAX:
         memory.popitem(last=False)
