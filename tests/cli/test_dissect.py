@@ -2,6 +2,7 @@
 
 import io
 import json
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from inga.wire import giop, miop
 from inga.wire.giop import KeyAddr, Reply, Request
 from inga.wire.pcap import HEADER, record
 
+from .listener import Capture
 from .tshark import needs_tshark, same
 
 VECTORS: dict[str, list[str]] = json.loads(
@@ -83,6 +85,42 @@ def test_tshark_reads_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str
     path = tmp_path / "vectors.pcap"
     capture(path, vectors(*NAMES))
     assert len(same(path, capsys)["packets"]) == 9
+
+
+@pytest.fixture(scope="module")
+def captured_live(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a group of processes said by ReMIOP, with loss and with messages of several fragments."""
+    path = tmp_path_factory.mktemp("live") / "live.pcap"
+    with Capture(path) as capture, redirect_stdout(io.StringIO()) as out:
+        run = "live --order remiop --members 3 --messages 40 --size 2500 --loss 0.1 --json --quiet --seed 3"
+        assert main([*run.split(), "--via", capture.via]) == 0
+    assert json.loads(out.getvalue())["violations"] == 0
+    return path
+
+
+@pytest.mark.network
+@pytest.mark.interop
+@pytest.mark.xdist_group("captured")
+@needs_tshark
+def test_tshark_reads_live_traffic_as_we_do(captured_live: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = same(captured_live, capsys)
+    kinds = {each["control"]["kind"] for each in content["packets"] if "control" in each}
+    counters = content["counters"]
+    assert kinds == {"NACK", "STATE"}
+    assert set(counters) == {"data", "dup", "messages", "nack", "state"}  # dup: the repairs
+    packets = [each["packet"] for each in content["messages"]]
+    assert {each["src"] for each in packets} == {0, 1, 2}
+    assert sum(each["octets"] for each in packets if not each["kind"]) >= 3 * 40 * 2500
+    assert max(len(each["frames"]) for each in content["messages"]) > 1
+
+
+@pytest.mark.network
+@pytest.mark.xdist_group("captured")
+def test_live_traffic_as_text(captured_live: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dissect", str(captured_live), "--quiet"]) == 0
+    out = capsys.readouterr().out
+    assert " ReMIOP NACK 127." in out and " ReMIOP STATE 127." in out and "refused" not in out
+    assert " octets of data by member 2 in view 1, from " in out
 
 
 def test_fragments_in_any_order_twice_or_never(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

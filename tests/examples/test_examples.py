@@ -120,6 +120,27 @@ def test_the_counters_agree(environment: dict[str, str]) -> None:
     assert output(environment, "counter.py", "2000") == [f"{n}: {total}" for n in ("alice", "bob", "cathy")]
 
 
+def test_a_counter_with_copies(environment: dict[str, str]) -> None:
+    assert output(environment, "hits.py", "5") == ["alice: 15", "bob: 15", "cathy: 15"]
+
+
+@pytest.mark.parametrize("how", [[], ["--virtual"]])
+def test_a_transfer_that_comes_to_nothing_leaves_nothing(environment: dict[str, str], how: list[str]) -> None:
+    careless, *lines = output(environment, "bank.py", *how)
+    assert "deposit(10) and withdraw(10): are declared compatible, but from state 0" in careless
+    assert lines == [
+        "70: transferred",
+        "50: insufficient funds: 30, not 50",
+        "savings 30, shop 70, 3 ledgers with {1} lines",
+    ]
+
+
+def test_authors_agree_on_every_line(environment: dict[str, str]) -> None:
+    title, *lines = output(environment, "document.py")
+    assert title == "the title is by one of them: True"
+    assert lines[:4] == ["ALICE 1", "ALICE 2", "alice 3", "alice 4"] and len(lines) == 12
+
+
 def test_three_people_chat(environment: dict[str, str]) -> None:
     asyncio.run(_chat(environment))
 

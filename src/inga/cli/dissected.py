@@ -1,33 +1,31 @@
 """What the datagrams of a capture say: MIOP fragments, the messages they make, ReMIOP's control packets."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from inga.cli.ior import group_of, group_text
 from inga.cli.output import plain
+from inga.layers.envelope import DOMAIN, OPERATION
+from inga.layers.miop import Piece, Reassembly
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
 from inga.wire import giop, miop, pcap
 from inga.wire.giop import ProfileAddr, Request
+from inga.wire.packet import HEAD
+from inga.wire.packet import MAGIC as INGA
 from inga.wire.pcap import Address, Datagram
 from inga.wire.reference import TAG_UIPMC, decode_uipmc
 from inga.wire.request import decode_request
 
 OPEN_MAX = 4096
-"""Messages in pieces at the same time; the oldest goes first."""
+OCTETS_MAX = 1 << 30
+"""Messages in pieces at the same time, and their octets; the oldest goes first."""
+RECENT = 1 << 16
+"""Messages whose repeated fragments are known as such."""
 
 CONTROL_KINDS = {miop.NACK: "NACK", miop.STATE: "STATE"}
 TARGETS = {giop.KeyAddr: "key", giop.ProfileAddr: "profile", giop.ReferenceAddr: "reference"}
-
-
-@dataclass(slots=True)
-class _Open:
-    """A message of which not all fragments have been seen."""
-
-    frames: list[int] = field(default_factory=list)
-    pieces: dict[int, bytes] = field(default_factory=dict)
-    count: int = 0
 
 
 class Dissector:
@@ -38,15 +36,18 @@ class Dissector:
 
     def __init__(self, port: int | None = None) -> None:
         self._port = port
-        self._open: dict[bytes, _Open] = {}
-        self._done: dict[bytes, None] = {}
         self.datagrams = 0
         self.counters: dict[str, int] = {}
+        self._frames: dict[bytes, list[int]] = {}  # of messages that are not whole yet
+        self._trouble = ""  # what joining said of a fragment
+        self._reassembly = Reassembly(
+            self._note, collect=inf, collections_max=OPEN_MAX, octets_max=OCTETS_MAX, ring=RECENT
+        )
 
     @property
     def incomplete(self) -> int:
         """Messages of which fragments are missing."""
-        return len(self._open)
+        return self._reassembly.open
 
     def dissect(self, datagram: Datagram) -> Iterator[dict[str, Any]]:
         """The packet in a datagram, and the message that it completes."""
@@ -78,7 +79,7 @@ class Dissector:
             return
         self._count("data")
         yield seen
-        if (whole := self._join(fragment, datagram.frame)) is not None:
+        if (whole := self._join(fragment, datagram)) is not None:
             frames, message = whole
             content = {"frames": frames, "unique_id": fragment.unique_id.hex(), **_message(message)}
             self._count(content.get("refused", "messages"))
@@ -87,26 +88,23 @@ class Dissector:
     def _count(self, name: str) -> None:
         self.counters[name] = self.counters.get(name, 0) + 1
 
-    def _join(self, fragment: miop.Fragment, frame: int) -> tuple[list[int], bytes] | None:
+    def _note(self, trouble: str) -> None:
+        self._trouble = trouble
+        self._count(trouble)
+
+    def _join(self, fragment: miop.Fragment, datagram: Datagram) -> tuple[list[int], bytes] | None:
         """The frames and octets of a message that this fragment completes."""
-        if fragment.unique_id in self._done:
-            self._count("dup")
+        unique_id = fragment.unique_id
+        piece = Piece(unique_id, 0, 0, fragment.number, fragment.count, fragment.is_last, 0)
+        self._trouble = ""
+        message = self._reassembly.add(piece, fragment.payload, datagram.at)
+        if self._trouble in ("", "evicted"):
+            self._frames.setdefault(unique_id, []).append(datagram.frame)
+        if len(self._frames) > 2 * OPEN_MAX:
+            del self._frames[next(iter(self._frames))]
+        if message is None:
             return None
-        opened = self._open.setdefault(fragment.unique_id, _Open())
-        if fragment.number in opened.pieces:
-            self._count("dup")
-            return None
-        opened.frames.append(frame)
-        opened.pieces[fragment.number] = bytes(fragment.payload)
-        opened.count = fragment.count or (fragment.number + 1 if fragment.is_last else opened.count)
-        if opened.count and len(opened.pieces) == opened.count:
-            del self._open[fragment.unique_id]
-            self._done[fragment.unique_id] = None
-            return opened.frames, b"".join(opened.pieces.get(k, b"") for k in range(opened.count))
-        if len(self._open) > OPEN_MAX:
-            del self._open[next(iter(self._open))]
-            self._count("evicted")
-        return None
+        return self._frames.pop(unique_id, [datagram.frame]), bytes(message)
 
 
 def dissect(data: Buffer, port: int | None = None) -> tuple[Dissector, Iterator[dict[str, Any]]]:
@@ -164,7 +162,23 @@ def _message(message: bytes) -> dict[str, Any]:
             "contexts": [each.tag for each in decoded.contexts],
             "target": _target(decoded.target),
         }
-    return {**content, "body": body.rest().hex()}
+    rest = body.rest()
+    if (packet := _packet(content, rest)) is not None:
+        content["packet"] = packet
+    return {**content, "body": rest.hex()}
+
+
+def _packet(message: dict[str, Any], body: bytes) -> dict[str, Any] | None:
+    """Whose packet a request of an inga group carries; the rest of it needs the group's members to be read."""
+    group = message.get("target", {}).get("group")
+    if message.get("operation") != OPERATION or not group or group["domain"] != DOMAIN:
+        return None
+    if len(body) < 4 + HEAD.size:
+        return None
+    magic, _, kind, number, _, src, view, size = HEAD.unpack_from(body, 4)
+    if (magic, number) != (INGA, group["id"]):
+        return None
+    return {"kind": kind, "src": src, "view": view, "octets": size}
 
 
 def _target(target: giop.Target) -> dict[str, Any]:
@@ -223,6 +237,9 @@ def _message_text(message: dict[str, Any]) -> str:
         )
     if "body" in message:
         text += f", body of {len(message['body']) // 2} octets"
+    if (packet := message.get("packet")) is not None:
+        kind = f"of layer {packet['kind']}" if packet["kind"] else f"with {packet['octets']} octets of data"
+        text += f": packet {kind} by member {packet['src']} in view {packet['view']}"
     frames = message["frames"]
     if len(frames) > 1:
         text += f", from {len(frames)} fragments"
