@@ -25,7 +25,7 @@ COMMANDS = {
     "names": "a naming service for CORBA clients and groups",
     "tap": "listen in a group, and log what is delivered for Spark",
     "report": "verdicts and a space-time diagram as one HTML file",
-    "lab": "reproduce what papers claim: the ladder of stamps, CO, the schemes of SCO",
+    "lab": "reproduce what papers claim: the ladder of stamps, CO, the schemes of SCO, ReMIOP",
     "import": "a log of another system as a trace",
     "export": "a trace for other tools",
     "metrics": "delays, holds, repair and flow of a trace as tables",

@@ -62,7 +62,7 @@ EXPERIMENTS: dict[str, str | None] = {
     "ladder": "inga.lab.ladder",
     "co": "inga.lab.co",
     "sco": "inga.lab.sco",
-    "obg": None,
+    "obg": "inga.lab.obg",
     "remiop": "inga.lab.remiop",
 }
 """Name and module, whose `run` is the experiment; None = not built yet."""

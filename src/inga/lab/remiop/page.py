@@ -8,6 +8,8 @@ from inga.lab.remiop.trips import Trip
 from inga.report.chart import line_chart, log_chart
 
 TITLE = "Reliable multicast for CORBA, measured"
+TICK = 25_000
+"""Bytes between two marks of an axis."""
 
 _SETUP = (
     "four members; one multicasts a message, all answer by multicast with one packet, itself included; from the send to the "
@@ -50,21 +52,20 @@ def render(
 
 def _figures(free: Sequence[Trip], narrow: Sequence[Trip]) -> list[tuple[str, str]]:
     lost = {
-        name: [(trip.trial.bytes / 1000, trip.lost) for trip in trips]
+        name: [(trip.trial.bytes / TICK, trip.lost) for trip in trips]
         for name, trips in _curves(narrow).items()
     }
-    steps = {name: [(step, value) for step, (_, value) in enumerate(line)] for name, line in lost.items()}
     return [
         (
-            log_chart("round trip", _times(free), x="bytes", y="ms"),
+            log_chart("round trip", _times(free), x="bytes of the message", y="seconds"),
             "Round trip over a path that loses nothing (the paper's Figure 7)",
         ),
         (
-            log_chart("round trip, narrow", _times(narrow), x="bytes", y="ms"),
+            log_chart("round trip, narrow path", _times(narrow), x="bytes of the message", y="seconds"),
             "Round trip over the narrow path; a curve ends where messages do not arrive any more",
         ),
         (
-            line_chart("lost copies", steps, x="sizes, in the order of the table", y="copies"),
+            line_chart("lost copies", lost, x=f"size of the message, in {TICK // 1000} K", y="copies"),
             "Lost copies of packets in a round trip, narrow path",
         ),
     ]
@@ -79,7 +80,7 @@ def _curves(trips: Sequence[Trip]) -> dict[str, list[Trip]]:
 
 def _times(trips: Sequence[Trip]) -> dict[str, list[tuple[float, float]]]:
     lines = {
-        name: [(float(trip.trial.bytes), trip.ms) for trip in curve if trip.ms is not None]
+        name: [(float(trip.trial.bytes), trip.ms / 1000) for trip in curve if trip.ms is not None]
         for name, curve in _curves(trips).items()
     }
     return {name: line for name, line in lines.items() if line}

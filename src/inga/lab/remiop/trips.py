@@ -22,6 +22,8 @@ DATAGRAM = 1472
 PAYLOAD = 1440
 ENVELOPE = 160
 """Octets of a request around a message, roughly: GIOP, the group's profile, a packet of ours."""
+REQUEST_MAX = 60 * 1024 - 96
+"""Octets of a message that a packet of ours carries on loopback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,9 @@ def summed_up(trial: Trial, ms: list[float | None], lost: int, nacks: int, repai
 
 
 def packets(size: int) -> int:
-    """Packets of a message."""
-    return -(-(size + ENVELOPE) // PAYLOAD)
+    """Packets of a message; a large one leaves as several requests."""
+    requests = [REQUEST_MAX] * (size // REQUEST_MAX) + [size % REQUEST_MAX]
+    return sum(-(-(part + ENVELOPE) // PAYLOAD) for part in requests if part)
 
 
 def pacing_ms(trial: Trial, rate: float) -> float:
