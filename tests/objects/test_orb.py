@@ -402,11 +402,11 @@ def test_the_reference_decides_the_way() -> None:
     assert isinstance(ways(GROUP, oneway=True), Uipmc)
     assert isinstance(ways(full, oneway=True), Uipmc)
     found = ways(full, oneway=False)
-    assert isinstance(found, list)
+    assert isinstance(found, tuple)
     assert [each.port for each in found] == [2811, 2810]
     for oneway_too in (False, True):
         found = ways(SINGLE, oneway=oneway_too)
-        assert isinstance(found, list)
+        assert isinstance(found, tuple)
         assert [each.key for each in found] == [b"account"]
     with pytest.raises(UsageError, match="A group answers nothing"):
         ways(GROUP, oneway=False)
@@ -422,7 +422,7 @@ def call_of(name: str, *arguments: Any, reference: Reference = SINGLE) -> Call:
 
 def only_way(reference: Reference) -> Iiop:
     found = ways(reference, oneway=False)
-    assert isinstance(found, list)
+    assert isinstance(found, tuple)
     return found[0]
 
 
