@@ -297,7 +297,7 @@ def test_what_does_not_conflict_may_begin_in_any_order() -> None:
     check = answer(made, "object")
     assert check.violations == 1
     assert check.witnesses[0].text == (
-        "p1 began message 1 of p1 before message 1 of p0, but p0 the other way round, at positions 1 and 2"
+        "p1 began dec (message 1 of p1) before inc (message 1 of p0), but p0 the other way round, at positions 1 and 2"
     )
 
 

@@ -92,6 +92,8 @@ class Explainer:
         here, there = self._names[witness.process], self._names[clash.against]
         verb = "began" if witness.check == "object" else "delivered"
         early, late = self._message(witness.other), self._message(witness.message)
+        if clash.methods:
+            early, late = f"{clash.methods[0]} ({early})", f"{clash.methods[1]} ({late})"
         witness.text = (
             f"{here} {verb} {early} before {late}, but {there} the other way round, "
             f"at positions {clash.against_pos} and {clash.against_other_pos}"

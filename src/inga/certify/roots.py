@@ -143,7 +143,9 @@ class _Roots:
         clash = each.clashes[0]
         partners = {at: sum(at in pair for pair in pairs) for at in (each.process, clash.against)}
         root = max((each.process, clash.against), key=lambda at: partners[at])
-        verb = "began requests that conflict" if each.check == "object" else "delivered messages"
+        verb = "delivered messages"
+        if each.check == "object":
+            verb = f"began requests that conflict ({' and '.join(clash.methods)})"
         cause = f"{self._names[root]} {verb} in another order than others"
         row = Row(
             root,

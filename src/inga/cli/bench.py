@@ -6,6 +6,8 @@
   inga bench check --quick --members 8
   inga bench co --members 4,8 --sizes 512
   inga bench sco
+  inga bench remiop
+  inga bench object
 
 throughput and latency start real processes that talk over loopback multicast. --profile adds where
 one member's time goes.
@@ -19,7 +21,7 @@ from inga.cli.output import print_json
 from inga.lab import bench
 from inga.model.errors import UsageError
 
-NAMES = ("sim", "throughput", "latency", "check", "co", "sco")
+NAMES = ("sim", "throughput", "latency", "check", "co", "sco", "remiop", "object")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--members",
         type=_numbers,
         metavar="N,N",
-        help="sizes of groups (2,4,8; latency 2,4; co 4,8; check 8,64)",
+        help="sizes of groups (2,4,8; latency and remiop 2,4; co 4,8; check 8,64)",
     )
     add("--sizes", type=_numbers, default=[100, 1024], metavar="B,B", help="bytes (default 100,1024)")
     add("--repeat", type=int, default=5, metavar="R", help="interleaved repetitions (default 5)")
@@ -67,7 +69,7 @@ def _measure(
     options: argparse.Namespace, progress: bench.Progress, note: bench.Progress
 ) -> tuple[list[bench.Row], str]:
     """The rows, and a profile where one was asked for; `note` hears of what could not be measured."""
-    if options.name in ("sim", "sco"):
+    if options.name in ("sim", "sco", "object"):
         measured = import_module(f"inga.lab.bench_{options.name}")
         return measured.run(progress, quick=options.quick), ""
     if options.name == "check":
@@ -84,6 +86,11 @@ def _measure(
 
         given = {"members": options.members or [4, 8], "sizes": options.sizes, "repetitions": repetitions}
         return bench_co.run(progress, **given, quick=options.quick), ""
+    if options.name == "remiop":
+        from inga.lab import bench_remiop
+
+        groups = options.members or [2, 4]
+        return bench_remiop.run(progress, members=groups, repetitions=repetitions, quick=options.quick), ""
     if options.name == "latency":
         rounds = 400 if options.quick else 2000
         groups = options.members or [2, 4]
