@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from inga.cli.dissected import Dissector, line
 from inga.cli.main import main
 from inga.wire import giop, miop
 from inga.wire.giop import KeyAddr, Reply, Request
-from inga.wire.pcap import HEADER, record
+from inga.wire.pcap import HEADER, Datagram, record
 
 from .listener import Capture
 from .tshark import needs_tshark, same
@@ -127,6 +130,7 @@ def test_fragments_in_any_order_twice_or_never(tmp_path: Path, capsys: pytest.Ca
     first, second, third = vectors("V3")
     content = dissected(capture(tmp_path / "a.pcap", [third, first, first, second, second]), capsys)
     assert content["messages"][0]["frames"] == [1, 2, 4] and content["counters"]["dup"] == 2
+    assert [each.get("note") for each in content["packets"]] == [None, None, "dup", None, "dup"]
     content = dissected(capture(tmp_path / "b.pcap", [third, first]), capsys)
     assert not content["messages"] and content["incomplete"] == 1
 
@@ -201,6 +205,20 @@ def test_a_capture_that_ends_too_early_is_shown_as_far_as_it_goes(
         captured = capsys.readouterr()
         assert "greeting_oneway" in captured.out
         assert captured.err == f"inga dissect: {path}: the file ends in frame 2: the capture was cut short\n"
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(vectors(*NAMES)), st.integers(0, 400), st.binary(max_size=5)), max_size=12
+    )
+)
+def test_whatever_is_captured_can_be_shown(changes: list[tuple[bytes, int, bytes]]) -> None:
+    dissector = Dissector()
+    for number, (packet, at, octets) in enumerate(changes):
+        changed = packet[:at] + octets + packet[at + len(octets) :]
+        for entry in dissector.dissect(Datagram(number, 0.5, SOURCE, TARGET, changed, False)):
+            assert json.dumps(entry) and line(entry, 0.5).isprintable()
 
 
 @pytest.mark.parametrize(
