@@ -28,6 +28,9 @@ from inga.layers.selective import Sco
 from inga.layers.shape import Faults, Shape, Unshaped
 from inga.model.errors import UsageError
 from inga.model.receipt import LEVELS
+from inga.objects.hosting import Layout
+from inga.objects.layer import BareObjects, ObjectOrder
+from inga.objects.messages import Messages
 from inga.stack.layer import Layer
 
 
@@ -47,6 +50,7 @@ class Options:
     multicast: bool = True  # one datagram can reach everybody
     queue_max: int = 16 << 20  # unread bytes above which we let senders wait
     protocol: dict[str, Any] = field(default_factory=dict)  # of an order that is a protocol of its own
+    objects: Mapping[str, Any] = field(default_factory=dict)  # of the group, by name: see `objects.hosting`
     reliable: dict[str, Any] = field(default_factory=dict)  # of the layer of that name
     flow: dict[str, Any] = field(default_factory=dict)
     realtime: dict[str, Any] = field(default_factory=dict)
@@ -68,10 +72,29 @@ class Recipe:
     unsafe: bool = False  # teaching material: refused on real sockets unless asked for
     direct: bool = True  # messages go from sender to receiver, so that schedules can say which arrives
     wire: str = "inga"  # what its datagrams are: packets of ours, or "miop"
+    echo: bool = False  # own messages are delivered too, unless something else is said
+    objects: bool = False  # a group with it can have objects
 
-    def claims(self, *, full: bool, deliver: str | None = None) -> list[str]:
-        """The guarantees that a trace can show; one of deliveries only holds no control rows."""
+    def claims(self, *, full: bool, deliver: str | None = None, objects: bool = False) -> list[str]:
+        """The guarantees that a trace can show; one of deliveries only holds no control rows. Of a group
+        with objects it shows their order, whether or not there are messages besides."""
+        if objects:
+            return ["object"]
         return [name for name in self.promises(deliver) if full or name != "quiet"]
+
+    def layout(
+        self, names: Sequence[str], objects: Mapping[str, Any] | None, protocol: Mapping[str, Any]
+    ) -> Layout | None:
+        """Where the objects of a group are and what conflicts, if it can have objects."""
+        if not self.objects:
+            if objects:
+                raise UsageError(f"order {self.name!r} has no objects: use order 'object' or 'total'")
+            return None
+        return Layout(objects, names, total="total" in self.guarantees, keys=protocol.get("keys"))
+
+    def echoes(self, wanted: bool | None) -> bool:
+        """Whether own messages are delivered, if that is wanted."""
+        return self.echo if wanted is None else wanted
 
     def level_of(self, wanted: str | None) -> str:
         """The level at which to deliver; one that this recipe lacks is refused."""
@@ -95,8 +118,6 @@ ALIASES = {"causal": "vector"}
 NOT_YET = {"received": ("fifo", "causal"), "accepted": ("causal",)}
 """What is not promised at a level."""
 
-LATER = frozenset("object total".split())
-
 REPEATS = 64
 """Requests for one lost packet before ReMIOP gives up, where a group fails of it: a few minutes."""
 
@@ -117,6 +138,8 @@ def register(
     unsafe: bool = False,
     direct: bool = True,
     wire: str = "inga",
+    echo: bool = False,
+    objects: bool = False,
 ) -> Recipe:
     """Give a list of layers a name that `order=` understands from now on.
 
@@ -127,7 +150,7 @@ def register(
     if levels and level not in levels:
         raise UsageError(f"recipe {name!r} delivers at {level!r}, which is not among its levels")
     chosen = tuple(levels) or (level,)
-    more = (tunings or {}, unsafe, direct, wire)
+    more = (tunings or {}, unsafe, direct, wire, echo, objects)
     recipe = Recipe(name, build, tuple(guarantees), receipt, level, chosen, *more)
     _recipes[name] = recipe
     return recipe
@@ -138,8 +161,6 @@ def find(name: str) -> Recipe:
     recipe = _recipes.get(ALIASES.get(name, name))
     if recipe is None:
         known = ", ".join(names())
-        if name in LATER:
-            raise UsageError(f"order {name!r} is not built yet; there are {known}")
         raise UsageError(f"no order {name!r}; there are {known}, and to learn from {', '.join(ladder())}")
     return recipe
 
@@ -369,13 +390,54 @@ def _remiop_co(options: Options) -> list[Layer]:
         "queue_max": options.queue_max,
         "bytes_max": options.flow.get("window"),
     }
-    patient = {"nack_delay": 1.0, "nack_again": 2.0, "resend": 2.0, "poll": 1.0, "wait_max": 4.0}
+    patient = {
+        "confirm_delay": 0.02,
+        "nack_delay": 1.0,
+        "nack_again": 2.0,
+        "resend": 2.0,
+        "poll": 1.0,
+        "wait_max": 4.0,
+    }
     defaults = {**patient, "repeats": REPEATS}
     order, *below = miop_layers(
         "remiop+co", ReMiop, options, also=[(CausalBroadcast, given)], defaults=defaults
     )
     envelope = Envelope(greet=options.greet, receipts=False, place=options.place)
     return [Bundle(gather=False, coarse=True), Pieces(), order, envelope, *below]
+
+
+OVER = ("reliable", "datagrams")
+"""What objects can stand on: the layers that repair and keep a window, or nothing at all."""
+
+
+def _objects(name: str, options: Options, *, total: bool = False) -> list[Layer]:
+    own = dict(options.protocol)
+    over = own.pop("over", OVER[0])
+    if over not in OVER:
+        raise UsageError(f"order {name!r} stands over {' or '.join(OVER)}, not {over!r}")
+    order = objects_order(name, replace(options, protocol=own), bare=over == "datagrams", total=total)
+    messages = Messages(order, coarse=options.coarse)
+    if options.lossless:
+        return [messages, Pieces(), order]
+    if over == "datagrams":
+        return [messages, Pieces(), order, *_ground(options, name)]
+    flow = {"queue_max": options.queue_max, **options.flow}
+    reliable = Reliable(**{"greet": options.greet, **options.reliable})
+    return [messages, order, Fragment(), Flow(**flow), reliable, *_ground(options, name)]
+
+
+def objects_order(name: str, options: Options, *, bare: bool = False, total: bool = False) -> ObjectOrder:
+    """The layer of objects alone, for recipes that put something else beneath it."""
+    given: dict[str, Any] = {
+        "echo": options.echo is not False,
+        "objects": options.objects,
+        "total": total,
+        "greet": options.greet,
+    }
+    if total:
+        given |= {"key": None, "keys": None}
+    layer: type[ObjectOrder] = BareObjects if bare or options.lossless else ObjectOrder
+    return tuned(layer, name, options.protocol, **given)
 
 
 def _relay(options: Options) -> list[Layer]:
@@ -440,8 +502,8 @@ register(
 )
 _REMIOP_TUNINGS: dict[str, tuple[Any, ...]] = {
     "size": (4, 32, 512),
-    "tnack": (0.0, 0.01, 0.05),
-    "trepair": (0.0, 0.01, 0.05),
+    "tnack": (0.01, 0.05),
+    "trepair": (0.0, 0.05),
     "rmin": (20_000, 1_000_000),
     "rmax": (1_000_000, 1_000_000_000),
     "state_every": (None, 0),
@@ -486,6 +548,32 @@ register(
     receipt="accept",
     level="acknowledged",
     levels=CO_LEVELS,
-    tunings={**_REMIOP_TUNINGS, "window": (1, 2, 4, 8), "self_knowledge": ("eager", "printed")},
+    tunings={
+        **_REMIOP_TUNINGS,
+        "rmin": (1_000_000,),
+        "window": (1, 2, 4, 8),
+        "self_knowledge": ("eager", "printed"),
+    },
     wire="miop",
+)
+_TRIED = {"over": OVER, "delta": (0.005, 0.02, 0.1), "announce": (1, 0)}
+register(
+    "object",
+    partial(_objects, "object"),
+    guarantees=("integrity", "complete", "object"),
+    level="causal",
+    tunings={**_TRIED, "keys": (1, 2, 3)},
+    direct=False,
+    echo=True,
+    objects=True,
+)
+register(
+    "total",
+    partial(_objects, "total", total=True),
+    guarantees=(*CAUSAL, "total"),
+    level="causal",
+    tunings=_TRIED,
+    direct=False,
+    echo=True,
+    objects=True,
 )

@@ -121,7 +121,9 @@ class World:
         self._got: list[dict[tuple[int, int], int]] = [{} for _ in range(n)]  # when last heard, as an event
         self._asked_by_others: list[dict[tuple[int, int], int]] = [{} for _ in range(n)]
         self._missed_when_asked: list[dict[tuple[int, int], float]] = [{} for _ in range(n)]
-        self._known = [dict.fromkeys(self.senders, 0) for _ in range(n)]  # numbers in use, as a member can tell
+        self._known = [
+            dict.fromkeys(self.senders, 0) for _ in range(n)
+        ]  # numbers in use, as a member can tell
         self._asks: list[Counter[tuple[int, int]]] = [Counter() for _ in range(n)]
         self._repairs: list[Counter[tuple[int, int]]] = [Counter() for _ in range(n)]
         self._said: list[list[bytes]] = [[] for _ in range(n)]
@@ -221,7 +223,9 @@ class World:
         sender, number = entry
         have = self._sent if sender == self.senders[who] else self._got[who]
         lacking = [each for each in range(1, number + 1) if (sender, each) not in have]
-        assert not lacking or self.setting.od is not None, f"8: {who} says it has {number} of {sender}, and lacks {lacking}"
+        assert not lacking or self.setting.od is not None, (
+            f"8: {who} says it has {number} of {sender}, and lacks {lacking}"
+        )
 
     def _arrives(self, who: int, data: bytes) -> None:
         fragment = miop.decode(data)

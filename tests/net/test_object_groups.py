@@ -197,6 +197,10 @@ def test_a_gateway_for_those_without_multicast(run: Run, free_port: FreePort) ->
                 await forum.count()
             with pytest.raises(NotAGroupObject):
                 orb.gateway(only)
+            orb.adapter().associate_reference_with_id(group, b"gateway")  # which would go round for ever
+            await forum.say("once")
+            await forum.say("more")
+            await until(lambda: member.heard[1:] == ["once", "more"])
 
     run(main())
 

@@ -16,7 +16,8 @@ from inga.net.names import find, resolve, serve_names
 from inga.net.orb import Orb
 from inga.objects.groups import GroupManager
 from inga.objects.idl import SystemException
-from inga.objects.naming import AlreadyBound, NamingContext, NotEmpty, NotFound, to_name
+from inga.objects.idl_text import to_idl
+from inga.objects.naming import AlreadyBound, NamingContext, NamingContextExt, NotEmpty, NotFound, to_name
 from inga.objects.orb import ImplicitObject
 from inga.wire.reference import Group, Iiop, Reference, group_reference, read, to_ior
 
@@ -109,6 +110,14 @@ def test_catior_reads_our_references(run: Run) -> None:
         assert 'IIOP 1.2 127.0.0.1 2810 "gateway"' in out
 
     run(main())
+
+
+def test_omniidl_takes_our_idl(tmp_path: Path) -> None:
+    omniidl = tool("omniidl")
+    for cls in (Kitchen, NamingContextExt):
+        (tmp_path / "ours.idl").write_text(to_idl(cls))
+        done = subprocess.run([omniidl, "-bdump", str(tmp_path / "ours.idl")], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 # Names

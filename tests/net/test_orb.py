@@ -233,6 +233,24 @@ def test_a_server_that_breaks_off(run: Run) -> None:
     run(main())
 
 
+def test_a_server_that_ends_while_it_works(run: Run) -> None:
+    """What was begun is not sent again to whoever listens there next."""
+
+    async def main() -> None:
+        async with Orb() as client:
+            async with Orb() as server:
+                servant = Slow()
+                slow = proxy_of(client, server.activate(servant))
+                call = asyncio.ensure_future(slow.wait("x"))
+                await until(lambda: servant.begun)
+            with pytest.raises(SystemException, match="COMM_FAILURE") as caught:
+                await call
+            assert caught.value.completed == "maybe"
+            assert servant.ended == ["cancelled"]
+
+    run(main())
+
+
 def test_a_closed_orb(run: Run) -> None:
     async def main() -> None:
         orb = Orb()
@@ -471,6 +489,21 @@ def test_names_over_the_network(run: Run) -> None:
             with pytest.raises(SystemException, match="OBJECT_NOT_EXIST"):
                 await client.proxy(NamingContextExt, context).list(1)
             assert await names.to_string(to_name("a.b/c")) == "a.b/c"
+
+    run(main())
+
+
+def test_proxies_stand_for_their_references(run: Run) -> None:
+    async def main() -> None:
+        async with Orb() as orb:
+            names = orb.proxy(NamingContextExt, serve_names(orb))
+            reference = orb.activate(Slow())
+            slow = proxy_of(orb, reference)
+            await names.bind(to_name("slow"), slow)
+            assert await names.resolve(to_name("slow")) == reference
+            assert await proxy_of(orb, slow).quick("x") == "x"
+            with pytest.raises(UsageError, match="5 is no reference"):
+                orb.proxy(Slow, 5)  # type: ignore[arg-type]
 
     run(main())
 

@@ -322,3 +322,28 @@ def test_what_is_forgotten_may_still_be_concurrent_with_what_comes() -> None:
         oracle.take(C, message)
     assert oracle.take(B, y), "concurrent with all that B took of A"
     assert violations(oracle) == {}
+
+
+def test_it_sees_two_messages_in_different_orders_only_where_their_keys_are_equal() -> None:
+    oracle = Oracle(4, {"total": lambda message: 0, "object": lambda message: message % 2 or None})
+    for message, sender in ((1, 0), (2, 0), (3, 1)):
+        oracle.send(sender, message, 0b1100)
+    for message in (1, 2, 3):
+        oracle.take(2, message)
+    for message in (3, 2, 1):
+        oracle.take(3, message)
+    oracle.finish()
+    assert oracle.violations["total"] == 2, "2 and 1 come after 3 here, before it there"
+    assert oracle.violations["object"] == 1, "2 has no key, so it is in nobody's way"
+    assert "object: site 3 took message 3 before 1, site 2 after it" in oracle.witnesses
+
+
+def test_sites_that_agree_are_not_blamed_and_what_only_one_took_does_not_matter() -> None:
+    oracle = Oracle(3, {"total": lambda message: 0})
+    for message, sender, dst in ((1, 0, 0b110), (2, 1, 0b101), (3, 2, 0b011), (4, 0, 0b111)):
+        oracle.send(sender, message, dst)
+    for site, taken in enumerate([(3, 2, 4), (1, 3, 4), (1, 2, 4)]):
+        for message in taken:
+            oracle.take(site, message)
+    oracle.finish()
+    assert not oracle.count(("total", "integrity", "complete"))

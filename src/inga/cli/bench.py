@@ -7,6 +7,7 @@
   inga bench co --members 4,8 --sizes 512
   inga bench sco
   inga bench remiop
+  inga bench object
 
 throughput and latency start real processes that talk over loopback multicast. --profile adds where
 one member's time goes.
@@ -20,7 +21,7 @@ from inga.cli.output import print_json
 from inga.lab import bench
 from inga.model.errors import UsageError
 
-NAMES = ("sim", "throughput", "latency", "check", "co", "sco", "remiop")
+NAMES = ("sim", "throughput", "latency", "check", "co", "sco", "remiop", "object")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +69,7 @@ def _measure(
     options: argparse.Namespace, progress: bench.Progress, note: bench.Progress
 ) -> tuple[list[bench.Row], str]:
     """The rows, and a profile where one was asked for; `note` hears of what could not be measured."""
-    if options.name in ("sim", "sco"):
+    if options.name in ("sim", "sco", "object"):
         measured = import_module(f"inga.lab.bench_{options.name}")
         return measured.run(progress, quick=options.quick), ""
     if options.name == "check":

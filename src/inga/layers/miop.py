@@ -59,6 +59,7 @@ class Piece:
     is_last: bool
     start: int  # where the payload begins
     nacks: int = 0  # repairs that were scheduled here
+    spared_until: float = 0.0  # it was repaired just now, and need not be again before
 
     @property
     def number(self) -> int:

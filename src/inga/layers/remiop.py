@@ -12,6 +12,8 @@ Nobody needs to know who is in the group; the data packets are plain MIOP. What 
 has a switch of its own, which an open group leaves as the paper has it:
 
     one_nack     one request per sender is pending, and a number that is in it is not put in again
+    spare        what was repaired just now is not repaired again, whoever asks: it has not reached them yet
+    burst        no more repairs than that at one time: others' repairs are read in between
     repeats      a request that brought nothing is repeated, so many times, each after twice the wait
     tail         numbers that a STATE shows and that have not come are missing, too
     baseline     of a sender first heard in the middle: from the start of that message, from that packet, or from
@@ -38,7 +40,7 @@ RATE_MIN, RATE_MAX = 10_000_000, 1_000_000_000
 """Bits a second. More than a Python process sends, so that nobody waits who has no slow receiver."""
 
 REPEATS = 16
-WAIT_MIN, WAIT_MAX = 0.02, 2.0
+WAIT_MIN, WAIT_MAX = 0.1, 2.0
 """Seconds between two requests for one packet; and at most between two questions for reports."""
 
 POLLS_MAX = 16
@@ -46,6 +48,9 @@ POLLS_MAX = 16
 
 SLACK = 0.001
 """Timers are no finer: a packet that is due within this time leaves at once."""
+
+BURST = 4
+"""Repairs at one time. Who is behind with reading would send many that others have sent already."""
 
 BASELINES = ("collection", "packet", "start")
 ON_GAP = ("fail", "skip")
@@ -71,6 +76,8 @@ class ReMiop(Reported):
         repeats: int = REPEATS,
         tail: bool = True,
         baseline: str = "collection",
+        spare: float | None = None,
+        burst: int = BURST,
         slack: float = SLACK,
         on_gap: str = "fail",
         **shared: Any,
@@ -86,11 +93,14 @@ class ReMiop(Reported):
         check_delay("trepair", trepair)
         check_seconds("state_interval", state_interval)
         check_delay("slack", slack)
+        if spare is not None:
+            check_delay("spare", spare)
         if od is not None:
             check_number("od", od, 0, 1 << 30)
         if state_every is not None:
             check_number("state_every", state_every, 0, 1 << 30)
         check_number("repeats", repeats, 0, 1000)
+        check_number("burst", burst, 1, 1 << 16)
         if baseline not in BASELINES:
             raise UsageError(f"baseline is {' or '.join(BASELINES)}, not {baseline!r}")
         if on_gap not in ON_GAP:
@@ -104,6 +114,8 @@ class ReMiop(Reported):
         self.repeats = repeats
         self.tail = bool(tail)
         self.baseline = baseline
+        self.spare = tnack + trepair if spare is None else spare
+        self.burst = burst
         self.slack = slack
         self.on_gap = on_gap
         self.rate = Rate(rmin, rmax, self.size)
@@ -190,12 +202,14 @@ class ReMiop(Reported):
                 self.stack.counts["repair_suppressed"] += 1
                 self._row("repair_suppressed", packet.src, n=packet.lsn)
             if piece.sender == self.miop.sender:
+                self._spare(self._own.get(packet.lsn))
                 return False  # our own, as somebody repaired it
         stream = self._stream_of(packet, piece)
         if stream is None:
             return True  # a foreign id, or a sender that nobody follows
         self._talk()
         if not self._take_in(stream, packet):
+            self._spare(stream.buffer.get(packet.lsn))
             return False
         self._fresh += 1
         self._asked.clear((stream.sender, packet.lsn))
@@ -336,7 +350,7 @@ class ReMiop(Reported):
         """Schedule a repair, unless it was repaired often enough, or is about to be."""
         piece = packet.unfolded
         key = piece.sender, packet.lsn
-        if key in self._repairs:
+        if key in self._repairs or self.stack.now < piece.spared_until:
             return
         if self.od is not None and piece.nacks > self.od:
             self.stack.counts["od_exceeded"] += 1
@@ -344,9 +358,17 @@ class ReMiop(Reported):
         piece.nacks += 1
         self._repairs.set(key, self.stack.now + self._chance(self.trepair))
 
+    def _spare(self, packet: Packet | None) -> None:
+        """It was repaired just now: who asks for it still has not seen that yet."""
+        if packet is not None:
+            packet.unfolded.spared_until = self.stack.now + self.spare
+
     def _repair(self, due: Iterable[tuple[int, int]]) -> None:
-        batch = []
+        batch: list[Packet] = []
         for sender, number in due:
+            if len(batch) >= self.burst:
+                self._repairs.set((sender, number), self.stack.now + SLACK)
+                continue
             if sender == self.miop.sender:
                 packet = self._own.get(number)
             else:
@@ -355,6 +377,7 @@ class ReMiop(Reported):
             if packet is not None:
                 self._row("repair", packet.src, n=number)
                 packet.kind = DATA  # a repair is counted as data, whatever it repairs
+                packet.unfolded.spared_until = self.stack.now + self.spare
                 batch.append(packet)
         if batch:
             self.stack.counts["repair"] += len(batch)

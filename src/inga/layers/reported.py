@@ -236,6 +236,18 @@ class Reported(Strategy):
         others = max(1, len(self.stack.view) - 1)
         self._window = min(self.size, max(WINDOW_MIN, granted // (others * charged(self._datagram))))
 
+    # What experiments want to know
+
+    @property
+    def sent(self) -> int:
+        """Packets of ours that have left."""
+        return self._last - self.first + 1
+
+    def has_of(self, member: int) -> int:
+        """Packets of a member that have come, up to the first hole."""
+        stream = self._streams.get(self.miop.senders[member])
+        return 0 if stream is None else stream.stable - stream.baseline + 1
+
     # As a receiver
 
     def begins(self, member: int, first: int) -> None:

@@ -149,17 +149,21 @@ class Server:
         return bound
 
     async def close(self) -> None:
-        """Tell the clients, let what runs end, and stop listening."""
+        """Stop listening, give up what runs, and tell the clients."""
         if self._sweep is not None:
             self._sweep.cancel()
         if self._server is not None:
             self._server.close()
+        active = [each for each in self.connections if each.active]
+        for connection in active:  # Not in good order: some requests were begun, and must not be sent again.
+            connection.close()
         for task in list(self.running):
             task.cancel()
         if self.running:
             await asyncio.wait(self.running)
         for connection in list(self.connections):
-            connection.close(CloseConnection())
+            if connection not in active:
+                connection.close(CloseConnection())
         await asyncio.sleep(0)  # The transports get the turn they close in.
 
     def admit(self, newcomer: "_Serving") -> bool:

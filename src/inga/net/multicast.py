@@ -52,6 +52,11 @@ class _Channel:
         self._opened: asyncio.Future[Group] = asyncio.get_running_loop().create_future()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it has failed; another one may do better."""
+        return self._task.done()
+
     async def group(self) -> Group:
         """The channel itself, once it is open."""
         return await asyncio.shield(self._opened)
@@ -148,7 +153,7 @@ class Channels:
     def _channel(self, place: Place, way: Uipmc) -> _Channel:
         reliable = is_reliable(way.components)
         channel = self._open.get(place)
-        if channel is None:
+        if channel is None or channel.is_over:
             channel = self._open[place] = _Channel(place, reliable, self._broker, self._how)
         elif channel.reliable != reliable:
             spoken, other = ("ReMIOP", "MIOP") if channel.reliable else ("MIOP", "ReMIOP")

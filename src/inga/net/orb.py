@@ -222,7 +222,7 @@ class Proxy:
         self._declared = declared
         self._deadline = deadline
         self._methods = {each.method: each for each in declared.operations.values()}
-        self.reference = reference
+        self.__reference__ = reference  # no operation has such a name
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         called = self.__dict__["_methods"].get(name) if "_methods" in self.__dict__ else None
@@ -236,15 +236,20 @@ class Proxy:
 
 async def _call(proxy: Proxy, called: Operation, /, *arguments: Any, **named: Any) -> Any:
     bound = called.bind(arguments, named)
-    return await proxy._orb.invoke(proxy.reference, called, bound, proxy._deadline)
+    return await proxy._orb.invoke(proxy.__reference__, called, bound, proxy._deadline)
 
 
 def within(proxy: T, seconds: float) -> T:
     """The same proxy with another deadline."""
     assert isinstance(proxy, Proxy)
-    return cast(T, Proxy(proxy._orb, proxy._declared, proxy.reference, seconds))
+    return cast(T, Proxy(proxy._orb, proxy._declared, proxy.__reference__, seconds))
 
 
-def as_reference(reference: Reference | str) -> Reference:
-    """A reference, given as itself or as text."""
-    return read(reference) if isinstance(reference, str) else reference
+def as_reference(reference: Any) -> Reference:
+    """A reference, given as itself, as text, or by a proxy."""
+    if isinstance(reference, str):
+        return read(reference)
+    found = reference.__reference__ if isinstance(reference, Proxy) else reference
+    if not isinstance(found, Reference):
+        raise UsageError(f"{reference!r} is no reference.")
+    return found

@@ -224,7 +224,7 @@ class ObjectReference(IdlType):
         self.optional = optional
 
     def put(self, out: Encoder, value: Any) -> None:
-        value = getattr(value, "reference", value)  # a proxy stands for what it calls
+        value = getattr(value, "__reference__", value)  # a proxy stands for what it calls
         if value is None and self.optional:
             value = NIL
         if not isinstance(value, Reference):

@@ -251,6 +251,8 @@ class Broker:
         found = []
         for adapter in self._adapters.values():
             for servant in adapter.members((domain, group_id, version)):
+                if isinstance(servant, Gateway):
+                    continue  # It would send it round and round.
                 own = request.arguments.copy()  # Each member gets arguments of its own.
                 own.text = text
                 try:

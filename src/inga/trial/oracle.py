@@ -7,6 +7,8 @@ alone follows what caused what: whatever a site had sent or taken, with all its 
     complete   each message is taken everywhere it was addressed
     fifo       messages of one sender are taken in the order they were sent
     causal     no message is taken before one that caused it and is addressed here
+    total      two messages are taken in the same order wherever both are taken
+    object     the same for messages of one key
 
 A late message counts where it is taken, once, so causal contains fifo. Sets are bit sets in plain
 integers, one bit a message, numbered as it was told of them. The oldest messages, once taken
@@ -15,11 +17,14 @@ forgotten, so that a run of any length is judged in the memory of what is under 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
 GUARANTEES = ("integrity", "complete", "fifo", "causal")
 WITNESSES_MAX = 20
 """Violations described in words; all are counted."""
+
+Key = Callable[[int], Hashable]
+"""Of a message, by its number; None: it is in nobody's way."""
 
 FORGET_EVERY = 1024
 """Messages after which it is worth looking for what can be forgotten."""
@@ -28,8 +33,12 @@ FORGET_EVERY = 1024
 class Oracle:
     """Watches one run of `members` sites."""
 
-    def __init__(self, members: int) -> None:
+    def __init__(self, members: int, agreed: "Mapping[str, Key] | None" = None) -> None:
+        """`agreed`: by guarantee, which messages are to be taken in one order everywhere: those of equal
+        keys. Without it nothing of that kind is judged, and nothing is kept for it."""
         self.members = members
+        self._agreed = agreed or {}
+        self._sequences: list[list[int]] = [[] for _ in range(members)]  # taken at the site, if judged
         self.violations: Counter[str] = Counter()
         self.witnesses: list[str] = []
         self.sent = 0
@@ -83,6 +92,7 @@ class Oracle:
             for sets in (*columns, *self._followed):
                 sets.append(0)
             self._followed.append([0] * self.members)
+            self._sequences.append([])
             self._base[0] = 0
         self._base[0] |= self._own[site]
 
@@ -109,6 +119,8 @@ class Oracle:
         if index < 0 or self._taken[site] >> index & 1:
             self.blame("integrity", f"site {site} took message {message} twice")
             return False
+        if self._agreed:
+            self._sequences[site].append(message)
         bit, sender, causes = 1 << index, self._senders[index], self._causes[index]
         if self._addressed[site] & bit:
             self._missing[index] -= 1
@@ -133,6 +145,7 @@ class Oracle:
                 if self._senders[index] in self._gone:
                     continue
                 self.blame("complete", f"site {site} never took message {self._messages[index]}")
+        self._compare_orders()
 
     def count(self, guarantees: Iterable[str]) -> int:
         """Violations of these."""
@@ -151,6 +164,16 @@ class Oracle:
         if self._followed[site][sender] & bit:
             later = self._effect(bit, self._taken[site] & self._own[sender])
             self.blame("fifo", f"site {site} took {later} before {message} of the same sender")
+
+    def _compare_orders(self) -> None:
+        """Every site against all before it, by key."""
+        places = [{message: at for at, message in enumerate(sequence)} for sequence in self._sequences]
+        for guarantee, key in self._agreed.items():
+            for site, sequence in enumerate(self._sequences):
+                for other in range(site):
+                    for before, message in _inversions(sequence, places[other], key):
+                        text = f"site {site} took message {before} before {message}, site {other} after it"
+                        self.blame(guarantee, text)
 
     def _effect(self, cause: int, among: int) -> int:
         """A message caused by that one."""
@@ -177,6 +200,31 @@ class Oracle:
         columns = (self._known, self._addressed, self._taken, self._own, self._needed, self._granted)
         for sets in (*columns, self._base, *self._followed):
             sets[:] = [each >> count for each in sets]
+
+
+def agreed_orders(guarantees: Iterable[str], key: Key) -> dict[str, Key]:
+    """What to judge of a run that makes these promises. One that orders by keys is told what it does not order."""
+    if "object" in guarantees:
+        return {"object": key, "total": _same}
+    return {"total": _same} if "total" in guarantees else {}
+
+
+def _same(message: int) -> int:
+    return 0
+
+
+def _inversions(sequence: list[int], places: dict[int, int], key: Key) -> Iterator[tuple[int, int]]:
+    """A message is late if one of its key came before it here and, by `places`, after it elsewhere."""
+    last: dict[Hashable, int] = {}  # by key, of those so far: the one that came last elsewhere
+    for message in sequence:
+        mine, there = key(message), places.get(message)
+        if mine is None or there is None:
+            continue
+        before = last.get(mine)
+        if before is not None and places[before] > there:
+            yield before, message
+        else:
+            last[mine] = message
 
 
 def _members(bits: int) -> Iterator[int]:

@@ -73,7 +73,7 @@ def recovered(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return {name: totals[name] for name in RECOVERY}
 
 
-CHECKED_BY_ORACLE = ("integrity", "complete", "fifo", "causal")
+CHECKED_BY_ORACLE = ("integrity", "complete", "fifo", "causal", "total", "object")
 
 
 def judge(oracle: Oracle, promised: tuple[str, ...]) -> tuple[int, dict[str, int]]:

@@ -1,0 +1,133 @@
+"""The load of OBG's evaluation: who asks whom for what, and which methods may change places.
+
+Sixty roots, one about every two time units. Each sends one one-way request to two or more random objects; three
+in ten first ask a single object, whose instance asks several in turn. Work takes no time, a copy travels one to
+nine time units. What is drawn depends on the seed alone, so that all orders meet the same requests and delays.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations_with_replacement
+from random import Random
+
+METHODS = 10
+ROOTS = 60
+INTERVAL = 2.0
+"""Mean time between roots."""
+
+DELAY = (1.0, 9.0)
+NESTED = 0.3
+"""The share of roots that ask a single object first."""
+
+MODELS = ("methods", "pairs")
+"""What the share of compatible methods means: whole methods that conflict with nothing, or pairs of methods."""
+
+ORDERS = ("object", "causal", "total")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request, to all its destinations; `then` is what the instances it starts ask for. It is asked for by
+    the first destination only, since there is one."""
+
+    number: int
+    dst: tuple[int, ...]
+    op: int
+    then: "Request | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A transaction of a client at one object."""
+
+    at: float
+    obj: int
+    requests: tuple[Request, ...]
+
+
+@dataclass(frozen=True)
+class Load:
+    """One simulation. `share` is in percent."""
+
+    model: str
+    n: int
+    share: int
+    order: str
+    seed: int = 0
+    roots: int = ROOTS
+
+    @cached_property
+    def conflicts(self) -> frozenset[frozenset[int]]:
+        """Pairs of methods that conflict; one alone conflicts with itself."""
+        pairs = [frozenset(pair) for pair in combinations_with_replacement(range(METHODS), 2)]
+        if self.order == "total":
+            return frozenset(pairs)
+        if self.model == "methods":
+            free = set(range(round(METHODS * self.share / 100)))
+            return frozenset(pair for pair in pairs if not pair & free)
+        rng = Random(f"pairs {self.seed}")
+        compatible = rng.sample(pairs, round(len(pairs) * self.share / 100))
+        return frozenset(pairs) - frozenset(compatible)
+
+    @cached_property
+    def plan(self) -> tuple[Root, ...]:
+        """The same for every order, model and share."""
+        rng = Random(f"plan {self.n} {self.seed}")
+        at, number = 0.0, 0
+        roots = []
+
+        def request(count: int, then: Request | None = None) -> Request:
+            nonlocal number
+            number += 1
+            return Request(number, tuple(rng.sample(range(self.n), count)), rng.randrange(METHODS), then)
+
+        for _ in range(self.roots):
+            at += rng.expovariate(1 / INTERVAL)
+            asked = []
+            if rng.random() < NESTED:
+                asked.append(request(1, request(rng.randint(2, self.n))))
+            asked.append(request(rng.randint(2, self.n)))
+            roots.append(Root(at, rng.randrange(self.n), tuple(asked)))
+        return tuple(roots)
+
+    @cached_property
+    def requests(self) -> dict[int, Request]:
+        """All of them, by number."""
+        found = {}
+        for root in self.plan:
+            for asked in root.requests:
+                each: Request | None = asked
+                while each is not None:
+                    found[each.number] = each
+                    each = each.then
+        return found
+
+    def delay(self, number: int, src: int, dst: int) -> float:
+        """How long the copy of a request for `dst` travels; to oneself, it does not."""
+        if src == dst:
+            return 0.0
+        return Random(f"delay {self.n} {self.seed} {number} {dst}").uniform(*DELAY)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Means of one simulation. Shares are in percent of the pairs of requests with a common destination; times
+    are of copies that travelled."""
+
+    ordered: float  # pairs that the order orders
+    wait: float  # from the receipt of a request to its start
+    delay: float  # from its sending to its start
+    literal: float = 0.0  # object: pairs related by precedence or by conflict, as the paper has it
+    precede: float = 0.0  # object: pairs related by significant precedence alone
+    control: float = 0.0  # object, total: packets besides requests, for each request
+
+
+def pairs_with_a_common_destination(load: Load) -> list[tuple[int, int]]:
+    """By number, the lower first."""
+    requests = sorted(load.requests.values(), key=lambda each: each.number)
+    return [
+        (one.number, other.number)
+        for at, one in enumerate(requests)
+        for other in requests[at + 1 :]
+        if set(one.dst) & set(other.dst)
+    ]

@@ -1,0 +1,183 @@
+"""The load played by the real engine: object order by declared conflicts, total order as "everything conflicts".
+
+One object a member. Requests travel as the load says, control packets one to nine time units as they are drawn.
+"""
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from random import Random
+from statistics import fmean
+from typing import Any
+
+from inga.lab.obg.load import DELAY, METHODS, Load, Measured, Request, pairs_with_a_common_destination
+from inga.model.invocation import Message, Spoken
+from inga.objects.declare import ObjectClass, method
+from inga.objects.engine import Options, Send
+from inga.objects.instance import Instance
+from inga.objects.invoke import Host
+from inga.objects.roster import Pairs, Roster
+
+DELTA = 10.0
+"""Time units between heartbeats."""
+
+
+class Played:
+    """One simulation of `load` by one host a member."""
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+        self._events: list[tuple[float, int, Any, Any]] = []
+        self._pushed = 0
+        self._rng = Random(f"control {load.n} {load.seed}")
+        self._names = [f"o{index}" for index in range(load.n)]
+        pairs = Pairs([(_op(min(pair)), _op(max(pair))) for pair in load.conflicts])
+        roster = Roster.of(load.n, {name: (pairs, [index]) for index, name in enumerate(self._names)})
+        self._roster = roster
+        options = Options(delta=DELTA, announce=True)
+        served = _served(load, self._names)
+        self._hosts = [
+            Host(index, roster, {name: served}, options, observer=self)
+            for index, name in enumerate(self._names)
+        ]
+        self._woken: list[float | None] = [None] * load.n
+        self._sent: dict[int, float] = {}
+        self._pasts = Pasts(load)
+        self._received: dict[tuple[int, int], float] = {}
+        self._waits: list[float] = []
+        self._delays: list[float] = []
+        self._missing = sum(len(request.dst) for request in load.requests.values())
+        self._control = 0
+
+    def run(self) -> Measured:
+        for root in self._load.plan:
+            self._push(root.at, root.obj, root.requests)
+        while self._missing:
+            now, _, member, what = heappop(self._events)
+            host = self._hosts[member]
+            if what is None:
+                if self._woken[member] != now:
+                    continue
+                self._woken[member] = None
+                sends = host.tick(now)
+            elif isinstance(what, tuple) and isinstance(what[0], Request):
+                host.begin(now, _body(what, self._names))
+                sends = host.sends(now)
+            else:
+                sends = host.receive(now, [what])
+            self._act(now, member, sends)
+        return self._measured()
+
+    def note(
+        self, step: str, now: float, place: int, message: Message | None, instance: Instance | None
+    ) -> None:
+        """What the engines observe."""
+        if instance is not None:
+            self._pasts.note(step, place, message, instance)
+        if message is None or message.kind != "o":
+            return
+        number, here = message.args[0], self._roster.member_of[place]
+        if step == "request":
+            self._sent[number] = now
+        elif step == "receive":
+            self._received.setdefault((number, here), now)
+        elif step == "start":
+            self._missing -= 1
+            if here != self._roster.member_of[message.src]:
+                self._waits.append(now - self._received[number, here])
+                self._delays.append(now - self._sent[number])
+
+    def _measured(self) -> Measured:
+        load, precedes = self._load, self._pasts.precedes
+        pairs = pairs_with_a_common_destination(load)
+        ordered = literal = precede = 0
+        for one, other in pairs:
+            methods = frozenset((load.requests[one].op, load.requests[other].op))
+            conflict = methods in load.conflicts
+            related = precedes(one, other) or precedes(other, one)
+            ordered += conflict
+            precede += related
+            literal += conflict or related
+        return Measured(
+            100 * ordered / len(pairs),
+            fmean(self._waits),
+            fmean(self._delays),
+            100 * literal / len(pairs),
+            100 * precede / len(pairs),
+            self._control / len(load.requests),
+        )
+
+    def _act(self, now: float, member: int, sends: Iterable[Send]) -> None:
+        for members, packet in sends:
+            for target in members:
+                self._push(now + self._delay(member, target, packet), target, packet)
+        wake, woken = self._hosts[member].wake, self._woken[member]
+        if wake is not None and (woken is None or wake < woken):
+            self._woken[member] = wake
+            self._push(wake, member, None)
+
+    def _delay(self, member: int, target: int, packet: Spoken) -> float:
+        if isinstance(packet, Message):
+            return self._load.delay(packet.args[0], member, target)
+        self._control += 1
+        return self._rng.uniform(*DELAY)
+
+    def _push(self, at: float, member: int, what: Any) -> None:
+        self._pushed += 1
+        heappush(self._events, (at, self._pushed, member, what))
+
+
+class Pasts:
+    """Significant precedence, exactly: which requests precede which, as sets. The vectors of the engine count
+    messages of a place, so they also relate what two instances there sent that know nothing of each other."""
+
+    def __init__(self, load: Load) -> None:
+        self._rivals: dict[str, list[str]] = {}
+        for pair in load.conflicts:
+            one, other = _op(min(pair)), _op(max(pair))
+            self._rivals.setdefault(one, []).append(other)
+            self._rivals.setdefault(other, []).append(one)
+        self._of: dict[Instance, set[int]] = {}
+        self._committed: dict[tuple[int, str], set[int]] = {}  # by place and method
+        self._before: dict[int, frozenset[int]] = {}
+
+    def note(self, step: str, place: int, message: Message | None, instance: Instance) -> None:
+        """A step of an instance: it starts with what precedes it, sends, and leaves its past when it commits."""
+        op = instance.call.op
+        if step == "start":
+            past = self._of[instance] = set()
+            for rival in self._rivals.get(op, ()):
+                past |= self._committed.get((place, rival), set())
+            if message is not None:
+                past |= self._before[message.args[0]] | {message.args[0]}
+        elif step == "request" and message is not None:
+            self._before[message.args[0]] = frozenset(self._of[instance])
+            self._of[instance].add(message.args[0])
+        elif step == "commit":
+            self._committed.setdefault((place, op), set()).update(self._of.pop(instance))
+
+    def precedes(self, one: int, other: int) -> bool:
+        """By number."""
+        return one in self._before[other]
+
+
+def _op(number: int) -> str:
+    return f"op{number}"
+
+
+def _body(requests: tuple[Request, ...], names: list[str]) -> Any:
+    async def body(ctx: Any) -> None:
+        for request in requests:
+            ctx.oneway([names[index] for index in request.dst], _op(request.op), request.number)
+
+    return body
+
+
+def _served(load: Load, names: list[str]) -> type[ObjectClass]:
+    """A class with all methods; what a request makes its instance ask for is in the load."""
+
+    async def serve(self: Any, ctx: Any, number: int) -> None:
+        then = load.requests[number].then
+        if then is not None:
+            await _body((then,), names)(ctx)
+
+    return type("Served", (ObjectClass,), {_op(number): method(serve) for number in range(METHODS)})

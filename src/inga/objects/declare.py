@@ -1,0 +1,409 @@
+"""Classes of objects, and which of their methods may change places.
+
+    class Counter(ObjectClass):
+        def initial(self): return 0
+        @method(compatible=("inc", "dec"), undo="dec")
+        async def inc(self, ctx, k=1): ctx.effect(lambda s: s + k)
+        ...
+
+Two methods are *compatible* if, in every state, both orders lead to the same state and give each of them the same
+result. That cannot be computed, so it is declared; whatever is not declared conflicts, a method with itself too.
+Declarations are closed under symmetry, and nothing else: the relation is not transitive.
+
+    compatible   methods that this one may change places with
+    identity     it changes nothing; two such methods are always compatible
+    absorbs      methods whose effect is lost if this one follows: kept for readers, checked by `check_compatible`
+    undo         the method that takes it back, called with the same arguments; without it, its effects are taken
+                 out and all that came after them is played again
+    conflict_if  decides by the arguments: asked about two calls of methods that both have one
+
+`check_compatible` tries declarations on states and calls, and shows what breaks them.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, overload
+
+from inga.model.errors import UsageError
+
+Effect = Callable[[Any], Any]
+"""From the state before to the state after; it leaves the one it was given as it was."""
+
+
+class Call(NamedTuple):
+    """A method and what it is called with: all that `conflict_if` gets to see."""
+
+    op: str
+    args: tuple[Any, ...] = ()
+    named: Mapping[str, Any] = {}
+
+    def __str__(self) -> str:
+        words = [*map(repr, self.args), *(f"{name}={value!r}" for name, value in self.named.items())]
+        return f"{self.op}({', '.join(words)})"
+
+
+ConflictIf = Callable[[Call, Call], bool]
+
+
+class Abort(Exception):
+    """Raised by a method: the instance ends without effect, and its caller is told why."""
+
+
+class Context(Protocol):
+    """What a method is given besides its arguments: its way to change the state, and to other objects.
+
+    `target` is the name of an object, or several of them; a call to several is one call, answered by all.
+    """
+
+    def effect(self, change: Effect) -> None:
+        """Change the state, when the instance commits."""
+
+    def call(self, target: "Target", op: str, *args: Any, **named: Any) -> Awaitable[Any]:
+        """Call and wait."""
+
+    def start(self, target: "Target", op: str, *args: Any, **named: Any) -> Awaitable[Any]:
+        """Call and go on; the instance does not commit before the answer is there."""
+
+    def oneway(self, target: "Target", op: str, *args: Any, **named: Any) -> None:
+        """Call without an answer; what is called stands on its own."""
+
+    def all(self, *calls: Awaitable[Any]) -> Awaitable[list[Any]]:
+        """Wait for all of these."""
+
+    def any(self, *calls: Awaitable[Any]) -> Awaitable[Any]:
+        """Wait for the first of these that commits; the others are taken back."""
+
+
+Target = str | Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One method as it was declared."""
+
+    name: str
+    function: Callable[..., Any]
+    compatible: tuple[str, ...]
+    identity: bool
+    absorbs: tuple[str, ...]
+    undo: str | None
+    conflict_if: ConflictIf | None
+
+
+class Conflicts:
+    """Which calls conflict at an object of one class: the closed relation, fixed once the class is there."""
+
+    def __init__(self, methods: Mapping[str, Method]) -> None:
+        self.methods = methods
+        self._compatible = {
+            frozenset((one.name, other.name))
+            for one, other in combinations_with_replacement(methods.values(), 2)
+            if other.name in one.compatible
+            or one.name in other.compatible
+            or (one.identity and other.identity)
+        }
+        self._conflicting = {
+            name: frozenset(other for other in methods if frozenset((name, other)) not in self._compatible)
+            for name in methods
+        }
+
+    def of(self, op: str) -> frozenset[str]:
+        """The methods that may conflict with this one; for a method that the class lacks, none: calling it
+        fails, and changes nothing."""
+        return self._conflicting.get(op, frozenset())
+
+    def between(self, one: Call, other: Call) -> bool:
+        """Whether these two calls conflict."""
+        if other.op not in self.of(one.op):
+            return False
+        mine, theirs = self.methods[one.op].conflict_if, self.methods[other.op].conflict_if
+        if mine is None or theirs is None:
+            return True
+        return _says(mine, one, other) or _says(theirs, other, one)
+
+    @property
+    def pairs(self) -> list[list[str]]:
+        """As a manifest has them."""
+        names = sorted(self.methods)
+        return [
+            [one, other] for one, other in combinations_with_replacement(names, 2) if other in self.of(one)
+        ]
+
+
+def _says(conflict_if: ConflictIf, one: Call, other: Call) -> bool:
+    """Arguments come from the network: what cannot be compared conflicts."""
+    try:
+        return bool(conflict_if(one, other))
+    except Exception:
+        return True
+
+
+class ObjectClass:
+    """The base of classes whose objects live in a group. `state` is what has been committed."""
+
+    methods: ClassVar[Mapping[str, Method]] = {}
+    conflicts: ClassVar[Conflicts] = Conflicts({})
+    state: Any
+
+    def initial(self) -> Any:
+        """The state of a new object."""
+        return None
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        methods = dict(cls.methods)
+        for name, value in list(vars(cls).items()):
+            if isinstance(value, _Declared):
+                methods[name] = value.method(name)
+                setattr(cls, name, value.function)
+            elif name in methods:
+                raise UsageError(
+                    f"{cls.__name__}.{name} hides a method of its base: declare it with @method again"
+                )
+        _check_names(cls.__name__, methods)
+        cls.methods = methods
+        cls.conflicts = Conflicts(methods)
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """A method inside the body of its class, before the class knows its names."""
+
+    function: Callable[..., Any]
+    compatible: tuple[str, ...]
+    identity: bool
+    absorbs: tuple[str, ...]
+    undo: str | None
+    conflict_if: ConflictIf | None
+
+    def method(self, name: str) -> Method:
+        return Method(
+            name, self.function, self.compatible, self.identity, self.absorbs, self.undo, self.conflict_if
+        )
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@overload
+def method(function: F) -> F: ...
+
+
+@overload
+def method(
+    *,
+    compatible: Iterable[str] = (),
+    identity: bool = False,
+    absorbs: Iterable[str] = (),
+    undo: str | None = None,
+    conflict_if: ConflictIf | None = None,
+) -> Callable[[F], F]: ...
+
+
+def method(
+    function: Any = None,
+    *,
+    compatible: Iterable[str] = (),
+    identity: bool = False,
+    absorbs: Iterable[str] = (),
+    undo: str | None = None,
+    conflict_if: ConflictIf | None = None,
+) -> Any:
+    """Declare a method of an `ObjectClass`: `async def name(self, ctx, ...)`."""
+
+    def declare(function: Any) -> Any:
+        if not inspect.iscoroutinefunction(function):
+            raise UsageError(f"a method is async def name(self, ctx, ...), which {_name(function)} is not")
+        names = _tuple(compatible, "compatible"), _tuple(absorbs, "absorbs")
+        return _Declared(function, names[0], identity, names[1], undo, conflict_if)
+
+    return declare if function is None else declare(function)
+
+
+def _tuple(names: Iterable[str], what: str) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise UsageError(f"{what}={names!r} would be read letter by letter; write {what}=({names!r},)")
+    return tuple(names)
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__qualname__", repr(function))
+
+
+def _check_names(cls: str, methods: Mapping[str, Method]) -> None:
+    """Every method that is spoken of exists, and what takes it back can be called as it was."""
+    for each in methods.values():
+        undo = () if each.undo is None else (each.undo,)
+        for what, names in (("compatible", each.compatible), ("absorbs", each.absorbs), ("undo", undo)):
+            for name in names:
+                if name not in methods:
+                    known = ", ".join(sorted(methods))
+                    raise UsageError(f"{cls}.{each.name}: {what} names {name!r}; the methods are {known}")
+        parameters = list(inspect.signature(each.function).parameters.values())
+        if len(parameters) < 2 and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
+            raise UsageError(
+                f"{cls}.{each.name} takes (self, ctx, ...), so that it can change the state and call"
+            )
+
+
+# ---- Trying declarations
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """Two calls, or one, that do not behave as declared from some state."""
+
+    what: str  # `compatible`, `identity`, `absorbs`, `undo` or `conflict_if`
+    cls: str
+    state: Any
+    calls: tuple[Call, ...]
+    found: str
+
+    def __str__(self) -> str:
+        words = {
+            "compatible": "are declared compatible",
+            "identity": "is declared to change nothing",
+            "absorbs": "the second is declared to absorb the first",
+            "undo": "the second is declared to undo the first",
+            "conflict_if": "conflict_if depends on the order in which it is asked",
+        }
+        calls = " and ".join(map(str, self.calls))
+        return f"{self.cls}: {calls}: {words[self.what]}, but from state {self.state!r} {self.found}"
+
+
+class Chance(Protocol):
+    """What `random.Random` can do, as far as it is needed here."""
+
+    def random(self) -> float: ...
+
+
+def check_compatible(
+    cls: type[ObjectClass],
+    states: Iterable[Any] | Callable[[Any], Any],
+    calls: Iterable[Sequence[Any]] | Callable[[Any], Sequence[Any]],
+    *,
+    rng: Any = None,
+    runs: int = 200,
+    show: Callable[[str], None] | None = print,
+) -> list[Counterexample]:
+    """Run calls in both orders and report where a declaration does not hold; nothing found is no proof.
+
+    `states` are states to start from and `calls` are `(name, *arguments)`: lists, or functions that are given `rng`
+    and asked `runs` times. At most one counterexample for each kind and pair of methods, each told to `show`.
+    Methods that call other objects cannot be looked at this way.
+    """
+    some_states = _drawn(states, rng, runs)
+    some_calls = [Call(each[0], tuple(each[1:])) for each in _drawn(calls, rng, runs)]
+    for call in some_calls:
+        if call.op not in cls.methods:
+            raise UsageError(f"{cls.__name__} has no method {call.op!r}; there are {', '.join(cls.methods)}")
+    found: dict[tuple[str, ...], Counterexample] = {}
+    for example in _examples(cls, some_states, some_calls):
+        found.setdefault((example.what, *sorted(call.op for call in example.calls)), example)
+    for example in found.values():
+        if show is not None:
+            show(str(example))
+    return list(found.values())
+
+
+def _drawn(given: Any, rng: Any, runs: int) -> list[Any]:
+    if not callable(given):
+        return list(given)
+    if rng is None:
+        raise UsageError("states and calls that are functions need chance: pass rng=random.Random(1)")
+    return [given(rng) for _ in range(runs)]
+
+
+def _examples(
+    cls: type[ObjectClass], states: Sequence[Any], calls: Sequence[Call]
+) -> Generator[Counterexample, None, None]:
+    for state in states:
+        for call in calls:
+            yield from _alone(cls, state, call)
+        for one, other in combinations_with_replacement(calls, 2):
+            yield from _together(cls, state, one, other)
+
+
+def _alone(cls: type[ObjectClass], state: Any, call: Call) -> Generator[Counterexample, None, None]:
+    declared = cls.methods[call.op]
+    after, outputs = _run(cls, state, call)
+    name = cls.__name__
+    if declared.identity and after != state:
+        yield Counterexample("identity", name, state, (call,), f"it leads to {after!r}")
+    if declared.undo is not None and outputs[0][0] == "gives":
+        back = Call(declared.undo, call.args, call.named)
+        restored, _ = _run(cls, state, call, back)
+        if restored != state:
+            yield Counterexample("undo", name, state, (call, back), f"they lead to {restored!r}")
+
+
+def _together(
+    cls: type[ObjectClass], state: Any, one: Call, other: Call
+) -> Generator[Counterexample, None, None]:
+    name, methods = cls.__name__, cls.methods
+    if not cls.conflicts.between(one, other):
+        after, (first, second) = _run(cls, state, one, other)
+        swapped, (second_first, first_second) = _run(cls, state, other, one)
+        if after != swapped:
+            found = f"the first order leads to {after!r}, the other to {swapped!r}"
+            yield Counterexample("compatible", name, state, (one, other), found)
+        for call, before, late in ((one, first, first_second), (other, second, second_first)):
+            if before != late:
+                found = f"{call} {' '.join(before)} in one order and {' '.join(late)} in the other"
+                yield Counterexample("compatible", name, state, (one, other), found)
+    for early, late_call in ((one, other), (other, one)):
+        if early.op in methods[late_call.op].absorbs:
+            both, outputs = _run(cls, state, early, late_call)
+            single, alone = _run(cls, state, late_call)
+            if both != single or outputs[1] != alone[0]:
+                found = f"together they lead to {both!r}, the second alone to {single!r}"
+                yield Counterexample("absorbs", name, state, (early, late_call), found)
+    asked = methods[one.op].conflict_if
+    shared = asked is not None and asked is methods[other.op].conflict_if
+    if asked is not None and shared and _says(asked, one, other) != _says(asked, other, one):
+        yield Counterexample("conflict_if", name, state, (one, other), "the answers differ")
+
+
+def _run(cls: type[ObjectClass], state: Any, *calls: Call) -> tuple[Any, list[tuple[str, str]]]:
+    """The state after these calls, one after the other, and what each of them gave."""
+    target = cls()
+    target.state = deepcopy(state)
+    outputs = []
+    for call in calls:
+        context = _Alone(f"{cls.__name__}.{call.op}")
+        try:
+            result = _finished(cls.methods[call.op].function(target, context, *call.args, **call.named))
+        except Abort as abort:
+            outputs.append(("aborts", f"({abort})"))
+            continue
+        outputs.append(("gives", repr(result)))
+        for change in context.effects:
+            target.state = change(target.state)
+    return target.state, outputs
+
+
+def _finished(body: Any) -> Any:
+    """The result of a coroutine that waits for nothing."""
+    try:
+        body.send(None)
+    except StopIteration as end:
+        return end.value
+    body.close()
+    raise UsageError("check_compatible cannot look at methods that wait for something")
+
+
+class _Alone:
+    """A context without other objects."""
+
+    def __init__(self, name: str) -> None:
+        self.effects: list[Effect] = []
+        self._name = name
+
+    def effect(self, change: Effect) -> None:
+        self.effects.append(change)
+
+    def __getattr__(self, name: str) -> Any:
+        raise UsageError(f"{self._name} calls other objects; check_compatible looks at one object alone")

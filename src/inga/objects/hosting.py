@@ -1,0 +1,162 @@
+"""Which objects a group has, of which classes, and which members have a copy.
+
+    objects={"hits": Counter}                          a copy at every member
+    objects={"hits": (Counter, ["alice", "bob"])}      copies at these
+
+All members say the same, as they do of `members`. Besides, every member has a *mailbox*, through which plain
+messages come, in one order with everything else.
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import combinations_with_replacement
+from typing import Any, NamedTuple
+
+from inga.model.errors import UsageError
+from inga.objects.declare import Call, ObjectClass
+from inga.objects.roster import Everything, Relation, Roster
+
+MAILBOX = "@"
+"""What the names of mailboxes begin with; the member's index follows."""
+
+MESSAGE, FREE = "message", "free"
+"""The methods of a mailbox: one is in order with others of its key, the other with nothing."""
+
+Objects = Mapping[Any, Any]
+"""As users say it: a class, or a class and the names of the members that have a copy, by name."""
+
+Key = Callable[[bytes], Hashable]
+"""Of a plain message: which others it is in order with; None: none."""
+
+
+class Hosted(NamedTuple):
+    """One object of the group; `at` are the indices of the members that have a copy."""
+
+    cls: type[ObjectClass]
+    at: tuple[int, ...]
+
+
+class Keyed:
+    """The relation of a mailbox: messages conflict if their keys, the first argument, are equal."""
+
+    def of(self, op: str) -> frozenset[str]:
+        return _ORDERED if op == MESSAGE else _NOTHING
+
+    def between(self, one: Call, other: Call) -> bool:
+        return one.args[:1] == other.args[:1]
+
+
+_ORDERED, _NOTHING = frozenset({MESSAGE}), frozenset[str]()
+
+
+def hosted(objects: Objects | None, names: Sequence[str]) -> dict[str, Hosted]:
+    """What users say, checked."""
+    found = {}
+    for name, said in (objects or {}).items():
+        if not isinstance(name, str) or not name or "/" in name or name.startswith(MAILBOX):
+            raise UsageError(
+                f"an object's name is a text without '/' that does not begin with '@', not {name!r}"
+            )
+        cls, where = said if isinstance(said, tuple) and len(said) == 2 else (said, names)
+        if not (isinstance(cls, type) and issubclass(cls, ObjectClass)):
+            raise UsageError(f"object {name!r} needs a class made from inga.obg.ObjectClass, not {said!r}")
+        members = [where] if isinstance(where, str) else list(where)
+        for member in members:
+            if member not in names:
+                raise UsageError(f"object {name!r} has a copy at {member!r}, who is not among the members")
+        if not members:
+            raise UsageError(f"object {name!r} has no copy: name at least one member")
+        found[name] = Hosted(cls, tuple(sorted({names.index(member) for member in members})))
+    return found
+
+
+def roster_of(objects: Mapping[str, Hosted], members: int, *, total: bool = False) -> Roster:
+    """Clients, copies and mailboxes; with `total` all calls of one object conflict."""
+    relations: dict[str, tuple[Relation, Sequence[int]]] = {}
+    for name, (cls, where) in objects.items():
+        relations[name] = (Everything(*cls.methods) if total else cls.conflicts, where)
+    for member in range(members):
+        relations[mailbox(member)] = (Keyed(), (member,))
+    return Roster.of(members, relations)
+
+
+def mailbox(member: int) -> str:
+    """The name of a member's mailbox."""
+    return f"{MAILBOX}{member}"
+
+
+class Processes:
+    """How a trace numbers places: members first, as in the view, then copies of objects in the roster's order."""
+
+    def __init__(self, roster: Roster, names: Sequence[str]) -> None:
+        self.names = list(names)
+        self.of: list[int | None] = []  # by place; mailboxes have no process of their own
+        for index, (member, name) in enumerate(roster.places):
+            if name.startswith(MAILBOX):
+                self.of.append(None)
+            elif not name:
+                self.of.append(member)
+            else:
+                self.of.append(len(self.names))
+                self.names.append(roster.name(index, names))
+
+    def vector(self, counts: Sequence[int]) -> tuple[int, ...]:
+        """From places to processes."""
+        found = [0] * len(self.names)
+        for process, count in zip(self.of, counts, strict=True):
+            if process is not None:
+                found[process] = count
+        return tuple(found)
+
+    def mask(self, places: Sequence[int]) -> int:
+        """Places as a bit set over processes."""
+        processes = (self.of[place] for place in places)
+        return sum(1 << process for process in processes if process is not None)
+
+
+class Layout:
+    """Everything that follows from a group's objects and members: the same at all of them, and in its trace."""
+
+    def __init__(
+        self, objects: Objects | None, names: Sequence[str], *, total: bool = False, keys: int | None = None
+    ) -> None:
+        self.hosted = hosted(objects, names)
+        self.roster = roster_of(self.hosted, len(names), total=total)
+        self.processes = Processes(self.roster, names)
+        self.conflicts: dict[str, list[list[str]]] | None = None  # by process, as a manifest has them
+        if self.hosted:
+            self.conflicts = {
+                self.roster.name(place, names): _pairs(self.hosted[name].cls, total)
+                for place, (_, name) in enumerate(self.roster.places)
+                if name in self.hosted
+            }
+        elif not total:
+            label = [key_label(key) for key in range(keys or 1)]
+            self.conflicts = {name: [[each, each] for each in label] for name in names}
+
+    def copies_at(self, member: int) -> list[tuple[int, int, str]]:
+        """The place, the process and the name of each copy that a member has."""
+        return [
+            (place, process, self.processes.names[process])
+            for place, process in enumerate(self.processes.of)
+            if process is not None
+            and self.roster.places[place] != (member, "")
+            and self.roster.member_of[place] == member
+        ]
+
+
+def key_label(key: Hashable) -> str:
+    """What traces call the method of a plain message."""
+    return f"key {key}"
+
+
+def _pairs(cls: type[ObjectClass], total: bool) -> list[list[str]]:
+    """Pairs of methods that ask their arguments are left out: whether two calls conflict is not to be seen from
+    their methods."""
+    methods = cls.methods
+    if total:
+        return [list(pair) for pair in combinations_with_replacement(sorted(methods), 2)]
+    return [
+        [one, other]
+        for one, other in cls.conflicts.pairs
+        if methods[one].conflict_if is None or methods[other].conflict_if is None
+    ]

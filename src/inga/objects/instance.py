@@ -1,0 +1,122 @@
+"""One execution of a method, the calls it has made, and what it waits for."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from inga.model.invocation import CallId, Message, Path, StartId
+from inga.objects.declare import Call, Effect
+
+RUNNING, COMMITTED, ABORTED = "running", "committed", "aborted"
+
+
+class Pending:
+    """One call of an instance: to one place or several, each of which answers."""
+
+    __slots__ = ("alternatives", "answers", "dropped", "dst", "first", "id", "kind", "missing", "request")
+
+    def __init__(self, id: CallId, kind: str, dst: tuple[int, ...], first: bool = False) -> None:
+        self.id = id
+        self.kind = kind
+        self.dst = dst
+        self.first = first  # the body may go on with the first answer; the commit waits for all
+        self.missing = set(dst)  # places that have not answered
+        self.answers: dict[int, Any] = {}
+        self.alternatives: Alternatives | None = None  # it is one of several, of which one will do
+        self.dropped = False  # an alternative that has lost: its answer matters no more
+        self.request: tuple[str, tuple[Any, ...], tuple[tuple[str, Any], ...]] = (
+            "",
+            (),
+            (),
+        )  # method, arguments
+
+    @property
+    def done(self) -> bool:
+        """Whether the body may have the result."""
+        return not self.missing or (self.first and bool(self.answers))
+
+
+class Alternatives:
+    """Calls of which the first that commits is enough."""
+
+    __slots__ = ("calls", "winner")
+
+    def __init__(self, calls: Sequence[Pending]) -> None:
+        self.calls = list(calls)
+        self.winner: Pending | None = None
+
+
+class Instance:
+    """What an object knows of one execution."""
+
+    __slots__ = (
+        "base",
+        "call",
+        "calls",
+        "cohort",
+        "copies",
+        "data",
+        "effects",
+        "finished",
+        "held",
+        "holds",
+        "hosts",
+        "number",
+        "path",
+        "place",
+        "request",
+        "result",
+        "sends",
+        "start",
+        "status",
+        "undoes",
+        "vector",
+        "waits",
+    )
+
+    def __init__(self, place: int, start: StartId, path: Path, base: CallId, request: Message | None) -> None:
+        self.place = place
+        self.start = start
+        self.path = path
+        self.base = base  # of the names of its calls
+        self.request = request  # None for a root
+        self.call: Call = Call("") if request is None else Call(request.op, request.args, dict(request.named))
+        self.copies: tuple[int, ...] = (place,)  # the places that run the same instance, this one among them
+        self.hosts: tuple[
+            tuple[int, ...], ...
+        ] = ()  # the places of each instance in the lineage, this one last
+        self.holds = False  # this instance or an ancestor can block others
+        self.cohort = start
+        self.vector: list[int] = []
+        self.sends = 0  # messages so far: the number of the next
+        self.number = 0  # calls so far
+        self.calls: dict[CallId, Pending] = {}
+        self.waits: Wait | None = None
+        self.held: list[Message] = []  # answers that wait for others
+        self.effects: list[Effect] = []
+        self.status = RUNNING
+        self.finished = False  # the body has ended
+        self.result: Any = None
+        self.undoes: Any = None  # the record of the committed instance that this one takes back
+        self.data: Any = None  # of whoever runs the body
+
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody waits for its outcome."""
+        return self.request is not None and self.request.kind in "sa"
+
+    @property
+    def unanswered(self) -> bool:
+        return any(call.missing and not call.dropped for call in self.calls.values())
+
+    def is_ancestor_of(self, path: Path) -> bool:
+        return path[: len(self.path)] == self.path
+
+
+class Wait:
+    """What a body waits for: all of these calls, or one of them."""
+
+    __slots__ = ("alternatives", "calls")
+
+    def __init__(self, calls: Sequence[Pending], alternatives: Alternatives | None = None) -> None:
+        self.calls = calls
+        self.alternatives = alternatives

@@ -1,0 +1,455 @@
+"""Bodies of methods, run without I/O: a coroutine is sent what it waits for, and waits for calls and pauses alone.
+
+`Host` is one member's objects with everything that runs in them. A driver gives it packets and time, and gets what to
+send, when to wake it, and how roots ended.
+
+A body may also wait for something of the driver's, such as an asyncio future, if the driver says how: see `foreign`.
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
+
+from inga.model.errors import RemoteError, UsageError
+from inga.model.invocation import ASYNCHRONOUS, ONE_WAY, SYNCHRONOUS, Spoken
+from inga.objects.declare import Abort, Effect, ObjectClass, Target
+from inga.objects.engine import Action, Ended, Engine, Observer, Resume, Run, Send
+from inga.objects.instance import RUNNING, Instance, Pending
+from inga.objects.options import Options
+from inga.objects.roster import Roster
+from inga.objects.state import State
+from inga.wire.value import check
+
+__all__ = ["Body", "Context", "Done", "Handle", "Host", "InvocationAborted", "Options", "Root"]
+
+Body = Callable[["Context"], Awaitable[Any]]
+"""`async def body(ctx)`: what a root does."""
+
+Done = Callable[["Root"], None]
+
+ONE, ALL = "one", "all"
+"""Whose answers a call to a replicated object gives: those of its first copy, or a list of all copies'."""
+
+
+class InvocationAborted(RemoteError):
+    """A call, or a whole root, came to nothing. `reason` is one of fail, child, deadlock, gone, orphan."""
+
+    def __init__(self, reason: str, text: str = "") -> None:
+        super().__init__(text or reason)
+        self.reason = reason
+        self.text = text
+
+
+class Root:
+    """A transaction of a client: how it goes, and how it ended."""
+
+    __slots__ = ("body", "done", "error", "instance", "result", "when_done")
+
+    def __init__(self, instance: Instance, body: Body, when_done: Done | None) -> None:
+        self.instance = instance
+        self.body = body
+        self.when_done = when_done
+        self.done = False
+        self.result: Any = None
+        self.error: BaseException | None = None  # InvocationAborted, or what the body raised
+
+
+class _Waited(NamedTuple):
+    """What a body hands up to be waited for."""
+
+    calls: Sequence[Pending]
+    any: bool
+
+
+class _Paused(NamedTuple):
+    seconds: float
+
+
+class Handle:
+    """A call under way; awaiting it gives its result."""
+
+    __slots__ = ("_shape", "call")
+
+    def __init__(self, call: Pending, shape: "_Shape") -> None:
+        self.call = call
+        self._shape = shape
+
+    def __await__(self) -> Generator[_Waited, Any, Any]:
+        if not self.call.done:
+            yield _Waited((self.call,), False)
+        return self.result
+
+    @property
+    def result(self) -> Any:
+        """What came out of it, once it is awaited."""
+        return self._shape.result(self.call)
+
+
+class _Shape(NamedTuple):
+    """What a caller wants to see of the answers: for each object that was called, its copies."""
+
+    copies: tuple[tuple[int, ...], ...]
+    several: bool  # objects were called
+    all: bool  # copies are asked for
+
+    def result(self, call: Pending) -> Any:
+        values = [self._of(call.answers, copies) for copies in self.copies]
+        return values if self.several else values[0]
+
+    def _of(self, answers: Mapping[int, Any], copies: tuple[int, ...]) -> Any:
+        given = [answers[place] for place in copies if place in answers]
+        return given if self.all else given[0] if given else None
+
+
+class Context:
+    """What a body is given: its way to change the state, to other objects, and to wait.
+
+    `target` is the name of an object, or several names. Of a replicated object all copies run the method; the result
+    is that of its first copy, with `answers="all"` a list of all. Of several objects it is a list, one for each. With
+    `first` the body goes on with the first answer; the instance still commits only when all have answered.
+    """
+
+    __slots__ = ("_host", "_instance")
+
+    def __init__(self, host: "Host", instance: Instance) -> None:
+        self._host = host
+        self._instance = instance
+
+    @property
+    def state(self) -> Any:
+        """Of the object, as committed; None for a root."""
+        return self._host.engine.hosted[self._instance.place].state.value
+
+    def effect(self, change: Effect) -> None:
+        """Change the state, when the instance commits."""
+        self._instance.effects.append(change)
+
+    def call(
+        self, target: Target, op: str, *args: Any, first: bool = False, answers: str = ONE, **named: Any
+    ) -> Handle:
+        """Call and wait: to be awaited at once."""
+        return self._invoke(SYNCHRONOUS, target, op, args, named, first, answers)
+
+    def start(
+        self, target: Target, op: str, *args: Any, first: bool = False, answers: str = ONE, **named: Any
+    ) -> Handle:
+        """Call and go on; the instance does not commit before the answer is there."""
+        return self._invoke(ASYNCHRONOUS, target, op, args, named, first, answers)
+
+    def oneway(self, target: Target, op: str, *args: Any, **named: Any) -> None:
+        """Call without an answer; what is called stands on its own."""
+        self._invoke(ONE_WAY, target, op, args, named, False, ONE)
+
+    async def all(self, *calls: Handle) -> list[Any]:
+        """Wait for all of these."""
+        await _Yield(_Waited([each.call for each in calls], False))
+        return [each.result for each in calls]
+
+    async def any(self, *calls: Handle) -> Any:
+        """Wait for the first of these that commits; the others are taken back. Start them for this: if one aborts
+        while nobody waits for it in this way, the instance aborts."""
+        if not calls:
+            raise UsageError("any() needs at least one call to wait for")
+        winner = await _Yield(_Waited([each.call for each in calls], True))
+        return next(each.result for each in calls if each.call is winner)
+
+    async def pause(self, seconds: float) -> None:
+        """Let time pass."""
+        await _Yield(_Paused(seconds))
+
+    def _invoke(
+        self,
+        kind: str,
+        target: Target,
+        op: str,
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        first: bool,
+        answers: str,
+    ) -> Handle:
+        if answers not in (ONE, ALL):
+            raise UsageError(f"answers is {ONE!r} or {ALL!r}, not {answers!r}")
+        host, instance = self._host, self._instance
+        check((args, named))
+        names = (target,) if isinstance(target, str) else tuple(dict.fromkeys(target))
+        places = host.roster.find(names)
+        first = first and len(instance.copies) == 1  # copies go on together
+        call = host.engine.call(instance, kind, places, op, args, named, first=first)
+        copies = tuple(host.roster.copies[name] for name in names)
+        return Handle(call, _Shape(copies, not isinstance(target, str), answers == ALL))
+
+
+class _Yield:
+    """Hands a wish up to the host, and gives back what it is answered with."""
+
+    __slots__ = ("_wish",)
+
+    def __init__(self, wish: Any) -> None:
+        self._wish = wish
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return (yield self._wish)
+
+
+class _Task:
+    """The body of one instance."""
+
+    __slots__ = ("coroutine", "error", "root", "target")
+
+    def __init__(
+        self, coroutine: Coroutine[Any, Any, Any], target: ObjectClass | None, root: Root | None
+    ) -> None:
+        self.coroutine = coroutine
+        self.target = target
+        self.root = root
+        self.error: BaseException | None = None  # what it raised
+
+
+class Host:
+    """The objects of one member, and everything that runs in them."""
+
+    def __init__(
+        self,
+        me: int,
+        roster: Roster,
+        classes: Mapping[str, type[ObjectClass]],
+        options: Options | None = None,
+        *,
+        now: float = 0.0,
+        observer: Observer | None = None,
+    ) -> None:
+        """`classes` are those of the objects that have a copy here."""
+        self.roster = roster
+        self.engine = Engine(me, roster, options, now=now, observer=observer)
+        self.foreign: Callable[[Any, Instance], None] | None = None
+        """What to do with something awaited that is not ours, such as an asyncio future: arrange that `resume` is
+        called when it is done. Without it, a body that waits for such a thing fails."""
+        self._targets: dict[int, ObjectClass] = {}
+        self._pauses: list[tuple[float, int, Instance]] = []
+        self._paused = 0
+        self._roots: dict[Instance, Root] = {}
+        for place, hosted in self.engine.hosted.items():
+            name = roster.places[place].object
+            if name in classes:
+                target = self._targets[place] = classes[name]()
+                hosted.state = State(target.initial())
+                target.state = hosted.state.value
+
+    # What drivers do
+
+    def receive(self, now: float, packets: Iterable[Spoken]) -> list[Send]:
+        """Packets came."""
+        sends: list[Send] = []
+        for packet in packets:
+            self._act(self.engine.receive(now, packet), sends)
+        return self._work(now, sends)
+
+    def tick(self, now: float) -> list[Send]:
+        """The time `wake` has come."""
+        self.engine.now = now
+        while self._pauses and self._pauses[0][0] <= now:
+            instance = heappop(self._pauses)[2]
+            if instance.status == RUNNING:
+                self._step(instance, None)
+        sends: list[Send] = []
+        self._act(self.engine.tick(now), sends)
+        return self._work(now, sends)
+
+    def begin(
+        self,
+        now: float,
+        body: Body,
+        done: Done | None = None,
+        *,
+        at: int | None = None,
+        retry_of: Root | None = None,
+    ) -> Root:
+        """Start a root, as the member's client or at another place of ours; what it sends comes from `sends`. `done`
+        is called when it has ended. A retry stays as old as the root it is one of."""
+        place = self.roster.client(self.engine.me) if at is None else at
+        path = None if retry_of is None else retry_of.instance.path
+        instance = self.engine.begin(now, place, retry_of=path)
+        root = self._roots[instance] = Root(instance, body, done)
+        return root
+
+    def sends(self, now: float) -> list[Send]:
+        """What is to be sent since the last time."""
+        return self._work(now, [])
+
+    def resume(self, now: float, instance: Instance) -> list[Send]:
+        """Something `foreign` that the instance waited for is done."""
+        self.engine.now = now
+        if instance.status == RUNNING:
+            self._step(instance, None)
+        return self._work(now, [])
+
+    def cancel(self, now: float, root: Root, text: str = "it was given up") -> list[Send]:
+        """Abort a root from outside."""
+        self.engine.now = now
+        self.engine.fail(root.instance, text)
+        return self._work(now, [])
+
+    def suspect(self, now: float, member: int) -> list[Send]:
+        """A member is taken for dead."""
+        sends: list[Send] = []
+        self._act(self.engine.suspect(now, member), sends)
+        return self._work(now, sends)
+
+    def view(self, now: float, members: Iterable[int]) -> list[Send]:
+        """Only these are left."""
+        sends: list[Send] = []
+        self._act(self.engine.view(now, members), sends)
+        return self._work(now, sends)
+
+    @property
+    def wake(self) -> float | None:
+        """When `tick` is wanted."""
+        while self._pauses and self._pauses[0][2].status != RUNNING:
+            heappop(self._pauses)
+        times = [self._pauses[0][0]] if self._pauses else []
+        if self.engine.wake is not None:
+            times.append(self.engine.wake)
+        return min(times, default=None)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing runs, waits or is on its way from here."""
+        return self.engine.idle
+
+    def state(self, name: str) -> Any:
+        """The state of our copy of that object."""
+        for place in self._targets:
+            if self.roster.places[place].object == name:
+                return self.engine.hosted[place].state.value
+        raise UsageError(f"there is no copy of an object {name!r} at this member")
+
+    # What the engine wants done
+
+    def _work(self, now: float, sends: list[Send]) -> list[Send]:
+        while actions := self.engine.actions(now):
+            self._act(actions, sends)
+        return sends
+
+    def _act(self, actions: list[Action], sends: list[Send]) -> None:
+        for action in actions:
+            match action:
+                case Send():
+                    sends.append(action)
+                case Run(instance):
+                    if instance.status == RUNNING:
+                        self._run(instance)
+                case Resume(instance, value):
+                    if instance.status == RUNNING:
+                        self._step(instance, value)
+                case Ended(instance, reason, text):
+                    self._ended(instance, reason, text)
+
+    def _run(self, instance: Instance) -> None:
+        root = self._roots.pop(instance, None)
+        context = Context(self, instance)
+        target = self._targets.get(instance.place)
+        try:
+            if root is not None:
+                coroutine = root.body(context)
+            else:
+                coroutine = self._body(instance, target, context)
+        except Exception as error:  # arguments that do not fit, a method that is not there
+            coroutine = _raising(error)
+        instance.data = _Task(_as_coroutine(coroutine), target, root)
+        self._step(instance, None)
+
+    def _body(self, instance: Instance, target: ObjectClass | None, context: Context) -> Awaitable[Any]:
+        op, args, named = instance.call
+        method = None if target is None else target.methods.get(op)
+        if method is None:
+            known = "none" if target is None else ", ".join(target.methods) or "none"
+            name = self.roster.places[instance.place].object
+            raise UsageError(f"object {name!r} has no method {op!r}; the methods are {known}")
+        assert target is not None
+        if instance.undoes is not None:
+            if method.undo is None:
+                raise Abort  # the effects are taken out
+            method = target.methods[method.undo]
+        body: Awaitable[Any] = method.function(target, context, *args, **named)
+        return body
+
+    def _step(self, instance: Instance, value: Any) -> None:
+        """Let the body go on until it waits or ends."""
+        task: _Task = instance.data
+        if task.target is not None:
+            task.target.state = self.engine.hosted[instance.place].state.value
+        try:
+            wish = task.coroutine.send(value)
+        except StopIteration as end:
+            self._finish(instance, end.value)
+        except Exception as error:
+            task.error = error
+            text = str(error) if isinstance(error, Abort) else f"{type(error).__name__}: {error}"
+            self.engine.fail(instance, text)
+        else:
+            if instance.undoes is not None:
+                self.engine.fail(instance, "what undoes something waits for nothing")
+            else:
+                self._wait(instance, wish)
+
+    def _finish(self, instance: Instance, result: Any) -> None:
+        if instance.request is not None:
+            try:
+                check(result)
+            except UsageError as error:
+                self.engine.fail(instance, f"{instance.call.op}: {error}")
+                return
+        self.engine.finish(instance, result)
+
+    def _wait(self, instance: Instance, wish: Any) -> None:
+        if isinstance(wish, _Waited):
+            self.engine.wait(instance, wish.calls, any=wish.any)
+        elif isinstance(wish, _Paused):
+            self._paused += 1
+            heappush(self._pauses, (self.engine.now + max(wish.seconds, 0), self._paused, instance))
+        elif self.foreign is not None:
+            self.foreign(wish, instance)
+        else:
+            self.engine.fail(instance, "a body waits for calls and pauses, and for nothing else here")
+
+    def _ended(self, instance: Instance, reason: str, text: str) -> None:
+        task: _Task | None = instance.data
+        if task is None:  # aborted before it began
+            root = self._roots.pop(instance, None)
+            if root is not None:
+                _close(root, instance, None, InvocationAborted(reason, text))
+            return
+        if reason:
+            _end(task.coroutine, InvocationAborted(reason, text))
+        if task.root is not None:
+            error = (task.error or InvocationAborted(reason, text)) if reason else None
+            _close(task.root, instance, instance.result, error)
+
+
+def _close(root: Root, instance: Instance, result: Any, error: BaseException | None) -> None:
+    root.done, root.result, root.error = True, result, error
+    if root.when_done is not None:
+        root.when_done(root)
+
+
+def _end(coroutine: Coroutine[Any, Any, Any], error: InvocationAborted) -> None:
+    """Let a body that was aborted clean up; it cannot go on."""
+    try:
+        coroutine.throw(error)
+        coroutine.close()
+    except (StopIteration, Exception):  # whatever it makes of it
+        pass
+
+
+async def _raising(error: Exception) -> None:
+    raise error
+
+
+def _as_coroutine(body: Any) -> Coroutine[Any, Any, Any]:
+    if isinstance(body, Coroutine):
+        return body
+
+    async def wrapped() -> Any:
+        return await body
+
+    return wrapped()

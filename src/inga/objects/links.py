@@ -1,0 +1,314 @@
+"""What one member knows of its pairs with the others: numbers, gaps, clocks.
+
+    send         each message to a member takes the next number of that pair; a copy is kept until it is acknowledged
+    receive      whatever is new is passed on at once, out of order too; a gap is asked for, each number once in delta
+    heartbeat    every delta: our clock, how many messages there were, how many of theirs are here
+    again        a copy not acknowledged for two delta is sent once more
+    announce     with a request that needs order: those who will not get it learn that their clocks are wanted
+
+A member's clock counts for `frontier` only up to where nothing of what it sent us is missing: below the frontier
+nothing new can come. With `reliable` something else repairs; numbers stay, copies and questions are left out. With
+`quiet` a heartbeat is sent only to those who have some use for it, so that an idle group is silent.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from math import inf
+
+from inga.model.invocation import Announce, Flush, Heartbeat, Message, Nack, Numbers, Spoken
+from inga.objects.options import Options
+from inga.objects.order import Clock
+from inga.objects.roster import Roster
+
+Numbered = Message | Flush
+Key = tuple[int, int]
+BELOW_NOTHING: Key = (1 << 63, 0)
+
+NACK_MAX = 256
+"""Numbers in one question; a longer gap is asked for in pieces, delta by delta."""
+
+AHEAD_MAX = 1 << 16
+"""How far beyond the next expected number a message is taken: what is more is repaired later."""
+
+
+class Peer:
+    """One other member, as seen from here."""
+
+    __slots__ = (
+        "acked",
+        "asked",
+        "copies",
+        "early",
+        "expected",
+        "heartbeat",
+        "kept",
+        "lowest",
+        "owed",
+        "settled_shown",
+        "shown",
+        "sent",
+        "top",
+        "ts",
+    )
+
+    def __init__(self, lowest: int) -> None:
+        self.lowest = lowest  # its smallest place
+        self.sent = 0  # number of our last message to it
+        self.acked = 0  # up to which it has all of them
+        self.copies: dict[int, tuple[Numbered, float]] = {}  # not acknowledged, and when last sent
+        self.shown = 0  # the largest clock it was shown
+        self.settled_shown = 0
+        self.expected = 1  # number of its next message
+        self.early: dict[int, Numbered] = {}  # beyond a gap
+        self.ts = 0  # its clock, up to which nothing is missing
+        self.heartbeat: Heartbeat | None = None  # the newest, while something it counts is missing
+        self.asked: dict[int, float] = {}  # numbers asked for -> when
+        self.kept: deque[Message] = deque()  # what it told others too, until it is everywhere
+        self.owed = False  # something of its came since our last heartbeat
+        self.top = 0  # the largest number it is known to have used
+
+
+class Links:
+    """All pairs of one member."""
+
+    def __init__(
+        self,
+        me: int,
+        roster: Roster,
+        clock: Clock,
+        options: Options,
+        send: Callable[[tuple[int, ...], Spoken], None],
+        evs: Callable[[], tuple[int, ...]],
+    ) -> None:
+        self.me = me
+        self.roster = roster
+        self.clock = clock
+        self.options = options
+        self.send = send
+        self.evs = evs  # how many messages each of our own places has sent
+        self.peers = {member: Peer(roster.at[member][0]) for member in roster.members if member != me}
+        self.received = [0] * len(roster.places)  # messages of each place, up to which all to us are here
+        for place in roster.at.get(me, ()):
+            self.received[place] = 1 << 63  # what we tell ourselves is never missing
+        self.moved = False  # clocks or counts have moved since this was last cleared
+        self.frontier: Key = (1, 0)
+        self.repaired = self.asked_for = 0
+        self._unsettled: deque[tuple[int, Numbers]] = deque()  # stamps and numbers of what went to several
+        self._settled_ts = 0
+        self._advance()
+
+    # Sending
+
+    def number(self, members: Iterable[int]) -> Numbers:
+        """The numbers of the next message to these."""
+        numbers = []
+        for member in members:
+            peer = self.peers[member]
+            peer.sent += 1
+            numbers.append((member, peer.sent))
+        return tuple(numbers)
+
+    def transmit(self, now: float, packet: Numbered) -> None:
+        """Send a numbered message to all it is numbered for."""
+        for member, number in packet.sq:
+            peer = self.peers[member]
+            if packet.ts > peer.shown:
+                peer.shown = packet.ts
+            if not self.options.reliable:
+                peer.copies[number] = (packet, now)
+        if len(packet.sq) > 1:
+            self._unsettled.append((packet.ts, packet.sq))
+        if packet.sq:
+            self.send(tuple(member for member, _ in packet.sq), packet)
+
+    def announce(self, ts: int, members: frozenset[int] | set[int]) -> None:
+        """Tell those outside that these members want to see clocks of at least `ts`."""
+        outside = tuple(member for member in self.peers if member not in members)
+        if outside:
+            self.send(outside, Announce(self.me, ts, tuple(sorted(members))))
+
+    def show(self, ts: int, members: Iterable[int]) -> None:
+        """Show these members our clock now, if they have not seen that much of it."""
+        for member in members:
+            peer = self.peers.get(member)
+            if peer is not None and peer.shown < ts:
+                self.beat(member)
+
+    def beat(self, member: int, wanted: bool = False) -> None:
+        """Send a heartbeat."""
+        peer = self.peers[member]
+        peer.shown, peer.owed = self.clock.value, False
+        peer.settled_shown = self._settled()
+        beat = Heartbeat(
+            self.me, self.clock.value, peer.sent, peer.expected - 1, self.evs(), peer.settled_shown, wanted
+        )
+        self.send((member,), beat)
+
+    # Receiving
+
+    def take(self, now: float, member: int, packet: Numbered) -> bool:
+        """Count a numbered message; whether it is new."""
+        peer = self.peers[member]
+        number = next((number for to, number in packet.sq if to == self.me), 0)
+        peer.owed = True
+        if number < peer.expected or number in peer.early or number >= peer.expected + AHEAD_MAX:
+            return False
+        peer.early[number] = packet
+        if number == peer.expected:
+            self._pass(peer)
+        self._learn(now, member, peer, number - 1)
+        if isinstance(packet, Message) and len(packet.sq) > 1:
+            peer.kept.append(packet)
+        return True
+
+    def hear(self, now: float, beat: Heartbeat) -> None:
+        """A heartbeat came."""
+        member = beat.member
+        peer = self.peers[member]
+        if len(beat.evs) != len(self.roster.at[member]) or beat.ack > peer.sent:
+            return
+        if beat.ack > peer.acked:
+            for number in range(peer.acked + 1, beat.ack + 1):
+                peer.copies.pop(number, None)
+            peer.acked = beat.ack
+        while peer.kept and peer.kept[0].ts <= beat.settled:
+            peer.kept.popleft()
+        newest = peer.heartbeat
+        if newest is None or (beat.sent, beat.ts) >= (newest.sent, newest.ts):
+            peer.heartbeat = beat
+            self._apply_heartbeat(peer)
+            self._learn(now, member, peer, beat.sent)
+        if beat.wanted:
+            self.beat(member)
+
+    def asked(self, now: float, nack: Nack) -> None:
+        """Somebody lacks something."""
+        peer = self.peers[nack.member]
+        for number in nack.numbers:
+            kept = peer.copies.get(number)
+            if kept is not None:
+                self._repair(now, nack.member, peer, number, kept[0])
+
+    # Time
+
+    def tick(self, now: float, laggards: Iterable[int]) -> None:
+        """A delta has passed. `laggards` are the members whose clocks or messages somebody here waits for."""
+        waited_for = set(laggards)
+        for member, peer in self.peers.items():
+            self._ask(now, member, peer, range(peer.expected, min(peer.top, peer.expected + NACK_MAX) + 1))
+            for number, (packet, at) in list(peer.copies.items()):
+                if now - at >= 2 * self.options.delta:
+                    self._repair(now, member, peer, number, packet)
+            if not self.options.quiet:
+                self.beat(member)
+            elif member in waited_for:
+                self.beat(member, wanted=True)
+            elif self._is_due(peer):
+                self.beat(member, wanted=peer.sent > peer.acked)  # an answer that was lost is not said again
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a tick has something to do even in a quiet group."""
+        return any(
+            peer.copies or peer.top >= peer.expected or self._is_due(peer) for peer in self.peers.values()
+        )
+
+    @property
+    def unacknowledged(self) -> int:
+        return sum(len(peer.copies) for peer in self.peers.values())
+
+    def laggards(self, key: Key) -> list[int]:
+        """The members for whose clocks a request with that key waits."""
+        return [member for member, peer in self.peers.items() if (peer.ts + 1, peer.lowest) <= key]
+
+    def frontier_of(self, members: frozenset[int] | None) -> Key:
+        """Below it nothing new can come from any of these; from anybody, if nothing is said."""
+        if members is None:
+            return self.frontier
+        return min(
+            ((peer.ts + 1, peer.lowest) for member, peer in self.peers.items() if member in members),
+            default=BELOW_NOTHING,
+        )
+
+    # Members that are gone
+
+    def remove(self, member: int) -> None:
+        """Nothing more is expected of it or owed to it; what it sent and nobody has is skipped."""
+        del self.peers[member]
+        for place in self.roster.at[member]:
+            self.received[place] = 1 << 63
+        self._advance()
+
+    # Steps
+
+    def _is_due(self, peer: Peer) -> bool:
+        return (
+            peer.owed or peer.sent > peer.acked or (peer.acked > 0 and self._settled() > peer.settled_shown)
+        )
+
+    def _pass(self, peer: Peer) -> None:
+        """Go over all that has no gap before it."""
+        while peer.expected in peer.early:
+            packet = peer.early.pop(peer.expected)
+            peer.asked.pop(peer.expected, None)
+            peer.expected += 1
+            peer.ts = packet.ts
+            if isinstance(packet, Message):
+                self.received[packet.src] = packet.ev
+        self._apply_heartbeat(peer)
+        self._advance()
+
+    def _apply_heartbeat(self, peer: Peer) -> None:
+        beat = peer.heartbeat
+        if beat is None or peer.expected <= beat.sent:
+            return
+        peer.heartbeat = None
+        if beat.ts > peer.ts:
+            peer.ts = beat.ts
+        for place, ev in zip(self.roster.at[beat.member], beat.evs, strict=True):
+            if ev > self.received[place]:
+                self.received[place] = ev
+        self._advance()
+
+    def _advance(self) -> None:
+        self.moved = True
+        self.frontier = min(
+            ((peer.ts + 1, peer.lowest) for peer in self.peers.values()), default=BELOW_NOTHING
+        )
+
+    def _learn(self, now: float, member: int, peer: Peer, top: int) -> None:
+        """It has used all numbers up to `top`: ask for those that nobody knew of before."""
+        if top > peer.top:
+            known, peer.top = max(peer.top + 1, peer.expected), top
+            self._ask(now, member, peer, range(known, min(top, known + NACK_MAX) + 1))
+
+    def _ask(self, now: float, member: int, peer: Peer, numbers: Iterable[int]) -> None:
+        """Ask for those of them that are missing, each at most once in delta."""
+        if self.options.reliable:
+            return
+        due = now - self.options.delta
+        missing = [n for n in numbers if n not in peer.early and peer.asked.get(n, -inf) <= due]
+        if missing:
+            peer.asked.update(dict.fromkeys(missing, now))
+            self.asked_for += len(missing)
+            self.send((member,), Nack(self.me, tuple(missing)))
+
+    def _repair(self, now: float, member: int, peer: Peer, number: int, packet: Numbered) -> None:
+        peer.copies[number] = (packet, now)
+        self.repaired += 1
+        self.send((member,), packet)
+
+    def _settled(self) -> int:
+        """The stamp up to which everything we told several members has reached all of them."""
+        while self._unsettled:
+            ts, numbers = self._unsettled[0]
+            if any(member in self.peers and self.peers[member].acked < number for member, number in numbers):
+                break
+            self._settled_ts = ts
+            self._unsettled.popleft()
+        return self._settled_ts
+
+
+def members_of(roster: Roster, places: Sequence[int]) -> set[int]:
+    """The members at which these places are."""
+    return {roster.member_of[place] for place in places}

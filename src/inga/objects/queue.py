@@ -1,0 +1,168 @@
+"""The requests that wait at one place, and what each of them waits for.
+
+    free      it conflicts with nothing: it never gets here
+    clear     nothing with a smaller key can still come; the papers' stable
+    first     nothing in conflict with it waits that has a smaller key
+    ready     nothing in conflict with it runs, but its own ancestors
+
+A request that is not clear waits in a heap. One that is clear waits for a single thing, the nearest request before it
+that conflicts with it, or an instance; it is looked at again when that is gone. So what becomes of a request costs
+the same however many others wait.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import Any
+
+from inga.model.invocation import Message, Path
+from inga.objects.declare import Call
+from inga.objects.instance import Instance
+from inga.objects.roster import Relation
+
+Key = tuple[int, int]
+
+
+class Entry:
+    """A request that waits, or the undoing of one."""
+
+    __slots__ = ("call", "entered", "key", "message", "out", "path", "record", "waiters")
+
+    def __init__(self, message: Message, call: Call, path: Path, entered: float, record: Any = None) -> None:
+        self.message = message
+        self.call = call  # decides what it conflicts with
+        self.key: Key = message.key
+        self.path = path
+        self.entered = entered
+        self.record = record  # of what is to be undone
+        self.waiters: list[Entry] = []  # entries that wait for this one
+        self.out = True  # of the queue: passed over wherever it is still listed
+
+    def __lt__(self, other: "Entry") -> bool:
+        return self.key < other.key
+
+
+class Queue:
+    """All that waits or runs at one place and can conflict with something."""
+
+    def __init__(self, relation: Relation) -> None:
+        self.relation = relation
+        self._waiting: dict[str, list[Entry]] = {}  # by method, in the order of keys
+        self._running: dict[str, list[Instance]] = {}  # by method
+        self._unclear: list[tuple[Key, Entry]] = []
+        self._look: list[Entry] = []  # whose obstacle is gone
+        self._behind: dict[Instance, list[Entry]] = {}  # entries that wait for an instance
+
+    def __len__(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    def __iter__(self) -> Iterator[Entry]:
+        return (entry for entries in self._waiting.values() for entry in entries)
+
+    @property
+    def unclear(self) -> Key | None:
+        """The smallest key that is not clear."""
+        while self._unclear and self._unclear[0][1].out:
+            heappop(self._unclear)
+        return self._unclear[0][0] if self._unclear else None
+
+    def add(self, entry: Entry) -> None:
+        entry.out = False
+        insort(self._waiting.setdefault(entry.call.op, []), entry)
+        heappush(self._unclear, (entry.key, entry))
+
+    def remove(self, entry: Entry) -> None:
+        """It waits no more, and is not run either."""
+        if not entry.out:
+            self._take_out(entry)
+            self._look += entry.waiters
+            entry.waiters = []
+
+    def next_startable(self, frontier: Key) -> Entry | None:
+        """Something that may start, taken out; everything with a key below the frontier is clear."""
+        while self._unclear and self._unclear[0][0] < frontier:
+            self._look.append(heappop(self._unclear)[1])
+        while self._look:
+            entry = self._look.pop()
+            if entry.out:
+                continue
+            obstacle = self._nearest(entry) or self._runs(entry)
+            if obstacle is None:
+                self._take_out(entry)
+                return entry
+            if isinstance(obstacle, Entry):
+                obstacle.waiters.append(entry)
+            else:
+                self._behind.setdefault(obstacle, []).append(entry)
+        return None
+
+    def started(self, instance: Instance, entry: Entry | None) -> None:
+        """An instance runs; what waited for its request waits for it now. A descendant of it may be there already,
+        called by another copy of our object that was faster."""
+        if self.relation.of(instance.call.op):
+            self._running.setdefault(instance.call.op, []).append(instance)
+        if entry is not None:
+            for waiter in entry.waiters:
+                if instance.is_ancestor_of(waiter.path):
+                    self._look.append(waiter)
+                else:
+                    self._behind.setdefault(instance, []).append(waiter)
+            entry.waiters = []
+
+    def ended(self, instance: Instance) -> None:
+        running = self._running.get(instance.call.op)
+        if running is not None and instance in running:
+            running.remove(instance)
+        self._look += self._behind.pop(instance, ())
+
+    def oldest(self) -> Path | None:
+        """The oldest running instance that waits for somebody, and so may wait for ever."""
+        waiting = (each.path for running in self._running.values() for each in running if each.unanswered)
+        return min(waiting, default=None)
+
+    def blockers(self) -> dict[Entry, set[Instance]]:
+        """For each request the running instances that keep it waiting, also by way of others that wait."""
+        found: dict[Entry, set[Instance]] = {}
+        for entry in sorted(self):
+            blockers = found[entry] = set(self._all_running(entry))
+            for op in self.relation.of(entry.call.op):
+                for other in self._waiting.get(op, ()):
+                    if other.key >= entry.key:
+                        break
+                    if self.relation.between(other.call, entry.call):
+                        blockers |= found[other]
+        return found
+
+    def _take_out(self, entry: Entry) -> None:
+        entries = self._waiting[entry.call.op]
+        del entries[bisect_left(entries, entry)]
+        if not entries:
+            del self._waiting[entry.call.op]
+        entry.out = True
+
+    def _nearest(self, entry: Entry) -> Entry | None:
+        """The last request before it that conflicts with it."""
+        nearest: Entry | None = None
+        for op in self.relation.of(entry.call.op):
+            entries = self._waiting.get(op)
+            if not entries:
+                continue
+            for at in range(bisect_left(entries, entry) - 1, -1, -1):
+                other = entries[at]
+                if nearest is not None and other.key < nearest.key:
+                    break
+                if self.relation.between(other.call, entry.call):
+                    nearest = other
+                    break
+        return nearest
+
+    def _runs(self, entry: Entry) -> Instance | None:
+        return next(self._all_running(entry), None)
+
+    def _all_running(self, entry: Entry) -> Iterator[Instance]:
+        for op in self.relation.of(entry.call.op):
+            for instance in self._running.get(op, ()):
+                if self.relation.between(instance.call, entry.call) and not instance.is_ancestor_of(
+                    entry.path
+                ):
+                    yield instance

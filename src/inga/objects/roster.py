@@ -1,0 +1,123 @@
+"""Who has what: the places of a group, and which of their calls conflict.
+
+A *place* is one copy of one object at one member, or a member itself as a client, from which roots begin. All
+members have the same roster; a place's index in it is its number, which breaks ties between equal clocks.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from inga.model.errors import UsageError
+from inga.objects.declare import Call
+
+CLIENT = ""
+"""The name of the object that a client is: none."""
+
+
+class Relation(Protocol):
+    """Which calls conflict at objects of one class: `inga.objects.declare.Conflicts` is one."""
+
+    def of(self, op: str) -> frozenset[str]:
+        """The methods that may conflict with this one."""
+
+    def between(self, one: Call, other: Call) -> bool:
+        """Whether these two calls conflict; only asked about methods that may."""
+
+
+class Place(NamedTuple):
+    """One copy of an object; `object` is its name, CLIENT for a member that calls."""
+
+    member: int
+    object: str
+
+
+class Pairs:
+    """A relation given as the pairs of methods that conflict, whatever their arguments; closed under symmetry."""
+
+    def __init__(self, pairs: Iterable[Sequence[str]] = ()) -> None:
+        rivals: dict[str, set[str]] = {}
+        for one, other in pairs:
+            rivals.setdefault(one, set()).add(other)
+            rivals.setdefault(other, set()).add(one)
+        self._rivals = {op: frozenset(others) for op, others in rivals.items()}
+
+    def of(self, op: str) -> frozenset[str]:
+        return self._rivals.get(op, frozenset())
+
+    def between(self, one: Call, other: Call) -> bool:
+        return other.op in self.of(one.op)
+
+
+class Everything:
+    """The relation of total order: all calls conflict."""
+
+    def __init__(self, *ops: str) -> None:
+        self._ops = frozenset(ops)
+
+    def of(self, op: str) -> frozenset[str]:
+        return self._ops | {op}
+
+    def between(self, one: Call, other: Call) -> bool:
+        return True
+
+
+class Roster:
+    """All places, in an order on which the members agree."""
+
+    def __init__(self, places: Iterable[Place], relations: Mapping[str, Relation]) -> None:
+        self.places = tuple(places)
+        self.relations = [relations.get(place.object, NOTHING) for place in self.places]
+        self.members = tuple(sorted({place.member for place in self.places}))
+        self.objects = tuple(dict.fromkeys(place.object for place in self.places if place.object != CLIENT))
+        self.object_of = [
+            self.objects.index(place.object) if place.object != CLIENT else -1 for place in self.places
+        ]
+        self.member_of = [place.member for place in self.places]
+        self.at = {
+            member: tuple(i for i, place in enumerate(self.places) if place.member == member)
+            for member in self.members
+        }
+        self.copies = {
+            name: tuple(i for i, place in enumerate(self.places) if place.object == name)
+            for name in self.objects
+        }
+        self.is_replicated = [len(self.copies.get(place.object, ())) > 1 for place in self.places]
+        if len(set(self.places)) < len(self.places):
+            raise UsageError("a member has the same object twice; name each object once for each member")
+
+    @classmethod
+    def of(cls, members: int, objects: Mapping[str, tuple[Relation, Iterable[int]]]) -> "Roster":
+        """Members by number, each of them a client too, and the objects with the members that have a copy."""
+        places = [
+            place
+            for member in range(members)
+            for place in (
+                Place(member, CLIENT),
+                *(Place(member, name) for name, (_, where) in objects.items() if member in set(where)),
+            )
+        ]
+        return cls(places, {name: relation for name, (relation, _) in objects.items()})
+
+    def client(self, member: int) -> int:
+        """The place from which a member's roots begin."""
+        return self.places.index(Place(member, CLIENT))
+
+    def find(self, target: str | Iterable[str]) -> tuple[int, ...]:
+        """The places of an object, or of several."""
+        names = (target,) if isinstance(target, str) else tuple(target)
+        try:
+            return tuple(sorted(place for name in set(names) for place in self.copies[name]))
+        except KeyError as missing:
+            known = ", ".join(self.objects) or "none"
+            raise UsageError(
+                f"there is no object {missing.args[0]!r} in this group; the objects are {known}"
+            ) from None
+
+    def name(self, place: int, members: Sequence[Any]) -> str:
+        """What traces call it: member/object, or the member."""
+        member, name = self.places[place]
+        return f"{members[member]}/{name}" if name != CLIENT else str(members[member])
+
+
+NOTHING: Relation = Pairs()
+"""The relation in which nothing conflicts."""

@@ -1,0 +1,201 @@
+"""The rules of OBG, each broken on purpose: what the judge must notice."""
+
+from bisect import insort
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+import pytest
+
+from inga.model.invocation import Message
+from inga.objects.engine import Engine
+from inga.objects.instance import Instance
+from inga.objects.links import BELOW_NOTHING, Links
+from inga.objects.order import precedes
+from inga.objects.queue import Entry, Queue
+
+from .printed import id_of
+
+Patch = pytest.MonkeyPatch
+
+
+def answers_wait_for_nothing(patch: Patch) -> None:
+    patch.setattr(Engine, "_is_next", lambda self, instance, response: True)
+
+
+def nothing_is_unclear(patch: Patch) -> None:
+    patch.setattr(Links, "frontier_of", lambda self, members: BELOW_NOTHING)
+
+
+def only_the_sender_makes_clear(patch: Patch) -> None:
+    """As printed, but without a gap."""
+
+    def start_one(self: Engine) -> bool:
+        for hosted in self.hosted.values():
+            _release(hosted.queue, lambda entry: _heard(self, entry))
+            entry = hosted.queue.next_startable((0, 0))
+            if entry is not None:
+                self._start(hosted, entry)
+                return True
+        return False
+
+    patch.setattr(Engine, "_start_one", start_one)
+
+
+def nobody_dies(patch: Patch) -> None:
+    patch.setattr(Engine, "_let_die", lambda self: None)
+
+
+def ancestors_block(patch: Patch) -> None:
+    """A call back into the object of an ancestor waits for it. It does not die of it either: nothing older waits."""
+
+    def runs(self: Queue, entry: Entry) -> Instance | None:
+        for op in self.relation.of(entry.call.op):
+            for instance in self._running.get(op, ()):
+                return instance
+        return None
+
+    patch.setattr(Queue, "_runs", runs)
+
+
+def identifiers_are_keys(patch: Patch) -> None:
+    """Requests are first by the identifier of their send; what is clear is still decided by stamps."""
+
+    def add(self: Queue, entry: Entry) -> None:
+        stamp, entry.key = entry.key, id_of(entry.message.id)  # type: ignore[assignment]
+        entry.out = False
+        insort(self._waiting.setdefault(entry.call.op, []), entry)
+        heappush(self._unclear, (stamp, entry))
+
+    patch.setattr(Queue, "add", add)
+
+
+class PrintedQueue(Queue):
+    """Ordered by the printed rule as far as that says something, else by arrival; only the top is looked at."""
+
+    def __init__(self, relation: Any) -> None:
+        super().__init__(relation)
+        self.line: list[Entry] = []
+
+    def add(self, entry: Entry) -> None:
+        entry.out = False
+        insort(self._waiting.setdefault(entry.call.op, []), entry)
+        at = len(self.line)
+        for place, other in enumerate(self.line):
+            if self._printed(entry.message, other.message):
+                at = place
+                break
+        self.line.insert(at, entry)
+
+    @property
+    def unclear(self) -> Any:
+        return min((entry.key for entry in self.line), default=None)
+
+    def _printed(self, one: Message, other: Message) -> bool:
+        if one.src == other.src:
+            if one.id.start == other.id.start:
+                return id_of(one.id) < id_of(other.id)
+            return one.cohort != other.cohort and id_of(one.id) < id_of(other.id) and one.kind == "a"
+        conflict = other.op in self.relation.of(one.op)
+        return conflict and precedes(one, other) and not precedes(other, one)
+
+    def _take_out(self, entry: Entry) -> None:
+        super()._take_out(entry)
+        self.line.remove(entry)
+
+
+def as_printed(patch: Patch) -> None:
+    """Only the top of the queue is looked at; it is stable once its sender has shown something later."""
+
+    def start_one(self: Engine) -> bool:
+        for hosted in self.hosted.values():
+            queue = hosted.queue
+            assert isinstance(queue, PrintedQueue)
+            if queue.line and _heard(self, queue.line[0]) and queue._runs(queue.line[0]) is None:
+                entry = queue.line[0]
+                queue._take_out(entry)
+                self._start(hosted, entry)
+                return True
+        return False
+
+    patch.setattr("inga.objects.engine.Queue", PrintedQueue)
+    patch.setattr(Engine, "_start_one", start_one)
+
+
+def as_printed_and_nobody_dies(patch: Patch) -> None:
+    as_printed(patch)
+    nobody_dies(patch)
+
+
+def answers_wait_for_requests(patch: Patch) -> None:
+    """The order of OBO taken literally: a response comes after every request that precedes it."""
+    is_next = Engine._is_next
+
+    def literal(self: Engine, instance: Instance, response: Message) -> bool:
+        queue = self.hosted[instance.place].queue
+        waits = any(entry.record is None and precedes(entry.message, response) for entry in queue)
+        return not waits and is_next(self, instance, response)
+
+    def settle(self: Engine) -> None:
+        self.links.moved = True
+        original(self)
+
+    original = Engine._settle
+    patch.setattr(Engine, "_is_next", literal)
+    patch.setattr(Engine, "_settle", settle)
+
+
+def aborts_leave_a_past(patch: Patch) -> None:
+    from inga.objects.order import Precedence
+
+    def abort(self: Any) -> None:
+        self.running -= 1
+        for past in self.past.values():
+            past[self.place] = self.ev
+
+    patch.setattr(Precedence, "abort", abort)
+
+
+def nothing_is_handed_round(patch: Patch) -> None:
+    """A crash without a flush: what a member held of the one that is gone stays there."""
+    patch.setattr(Engine, "_take_flush", _take_flush_without_messages)
+
+
+def _take_flush_without_messages(self: Engine, flush: Any) -> None:
+    self._flushed[flush.member] = flush
+    self._try_install()
+
+
+def _heard(engine: Engine, entry: Entry) -> bool:
+    """Whether the sender has shown a clock, without a gap, that is not before the request."""
+    peer = engine.links.peers.get(engine.roster.member_of[entry.message.src])
+    return peer is None or peer.ts >= entry.message.ts
+
+
+def _release(queue: Queue, is_clear: Callable[[Entry], bool]) -> None:
+    """Look at those that are clear by another rule."""
+    rest = []
+    while queue._unclear:
+        key, entry = heappop(queue._unclear)
+        if is_clear(entry):
+            queue._look.append(entry)
+        else:
+            rest.append((key, entry))
+    for each in rest:
+        heappush(queue._unclear, each)
+
+
+MUTATIONS: dict[str, tuple[Callable[[Patch], None], tuple[str, ...], bool]] = {
+    "P2 removed": (answers_wait_for_nothing, ("I4",), False),
+    "D2 removed": (nothing_is_unclear, ("I1", "I2", "I3"), False),
+    "D2 only for the sender": (only_the_sender_makes_clear, ("I1", "I2", "I3"), False),
+    "X3 removed": (nobody_dies, ("I8",), False),
+    "X1 removed": (ancestors_block, ("I8",), False),
+    "key = printed id": (identifiers_are_keys, ("I1", "I2", "I3"), False),
+    "as printed": (as_printed, ("I1", "I2", "I3", "I8"), False),
+    "as printed, nobody dies": (as_printed_and_nobody_dies, ("I1", "I2", "I3", "I8"), False),
+    "responses wait for requests": (answers_wait_for_requests, ("I8",), False),
+    "V6 also at abort": (aborts_leave_a_past, ("I13",), False),
+    "F2 removed": (nothing_is_handed_round, ("I12",), True),
+}
+"""For each change what is broken by it, and whether a crash is needed to see it."""

@@ -1,0 +1,171 @@
+"""Random runs over bad networks, judged: what every one of them has to fulfil."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from inga.objects.declare import ObjectClass, method
+from inga.objects.invoke import Context
+from inga.objects.options import Options
+from inga.objects.roster import Roster
+
+from .generate import Generator, Repaired, Replicated, played
+from .world import Network, Plan, World
+
+BLOCK = 20
+"""Seeds in one test."""
+
+
+def judge(first: int, count: int, **how: Any) -> None:
+    for seed in range(first, first + count):
+        world, faults = played(seed, **how)
+        assert not faults, (seed, how, faults[:5], world.now)
+
+
+@pytest.mark.parametrize("first", range(0, 120, BLOCK))
+def test_runs(first: int) -> None:
+    judge(first, BLOCK)
+
+
+@pytest.mark.parametrize("first", range(0, 60, BLOCK))
+def test_runs_with_a_crash(first: int) -> None:
+    judge(first, BLOCK, crash=True)
+
+
+@pytest.mark.parametrize("first", range(0, 80, BLOCK))
+def test_runs_of_replicated_objects(first: int) -> None:
+    judge(first, BLOCK, generator=Replicated)
+
+
+@pytest.mark.parametrize("first", range(0, 60, BLOCK))
+def test_runs_of_replicated_objects_with_a_crash(first: int) -> None:
+    judge(first, BLOCK, generator=Replicated, crash=True)
+
+
+@pytest.mark.parametrize("first", range(0, 40, BLOCK))
+def test_runs_over_something_reliable(first: int) -> None:
+    judge(first, BLOCK, generator=Repaired)
+
+
+@pytest.mark.parametrize(
+    ("seed", "how"),
+    [
+        (137, {"generator": Replicated}),  # a descendant at a copy before its ancestor has begun there
+        (2, {"generator": Replicated}),  # answers to an instance that was cancelled before it came
+        (1584, {"generator": Replicated}),  # answers that were there before the body said that one will do
+        (73, {"generator": Replicated, "crash": True}),  # a request that only the crashed copy had
+        (350, {"generator": Replicated, "crash": True}),  # copies that call before and after the view
+        (710, {"generator": Replicated, "crash": True}),  # the next speaker's request before the flush
+        (2440, {"generator": Replicated, "crash": True}),  # a call that the last speaker had taken back
+    ],
+)
+def test_runs_that_once_went_wrong(seed: int, how: dict[str, Any]) -> None:
+    judge(seed, 1, **how)
+
+
+@pytest.mark.hunt
+@pytest.mark.parametrize("first", range(0, 10_000, 500))
+def test_hunt_runs(first: int) -> None:
+    judge(first, 500)
+
+
+@pytest.mark.hunt
+@pytest.mark.parametrize("first", range(0, 4_000, 500))
+def test_hunt_crashes(first: int) -> None:
+    judge(first, 500, crash=True)
+
+
+@pytest.mark.hunt
+@pytest.mark.parametrize("first", range(0, 6_000, 500))
+def test_hunt_replicated(first: int) -> None:
+    judge(first, 500, generator=Replicated)
+
+
+@pytest.mark.hunt
+@pytest.mark.parametrize("first", range(0, 4_000, 500))
+def test_hunt_replicated_with_a_crash(first: int) -> None:
+    judge(first, 500, generator=Replicated, crash=True)
+
+
+# Replicated counters: I11
+
+
+class Counter(ObjectClass):
+    """Fully replicated in what follows."""
+
+    def initial(self) -> Any:
+        return 0
+
+    @method(compatible=("inc", "dec"), undo="dec")
+    async def inc(self, ctx: Context, k: int) -> None:
+        ctx.effect(lambda state: state + k)
+
+    @method(compatible=("inc", "dec"), undo="inc")
+    async def dec(self, ctx: Context, k: int) -> None:
+        ctx.effect(lambda state: state - k)
+
+    @method(identity=True)
+    async def show(self, ctx: Context, k: int) -> Any:
+        return self.state
+
+    @method
+    async def reset(self, ctx: Context, k: int) -> Any:
+        ctx.effect(lambda state: k)
+        return self.state
+
+    @method(compatible=("inc", "dec", "show", "reset", "ping"), identity=True)
+    async def ping(self, ctx: Context, k: int) -> str:
+        return "here"
+
+
+def count_on(seed: int) -> tuple[World, int]:
+    """A run of counters; the world, and how many outputs were compared."""
+    rng = Random(seed)
+    n = rng.randint(2, 5)
+    roster = Roster.of(n, {"hits": (Counter.conflicts, range(n))})
+    roots = []
+    for _ in range(rng.randint(2, 8)):
+        steps: list[Any] = [
+            [rng.choice("ssao"), "hits", rng.choice(["inc", "dec", "show", "reset", "ping"]), rng.randint(1, 9)]
+            for _ in range(rng.randint(1, 4))
+        ]
+        if rng.random() < 0.2:
+            steps.append(["fail"])
+        roots.append((rng.uniform(0, 40), roster.client(rng.randrange(n)), steps))
+    options = Options(delta=10.0, announce=rng.random() < 0.5, quiet=rng.random() < 0.5)
+    world = World(
+        Plan(roster, roots, options, classes={"hits": Counter}), Network(rng, (1, 9), rng.choice([0, 0.2]), 0.05)
+    )
+    assert world.run(3000), seed
+    states = {host.state("hits") for host in world.hosts.values()}
+    assert len(states) == 1, (seed, states)
+    outputs: dict[Any, set[Any]] = {}
+    for message in world.log.responses():
+        outputs.setdefault(message.call, set()).add(message.value)
+    undone = sum(host.engine.counts["undone"] for host in world.hosts.values())
+    if not undone:
+        assert all(len(values) == 1 for values in outputs.values()), (seed, outputs)
+    return world, len(outputs) if not undone else 0
+
+
+def test_replicated_counters_agree() -> None:
+    assert sum(count_on(seed)[1] for seed in range(60)) > 100
+
+
+@pytest.mark.hunt
+def test_hunt_replicated_counters() -> None:
+    assert sum(count_on(seed)[1] for seed in range(1000)) > 1000
+
+
+def test_generated_runs_do_what_they_are_meant_to() -> None:
+    """A generator that stopped to make trouble would make all tests pass."""
+    totals: dict[str, int] = {}
+    for seed in range(60):
+        world, _ = played(seed, generator=Generator)
+        for host in world.hosts.values():
+            for name, count in host.engine.counts.items():
+                totals[name] = totals.get(name, 0) + count
+            totals["repaired"] = totals.get("repaired", 0) + host.engine.links.repaired
+    for name in ("started", "committed", "aborted", "died", "undone", "held", "repaired"):
+        assert totals[name] > 20, totals

@@ -1,0 +1,333 @@
+"""Objects that run programs over a bad network, in virtual time, and a log of everything they do.
+
+A program is a list of steps, and travels as the argument of the request that runs it:
+
+    ["work", t]                    time passes
+    ["s", dst, op, program]        call and wait; "a": call and go on; "o": one-way
+    ["and", [call, ...]]           start all of them, wait for all
+    ["or", [call, ...]]            start all of them, wait for one
+    ["fail"]                       abort
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from random import Random
+from typing import Any, NamedTuple
+
+from inga.model.invocation import ABORT, REQUESTS, RESPONSE, Flush, Message, Spoken
+from inga.objects.declare import Abort, Method, ObjectClass
+from inga.objects.engine import Send
+from inga.objects.instance import Instance
+from inga.objects.invoke import Context, Host, Root
+from inga.objects.options import Options
+from inga.objects.roster import Pairs, Place, Relation, Roster
+from inga.wire.invocation import decode, encode
+
+Program = list[Any]
+
+
+class Event(NamedTuple):
+    """One step, as an observer is told of it."""
+
+    step: str
+    time: float
+    place: int
+    message: Message | None
+    instance: Instance | None
+
+
+class Log:
+    """All events of a run, in the order in which they happened."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.watch: list[Callable[[Event], None]] = []
+
+    def note(
+        self, step: str, now: float, place: int, message: Message | None, instance: Instance | None
+    ) -> None:
+        event = Event(step, now, place, message, instance)
+        self.events.append(event)
+        for watch in self.watch:
+            watch(event)
+
+    def requests(self) -> list[Message]:
+        return [event.message for event in self.events if event.step == "request" and event.message]
+
+    def responses(self) -> list[Message]:
+        return [event.message for event in self.events if event.step == "response" and event.message]
+
+    def index(self, step: str, op: str) -> int:
+        """Where a step of that method is."""
+        for at, event in enumerate(self.events):
+            if event.step == step and event.message is not None and event.message.op == op:
+                return at
+        raise AssertionError(f"no {step} of {op}")
+
+
+async def play(ctx: Context, program: Program) -> Any:
+    """Run a program."""
+    results: list[Any] = []
+    for what, *rest in program:
+        if what == "work":
+            await ctx.pause(rest[0])
+        elif what == "fail":
+            raise Abort("as it was told to")
+        elif what == "s":
+            results.append(await ctx.call(*rest))
+        elif what == "a":
+            ctx.start(*rest)
+        elif what == "o":
+            ctx.oneway(*rest)
+        elif what == "and":
+            await ctx.all(*[ctx.start(*call[1:]) for call in rest[0]])
+        elif what == "or":
+            results.append(await ctx.any(*[ctx.start(*call[1:]) for call in rest[0]]))
+        else:
+            raise AssertionError(what)
+    return len(results)
+
+
+async def run_method(target: ObjectClass, ctx: Context, program: Program) -> Any:
+    """Every method does what it is told; its effect is that it has been there."""
+    call = ctx._instance.request.call  # type: ignore[union-attr]
+    ctx.effect(lambda state: (*state, call))
+    return await play(ctx, program)
+
+
+class _AnyMethod(dict[str, Method]):
+    def get(self, op: str, default: Any = None) -> Method:
+        return Method(op, run_method, (), False, (), None, None)
+
+
+class Programmed(ObjectClass):
+    """An object whose methods all run programs; its state are the calls that had an effect."""
+
+    def initial(self) -> Any:
+        return ()
+
+
+Programmed.methods = _AnyMethod()
+
+
+@dataclass
+class Network:
+    """How packets travel."""
+
+    rng: Random
+    delay: tuple[float, float] = (1.0, 1.0)
+    loss: float = 0.0
+    twice: float = 0.0
+    encoded: bool = False  # through bytes and back
+
+    reliable: bool = False  # messages come once; only what is said about them may be lost
+
+    def arrivals(self, packet: Spoken) -> list[float]:
+        """After how long each copy of a packet comes."""
+        rng = self.rng
+        if self.reliable and isinstance(packet, Message | Flush):
+            return [rng.uniform(*self.delay)]
+        if self.loss and rng.random() < self.loss:
+            return []
+        low, high = self.delay
+        copies = 2 if self.twice and rng.random() < self.twice else 1
+        return [low if low == high else rng.uniform(low, high) for _ in range(copies)]
+
+
+@dataclass
+class Plan:
+    """What happens in a run."""
+
+    roster: Roster
+    roots: list[tuple[float, int, Program]]  # when, at which place, what
+    options: Options = field(default_factory=lambda: Options(delta=10.0))
+    crash: tuple[int, float, list[float]] | None = None  # who, when, and when each member suspects it
+    classes: dict[str, type[ObjectClass]] | None = None
+
+
+class World:
+    """Members with their objects, and the packets between them."""
+
+    def __init__(self, plan: Plan, network: Network) -> None:
+        self.plan = plan
+        self.network = network
+        self.roster = plan.roster
+        self.log = Log()
+        classes = plan.classes or dict.fromkeys(plan.roster.objects, Programmed)
+        self.hosts = {
+            member: Host(member, plan.roster, classes, plan.options, observer=self.log)
+            for member in plan.roster.members
+        }
+        self.roots: list[Root] = []
+        self.now = 0.0
+        self.knows: dict[int, set[Any]] = {
+            member: set() for member in self.hosts
+        }  # happened before, at a member
+        self.before: dict[Any, frozenset[Any]] = {}  # what happened before a message
+        self.packets = 0
+        self._heap: list[tuple[float, int, str, int, Any]] = []
+        self._count = 0
+        self._under_way = 0  # messages, not heartbeats
+        self._wakes: dict[int, float | None] = {}
+        self.log.watch += [self._sent, self._watch_aborts]
+        self.faults: list[Any] = []  # found while it runs
+        self._aborting: tuple[int, Any] | None = None
+        for at, place, program in plan.roots:
+            self._push(at, "root", self.roster.member_of[place], (place, program))
+        if plan.crash is not None:
+            member, at, suspicions = plan.crash
+            self._push(at, "crash", member, None)
+            for other, when in zip(self.hosts, suspicions, strict=True):
+                if other != member:
+                    self._push(when, "suspect", other, member)
+        for member in self.hosts:
+            self._arm(member)
+
+    @classmethod
+    def of_vector(cls, vector: dict[str, Any]) -> "World":
+        names = vector["objects"]
+        places = [Place(at, name) for at, name in enumerate(names)]
+        relations: dict[str, Relation] = {name: Pairs(pairs) for name, pairs in vector["conflicts"].items()}
+        roots = [(root["at"], names.index(root["obj"]), root["body"]) for root in vector["roots"]]
+        return cls(Plan(Roster(places, relations), roots, Options(delta=5.0)), Network(Random(0)))
+
+    # Time
+
+    def run(self, limit: float) -> bool:
+        """Until nothing is left to do, or the limit; whether nothing was left."""
+        check_at = 0.0
+        while self._heap and self._heap[0][0] <= limit:
+            at = self._heap[0][0]
+            if at >= check_at:
+                check_at = at + self.plan.options.delta
+                if self.settled:
+                    return True
+            self.step()
+        return self.settled
+
+    def step(self) -> None:
+        self.now, _, what, member, item = heappop(self._heap)
+        host = self.hosts.get(member)
+        if isinstance(item, Message | Flush):
+            self._under_way -= 1
+        if host is None:
+            if what == "root":
+                self._lost_roots += 1
+            return
+        if what == "packet":
+            self._learn(member, item)
+            sends = host.receive(self.now, [item])
+        elif what == "wake":
+            if self._wakes.get(member) != self.now:
+                return
+            self._wakes[member] = None
+            sends = host.tick(self.now)
+        elif what == "root":
+            place, program = item
+            self.roots.append(host.begin(self.now, lambda ctx: play(ctx, program), at=place))
+            sends = host.sends(self.now)
+        elif what == "suspect":
+            sends = host.suspect(self.now, item)
+        else:
+            del self.hosts[member]
+            return
+        self._transmit(member, sends)
+        self._arm(member)
+
+    _lost_roots = 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether all roots have ended and nothing waits or is under way, but heartbeats."""
+        if self._under_way or any(what != "packet" and what != "wake" for _, _, what, _, _ in self._heap):
+            return False
+        return all(
+            host.idle and (self.plan.crash or not host.engine.undoable) for host in self.hosts.values()
+        )
+
+    def open_roots(self) -> list[Root]:
+        return [
+            root
+            for root in self.roots
+            if not root.done and self.roster.member_of[root.instance.place] in self.hosts
+        ]
+
+    def started_ops(self, name: str) -> list[str]:
+        """The methods that were started at an object, in order."""
+        (place,) = self.roster.copies[name]
+        return [
+            event.message.op
+            for event in self.log.events
+            if event.step == "start" and event.place == place and event.message is not None
+        ]
+
+    # The network
+
+    def _transmit(self, src: int, sends: Iterable[Send]) -> None:
+        for members, packet in sends:
+            self.packets += 1
+            if self.network.encoded:
+                packet = decode(encode(packet), self.roster)
+            for member in members:
+                for delay in self.network.arrivals(packet):
+                    if isinstance(packet, Message | Flush):
+                        self._under_way += 1
+                    self._push(self.now + delay, "packet", member, packet)
+
+    def _push(self, at: float, what: str, member: int, item: Any) -> None:
+        self._count += 1
+        heappush(self._heap, (at, self._count, what, member, item))
+
+    def _arm(self, member: int) -> None:
+        wake = self.hosts[member].wake
+        if wake is not None and wake != self._wakes.get(member):
+            at = max(wake, self.now)
+            self._wakes[member] = at
+            self._push(at, "wake", member, None)
+
+    # What happened before what, by explicit sets
+
+    def _sent(self, event: Event) -> None:
+        """A message left: everything its member knew happened before it."""
+        if event.step in ("request", "response", "tell abort", "tell commit"):
+            assert event.message is not None
+            known = self.knows[self.roster.member_of[event.place]]
+            self.before[event.message.id] = frozenset(known)
+            known.add(event.message.id)
+
+    def _watch_aborts(self, event: Event) -> None:
+        """An abort leaves the pasts of methods as they were: seen at whatever happens next."""
+        if self._aborting is not None:
+            place, past = self._aborting
+            if self._past(place) not in (past, None):
+                self.faults.append(("I13", f"an abort at {place} has left something"))
+            self._aborting = None
+        if event.step == "abort":
+            self._aborting = (event.place, self._past(event.place))
+
+    def _past(self, place: int) -> Any:
+        host = self.hosts.get(self.roster.member_of[place])
+        if host is None:
+            return None
+        return {op: tuple(past) for op, past in host.engine.hosted[place].order.past.items()}
+
+    def _learn(self, member: int, packet: Spoken) -> None:
+        messages = packet.messages if isinstance(packet, Flush) else (packet,)
+        known = self.knows[member]
+        for message in messages:
+            if isinstance(message, Message) and message.id not in known:
+                known |= self.before[message.id]
+                known.add(message.id)
+
+
+def is_undo(event: Event) -> bool:
+    return event.message is not None and event.message.kind == ABORT
+
+
+def is_request(message: Message) -> bool:
+    return message.kind in REQUESTS
+
+
+def is_response(message: Message) -> bool:
+    return message.kind == RESPONSE
