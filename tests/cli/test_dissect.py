@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,17 @@ def test_tshark_reads_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str
     path = tmp_path / "vectors.pcap"
     capture(path, vectors(*NAMES))
     assert len(same(path, capsys)["packets"]) == 9
+
+
+@pytest.mark.interop
+@needs_tshark
+@pytest.mark.parametrize("form", ["pcapng", "pcap", "nsecpcap"])
+def test_files_that_tshark_writes(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ours, theirs = capture(tmp_path / "ours.pcap", vectors(*NAMES)), str(tmp_path / "theirs")
+    subprocess.run(
+        ["tshark", "-r", ours, "-F", form, "-w", theirs], check=True, capture_output=True, timeout=60
+    )
+    assert {**dissected(theirs, capsys), "file": ours} == dissected(ours, capsys)
 
 
 @pytest.fixture(scope="module")
