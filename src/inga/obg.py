@@ -13,12 +13,14 @@ from inga.objects.declare import (
     check_compatible,
     method,
 )
+from inga.objects.invoke import InvocationAborted
 
 __all__ = [
     "Abort",
     "Call",
     "Context",
     "Counterexample",
+    "InvocationAborted",
     "ObjectClass",
     "RemoteError",
     "check_compatible",

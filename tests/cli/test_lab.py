@@ -45,9 +45,7 @@ def test_without_out_it_writes_beside_you(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["obg"], "inga lab: experiment 'obg' is not built yet; there is ladder, co, sco\n"),
-        (["remiop"], "inga lab: experiment 'remiop' is not built yet; there is ladder, co, sco\n"),
-        (["alchemy"], "inga lab: no experiment 'alchemy'; there is ladder, co, sco\n"),
+        (["alchemy"], "inga lab: no experiment 'alchemy'; there is ladder, co, sco, obg, remiop\n"),
         (["ladder", "--out", "{file}"], "inga lab: {file} is a file; --out names a directory\n"),
     ],
 )

@@ -120,6 +120,27 @@ def test_the_counters_agree(environment: dict[str, str]) -> None:
     assert output(environment, "counter.py", "2000") == [f"{n}: {total}" for n in ("alice", "bob", "cathy")]
 
 
+def test_a_counter_with_copies(environment: dict[str, str]) -> None:
+    assert output(environment, "hits.py", "5") == ["alice: 15", "bob: 15", "cathy: 15"]
+
+
+@pytest.mark.parametrize("how", [[], ["--virtual"]])
+def test_a_transfer_that_comes_to_nothing_leaves_nothing(environment: dict[str, str], how: list[str]) -> None:
+    careless, *lines = output(environment, "bank.py", *how)
+    assert "deposit(10) and withdraw(10): are declared compatible, but from state 0" in careless
+    assert lines == [
+        "70: transferred",
+        "50: insufficient funds: 30, not 50",
+        "savings 30, shop 70, 3 ledgers with {1} lines",
+    ]
+
+
+def test_authors_agree_on_every_line(environment: dict[str, str]) -> None:
+    title, *lines = output(environment, "document.py")
+    assert title == "the title is by one of them: True"
+    assert lines[:4] == ["ALICE 1", "ALICE 2", "alice 3", "alice 4"] and len(lines) == 12
+
+
 def test_three_people_chat(environment: dict[str, str]) -> None:
     asyncio.run(_chat(environment))
 
@@ -171,3 +192,41 @@ async def _chat(environment: dict[str, str]) -> None:
             if process.returncode is None:
                 process.kill()
                 await process.communicate()
+
+
+def test_the_kitchen_and_its_waiters(environment: dict[str, str]) -> None:
+    lines = output(environment, "kitchen.py")
+    assert [line for line in lines if line.startswith("table")] == [
+        "table 1 pays 4.50",
+        "table 2 pays 4.50",
+        "table 3: SoldOut(dish='soup', left=0)",
+    ]
+    heard = sorted(line for line in lines if "hears" in line)
+    assert heard == [
+        f"{name} hears: soup for table {table}" for name in ("anna", "bert", "carla") for table in (1, 2)
+    ]
+
+
+def test_the_first_programs_of_the_orb(tmp_path: Path) -> None:
+    """The first two blocks of docs/orb.md, as they stand there but for the port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    text = (EXAMPLES.parent / "docs" / "orb.md").read_text().replace("5000", str(port))
+    server, client = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:2]
+    (tmp_path / "accounts.py").write_text(server)
+    (tmp_path / "caller.py").write_text(client)
+    serving = subprocess.Popen(
+        [sys.executable, str(tmp_path / "accounts.py")], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert serving.stdout is not None
+        assert serving.stdout.readline().startswith("IOR:")
+        done = subprocess.run(
+            [sys.executable, "-W", "error", str(tmp_path / "caller.py")],
+            capture_output=True, text=True, timeout=SECONDS,
+        )  # fmt: skip
+        assert (done.stdout, done.stderr) == ("30\nonly 30\n", "")
+    finally:
+        serving.terminate()
+        serving.communicate()

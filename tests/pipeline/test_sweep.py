@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from inga.lab import obg
 from inga.lab.sco import simulate
 from inga.lab.sco.schemes import Load
 from inga.pipeline.sweep import sweep
@@ -19,3 +20,11 @@ def test_answers_come_in_the_order_of_their_tasks(spark: Any) -> None:
     )
     assert [answer.pdus for answer in answers] == [15.0, 30.0, 15.0]
     assert seen[-1] == (3, 3)
+
+
+def test_the_loads_of_obg_travel(spark: Any) -> None:
+    tasks = [
+        obg.Load(model, 3, 40, order, roots=10)
+        for model, order in (("pairs", "object"), ("methods", "causal"))
+    ]
+    assert sweep(obg.simulate, tasks, session=spark) == [obg.simulate(task) for task in tasks]

@@ -91,6 +91,7 @@ class Clash:
     against: int
     against_pos: int  # of `key`
     against_other_pos: int
+    methods: tuple[str, ...] = ()  # of `other` and `key`, if they have any
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +233,10 @@ def _clash(rules: Rules, process: int, peer: int, row: int, keys: Ints, position
     """The row, and what came last before it that the other process has after it."""
     pair = rules.conflicts[process, codes[row]] & rules.conflicts[peer, codes[row]]
     other = int(np.flatnonzero((positions[:row, peer] > positions[row, peer]) & pair[codes[:row]])[-1])
+    methods = (rules.methods[codes[other]], rules.methods[codes[row]]) if rules.methods else ()
     return Clash(
         process, int(keys[row]), int(positions[row, process]), int(keys[other]), int(positions[other, process]),
-        peer, int(positions[row, peer]), int(positions[other, peer]),
+        peer, int(positions[row, peer]), int(positions[other, peer]), methods,
     )  # fmt: skip
 
 

@@ -33,6 +33,8 @@ class Bad:
     cause: "Cause | None" = None  # if it is known already
     clashes: list[Clash] = field(default_factory=list)  # of `total` and `object`: one for each row
     early: Row | None = None  # what came before the first row and should not have
+    step: str = "deliver"  # of `atomic` and `views`: what others have done with the message,
+    view: int | None = None  # in which view, if that matters
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,9 @@ class _Roots:
         clash = each.clashes[0]
         partners = {at: sum(at in pair for pair in pairs) for at in (each.process, clash.against)}
         root = max((each.process, clash.against), key=lambda at: partners[at])
-        verb = "began requests that conflict" if each.check == "object" else "delivered messages"
+        verb = "delivered messages"
+        if each.check == "object":
+            verb = f"began requests that conflict ({' and '.join(clash.methods)})"
         cause = f"{self._names[root]} {verb} in another order than others"
         row = Row(
             root,

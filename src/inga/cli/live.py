@@ -3,6 +3,7 @@
   inga live --order causal --members 4 --messages 20000 --size 1024 --loss 0.01 --trace run1
   inga live --order fifo --via tcp --messages 500
   inga live --members 3 --join 2 --messages 5000
+  inga live --order object --objects 2 --members 5 --loss 0.05 --trace objects
 
 Members send back to back; faults are injected where datagrams arrive. Ends with 0 if the order kept
 all it promises, 1 if not. Times are in milliseconds.
@@ -16,6 +17,8 @@ from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.net.live import VIA, LiveCase
 from inga.net.live import run as run_live
+from inga.net.live_calls import LiveCalls
+from inga.net.live_calls import run as run_calls
 from inga.trial.workload import Workload
 
 
@@ -58,11 +61,22 @@ def run(options: argparse.Namespace) -> int:
         stall=options.timeout,
         unsafe=options.unsafe,
     )
+    if options.objects is not None:
+        return _run_objects(case, options)
     total: int | None = workload.members * workload.messages * (workload.subset or workload.members - 1)
     if case.join:
         total = None  # it depends on when they come
     progress = Progress("delivered", total, quiet=options.quiet)
     result = run_live(case, progress)
+    progress.end()
+    show(result, options)
+    return 1 if result.violations else 0
+
+
+def _run_objects(case: LiveCase, options: argparse.Namespace) -> int:
+    total = case.workload.members * case.workload.messages
+    progress = Progress("called", total, quiet=options.quiet)
+    result = run_calls(LiveCalls(case, options.objects, options.misdeclare), progress)
     progress.end()
     show(result, options)
     return 1 if result.violations else 0

@@ -2,6 +2,7 @@
 
   inga sim --order causal --members 5 --messages 200 --loss 0.2 --seed 7 --trace run7
   inga sim --order fifo --schedule 'A!1 1>B B!2 2>C'
+  inga sim --order object --objects 2 --members 5 --loss 0.05 --trace objects
 
 Ends with 0 if the order kept all it promises, 1 if not. Times are in milliseconds.
 """
@@ -12,11 +13,13 @@ from pathlib import Path
 
 from inga.cli.output import print_json
 from inga.model.errors import UsageError
-from inga.recipes import Options, find, names
+from inga.recipes import Options, Recipe, find, names
 from inga.sim.board import replay
+from inga.sim.calls import CallCase
 from inga.sim.case import DATAGRAM, FLOW_WINDOW, Case
 from inga.sim.schedule import letter
 from inga.sim.simulator import Unquiet
+from inga.trial.calls import CallLoad, CallResult, tally
 from inga.trial.result import Result, judge
 
 
@@ -56,6 +59,18 @@ def add_trial_options(parser: argparse.ArgumentParser, *, delay: str = "1:10") -
         metavar="NAME=VALUE",
         help="of the order's own protocol, such as window=8; may be repeated",
     )
+    add(
+        "--objects",
+        type=int,
+        metavar="K",
+        help="orders object, total: call K replicated objects, M calls each",
+    )
+    add(
+        "--misdeclare",
+        type=pair_of_methods,
+        metavar="A/B",
+        help="with --objects: let two methods pass for compatible that are not, such as put/put",
+    )
     add("--seed", type=int, default=0, metavar="S", help="everything random follows from it (default 0)")
     add("--trace", type=Path, metavar="DIR", help="write a trace there")
     add("--trace-level", choices=("full", "deliveries"), default="full", help="how much of it (default full)")
@@ -75,8 +90,11 @@ def run(options: argparse.Namespace) -> int:
         },
         option=tuple(dict(options.option).items()),
     )
+    trial: Case | CallCase = case
+    if options.objects is not None:
+        trial = CallCase(case, options.objects, options.misdeclare)
     try:
-        result = case.run(options.trace, full=options.trace_level == "full")
+        result = trial.run(options.trace, full=options.trace_level == "full")
     except Unquiet as error:
         print(f"inga sim: {error}", file=sys.stderr)
         return 1
@@ -95,15 +113,38 @@ def check_trial_options(options: argparse.Namespace) -> None:
     recipe.build(
         Options(deliver=options.deliver, protocol=dict(options.option), matrix=options.matrix)
     )  # or says what is wrong
+    if options.objects is not None:
+        _check_objects(recipe, options)
+    elif options.misdeclare is not None:
+        raise UsageError("--misdeclare is about methods of objects: give --objects too")
     trace = options.trace
     if trace is not None and trace.exists() and not (trace.is_dir() and not any(trace.iterdir())):
         raise UsageError(f"{trace} exists already; a trace is written to a new directory")
+
+
+def _check_objects(recipe: Recipe, options: argparse.Namespace) -> None:
+    """What does not go together with objects."""
+    if not recipe.objects:
+        raise UsageError(f"--objects: order {recipe.name!r} has no objects; use --order object or total")
+    if options.join or options.subset is not None:
+        raise UsageError("--objects: every member has a copy from the start, so not with --join or --subset")
+    CallLoad(options.members, options.messages, options.objects)
+    tally(options.misdeclare)
 
 
 def show(result: Result, options: argparse.Namespace) -> None:
     """The result, as JSON or for a person."""
     if options.json:
         print_json(result.to_json())
+        return
+    if isinstance(result, CallResult):
+        for line in (*result.summary, *result.witnesses):
+            print(line)
+        print(
+            f"promised guarantees: {result.violations:,} violations"
+            if result.violations
+            else "all promises kept"
+        )
         return
     pdus = result.pdus
     print(
@@ -114,6 +155,12 @@ def show(result: Result, options: argparse.Namespace) -> None:
         f"{result.related:,} causally related pairs" + ("" if result.related else ": this run proves nothing")
     )
     print(f"datagrams: {pdus['data']:,} data, {pdus['control']:,} control, {pdus['repair']:,} repairs")
+    if (found := result.recovery) and found["lost"]:
+        print(
+            f"recovery: {found['lost']:,} copies lost; {found['nack']:,} nacks, "
+            f"{found['nack_suppressed']:,} packets not asked for since another did; {found['repair']:,} repairs, "
+            f"{found['repair_of_others']:,} of them of others' packets, {found['repair_suppressed']:,} left to others"
+        )
     for name, count in result.unpromised.items():
         print(f"not promised: {count:,} {name} violations")
     print(
@@ -123,6 +170,14 @@ def show(result: Result, options: argparse.Namespace) -> None:
         print(f"  {witness}")
     if result.trace:
         print(f"trace: {result.trace}")
+
+
+def pair_of_methods(text: str) -> tuple[str, str]:
+    """`put/put` as two names."""
+    one, slash, other = text.partition("/")
+    if not slash or not one or not other:
+        raise argparse.ArgumentTypeError(f"two methods, as in put/put, not {text!r}")
+    return one, other
 
 
 def milliseconds(text: str) -> tuple[float, float]:

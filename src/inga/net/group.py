@@ -25,7 +25,11 @@ from inga.model.errors import Concurrent, IngaError, TraceError, UsageError, Wou
 from inga.model.view import View
 from inga.net.address import parse_host_port
 from inga.net.carrier import Arrivals, Carrier
+from inga.net.objects import RETRIES, Calls, Proxy, Transaction, answers_of, is_deadlock
 from inga.net.receipt import LiveReceipt
+from inga.objects.declare import ObjectClass, Target
+from inga.objects.invoke import Body, InvocationAborted
+from inga.objects.layer import ObjectOrder
 from inga.recipes import find
 from inga.stack.stack import Ready, Stack
 from inga.trace.manifest import CHECKS
@@ -81,6 +85,7 @@ class Group:
         self._rest: Iterator[Delivery] = iter(())  # of the packet it is at
         self._closed = False
         self._changes: set[asyncio.Future[None]] = set()  # use() calls
+        self._object_calls: Calls | None = None  # of the order in force, if it has objects
         self.trace: TraceWriter | None = None
         self.fits = False  # windows follow what the kernel grants
         self._know_view()
@@ -307,6 +312,64 @@ class Group:
             self.trace.disclaim("fifo", "stamps", "causal")
         self._end_turn()
 
+    # Objects
+
+    async def call(self, target: Target, op: str, *args: Any, answers: str = "first", **named: Any) -> Any:
+        """Call a method of an object, or of several, and wait for what it gives. Of a replicated object the
+        first answer counts, or with `answers="all"` there is a list of all. A method that fails raises
+        `RemoteError` here, and has done nothing."""
+        calls, how = self._calls(), answers_of(answers)
+        return await calls.run(lambda ctx: ctx.call(target, op, *args, **how, **named))
+
+    def oneway(self, target: Target, op: str, *args: Any, **named: Any) -> None:
+        """Call without an answer."""
+
+        async def body(ctx: Any) -> None:
+            ctx.oneway(target, op, *args, **named)
+
+        self._calls().begin(body)
+
+    def proxy(self, cls: type[ObjectClass], name: Target, *, answers: str = "first") -> Proxy:
+        """An object by the methods of its class: `await group.proxy(Counter, "hits").inc()`."""
+        self._calls()
+        return Proxy(self, cls, name, answers)
+
+    def transaction(self) -> Transaction:
+        """Several calls of which all take effect or none: `async with group.transaction() as tx`."""
+        return Transaction(self._calls())
+
+    async def transact(self, body: Body, *, retries: int = RETRIES) -> Any:
+        """Run `async def body(ctx)` as a transaction, and begin again if it was given up to end a deadlock.
+        The age of its first attempt is kept, so that it gets through in the end."""
+        calls, root = self._calls(), None
+        for left in range(retries, -1, -1):
+            root, ended = calls.begin(body, root)
+            try:
+                with calls.awaited(ended):
+                    return await ended
+            except asyncio.CancelledError:
+                calls.cancel(root)
+                raise
+            except InvocationAborted as error:
+                if not left or not is_deadlock(error):
+                    raise
+        raise AssertionError("unreachable")
+
+    def state(self, name: str) -> Any:
+        """The state of our own copy of an object, as committed."""
+        return self._calls().order.host.state(name)
+
+    def _calls(self) -> Calls:
+        self._check_open()
+        order = self.stack.layer("object")
+        if not isinstance(order, ObjectOrder):
+            raise UsageError(
+                f"order {self.recipe.name!r} has no objects: join with order='object' or 'total'"
+            )
+        if self._object_calls is None or self._object_calls.order is not order:
+            self._object_calls = Calls(order, self._loop, self._schedule_end)
+        return self._object_calls
+
     # Living and leaving
 
     async def __aenter__(self) -> Self:
@@ -500,6 +563,7 @@ class Group:
             self.trace.disclaim(*(set(CHECKS) - set(self.recipe.guarantees)))
         self.receipts.levels = stack.levels
         self._put: Callable[[list[bytes], int | None], Any] = stack.entrance  # makes LiveReceipts
+        self._know_objects()
         self._raises = any(getattr(layer, "on_concurrent", "") == "error" for layer in stack.layers)
         known = self._addresses
         if known is not None and len(view) > len(known):
@@ -507,6 +571,15 @@ class Group:
             self.carrier.knows(stack.me, known)
         if self.fits:
             stack.fit(self.carrier.granted)
+
+    def _know_objects(self) -> None:
+        """Whether the order has objects. Calls under another order have come to nothing."""
+        order, calls = self.stack.layer("object"), self._object_calls
+        if calls is not None and calls.order is not order:
+            calls.dismiss("the order of the group has changed")
+            self._object_calls = None
+        if self._object_calls is None and isinstance(order, ObjectOrder):
+            self._object_calls = Calls(order, self._loop, self._schedule_end)
 
     def _notice_members(self) -> None:
         stack = self.stack
@@ -535,6 +608,8 @@ class Group:
         """Nothing will come of what anybody waits for."""
         self.stack.writable = False  # so that every way of sending looks why
         watchers = [future for _, future in self._watchers]
+        if self._object_calls is not None:
+            self._object_calls.dismiss(why)
         for future in (*self._writers, *watchers, *self._changes, *self.receipts.waiting):
             if not future.done():
                 future.set_exception(UsageError(why))

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from inga.layers.envelope import PLACE
 from inga.layers.flow import WINDOW_MAX
 from inga.layers.membership import WARN_AFTER, Membership
 from inga.layers.newcomer import Newcomer
@@ -21,7 +22,9 @@ from inga.net.carrier import Arrivals, Carrier, MulticastCarrier, UnicastCarrier
 from inga.net.group import Group, learn_addresses
 from inga.net.receipt import receipts_of_a_group
 from inga.net.tcp import TcpCarrier
-from inga.recipes import Options, Recipe, find, refuse_unsafe
+from inga.objects.hosting import Layout
+from inga.objects.layer import ObjectOrder
+from inga.recipes import Options, Recipe, find, refuse_late, refuse_unsafe
 from inga.stack.stack import Stack
 from inga.trace.manifest import Manifest
 from inga.trace.reader import read_manifest
@@ -51,6 +54,7 @@ async def join(
     coarse: bool = False,
     matrix: bool = False,
     protocol: Mapping[str, Any] | None = None,
+    objects: Mapping[str, Any] | None = None,
     faults: Faults | None = None,
     seed: int | None = None,
     late: bool = False,
@@ -63,7 +67,8 @@ async def join(
     `via` is `unicast` or `tcp`. `trace` writes what happens here to a directory that members share.
     `matrix=True` lets the order `vector` count messages per pair of members, for groups that mostly send
     to some; all members say it, or none. `deliver` is the level at which messages are handed over, of those the order has. `protocol` are
-    options of the order's own, such as `{"window": 8}`. `late` joins a group that runs already: `members`
+    options of the order's own, such as `{"window": 8}`. `objects` are those of a group with order `object` or
+    `total`, by name: a class, or a class and the members that have a copy; the same everywhere. `late` joins a group that runs already: `members`
     are then those it was founded with, and `address` says where we are to be reached, if not by
     multicast. `faults`, `window`, `queue_max` and `seed` are for tests. `unsafe` lets in the orders that
     are there to learn from, which misorder messages or block.
@@ -92,10 +97,15 @@ async def join(
         greet=True,
         multicast=place.kind == "udp",
         protocol=dict(protocol or {}),
+        objects=objects or {},
         queue_max=queue_max,
         flow={"window": window or WINDOW_MAX},
+        start=int(time.time()),
+        place=(place.group, place.port) if place.kind == "udp" else PLACE,
     )
-    known_as = identity(group, recipe.name + "+matrix" * matrix, founders)
+    layout = recipe.layout(founders, objects, options.protocol)
+    meant = recipe.name + "+matrix" * matrix + _same_objects(layout)
+    known_as = identity(group, meant, founders)
     loop = asyncio.get_running_loop()
     rng = Random(seed)
     newcomer: Newcomer | None = None
@@ -129,7 +139,8 @@ async def join(
     writer: TraceWriter | None = None
     if trace is not None:
         try:
-            claims = recipe.claims(full=trace_level == "full", deliver=level)
+            has_objects = layout is not None and bool(layout.hosted)
+            claims = recipe.claims(full=trace_level == "full", deliver=level, objects=has_objects)
             writer = _open_trace(
                 Path(trace), group, view, me, recipe, claims, stack, full=trace_level == "full"
             )
@@ -260,6 +271,14 @@ def _is_reachable(newcomer: Member) -> str | None:
     return None
 
 
+def _same_objects(layout: Layout | None) -> str:
+    """What members have to agree on about objects: places are numbered by it, and conflicts decide the order."""
+    objects = {} if layout is None else layout.hosted
+    return "".join(
+        f"\n{name} {each.cls.__name__} {each.at} {each.cls.conflicts.pairs}" for name, each in objects.items()
+    )
+
+
 def identity(group: str, order: str, members: Sequence[str]) -> str:
     """What packets of a group are known by: whoever means another list of members, in which
     everybody has other numbers, or another order, is in another group."""
@@ -284,6 +303,7 @@ def _check(
     if len(set(names)) < len(names):
         raise UsageError("two members of one name")
     if late:
+        refuse_late(recipe)
         if not name or name in names:
             raise UsageError(f"late=True is for somebody who is not among the members: {', '.join(names)}")
     elif name not in names:
@@ -310,7 +330,9 @@ def _open_trace(
 ) -> TraceWriter:
     """This member's part of a trace; whoever comes first writes the manifest. Who joins later is known
     by its process file."""
-    names = list(view.names)
+    order = stack.layer("object")
+    layout = order.layout if isinstance(order, ObjectOrder) else None
+    names = list(view.names) if layout is None else layout.processes.names
     if not (directory / "manifest.json").exists():
         Manifest(
             group=group,
@@ -320,12 +342,23 @@ def _open_trace(
             guarantees=list(claims),
             receipt=recipe.receipt,
             clock="wall",
+            conflicts=None if layout is None else layout.conflicts,
         ).write(directory)
     elif (found := read_manifest(directory).processes)[: len(names)] != names[: len(found)]:
         raise UsageError(f"{directory} holds a trace of another group")
-    return _LiveTrace(
-        directory, me, names[me], len(names), full=full, origin=time.time() - stack.now, on_failure=stack.fail
-    )
+
+    def open_one(process: int) -> _LiveTrace:
+        origin = time.time() - stack.now
+        where = (directory, process, names[process], len(names))
+        return _LiveTrace(*where, full=full, origin=origin, on_failure=stack.fail)
+
+    trace = open_one(me)
+    if layout is not None and isinstance(order, ObjectOrder):
+        order.traces[layout.roster.client(me)] = trace
+        for place, process, _ in layout.copies_at(me):
+            order.traces[place] = copy = open_one(process)
+            trace.copies.append(copy)
+    return trace
 
 
 class _LiveTrace(TraceWriter):
@@ -333,7 +366,18 @@ class _LiveTrace(TraceWriter):
 
     def __init__(self, *where: Any, on_failure: Callable[[IngaError], None], **options: Any) -> None:
         self._on_failure = on_failure
+        self.copies: list[TraceWriter] = []  # of objects, which have traces of their own
         super().__init__(*where, **options)
+
+    def poll(self, now: float) -> None:
+        for copy in self.copies:
+            copy.poll(now)
+        super().poll(now)
+
+    def close(self, complete: bool = True, *, crashed: bool = False) -> None:
+        for copy in self.copies:
+            copy.close(complete, crashed=crashed)
+        super().close(complete, crashed=crashed)
 
     def _hand_over(self, seal: bool = False) -> None:
         try:

@@ -4,7 +4,7 @@ import os
 import socket
 import tempfile
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -16,11 +16,12 @@ from inga.model.errors import UsageError
 from inga.net.address import parse_via
 from inga.net.cluster import Cluster
 from inga.net.member import LET_IN, plan
+from inga.objects.hosting import Layout
 from inga.recipes import Recipe, find, refuse_unsafe
 from inga.trace.manifest import Manifest
-from inga.trial.oracle import Oracle
+from inga.trial.oracle import Key, Oracle, agreed_orders
 from inga.trial.people import names
-from inga.trial.result import Result, packets_sent
+from inga.trial.result import Result, packets_sent, recovered
 from inga.trial.workload import Workload
 
 START_SECONDS = 30.0
@@ -64,10 +65,10 @@ def run(case: LiveCase, progress: Callable[[int], None] = lambda taken: None) ->
     workload = case.workload
     started = monotonic()
     with tempfile.TemporaryDirectory(prefix="inga-live-") as scratch:
-        manifest = _manifest(case, recipe)
+        manifest = None if case.trace is None else manifest_of(case, recipe)
         if manifest is not None and case.trace is not None:
             manifest.write(case.trace)
-        configs = _configs(case, Path(scratch))
+        configs = configs_of(case, Path(scratch))
         late = frozenset(range(workload.members, len(configs)))
         places = list(range(len(configs)))  # of members in the last view
         with Cluster("inga.net.member:play", configs) as cluster:
@@ -90,7 +91,9 @@ def run(case: LiveCase, progress: Callable[[int], None] = lambda taken: None) ->
             replace(manifest, complete=True).write(case.trace)
         by_place = sorted(range(len(configs)), key=places.__getitem__)
         diaries = [_diary(Path(configs[worker]["diary"])) for worker in by_place]
-    oracle = judge_diaries(workload, case.seed, diaries, echo=case.echo)
+    keys = case.protocol.get("keys") or 1
+    agreed = agreed_orders(recipe.promises(case.deliver), lambda message: message % keys)
+    oracle = judge_diaries(workload, case.seed, diaries, echo=case.echo, agreed=agreed)
     return Result.of(
         oracle,
         recipe.name,
@@ -101,22 +104,35 @@ def run(case: LiveCase, progress: Callable[[int], None] = lambda taken: None) ->
         seconds=seconds,
         cpu_seconds=sum(end["cpu"] for end in ends),
         trace=None if case.trace is None else str(case.trace),
+        recovery=recovered([end["counts"] for end in ends]) if recipe.wire == "miop" else {},
     )
 
 
 def judge_diaries(
-    workload: Workload, seed: int, diaries: "list[array[int]]", *, echo: bool = False
+    workload: Workload,
+    seed: int,
+    diaries: "list[array[int]]",
+    *,
+    echo: bool = False,
+    agreed: Mapping[str, Key] | None = None,
 ) -> Oracle:
     """Tell the oracle all diaries, in any order in which nothing is taken before it was sent, and nobody
     says anything before all have let it in. Diaries of those who came later follow the others'."""
-    return _Judge(workload, seed, diaries, echo).judge()
+    return _Judge(workload, seed, diaries, echo, agreed).judge()
 
 
 class _Judge:
     """Reads all diaries side by side."""
 
-    def __init__(self, workload: Workload, seed: int, diaries: "list[array[int]]", echo: bool) -> None:
-        self.oracle = Oracle(workload.members)
+    def __init__(
+        self,
+        workload: Workload,
+        seed: int,
+        diaries: "list[array[int]]",
+        echo: bool,
+        agreed: Mapping[str, Key] | None,
+    ) -> None:
+        self.oracle = Oracle(workload.members, agreed)
         self._diaries = diaries
         self._echo = echo
         self._audiences = [_audiences(workload, seed, worker) for worker in range(len(diaries))]
@@ -195,13 +211,14 @@ def _expected(case: LiveCase) -> list[int]:
     return counts
 
 
-def _configs(case: LiveCase, scratch: Path) -> list[dict[str, Any]]:
+def configs_of(case: LiveCase, scratch: Path, *, kept: bool = True) -> list[dict[str, Any]]:
+    """What each member is told; `kept`: it has messages to take, and a diary."""
     founders = case.workload.members
     people = names(founders + case.join)
     via, where, interface = _place(case.via, people)
     members = {name: where[name] for name in people[:founders]} if where else list(people[:founders])
     expected: list[int | None] = [None] * len(people)
-    if not case.join:
+    if kept and not case.join:
         expected = [*_expected(case)]
     faults = None if case.faults == NO_FAULTS else asdict(case.faults)
     return [
@@ -258,15 +275,16 @@ def free_ports(count: int, kind: int) -> list[int]:
             sock.close()
 
 
-def _manifest(case: LiveCase, recipe: Recipe) -> Manifest | None:
-    if case.trace is None:
-        return None
+def manifest_of(case: LiveCase, recipe: Recipe, layout: Layout | None = None) -> Manifest:
+    """What the trace of a run says about it; with objects, their copies are processes too."""
+    layout = layout or recipe.layout(names(case.workload.members), None, case.protocol)
+    objects = layout is not None and bool(layout.hosted)
     return Manifest(
         group="live",
-        processes=list(names(case.workload.members)),
+        processes=list(names(case.workload.members)) if layout is None else layout.processes.names,
         source="live",
         order=recipe.name,
-        guarantees=recipe.claims(full=case.trace_level == "full", deliver=case.deliver),
+        guarantees=recipe.claims(full=case.trace_level == "full", deliver=case.deliver, objects=objects),
         receipt=recipe.receipt,
         options={
             **asdict(case.workload),
@@ -278,6 +296,7 @@ def _manifest(case: LiveCase, recipe: Recipe) -> Manifest | None:
         },
         seed=case.seed,
         clock="wall",
+        conflicts=None if layout is None else layout.conflicts,
     )
 
 

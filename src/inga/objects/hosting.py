@@ -8,6 +8,7 @@ messages come, in one order with everything else.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 from inga.model.errors import UsageError
@@ -20,7 +21,7 @@ MAILBOX = "@"
 MESSAGE, FREE = "message", "free"
 """The methods of a mailbox: one is in order with others of its key, the other with nothing."""
 
-Objects = Mapping[str, Any]
+Objects = Mapping[Any, Any]
 """As users say it: a class, or a class and the names of the members that have a copy, by name."""
 
 Key = Callable[[bytes], Hashable]
@@ -112,23 +113,48 @@ class Processes:
         return sum(1 << process for process in processes if process is not None)
 
 
-def declared(
-    objects: Mapping[str, Hosted], roster: Roster, names: Sequence[str], *, total: bool = False
-) -> dict[str, Any]:
-    """The conflicts of each copy, by the name of its process, as a manifest has them. Pairs of methods that ask
-    their arguments are left out: whether two calls conflict is not to be seen from their methods."""
-    found: dict[str, Any] = {}
-    for index, (_, name) in enumerate(roster.places):
-        if name in objects:
-            found[roster.name(index, names)] = _pairs(objects[name].cls, total)
-    return found
+class Layout:
+    """Everything that follows from a group's objects and members: the same at all of them, and in its trace."""
+
+    def __init__(
+        self, objects: Objects | None, names: Sequence[str], *, total: bool = False, keys: int | None = None
+    ) -> None:
+        self.hosted = hosted(objects, names)
+        self.roster = roster_of(self.hosted, len(names), total=total)
+        self.processes = Processes(self.roster, names)
+        self.conflicts: dict[str, list[list[str]]] | None = None  # by process, as a manifest has them
+        if self.hosted:
+            self.conflicts = {
+                self.roster.name(place, names): _pairs(self.hosted[name].cls, total)
+                for place, (_, name) in enumerate(self.roster.places)
+                if name in self.hosted
+            }
+        elif not total:
+            label = [key_label(key) for key in range(keys or 1)]
+            self.conflicts = {name: [[each, each] for each in label] for name in names}
+
+    def copies_at(self, member: int) -> list[tuple[int, int, str]]:
+        """The place, the process and the name of each copy that a member has."""
+        return [
+            (place, process, self.processes.names[process])
+            for place, process in enumerate(self.processes.of)
+            if process is not None
+            and self.roster.places[place] != (member, "")
+            and self.roster.member_of[place] == member
+        ]
+
+
+def key_label(key: Hashable) -> str:
+    """What traces call the method of a plain message."""
+    return f"key {key}"
 
 
 def _pairs(cls: type[ObjectClass], total: bool) -> list[list[str]]:
+    """Pairs of methods that ask their arguments are left out: whether two calls conflict is not to be seen from
+    their methods."""
     methods = cls.methods
     if total:
-        names = sorted(methods)
-        return [[one, other] for at, one in enumerate(names) for other in names[at:]]
+        return [list(pair) for pair in combinations_with_replacement(sorted(methods), 2)]
     return [
         [one, other]
         for one, other in cls.conflicts.pairs

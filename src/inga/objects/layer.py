@@ -11,7 +11,7 @@ it can still arrive. Our own comes back at its place if we want it.
 Drivers call objects by `host`, set `traces`, and let the stack get ready.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from inga.layers.fifo import Unordered
@@ -22,11 +22,10 @@ from inga.model.steps import Trace
 from inga.model.view import View
 from inga.objects.declare import ObjectClass, method
 from inga.objects.engine import Send
-from inga.objects.hosting import FREE, MESSAGE, Hosted, Key, Processes, hosted, mailbox, roster_of
+from inga.objects.hosting import FREE, MESSAGE, Key, Layout, key_label, mailbox
 from inga.objects.instance import Instance
-from inga.objects.invoke import Host
+from inga.objects.invoke import Body, Done, Host, Root
 from inga.objects.options import Options
-from inga.wire.bundle import split
 from inga.wire.invocation import decode, encode
 
 HELLO, GOODBYE = b"hello", b"goodbye"
@@ -36,8 +35,8 @@ GREETING, GREETING_MAX = 0.02, 1.0
 GOODBYES = 3
 """A goodbye that is lost makes others wait for one who has left."""
 
-STEPS = frozenset("request start commit abort response undo".split())
-"""What is recorded of objects."""
+STEPS = {step: step for step in "request start commit abort response undo".split()} | {"die": "abort"}
+"""What is recorded of objects, by what the engine calls it."""
 
 
 class ObjectOrder(Unordered):
@@ -57,9 +56,9 @@ class ObjectOrder(Unordered):
         objects: Mapping[str, Any] | None = None,
         total: bool = False,
         greet: bool = False,
-        delta: float = 0.02,
+        delta: float = 0.05,
         grace: float | None = None,
-        announce: bool = True,
+        announce: int = 1,
         key: Key | None = None,
         keys: int | None = None,
     ) -> None:
@@ -69,29 +68,42 @@ class ObjectOrder(Unordered):
         anybody has use for them, `grace` how long a call waits before it may be given up to end a deadlock,
         `announce` whether those who are not addressed are told at once that their clocks are wanted."""
         super().__init__(echo=echo)
-        if not delta > 0:
-            raise UsageError(f"delta is the time between heartbeats in seconds, not {delta!r}")
+        times: dict[str, Any] = {"delta": delta, "grace": delta if grace is None else grace}
+        for name, seconds in times.items():
+            if not isinstance(seconds, (int, float)) or not seconds > 0:
+                raise UsageError(f"{name} is a time in seconds, above 0, not {seconds!r}")
+        if announce not in (0, 1):
+            raise UsageError(f"announce is 0 or 1, not {announce!r}")
         if key is not None and not callable(key):
             raise UsageError(f"key is a function from a message to a key, not {key!r}")
-        if keys is not None and (not isinstance(keys, int) or keys < 1):
+        number: Any = keys
+        if number is not None and (not isinstance(number, int) or number < 1):
             raise UsageError(f"keys is a whole number from 1, not {keys!r}")
         self.objects = objects
         self.total = total
         self.greet = greet
         self.keyed = not total and (key is not None or keys is not None)
+        self._keys = keys
         self._key = key if key is not None else _dealt(keys)
         self._options = Options(
-            delta=delta, grace=grace, announce=announce, quiet=True, reliable=self.reliable
+            delta=delta, grace=grace, announce=bool(announce), quiet=True, reliable=self.reliable
         )
+        self.diary: list[tuple[str, int, int, str]] | None = (
+            None  # what began here, for trials that want to know
+        )
+        self._plain = False  # the root that is run now is a plain message
+        self.latest: Packet | None = None  # what carried the last bundle
+        self.key: Any = 0  # of the bundle that is being passed down
         self.traces: dict[int, Trace] = {}  # by place: where the rows of our copies go
 
     def view(self, view: View) -> None:
         super().view(view)
-        self.hosted: dict[str, Hosted] = hosted(self.objects, view.names)
-        self.roster = roster_of(self.hosted, len(view), total=self.total)
-        self.processes = Processes(self.roster, view.names)
+        self.layout = Layout(self.objects, view.names, total=self.total, keys=self._keys)
+        self.hosted, self.roster = self.layout.hosted, self.layout.roster
+        self.processes = self.layout.processes
         self.traces.clear()
         self._others = tuple(self.stack.others())
+        self._repaired = 0  # packets that the engine has sent again, as counted
         self._passed = 0  # packets of data, for those who join their pieces
         self._unheard = set(self._others) if self.greet and not self.reliable else set()
         self._greet_wait = GREETING
@@ -99,7 +111,7 @@ class ObjectOrder(Unordered):
         classes = {name: each.cls for name, each in self.hosted.items() if self.stack.me in each.at}
         classes[mailbox(self.stack.me)] = self._mailbox()
         self.host = Host(
-            self.stack.me, self.roster, classes, self._options, now=self.stack.now, observer=self
+            self.stack.me, self.roster, classes, self._options, now=self.stack.now, observer=_Observer(self)
         )
         self._rearm()
 
@@ -125,22 +137,24 @@ class ObjectOrder(Unordered):
         return 0 if not self.keyed else self._key(payload)
 
     def _send(self, packet: Packet) -> None:
-        """One request for all destinations; it carries what the packet would have."""
+        """One request for all destinations; it carries what the packet would have. Its key is that of the bundle
+        which is being passed down."""
         me = self.stack.me
         targets = [m for m in self._others if packet.dst is None or packet.dst >> m & 1]
         if self.echo or (packet.dst is not None and packet.dst >> me & 1):
             targets.append(me)
-        key = 0 if not self.keyed else self.key_of(bytes(split(packet.body)[0]))
-        said = (key, me, packet.seq, packet.deps or (), packet.body)
+        key = self.key
+        said = (key, me, packet.seq, packet.count, packet.deps or (), packet.frag or (), bytes(packet.body))
         names = [mailbox(member) for member in targets]
 
         async def body(ctx: Any) -> None:
             ctx.oneway(names, FREE if key is None else MESSAGE, *said)
 
         self.host.begin(self.stack.now, body)
-        self._act(self.host.sends(self.stack.now), packet)
-        if packet.receipt is not None and not self.reliable:
-            packet.receipt.reach("received")
+        self._plain = True
+        sends = self.host.sends(self.stack.now)
+        self._plain = False
+        self._act(sends, packet)
 
     def _act(self, sends: Iterable[Send], origin: Packet | None = None) -> None:
         """Pass on what the host wants sent. `origin` is the packet of the application that made it send."""
@@ -150,6 +164,10 @@ class ObjectOrder(Unordered):
                 self._pass_on(members, body, origin)
             else:
                 self._say(members, body)
+        links = self.host.engine.links
+        if links.repaired > self._repaired:
+            self.stack.counts["repair"] += links.repaired - self._repaired
+            self._repaired = links.repaired
         self._rearm()
 
     def _pass_on(self, members: tuple[int, ...], body: bytes, origin: Packet | None) -> None:
@@ -158,6 +176,7 @@ class ObjectOrder(Unordered):
         packet.seq = self._passed
         if origin is not None:
             packet.receipt, packet.at, packet.count = origin.receipt, origin.at, origin.count
+            packet.partial, self.latest = origin.partial, packet
             origin.receipt = None
         if set(members) != set(self._others):
             packet.dst = sum(1 << member for member in members)
@@ -170,6 +189,28 @@ class ObjectOrder(Unordered):
             packet = Packet(self.stack.me, self.stack.view.number, body, kind=self.id)
             packet.to, packet.ext = member, ext
             self.stack.emit([packet])
+
+    # Objects: what drivers do
+
+    def begin(self, body: Body, done: Done | None = None, *, retry_of: Root | None = None) -> Root:
+        """Start a root of our client; `done` is called when it has ended."""
+        root = self.host.begin(self.stack.now, body, done, retry_of=retry_of)
+        self._act(self.host.sends(self.stack.now))
+        return root
+
+    def cancel(self, root: Root, text: str) -> None:
+        """Abort a root, and take back what it did."""
+        self._act(self.host.cancel(self.stack.now, root, text))
+
+    def resume(self, instance: Instance) -> None:
+        """Something of the driver's that an instance waited for is done."""
+        self._act(self.host.resume(self.stack.now, instance))
+
+    @property
+    def traffic(self) -> tuple[int, int]:
+        """Messages of objects that were sent from here, and that have come."""
+        peers = self.host.engine.links.peers.values()
+        return sum(peer.sent for peer in peers), sum(peer.expected - 1 + len(peer.early) for peer in peers)
 
     # Receiving
 
@@ -215,51 +256,69 @@ class ObjectOrder(Unordered):
 
         class Mailbox(ObjectClass):
             @method
-            async def message(
-                self, ctx: Any, key: Any, src: int, seq: int, deps: tuple[int, ...], body: bytes
-            ) -> None:
-                layer._start(src, seq, deps, body, key)
+            async def message(self, ctx: Any, *said: Any) -> None:
+                layer._start(*said)
 
             @method(compatible=("free", "message"))
-            async def free(
-                self, ctx: Any, key: Any, src: int, seq: int, deps: tuple[int, ...], body: bytes
-            ) -> None:
-                layer._start(src, seq, deps, body, key)
+            async def free(self, ctx: Any, *said: Any) -> None:
+                layer._start(*said)
 
         return Mailbox
 
-    def _start(self, src: int, seq: int, deps: tuple[int, ...], body: bytes, key: Any) -> None:
+    def _start(
+        self, key: Any, src: int, seq: int, count: int, deps: Sequence[int], frag: Sequence[int], body: bytes
+    ) -> None:
         """A plain message may be delivered now."""
         packet = Packet(src, self.stack.view.number, body)
-        packet.seq = seq
+        packet.seq, packet.count = seq, count
         packet.deps = tuple(deps) or None
+        packet.frag = (frag[0], frag[1]) if frag else None
         if src != self.stack.me and not self._arrived[src].add(seq):
             self.stack.reject("duplicate", packet)
             return
-        trace = self.stack.trace
-        if trace is not None and self.keyed and not self.hosted and key is not None:
-            height = None if packet.deps is None else sum(packet.deps) + 1
-            trace.row(
-                "start",
-                self.stack.now,
-                packet.view,
-                src,
-                seq,
-                deps=packet.deps,
-                height=height,
-                op=f"key {key}",
-            )
+        if not self.total and not self.hosted and key is not None:
+            self._row("start", packet, count, op=key_label(key))
         self._release([packet])
+
+    def _counted(self, packet: Packet) -> bool:
+        return True  # its sender said how many messages there are
+
+    def _row(
+        self, step: str, packet: Packet, messages: int, *, dst: int | None = None, op: str | None = None
+    ) -> None:
+        """Where copies of objects have rows too, vectors are longer, and not everybody gets messages."""
+        stack = self.stack
+        if stack.trace is None:
+            return
+        deps = packet.deps
+        if self.hosted:
+            deps = None if deps is None else deps + (0,) * (len(self.processes.names) - len(deps))
+            if step == "send" and dst is None:
+                dst = sum(1 << member for member in self._others)
+        height = None if deps is None else sum(deps) + 1
+        where = (step, stack.now, packet.view, packet.src, packet.seq)
+        stack.trace.row(*where, dst=dst, deps=deps, height=height, n=messages, op=op)
 
     # What is recorded of objects
 
-    def note(
+    def observe(
         self, step: str, now: float, place: int, message: Message | None, instance: Instance | None
     ) -> None:
         """The engine tells what happens; rows of mailboxes are those of their messages."""
-        trace = self.traces.get(place)
-        if trace is None or step not in STEPS or message is None:
+        if step == "start" and self.diary is not None and message is not None:
+            self.diary.append((self.roster.places[place].object, message.src, message.ev, message.op))
+        trace, step = self.traces.get(place), STEPS.get(step, "")
+        if trace is None or not step:
             return
+        if message is not None:
+            self._record(trace, step, now, message, instance)
+        elif instance is not None and step != "start" and not self._plain:
+            ref = ".".join(map(str, instance.start))
+            trace.row(step, now, self.stack.view.number, op="transaction", ref=ref)
+
+    def _record(
+        self, trace: Trace, step: str, now: float, message: Message, instance: Instance | None
+    ) -> None:
         of = self.processes.of
         source = of[message.src]
         if source is None or all(of[each] is None for each in message.dst):
@@ -283,7 +342,7 @@ class ObjectOrder(Unordered):
 
     @property
     def settled(self) -> bool:
-        return self.host.engine.idle
+        return self.host.idle
 
     def goodbye(self) -> None:
         if not self.reliable:
@@ -304,6 +363,13 @@ class ObjectOrder(Unordered):
     def _rearm(self) -> None:
         due = [at for at in (self.host.wake, self._greet_at) if at is not None]
         self.wake = min(due, default=None)
+
+
+class _Observer:
+    """Passes on what the engine tells: layers have a `note` of their own."""
+
+    def __init__(self, layer: ObjectOrder) -> None:
+        self.note = layer.observe
 
 
 class BareObjects(ObjectOrder):

@@ -204,7 +204,7 @@ class Links:
             elif member in waited_for:
                 self.beat(member, wanted=True)
             elif self._is_due(peer):
-                self.beat(member)
+                self.beat(member, wanted=peer.sent > peer.acked)  # an answer that was lost is not said again
 
     @property
     def is_busy(self) -> bool:

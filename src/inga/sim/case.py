@@ -108,6 +108,7 @@ class Case:
             seconds=sim.now,
             cpu_seconds=process_time() - started,
             trace=None if trace is None else str(trace),
+            recovery=sim.recovery if find(self.order).wire == "miop" else {},
         )
 
     def command(self, program: str = "inga sim") -> str:
@@ -127,13 +128,14 @@ class Case:
                 words.append(f"--{option.name} {quote(str(value))}")
         return " ".join(words)
 
-    def _told(self) -> dict[str, Any]:
+    def told(self) -> dict[str, Any]:
         """What a trace says about how the run was made."""
         told = {o.name: getattr(self, o.name) for o in fields(self) if o.name not in ("seed", "option")}
         return {**told, "deliver": find(self.order).level_of(self.deliver), "protocol": dict(self.option)}
 
     def _traced(self, directory: Path, full: bool) -> Sim:
         recipe = find(self.order)
+        layout = recipe.layout(names(self.members), None, dict(self.option))
         manifest = Manifest(
             run=str(UUID(int=Random(self.seed).getrandbits(128), version=4)),
             group="sim",
@@ -142,9 +144,10 @@ class Case:
             order=recipe.name,
             guarantees=recipe.claims(full=full, deliver=self.deliver),
             receipt=recipe.receipt,
-            options={**self._told(), "quiet_seconds": QUIET + QUIET_DELAYS * self.delay[1]},
+            options={**self.told(), "quiet_seconds": QUIET + QUIET_DELAYS * self.delay[1]},
             seed=self.seed,
             clock="virtual",
+            conflicts=None if layout is None else layout.conflicts,
             complete=False,
         )
         manifest.write(directory)

@@ -14,7 +14,7 @@ pause, as real ones do.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 from random import Random
@@ -29,14 +29,17 @@ from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.steps import Trace
 from inga.model.view import Member, View
-from inga.recipes import Options, find
+from inga.objects.declare import Target
+from inga.objects.invoke import Body, Root
+from inga.objects.layer import ObjectOrder
+from inga.recipes import Options, find, refuse_late
 from inga.sim.board import Board, lossless, sees_concurrency
 from inga.sim.recorder import Recorder, Tap
 from inga.sim.schedule import Schedule
 from inga.stack.layer import Layer
 from inga.stack.stack import Datagram, Stack, joined
-from inga.trial.oracle import Oracle
-from inga.trial.result import packets_sent
+from inga.trial.oracle import Oracle, agreed_orders
+from inga.trial.result import packets_sent, recovered
 from inga.trial.workload import HEADER, Workload, number_of
 
 DELAY = Faults(delay_min=0.001, delay_max=0.01)
@@ -108,6 +111,18 @@ class Site:
         """`open` or `closed`: whether anything is held here."""
         self._sim.gate(self, state)
 
+    def call(self, target: Target, op: str, *args: Any, **named: Any) -> Root:
+        """Call a method of an object, or of several; what this gives has the outcome once the run is over."""
+        return self.begin(lambda ctx: ctx.call(target, op, *args, **named))
+
+    def begin(self, body: Body, *, retry_of: Root | None = None) -> Root:
+        """Run `async def body(ctx)` as a transaction."""
+        return self._sim.begin(self, body, retry_of)
+
+    def state(self, name: str) -> Any:
+        """The state of this member's copy of an object."""
+        return self._sim.objects(self).host.state(name)
+
 
 class Sim:
     """A group in virtual time."""
@@ -120,13 +135,15 @@ class Sim:
         seed: int = 0,
         faults: Faults = DELAY,
         options: Options | None = None,
+        objects: Mapping[str, Any] | None = None,
         build: Callable[[Options], list[Layer]] | None = None,
         traces: Sequence[Trace] | None = None,
         datagram_max: int = 60 * 1024,
         record: bool = True,
         like: "Sim | None" = None,
     ) -> None:
-        """`deliver` is the level at which messages are handed over. `build` replaces the recipe's layers (a mutation, say). `record` keeps the run as a
+        """`deliver` is the level at which messages are handed over. `objects` are those of the group, as `inga.join`
+        has them. `build` replaces the recipe's layers (a mutation, say). `record` keeps the run as a
         schedule. `like` plays the same sends and arrivals as another run, at once, under this order
         and over links that lose nothing."""
         if not names:
@@ -134,13 +151,16 @@ class Sim:
         recipe = find(order)
         options = options or Options()
         options = replace(options, deliver=recipe.level_of(deliver or options.deliver))
+        if objects:
+            options = replace(options, objects=objects)
         self.order = recipe.name
         self.seed = seed
         self.guarantees = recipe.promises(options.deliver)
         self.rng = Random(seed)
         self.now = 0.0
-        self.oracle = Oracle(len(names))
+        self.oracle = Oracle(len(names), agreed_orders(self.guarantees, self._key_of))
         self.bytes = 0
+        self.lost = 0  # copies
         self._recorder = Recorder() if record else None
         self._finished = False
         self._names = {name: index for index, name in enumerate(names)}
@@ -148,7 +168,6 @@ class Sim:
         self._sends: dict[int, tuple[int, bytes, int | None]] = {}
         self._heap: list[tuple[float, int, int, Site, Any]] = []
         self._pushed = 0
-        self._echo = bool(options.echo)
         self._founders = len(names)
         self.outcomes: list[str | None] = []  # of changes asked for: None, or why they did not come about
         view = View.of(*names, recipe=recipe.name, traced=traces is not None)
@@ -202,12 +221,18 @@ class Sim:
         """Packets sent; one for everybody counts once."""
         return packets_sent([site.stack.counts for site in self.sites])
 
+    @property
+    def recovery(self) -> dict[str, int]:
+        """What was lost, and what members did about it."""
+        return recovered([{"lost": self.lost}, *(site.stack.counts for site in self.sites)])
+
     def join(self, name: str, at: float | None = None, workload: Workload | None = None) -> Site:
         """Somebody joins, now or at that time, and then has a workload of its own."""
         if self._recorder is not None:
             raise UsageError("a run with newcomers cannot be recorded: record=False")
         if name in self._names:
             raise UsageError(f"there is a member {name!r} already")
+        refuse_late(find(self.order))
         self._names[name] = index = len(self.sites)
         at = self.now if at is None else at
         site = Site(self, index, name, Newcomer("", Member(name), now=at))
@@ -246,6 +271,26 @@ class Sim:
         self.guarantees = tuple(name for name in self.guarantees if name not in ("fifo", "causal"))
         self._flags = False
         self._pump(site)
+
+    def begin(self, site: Site, body: Body, retry_of: Root | None = None) -> Root:
+        """A transaction of one member, in a turn of its own."""
+        order = self.objects(site)
+        site.stack.now = self.now
+        root = order.begin(body, retry_of=retry_of)
+        self._pump(site)
+        return root
+
+    def objects(self, site: Site) -> ObjectOrder:
+        """The layer that has a member's objects."""
+        order = self._member(site).layer("object")
+        if not isinstance(order, ObjectOrder):
+            raise UsageError(f"order {self.order!r} has no objects: use order='object' or 'total'")
+        return order
+
+    def _key_of(self, message: int) -> Any:
+        """Which others a message is in order with, as its sender's layer has it."""
+        sender, data, _ = self._sends[message]
+        return self.objects(self.sites[sender]).key_of(message.to_bytes(HEADER, "big") + data)
 
     def _member(self, site: Site) -> Stack:
         if site.newcomer is not None:
@@ -304,6 +349,10 @@ class Sim:
             if answers:
                 self._push(at + 5 / workload.rate, _GIVE_UP, site, (workload.size, dst))
 
+    def at(self, time: float, site: Site, act: Callable[[], Any]) -> None:
+        """Let something happen at that time."""
+        self._push(time, _ACT, site, act)
+
     def run(self, until: float | None = None) -> None:
         """Go on until nothing is left to do, or until that time."""
         heap = self._heap
@@ -344,6 +393,9 @@ class Sim:
     def _on_send(self, site: Site, argument: tuple[int, int | None]) -> None:
         size, dst = argument
         self.turn(site, b"." * (size - HEADER), dst)
+
+    def _on_act(self, site: Site, argument: Callable[[], Any]) -> None:
+        argument()
 
     def _on_answer(self, site: Site, argument: tuple[int, int | None]) -> None:
         site.answers.append(argument)
@@ -425,7 +477,7 @@ class Sim:
             audience = dst
             if dst is None and len(self.sites) > self._founders:
                 audience = ((1 << len(stack.view)) - 1) & ~(1 << site.index)
-            if self._echo:
+            if find(stack.view.recipe).echoes(self._options.echo):
                 audience = ((1 << len(stack.view)) - 1) if dst is None else dst | 1 << site.index
             self.oracle.send(site.index, message, audience)
             stack.send(message.to_bytes(HEADER, "big") + data, dst, now=self.now)
@@ -462,8 +514,14 @@ class Sim:
             self._send_copy(site, self.sites[target], data)
 
     def _send_copy(self, site: Site, target: Site, data: bytes) -> None:
-        for delay in self._links[site.index][target.index].faults.fates(self.rng):
-            self._push(self.now + delay, _ARRIVE, target, data)
+        fates = self._links[site.index][target.index].faults.fates(self.rng)
+        if not fates:
+            self.lost += 1
+        for delay in fates:
+            self._arrive_at(self.now + delay, target, data)
+
+    def _arrive_at(self, at: float, target: Site, data: bytes) -> None:
+        self._push(at, _ARRIVE, target, data)
 
     def _installed(self, site: Site) -> None:
         """A view was installed here: what is sent from now on goes to its members."""
@@ -506,7 +564,7 @@ def _replayed(sender: str, data: bytes) -> Delivery:
 LateTrace = Callable[[int, str, int, Newcomer], Trace]
 """Makes the trace of a newcomer: its index, its name, the size of its first view, and what it learned."""
 
-_SEND, _ANSWER, _GIVE_UP, _ARRIVE, _TICK, _TAKE, _KNOCK = range(7)
+_SEND, _ANSWER, _GIVE_UP, _ARRIVE, _TICK, _TAKE, _KNOCK, _ACT = range(8)
 _HANDLERS: list[Callable[[Sim, Site, Any], None]] = [
     Sim._on_send,
     Sim._on_answer,
@@ -515,4 +573,5 @@ _HANDLERS: list[Callable[[Sim, Site, Any], None]] = [
     Sim._on_tick,
     Sim._on_take,
     Sim._on_knock,
+    Sim._on_act,
 ]

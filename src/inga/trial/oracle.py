@@ -202,6 +202,17 @@ class Oracle:
             sets[:] = [each >> count for each in sets]
 
 
+def agreed_orders(guarantees: Iterable[str], key: Key) -> dict[str, Key]:
+    """What to judge of a run that makes these promises. One that orders by keys is told what it does not order."""
+    if "object" in guarantees:
+        return {"object": key, "total": _same}
+    return {"total": _same} if "total" in guarantees else {}
+
+
+def _same(message: int) -> int:
+    return 0
+
+
 def _inversions(sequence: list[int], places: dict[int, int], key: Key) -> Iterator[tuple[int, int]]:
     """A message is late if one of its key came before it here and, by `places`, after it elsewhere."""
     last: dict[Hashable, int] = {}  # by key, of those so far: the one that came last elsewhere

@@ -57,7 +57,7 @@ class Workload:
         """For each send of one member: the gap before it in seconds, and whether it answers."""
         for _ in range(self.messages):
             # Exponential gaps, from rng.random() alone, so that they are the same everywhere.
-            yield _exponential(rng) / self.rate, rng.random() < ANSWERS
+            yield exponential(rng) / self.rate, rng.random() < ANSWERS
 
 
 def number_of(payload: bytes | bytearray | memoryview) -> int:
@@ -65,7 +65,8 @@ def number_of(payload: bytes | bytearray | memoryview) -> int:
     return int.from_bytes(payload[:HEADER], "big")
 
 
-def _exponential(rng: Rng) -> float:
+def exponential(rng: Rng) -> float:
+    """A random number of mean 1, as the time between events that do not know of each other."""
     from math import log
 
     return -log(1.0 - rng.random())

@@ -40,7 +40,8 @@ class Played:
             for index, name in enumerate(self._names)
         ]
         self._woken: list[float | None] = [None] * load.n
-        self._sent: dict[int, tuple[float, Message]] = {}
+        self._sent: dict[int, float] = {}
+        self._pasts = Pasts(load)
         self._received: dict[tuple[int, int], float] = {}
         self._waits: list[float] = []
         self._delays: list[float] = []
@@ -70,37 +71,38 @@ class Played:
         self, step: str, now: float, place: int, message: Message | None, instance: Instance | None
     ) -> None:
         """What the engines observe."""
+        if instance is not None:
+            self._pasts.note(step, place, message, instance)
         if message is None or message.kind != "o":
             return
         number, here = message.args[0], self._roster.member_of[place]
         if step == "request":
-            self._sent[number] = (now, message)
+            self._sent[number] = now
         elif step == "receive":
             self._received.setdefault((number, here), now)
         elif step == "start":
             self._missing -= 1
             if here != self._roster.member_of[message.src]:
                 self._waits.append(now - self._received[number, here])
-                self._delays.append(now - self._sent[number][0])
+                self._delays.append(now - self._sent[number])
 
     def _measured(self) -> Measured:
-        load, sent = self._load, {number: message for number, (_, message) in self._sent.items()}
+        load, precedes = self._load, self._pasts.precedes
         pairs = pairs_with_a_common_destination(load)
-        precedes = self._hosts[0].engine.precedes
         ordered = literal = precede = 0
         for one, other in pairs:
             methods = frozenset((load.requests[one].op, load.requests[other].op))
             conflict = methods in load.conflicts
-            related = precedes(sent[one], sent[other]) or precedes(sent[other], sent[one])
+            related = precedes(one, other) or precedes(other, one)
             ordered += conflict
             precede += related
             literal += conflict or related
-        shares = (100 * count / len(pairs) for count in (literal, precede))
         return Measured(
             100 * ordered / len(pairs),
             fmean(self._waits),
             fmean(self._delays),
-            *shares,
+            100 * literal / len(pairs),
+            100 * precede / len(pairs),
             self._control / len(load.requests),
         )
 
@@ -108,8 +110,8 @@ class Played:
         for members, packet in sends:
             for target in members:
                 self._push(now + self._delay(member, target, packet), target, packet)
-        wake = self._hosts[member].wake
-        if wake is not None and (self._woken[member] is None or wake < self._woken[member]):
+        wake, woken = self._hosts[member].wake, self._woken[member]
+        if wake is not None and (woken is None or wake < woken):
             self._woken[member] = wake
             self._push(wake, member, None)
 
@@ -122,6 +124,40 @@ class Played:
     def _push(self, at: float, member: int, what: Any) -> None:
         self._pushed += 1
         heappush(self._events, (at, self._pushed, member, what))
+
+
+class Pasts:
+    """Significant precedence, exactly: which requests precede which, as sets. The vectors of the engine count
+    messages of a place, so they also relate what two instances there sent that know nothing of each other."""
+
+    def __init__(self, load: Load) -> None:
+        self._rivals: dict[str, list[str]] = {}
+        for pair in load.conflicts:
+            one, other = _op(min(pair)), _op(max(pair))
+            self._rivals.setdefault(one, []).append(other)
+            self._rivals.setdefault(other, []).append(one)
+        self._of: dict[Instance, set[int]] = {}
+        self._committed: dict[tuple[int, str], set[int]] = {}  # by place and method
+        self._before: dict[int, frozenset[int]] = {}
+
+    def note(self, step: str, place: int, message: Message | None, instance: Instance) -> None:
+        """A step of an instance: it starts with what precedes it, sends, and leaves its past when it commits."""
+        op = instance.call.op
+        if step == "start":
+            past = self._of[instance] = set()
+            for rival in self._rivals.get(op, ()):
+                past |= self._committed.get((place, rival), set())
+            if message is not None:
+                past |= self._before[message.args[0]] | {message.args[0]}
+        elif step == "request" and message is not None:
+            self._before[message.args[0]] = frozenset(self._of[instance])
+            self._of[instance].add(message.args[0])
+        elif step == "commit":
+            self._committed.setdefault((place, op), set()).update(self._of.pop(instance))
+
+    def precedes(self, one: int, other: int) -> bool:
+        """By number."""
+        return one in self._before[other]
 
 
 def _op(number: int) -> str:

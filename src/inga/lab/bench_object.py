@@ -1,0 +1,180 @@
+"""How long objects' order makes anybody wait: from sending to start, in virtual time, against unordered delivery.
+
+Five members, a message or request at a time to two of them, with pauses between, so that nothing waits for anything
+but its order. What conflicts with nothing begins on receipt. What conflicts with anything, with itself or with a
+method that nobody calls, begins when everybody's clock was seen, which takes a second network delay; a little less
+on average, since a sender whose place breaks ties in its favour needs to hear less. CPU is that of all members and
+the simulator's.
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from statistics import fmean
+from time import process_time
+from typing import Any
+
+from inga.lab.bench import Progress, Row
+from inga.layers.shape import Faults
+from inga.objects.declare import ObjectClass, method
+from inga.recipes import Options
+from inga.sim.simulator import Sim
+from inga.trial.people import names
+
+MEMBERS = 5
+PAUSE = 0.2
+"""Seconds between two messages: far more than all they cause takes."""
+
+STEADY = Faults(delay_min=0.005, delay_max=0.005)
+SPREAD = Faults(delay_min=0.001, delay_max=0.009)
+LOSSY = Faults(loss=0.05, delay_min=0.005, delay_max=0.005)
+LINKS = {"5 ms": STEADY, "1 to 9 ms": SPREAD, "5 ms, 5 % loss": LOSSY}
+
+UNIT = "ms to start"
+
+
+class Times:
+    """A trace that keeps only when each message was sent and when it began elsewhere."""
+
+    full = True
+
+    def __init__(self, me: int, sent: dict[tuple[int, int], float], delays: list[float]) -> None:
+        self._me, self._sent, self._delays = me, sent, delays
+
+    def row(
+        self, step: str, now: float, view: int, src: int | None = None, seq: int | None = None, **columns: Any
+    ) -> None:
+        if src is None or seq is None:
+            return
+        if step in ("send", "request"):
+            self._sent[src, seq] = now
+        elif step == "deliver" and src != self._me:
+            self._delays.append(now - self._sent[src, seq])
+
+    def grow(self, n: int) -> None: ...
+
+    def cut(self, view: int, seqs: Sequence[int], indices: Sequence[int] | None = None) -> None: ...
+
+
+def run(progress: Progress, *, quick: bool = False) -> list[Row]:
+    """All cases."""
+    count = 40 if quick else 200
+    rows = []
+    for words, faults in LINKS.items():
+        progress(f"messages and requests over links of {words}")
+        base, base_cpu = _messages("none", faults, count)
+        how = "order none"
+        for case, order, protocol in MESSAGES:
+            delay, cpu = _messages(order, faults, count, **protocol)
+            rows.append(Row(f"{case}, {words}", 1000 * base, 1000 * delay, UNIT, how))
+            if faults is STEADY:
+                rows.append(Row(f"{case}, CPU", base_cpu, cpu, "us/delivery", how))
+        for case, op in REQUESTS:
+            rows.append(Row(f"{case}, {words}", 1000 * base, 1000 * _requests(op, faults, count), UNIT, how))
+    return rows
+
+
+def _alone(payload: bytes) -> None:
+    """The key of a message that is in nobody's way."""
+
+
+MESSAGES: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("compatible message", "object", {"key": _alone}),
+    ("conflicting message", "object", {}),
+    ("conflicting message, clocks not asked for", "object", {"announce": 0}),
+    ("message in total order", "total", {}),
+)
+
+
+class Shelf(ObjectClass):
+    """A method that is in nobody's way, two of which one reads what the other writes, and one that conflicts."""
+
+    def initial(self) -> int:
+        return 0
+
+    @method(compatible=("ping", "add", "look", "put"), identity=True)
+    async def ping(self, ctx: Any) -> None: ...
+
+    @method(compatible=("add", "put"))
+    async def add(self, ctx: Any) -> None:
+        ctx.effect(lambda s: s + 1)
+
+    @method(identity=True)
+    async def look(self, ctx: Any) -> int:
+        return int(self.state)
+
+    @method(compatible=("look",))
+    async def put(self, ctx: Any) -> None: ...
+
+
+REQUESTS = (
+    ("compatible request", "ping"),
+    ("request that conflicts with what nobody calls", "add"),
+    ("conflicting request", "put"),
+)
+
+
+def _messages(order: str, faults: Faults, count: int, **protocol: Any) -> tuple[float, float]:
+    """Seconds from send to delivery, and microseconds of CPU for each delivery."""
+    sent: dict[tuple[int, int], float] = {}
+    delays: list[float] = []
+    traces = [Times(me, sent, delays) for me in range(MEMBERS)]
+    sim = Sim(
+        *names(MEMBERS),
+        order=order,
+        seed=1,
+        faults=faults,
+        options=Options(echo=False, protocol=protocol),
+        traces=traces,
+        record=False,
+    )
+
+    def say(member: int, to: list[int]) -> None:
+        sim.sites[member].send(b"." * 64, to=[sim.sites[other].name for other in to])
+
+    cpu = _paced(sim, count, say)
+    sim.check()
+    return fmean(delays), 1e6 * cpu / len(delays)
+
+
+def _requests(op: str, faults: Faults, count: int) -> float:
+    """Seconds from a one-way request to its start at the other copies."""
+    sent: dict[tuple[int, int], float] = {}
+    delays: list[float] = []
+    people = names(MEMBERS)
+    shelves = {f"shelf{index}": (Shelf, [name]) for index, name in enumerate(people)}
+    sim = Sim(*people, order="object", seed=1, faults=faults, objects=shelves, record=False)
+    for site in sim.sites:
+        order = sim.objects(site)
+        for place, process in enumerate(order.processes.of):
+            if process is not None and order.roster.member_of[place] == site.index:
+                order.traces[place] = Starts(site.index, sent, delays)
+
+    def ask(member: int, to: list[int]) -> None:
+        async def body(ctx: Any) -> None:
+            ctx.oneway([f"shelf{other}" for other in to], op)
+
+        sim.sites[member].begin(body)
+
+    _paced(sim, count, ask)
+    return fmean(delays)
+
+
+class Starts(Times):
+    """The same for requests of objects."""
+
+    def row(
+        self, step: str, now: float, view: int, src: int | None = None, seq: int | None = None, **columns: Any
+    ) -> None:
+        super().row("deliver" if step == "start" else step, now, view, src, seq, **columns)
+
+
+def _paced(sim: Sim, count: int, act: Callable[[int, list[int]], None]) -> float:
+    """Let members act in turn, far apart; the CPU seconds it took."""
+    rng = Random(1)
+    started = process_time()
+    for number in range(count):
+        sim.run(until=number * PAUSE)
+        member, *to = rng.sample(range(MEMBERS), 3)
+        act(member, to)
+    sim.run()
+    return process_time() - started

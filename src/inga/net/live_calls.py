@@ -1,0 +1,188 @@
+"""A live trial of objects, `inga live --objects K`: replicated objects, one process per member, real sockets.
+
+Members make their requests side by side, as many at once as `AT_ONCE` says. When all have ended, some effects may
+still be on their way: one-way calls, and what takes back an aborted transaction. So members say how many messages they
+have sent and got, until everybody is idle and the sums are equal twice in a row: nothing is under way then.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from time import monotonic, process_time
+from typing import Any
+
+from inga.layers.shape import Faults
+from inga.model.errors import IngaError
+from inga.net.cluster import Cluster, WorkerDied
+from inga.net.group import Group
+from inga.net.join import join
+from inga.net.live import START_SECONDS, LiveCase, configs_of, manifest_of
+from inga.net.worker import Link
+from inga.objects.declare import Abort
+from inga.objects.layer import ObjectOrder
+from inga.recipes import find
+from inga.trial.calls import Asked, CallJudge, CallLoad, CallResult, tally
+from inga.trial.people import names
+from inga.trial.result import packets_sent
+
+AT_ONCE = 8
+"""Requests of one member under way at a time."""
+
+LOOK_AGAIN = 0.01
+"""Seconds before members are asked again whether they are idle."""
+
+JOB = "inga.net.live_calls:play"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCalls:
+    """Everything `inga live --objects` can be told."""
+
+    case: LiveCase
+    objects: int
+    wrong: tuple[str, str] | None = None  # methods declared compatible though they are not
+
+    @property
+    def load(self) -> CallLoad:
+        workload = self.case.workload
+        return CallLoad(workload.members, workload.messages, self.objects, workload.rate)
+
+
+def run(calls: LiveCalls, progress: Callable[[int], None] = lambda done: None) -> CallResult:
+    """Start the members, let them call, judge what they say."""
+    case, load = calls.case, calls.load
+    recipe = find(case.order)
+    manifest = None
+    if case.trace is not None:
+        layout = recipe.layout(names(load.members), {name: tally() for name in load.names}, case.protocol)
+        assert layout is not None
+        manifest = manifest_of(case, recipe, layout)
+        manifest.write(case.trace)
+    configs = [
+        {**config, "objects": calls.objects, "wrong": calls.wrong}
+        for config in configs_of(case, Path(), kept=False)
+    ]
+    with Cluster(JOB, configs) as cluster:
+        cluster.gather("ready", timeout=START_SECONDS)
+        started = monotonic()
+        cluster.tell("go")
+        told = cluster.gather("done", timeout=case.stall, progress=progress)
+        _until_quiet(cluster, case.stall)
+        seconds = monotonic() - started
+        cluster.tell("close")
+        ends = cluster.gather("closed", timeout=START_SECONDS)
+    if manifest is not None and case.trace is not None:
+        replace(manifest, complete=True).write(case.trace)
+    return _judge(calls, told, ends, seconds)
+
+
+def _until_quiet(cluster: Cluster, seconds: float) -> None:
+    """Wait until nothing runs and nothing is under way."""
+    deadline = monotonic() + seconds
+    before: int | None = None
+    while monotonic() < deadline:
+        cluster.tell("count")
+        counts = cluster.gather("count", timeout=seconds)
+        sent = sum(line["sent"] for line in counts)
+        quiet = all(line["idle"] for line in counts) and sent == sum(line["got"] for line in counts)
+        if quiet and before == sent:
+            return
+        before = sent if quiet else None
+    raise WorkerDied(f"objects are still at work {seconds:g} s after the last request")
+
+
+def _judge(
+    calls: LiveCalls, told: list[dict[str, Any]], ends: list[dict[str, Any]], seconds: float
+) -> CallResult:
+    case, load = calls.case, calls.load
+    judge = CallJudge(load)
+    committed = asked = starts = 0
+    for me, (name, said, end) in enumerate(zip(names(load.members), told, ends, strict=True)):
+        plan = [each for _, each in load.plan(Random(f"{case.seed}/{me}"), me)]
+        asked += len(plan)
+        starts += sum(each.starts for each in plan)
+        for each, outcome in zip(plan, said["outcomes"], strict=True):
+            if outcome == "committed":
+                committed += 1
+                judge.told(each.adds)
+            elif outcome != "aborted":
+                judge.unanswered(name, f"{each.kind} ({outcome})")
+        judge.saw(name, [tuple(each) for each in end["began"]], end["states"])
+    judge.finish()
+    return judge.result(
+        order=find(case.order).name,
+        seed=case.seed,
+        sent=asked,
+        expected=load.members * starts,
+        committed=committed,
+        aborted=asked - committed,
+        pdus=packets_sent([end["counts"] for end in ends]),
+        bytes=sum(end["counts"].get("bytes", 0) for end in ends),
+        seconds=seconds,
+        cpu_seconds=sum(end["cpu"] for end in ends),
+        trace=None if case.trace is None else str(case.trace),
+    )
+
+
+# One member
+
+
+async def play(config: dict[str, Any], link: Link) -> None:
+    """From joining to leaving."""
+    me, workload = config["me"], config["workload"]
+    load = CallLoad(workload["members"], workload["messages"], config["objects"], workload["rate"])
+    cls = tally(tuple(config["wrong"]) if config["wrong"] else None)
+    seed = config["seed"]
+    async with join(
+        config["group"],
+        config["name"],
+        members=config["members"],
+        via=config["via"],
+        interface=config["interface"],
+        order=config["order"],
+        protocol=config["protocol"],
+        objects=dict.fromkeys(load.names, cls),
+        trace=config["trace"],
+        trace_level=config["trace_level"],
+        window=config["window"],
+        faults=Faults(**config["faults"]) if config["faults"] else None,
+        seed=None if seed is None else seed * 1000 + me,
+    ) as group:
+        order = group.stack.layer("object")
+        assert isinstance(order, ObjectOrder)
+        order.diary = []
+        await group.ready()
+        link.say("ready")
+        await link.hear()
+        started = process_time()
+        outcomes = await _ask(group, [each for _, each in load.plan(Random(f"{seed}/{me}"), me)], link)
+        link.say("done", outcomes=outcomes)
+        while (await link.hear())["kind"] == "count":
+            await asyncio.sleep(LOOK_AGAIN)
+            sent, got = order.traffic
+            link.say("count", idle=order.host.idle, sent=sent, got=got)
+        cpu = process_time() - started
+        states = {name: list(group.state(name)) for name in load.names}
+    link.say("closed", counts=dict(group.stack.counts), cpu=cpu, began=order.diary, states=states)
+
+
+async def _ask(group: Group, plan: list[Asked], link: Link) -> list[str]:
+    """Make all requests, some at a time; what became of each."""
+    outcomes = [""] * len(plan)
+    left = iter(enumerate(plan))
+
+    async def worker() -> None:
+        for number, asked in left:
+            try:
+                await group.transact(asked.body)
+                outcomes[number] = "committed"
+            except Abort:
+                outcomes[number] = "aborted"
+            except IngaError as error:
+                outcomes[number] = f"{type(error).__name__}: {error}"
+            link.say("progress", taken=sum(map(bool, outcomes)))
+
+    await asyncio.gather(*(worker() for _ in range(AT_ONCE)))
+    return outcomes

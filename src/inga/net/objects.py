@@ -1,0 +1,301 @@
+"""Calling objects from a live group: single calls, proxies, transactions.
+
+A call of an application is a transaction with one call in it. A transaction is a root instance, whose body is run by
+the host of this member like any method; what the `async with` block asks for reaches it as commands, one at a time.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from inga.model.errors import UsageError
+from inga.model.invocation import DEADLOCK
+from inga.objects.declare import Abort, ObjectClass, Target
+from inga.objects.instance import Instance
+from inga.objects.invoke import Body, InvocationAborted, Root
+from inga.objects.layer import ObjectOrder
+
+ANSWERS = ("first", "all")
+"""Of a replicated object: the answer that comes first, or those of all copies."""
+
+RETRIES = 8
+"""How often `transact` begins again after a deadlock, unless something else is said."""
+
+
+class Calls:
+    """What a group does with objects. `schedule` lets the stack get ready at the end of this turn."""
+
+    def __init__(
+        self, order: ObjectOrder, loop: asyncio.AbstractEventLoop, schedule: Callable[[], None]
+    ) -> None:
+        self.order = order
+        self.waiting: set[asyncio.Future[Any]] = set()
+        self._loop = loop
+        self._schedule = schedule
+        order.host.foreign = self._when_done
+
+    async def run(self, body: Body, retry_of: Root | None = None) -> Any:
+        """A root from its begin to its end."""
+        root, ended = self.begin(body, retry_of)
+        try:
+            with self.awaited(ended):
+                return await ended
+        except asyncio.CancelledError:
+            self.cancel(root)
+            raise
+
+    def begin(self, body: Body, retry_of: Root | None = None) -> tuple[Root, "asyncio.Future[Any]"]:
+        """Start a root; the future has its result."""
+        ended: asyncio.Future[Any] = self._loop.create_future()
+
+        def done(root: Root) -> None:
+            if ended.done():
+                return
+            if root.error is None:
+                ended.set_result(root.result)
+            else:
+                ended.set_exception(root.error)
+
+        self.order.stack.now = self._loop.time()
+        root = self.order.begin(body, done, retry_of=retry_of)
+        self._schedule()
+        return root, ended
+
+    def cancel(self, root: Root, why: str = "cancelled by its caller") -> None:
+        """Nobody waits for it any more: take back what it did."""
+        if not root.done:
+            self.order.stack.now = self._loop.time()
+            self.order.cancel(root, why)
+            self._schedule()
+
+    def dismiss(self, why: str) -> None:
+        """Nothing will come of what anybody waits for."""
+        for future in self.waiting:
+            if not future.done():
+                future.set_exception(UsageError(why))
+
+    @contextmanager
+    def awaited(self, future: "asyncio.Future[Any]") -> Iterator[None]:
+        """While somebody waits for it, the end of the group ends it."""
+        self.waiting.add(future)
+        try:
+            yield
+        finally:
+            self.waiting.discard(future)
+
+    def _when_done(self, awaited: Any, instance: Instance) -> None:
+        """A body waits for something of asyncio's: a future, or, with None, just for the next turn."""
+        if awaited is None:
+            self._loop.call_soon(self._go_on, instance)
+        elif asyncio.isfuture(awaited):
+            awaited._asyncio_future_blocking = False  # as a task would: it is we who wait for it
+            awaited.add_done_callback(lambda _: self._go_on(instance))
+        else:
+            text = f"a method can wait for calls, pauses and futures, not for {awaited!r}"
+            self.order.host.engine.fail(instance, text)
+
+    def _go_on(self, instance: Instance) -> None:
+        self.order.stack.now = self._loop.time()
+        self.order.resume(instance)
+        self._schedule()
+
+
+def answers_of(answers: str) -> dict[str, Any]:
+    """What is said about the answers of copies, as the host understands it."""
+    if answers not in ANSWERS:
+        raise UsageError(f"answers is 'first' or 'all', not {answers!r}")
+    return {"first": True} if answers == "first" else {"answers": "all"}
+
+
+class Transaction:
+    """Several calls of which all take effect or none: `async with group.transaction() as tx`.
+
+    It commits at the end of the block. An exception in the block aborts it, and so does a call that fails; what was
+    committed on the way is taken back.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._commands: asyncio.Queue[Callable[[Any], Awaitable[Any]] | None] = asyncio.Queue()
+        self._root: Root | None = None
+        self._ended: asyncio.Future[Any] | None = None
+
+    async def call(self, target: Target, op: str, *args: Any, answers: str = "first", **named: Any) -> Any:
+        """Call and wait."""
+        how = answers_of(answers)
+        return await self._do(lambda ctx: ctx.call(target, op, *args, **how, **named))
+
+    def start(self, target: Target, op: str, *args: Any, answers: str = "first", **named: Any) -> "Started":
+        """Call and go on; await what this gives, or `all` or `any` of several. Commit waits for it anyway."""
+        how = answers_of(answers)
+        return Started(self, lambda ctx: ctx.start(target, op, *args, **how, **named))
+
+    def oneway(self, target: Target, op: str, *args: Any, **named: Any) -> None:
+        """Call without an answer; it stands on its own, whatever becomes of the transaction."""
+        self._put(_immediate(lambda ctx: ctx.oneway(target, op, *args, **named)))
+
+    async def all(self, *started: "Started") -> list[Any]:
+        """Wait for all of these."""
+        return list(await self._do(lambda ctx: ctx.all(*(each.handle for each in started))))
+
+    async def any(self, *started: "Started") -> Any:
+        """Wait for the first of these that commits; the others are taken back."""
+        return await self._do(lambda ctx: ctx.any(*(each.handle for each in started)))
+
+    def proxy(self, cls: type[ObjectClass], name: Target, *, answers: str = "first") -> "Proxy":
+        """An object whose methods are called inside this transaction."""
+        return Proxy(self, cls, name, answers)
+
+    def abort(self, why: str = "aborted by its client") -> None:
+        """End it here: raises `Abort`, which the block is not to catch."""
+        raise Abort(why)
+
+    async def __aenter__(self) -> Self:
+        self._root, self._ended = self._calls.begin(self._body)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._ended is not None and self._root is not None
+        if error is not None:
+            self._calls.cancel(self._root, str(error) or type(error).__name__)
+            self._ended.add_done_callback(_forget)
+            return
+        self._put(None)
+        with self._calls.awaited(self._ended):
+            await self._ended
+
+    async def _body(self, ctx: Any) -> None:
+        while (command := await self._next()) is not None:
+            await command(ctx)
+
+    async def _next(self) -> Callable[[Any], Awaitable[Any]] | None:
+        return await self._commands.get()
+
+    def _put(self, command: Callable[[Any], Awaitable[Any]] | None) -> None:
+        if self._root is None:
+            raise UsageError("a transaction is used inside `async with`")
+        if self._ended is not None and self._ended.done():
+            raise self._ended.exception() or UsageError("this transaction is over")
+        self._commands.put_nowait(command)
+
+    async def _do(self, ask: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Let the body wait for something, and wait for the body."""
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        async def command(ctx: Any) -> None:
+            value = await ask(ctx)
+            if not answer.done():
+                answer.set_result(value)
+
+        self._put(command)
+        assert self._ended is not None
+        with self._calls.awaited(answer):
+            await asyncio.wait((answer, self._ended), return_when=asyncio.FIRST_COMPLETED)
+        if answer.done():
+            return answer.result()
+        return self._ended.result()  # which raises why it ended
+
+
+class Started:
+    """A call under way in a transaction."""
+
+    def __init__(self, transaction: Transaction, ask: Callable[[Any], Any]) -> None:
+        self.handle: Any = None
+        self._transaction = transaction
+
+        def begin(ctx: Any) -> None:
+            self.handle = ask(ctx)
+
+        transaction._put(_immediate(begin))
+
+    def __await__(self) -> Any:
+        return self._transaction._do(lambda ctx: self.handle).__await__()
+
+
+class Proxy:
+    """An object of the group, with the methods of its class.
+
+        counter = group.proxy(Counter, "hits")
+        await counter.inc(2)
+        counter.inc.oneway(2)
+
+    Arguments are checked against the class before anything is sent.
+    """
+
+    def __init__(self, caller: Any, cls: type[ObjectClass], name: Target, answers: str = "first") -> None:
+        answers_of(answers)
+        self._caller = caller
+        self._cls = cls
+        self._name = name
+        self._answers = answers
+
+    def __getattr__(self, op: str) -> "ProxyMethod":
+        if op.startswith("_"):
+            raise AttributeError(op)
+        if op not in self._cls.methods:
+            known = ", ".join(self._cls.methods)
+            raise UsageError(f"{self._cls.__name__} has no method {op!r}; there are {known}")
+        return ProxyMethod(self._caller, self._cls, self._name, op, self._answers)
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._cls.methods)
+
+    def __repr__(self) -> str:
+        return f"<Proxy of {self._cls.__name__} {self._name!r}>"
+
+
+class ProxyMethod:
+    """A method of a proxy: await it, or `start` it in a transaction, or ask for it `oneway`."""
+
+    def __init__(self, caller: Any, cls: type[ObjectClass], name: Target, op: str, answers: str) -> None:
+        self._caller = caller
+        self._cls = cls
+        self._name = name
+        self._op = op
+        self._answers = answers
+
+    def __call__(self, *args: Any, **named: Any) -> Awaitable[Any]:
+        self._check(args, named)
+        asked: Awaitable[Any] = self._caller.call(self._name, self._op, *args, answers=self._answers, **named)
+        return asked
+
+    def start(self, *args: Any, **named: Any) -> Started:
+        """Call and go on, inside a transaction."""
+        self._check(args, named)
+        if not isinstance(self._caller, Transaction):
+            raise UsageError("start belongs in a transaction: async with group.transaction() as tx")
+        return self._caller.start(self._name, self._op, *args, answers=self._answers, **named)
+
+    def oneway(self, *args: Any, **named: Any) -> None:
+        """Call without an answer."""
+        self._check(args, named)
+        self._caller.oneway(self._name, self._op, *args, **named)
+
+    def _check(self, args: Sequence[Any], named: dict[str, Any]) -> None:
+        method = self._cls.methods[self._op]
+        try:
+            inspect.signature(method.function).bind(None, None, *args, **named)
+        except TypeError as error:
+            raise UsageError(f"{self._cls.__name__}.{self._op}: {error}") from None
+
+
+def is_deadlock(error: InvocationAborted) -> bool:
+    """Whether beginning again may help."""
+    return error.reason == DEADLOCK
+
+
+def _immediate(act: Callable[[Any], None]) -> Callable[[Any], Awaitable[Any]]:
+    async def command(ctx: Any) -> None:
+        act(ctx)
+
+    return command
+
+
+def _forget(future: "asyncio.Future[Any]") -> None:
+    if not future.cancelled():
+        future.exception()  # its block has ended with an error of its own

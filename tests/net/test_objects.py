@@ -1,0 +1,305 @@
+"""Objects of a live group: calls, proxies, transactions, errors, and plain messages in one order with them."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import inga
+from inga.layers.shape import Faults
+from inga.obg import Abort, InvocationAborted, ObjectClass, RemoteError, method
+from inga.recipes import OVER
+from inga.trace.reader import read_manifest, rows
+
+from ..objects.classes import Account, Counter, Teller
+from .helpers import CARRIERS, Party, Run, take, text, texts, until
+
+pytestmark = pytest.mark.network
+
+
+class Waiter(ObjectClass):
+    """What its methods wait for is nobody's business in the group."""
+
+    gate: Any = None
+
+    @method
+    async def wait(self, ctx: Any) -> str:
+        await type(self).gate
+        return "waited"
+
+    @method
+    async def explode(self, ctx: Any, account: str) -> None:
+        await ctx.call(account, "deposit", 5)
+        raise ValueError("too loud")
+
+
+OBJECTS = {"hits": Counter, "a": Account, "b": (Account, ["bob"]), "teller": (Teller, ["cathy"])}
+
+
+@pytest.mark.parametrize("via", CARRIERS)
+def test_calls_and_proxies(run: Run, party: Party, via: str) -> None:
+    async def main() -> None:
+        async with party(3, via, order="object", objects=OBJECTS) as groups:
+            alice, bob, cathy = groups
+            counters = [group.proxy(Counter, "hits") for group in groups]
+            await asyncio.gather(*(counter.inc(2) for counter in counters for _ in range(5)))
+            assert await counters[0].show() == 30
+            assert await bob.proxy(Counter, "hits", answers="all").show() == [30, 30, 30]
+            await alice.call("b", "deposit", 50)
+            assert await alice.call("teller", "transfer", "b", "a", 20) == [30, 20]
+            counters[2].inc.oneway(4)
+            bob.oneway("hits", "dec", k=1)
+            assert await cathy.call("hits", "show") in (30, 33, 34)
+            await until(lambda: all(group.state("hits") == 33 for group in groups))
+            assert "inc" in dir(counters[0]) and "hits" in repr(counters[0])
+
+    run(main())
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_errors_cross_the_wire(run: Run, party: Party, over: str) -> None:
+    objects = {**OBJECTS, "w": (Waiter, ["cathy"])}
+
+    async def main() -> None:
+        async with party(3, order="object", objects=objects, protocol={"over": over}) as (alice, bob, _):
+            for words, call in {
+                "insufficient funds": alice.call("b", "withdraw", 1),
+                "has no method 'steal'": alice.call("b", "steal"),
+                "positional argument": alice.call("b", "withdraw", 1, 2),
+                "ValueError: too loud": alice.call("w", "explode", "b"),
+            }.items():
+                with pytest.raises(RemoteError, match=words):
+                    await call
+            await until(lambda: bob.state("b") == 0)  # what it had deposited is taken back
+            with pytest.raises(inga.UsageError, match="no object 'nothing'"):
+                await alice.call("nothing", "inc")
+            with pytest.raises(inga.UsageError, match="Account has no method 'steal'"):
+                alice.proxy(Account, "b").steal()
+            with pytest.raises(inga.UsageError, match=r"Account\.withdraw: missing a required argument"):
+                alice.proxy(Account, "b").withdraw()
+            with pytest.raises(inga.UsageError, match="answers is 'first' or 'all'"):
+                alice.proxy(Account, "b", answers="some")
+            with pytest.raises(inga.UsageError, match="start belongs in a transaction"):
+                alice.proxy(Account, "b").balance.start()
+            with pytest.raises(inga.UsageError, match="no copy of an object 'b' at this member"):
+                alice.state("b")
+
+    run(main())
+
+
+def test_transactions_commit_or_leave_nothing(run: Run, party: Party) -> None:
+    async def main() -> None:
+        async with party(3, order="object", objects=OBJECTS) as (alice, bob, cathy):
+            async with alice.transaction() as tx:
+                first = tx.start("a", "deposit", 10)
+                await tx.proxy(Account, "b").deposit(10)
+                await first
+                assert await tx.all(tx.start("a", "balance"), tx.start("b", "balance")) == [10, 10]
+                tx.oneway("hits", "inc", 3)
+            with pytest.raises(ValueError, match="no"):
+                async with alice.transaction() as tx:
+                    await tx.call("a", "deposit", 1)
+                    raise ValueError("no")
+            with pytest.raises(Abort, match="changed"):
+                async with alice.transaction() as tx:
+                    await tx.call("b", "withdraw", 1)
+                    tx.abort("changed my mind")
+            with pytest.raises(RemoteError, match="insufficient funds"):
+                async with alice.transaction() as tx:
+                    await tx.call("a", "deposit", 1)
+                    await tx.call("b", "withdraw", 1000)
+            with pytest.raises(RemoteError, match="insufficient funds"):
+                async with alice.transaction() as tx:
+                    await tx.call("a", "deposit", 1)
+                    with pytest.raises(RemoteError):
+                        await tx.call("b", "withdraw", 1000)
+                    # Whoever catches that has still lost the transaction.
+            async with cathy.transaction() as tx:
+                won = await tx.any(tx.start("a", "withdraw", 10), tx.start("b", "withdraw", 1000))
+                assert won is None
+            await until(lambda: {group.state("a") for group in (alice, bob, cathy)} == {0})
+            assert await cathy.call("b", "balance") == 10
+            await until(lambda: {group.state("hits") for group in (alice, bob, cathy)} == {3})
+            with pytest.raises(inga.UsageError, match="inside `async with`"):
+                await alice.transaction().call("a", "balance")
+            with pytest.raises(inga.UsageError, match="this transaction is over"):
+                await tx.call("a", "balance")
+
+    run(main())
+
+
+def test_a_deadlock_is_tried_again(run: Run, party: Party) -> None:
+    class Lock(ObjectClass):
+        def initial(self) -> int:
+            return 0
+
+        @method
+        async def enter(self, ctx: Any, other: str = "") -> None:
+            ctx.effect(lambda s: s + 1)
+            await ctx.pause(0.05)
+            if other:
+                await ctx.call(other, "enter")
+
+    async def main() -> None:
+        locks = {"x": (Lock, ["alice"]), "y": (Lock, ["bob"])}
+        async with party(2, order="object", objects=locks) as (alice, bob):
+            await asyncio.gather(
+                alice.transact(lambda ctx: ctx.call("x", "enter", "y")),
+                bob.transact(lambda ctx: ctx.call("y", "enter", "x")),
+            )
+            assert alice.state("x") == 2
+            await until(lambda: bob.state("y") == 2)
+            with pytest.raises(InvocationAborted):
+                await alice.transact(lambda ctx: ctx.call("x", "leave"), retries=3)
+
+    run(main())
+
+
+def test_a_call_that_is_given_up_is_taken_back(run: Run, party: Party) -> None:
+    async def main() -> None:
+        Waiter.gate = asyncio.get_running_loop().create_future()
+        objects = {"w": (Waiter, ["bob"]), "hits": Counter}
+        async with party(2, order="object", objects=objects) as (alice, bob):
+
+            async def body(ctx: Any) -> None:
+                await ctx.call("hits", "inc")
+                await ctx.call("w", "wait")
+
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await alice.transact(body)
+            await until(lambda: bob.state("hits") == alice.state("hits") == 0)
+            waiting = asyncio.ensure_future(alice.call("w", "wait"))
+            await asyncio.sleep(0)
+            Waiter.gate.set_result(None)
+            assert await waiting == "waited"
+
+    run(main())
+
+
+def test_a_group_that_closes_ends_its_calls(run: Run, party: Party) -> None:
+    async def main() -> None:
+        Waiter.gate = asyncio.get_running_loop().create_future()
+        async with party(2, order="object", objects={"w": (Waiter, ["bob"])}) as (alice, bob):
+            waiting = asyncio.ensure_future(alice.call("w", "wait"))
+            await asyncio.sleep(0.05)
+            await alice.close(linger=0.1)
+            with pytest.raises(inga.UsageError, match="the group is closed"):
+                await waiting
+            with pytest.raises(inga.UsageError, match="the group is closed"):
+                await alice.call("w", "wait")
+            await bob.close(linger=0.1)
+
+    run(main())
+
+
+def test_a_member_that_leaves_ends_what_others_wait_for_there(run: Run, party: Party) -> None:
+    async def main() -> None:
+        Waiter.gate = asyncio.get_running_loop().create_future()
+        async with party(3, order="object", objects={"w": (Waiter, ["bob"]), "hits": Counter}) as groups:
+            alice, bob, cathy = groups
+            waiting = asyncio.ensure_future(alice.call("w", "wait"))
+            await asyncio.sleep(0.05)
+            await bob.close(linger=0.1)
+            with pytest.raises(InvocationAborted) as raised:
+                await waiting
+            assert raised.value.reason == "gone"
+            await alice.call("hits", "inc")
+            assert await cathy.call("hits", "show") == 1
+
+    run(main())
+
+
+def test_plain_messages_and_calls_in_one_group(run: Run, party: Party) -> None:
+    async def main() -> None:
+        async with party(3, order="total", objects={"hits": Counter}) as groups:
+            alice, bob, cathy = groups
+            for number in range(10):
+                await alice.send(f"a{number}".encode())
+                await bob.send(f"b{number}".encode())
+                await cathy.call("hits", "inc")
+            sequences = [await texts(group, 20) for group in groups]
+            assert sequences[0] == sequences[1] == sequences[2]
+            assert await alice.call("hits", "show") == 10
+
+    run(main())
+
+
+def test_total_order_is_the_same_for_all_under_loss(run: Run, party: Party) -> None:
+    async def main() -> None:
+        async with party(3, order="total", faults=Faults(loss=0.05), seed=1) as groups:
+            for number in range(40):
+                for group in groups:
+                    await group.send(f"{group.me} {number}".encode())
+                await asyncio.sleep(0)
+            sequences = [[text(each) for each in await take(aiter(group), 120)] for group in groups]
+            assert sequences[0] == sequences[1] == sequences[2]
+
+    run(main())
+
+
+def test_calls_end_when_the_order_changes(run: Run, party: Party) -> None:
+    async def main() -> None:
+        Waiter.gate = asyncio.get_running_loop().create_future()
+        objects = {"w": (Waiter, ["bob"]), "hits": Counter}
+        async with party(2, order="object", objects=objects) as (alice, _):
+            await alice.call("hits", "inc")
+            waiting = asyncio.ensure_future(alice.call("w", "wait"))
+            await asyncio.sleep(0)
+            await alice.use("fifo")
+            with pytest.raises(inga.UsageError, match="the order of the group has changed"):
+                await waiting
+            with pytest.raises(inga.UsageError, match="'fifo' has no objects"):
+                await alice.call("hits", "inc")
+
+    run(main())
+
+
+def test_whoever_has_other_objects_is_in_another_group(run: Run, party: Party) -> None:
+    async def main() -> None:
+        each = {"bob": {"objects": {"hits": Account}}}
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                async with party(2, order="object", objects={"hits": Counter}, each=each):
+                    pass
+
+    run(main())
+
+
+def test_orders_without_objects_say_so(run: Run, party: Party) -> None:
+    async def main() -> None:
+        with pytest.raises(inga.UsageError, match="'vector' has no objects"):
+            async with party(2, order="causal", objects={"hits": Counter}):
+                pass
+        async with party(2, order="causal") as (alice, _):
+            with pytest.raises(inga.UsageError, match="'vector' has no objects: join with order='object'"):
+                await alice.call("hits", "inc")
+
+    run(main())
+
+
+def test_members_write_rows_of_their_copies(run: Run, party: Party, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with party(2, order="object", objects={"hits": Counter}, trace=tmp_path / "run") as (
+            alice,
+            bob,
+        ):
+            await alice.call("hits", "inc")
+            await bob.call("hits", "show")
+            with pytest.raises(RemoteError):
+                await bob.call("hits", "nothing")
+
+    run(main())
+    manifest = read_manifest(tmp_path / "run")
+    assert manifest.processes == ["alice", "bob", "alice/hits", "bob/hits"]
+    assert manifest.conflicts is not None and manifest.guarantees == ["object"]
+    for copy in (2, 3):
+        found = [(row.step, row.op, row.src) for row in rows(tmp_path / "run", copy)]
+        assert [each for each in found if each[0] == "start"][:2] == [
+            ("start", "inc", 0),
+            ("start", "show", 1),
+        ]
+        assert ("abort", "nothing", 1) in found and ("response", "inc", copy) in found
+    steps = {row.step for row in rows(tmp_path / "run", 0)}
+    assert {"request", "commit", "view"} <= steps

@@ -1,0 +1,90 @@
+"""What a group's objects are, and what follows from that: places, processes of a trace, conflicts."""
+
+from typing import Any
+
+import pytest
+
+from inga.model.errors import UsageError
+from inga.objects.hosting import Layout, hosted, key_label, mailbox
+from inga.recipes import Options, find
+
+from .classes import Counter, Document
+
+NAMES = ("alice", "bob", "cathy")
+
+
+def test_a_class_alone_has_a_copy_at_everybody() -> None:
+    found = hosted({"hits": Counter, "text": (Document, ["cathy", "alice"])}, NAMES)
+    assert found["hits"].at == (0, 1, 2) and found["text"].at == (0, 2)
+    assert hosted({"text": (Document, "bob")}, NAMES)["text"].at == (1,)
+    assert hosted(None, NAMES) == {}
+
+
+@pytest.mark.parametrize(
+    ("objects", "says"),
+    [
+        ({"a/b": Counter}, "without '/'"),
+        ({"@1": Counter}, "does not begin with '@'"),
+        ({"": Counter}, "an object's name"),
+        ({"hits": 7}, "made from inga.obg.ObjectClass"),
+        ({"hits": Counter()}, "made from inga.obg.ObjectClass"),
+        ({"hits": (Counter, ["dave"])}, "'dave', who is not among the members"),
+        ({"hits": (Counter, [])}, "name at least one member"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(objects: Any, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        hosted(objects, NAMES)
+
+
+def test_members_are_the_first_processes_of_a_trace_and_copies_follow() -> None:
+    layout = Layout({"hits": Counter, "text": (Document, ["bob"])}, NAMES)
+    assert layout.processes.names == [*NAMES, "alice/hits", "bob/hits", "bob/text", "cathy/hits"]
+    roster = layout.roster
+    assert [layout.processes.of[roster.client(member)] for member in range(3)] == [0, 1, 2]
+    assert all(layout.processes.of[roster.find(mailbox(member))[0]] is None for member in range(3))
+    assert [name for _, _, name in layout.copies_at(1)] == ["bob/hits", "bob/text"]
+    counts = list(range(len(roster.places)))
+    vector = layout.processes.vector(counts)
+    assert vector[:3] == tuple(roster.client(member) for member in range(3))
+    assert layout.processes.mask(roster.find("hits")) == 0b1011000
+
+
+def test_conflicts_as_a_manifest_has_them() -> None:
+    pairs = [["dec", "show"], ["inc", "show"]]
+    assert Layout({"hits": Counter}, NAMES).conflicts == {f"{name}/hits": pairs for name in NAMES}
+    one = Layout({"text": (Document, ["bob"])}, NAMES).conflicts
+    assert one == {"bob/text": [["edit", "render"]]}, "edits conflict or not by their arguments"
+    whole = Layout({"text": (Document, ["bob"])}, NAMES, total=True).conflicts
+    assert whole == {"bob/text": [["edit", "edit"], ["edit", "render"], ["render", "render"]]}
+
+
+def test_plain_messages_conflict_by_key() -> None:
+    labels = [key_label(key) for key in range(2)]
+    assert Layout(None, NAMES, keys=2).conflicts == {name: [[key, key] for key in labels] for name in NAMES}
+    assert Layout(None, NAMES, total=True).conflicts is None
+
+
+@pytest.mark.parametrize(
+    ("order", "protocol", "says"),
+    [
+        ("object", {"delta": 0}, "delta is a time in seconds"),
+        ("object", {"grace": -1.0}, "grace is a time in seconds"),
+        ("object", {"keys": 0}, "keys is a whole number"),
+        ("object", {"key": 7}, "key is a function"),
+        ("object", {"announce": 2}, "announce is 0 or 1"),
+        ("object", {"over": "pigeons"}, "stands over reliable or datagrams, not 'pigeons'"),
+        ("object", {"window": 1}, "'object' has no option 'window'; there are delta, grace, announce, key, keys"),
+        ("total", {"keys": 2}, "'total' has no option 'keys'; there are delta, grace, announce"),
+    ],
+)
+def test_options_that_cannot_be_meant(order: str, protocol: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        find(order).build(Options(protocol=protocol))
+
+
+def test_other_orders_have_no_objects() -> None:
+    with pytest.raises(UsageError, match="'vector' has no objects: use order 'object' or 'total'"):
+        find("causal").layout(NAMES, {"hits": Counter}, {})
+    assert find("causal").layout(NAMES, None, {}) is None
+    assert find("total").claims(full=True, objects=True) == ["object"]

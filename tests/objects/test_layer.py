@@ -1,0 +1,203 @@
+"""Plain messages under `object` and `total`, as a whole stack in virtual time."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from inga.model.packet import Packet
+from inga.model.view import View
+from inga.objects.hosting import Keyed
+from inga.objects.layer import ObjectOrder
+from inga.recipes import OVER, Options, find
+from inga.sim.case import Case
+from inga.sim.hunt import case, try_seed
+from inga.sim.simulator import Sim
+from inga.stack.stack import Stack
+from inga.wire.packet import encode, group_id
+
+NAMES = ("alice", "bob", "cathy")
+
+
+def played(order: str, over: str, seed: int = 1, **protocol: Any) -> Sim:
+    sim = Sim(*NAMES, order=order, seed=seed, options=Options(protocol={"over": over, **protocol}))
+    for number in range(4):
+        for name in NAMES:
+            sim[name].send(f"{name} {number}".encode())
+    sim.run()
+    sim.check()
+    return sim
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_everybody_takes_everything_in_one_order_the_own_too(over: str) -> None:
+    alice, bob, cathy = (site.texts for site in played("total", over).sites)
+    assert alice == bob == cathy and len(alice) == 12
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_own_messages_stay_away_if_not_wanted(over: str) -> None:
+    options = Options(echo=False, protocol={"over": over})
+    sim = Sim(*NAMES, order="total", seed=2, options=options)
+    sim["alice"].send(b"one")
+    sim["bob"].send(b"two", to=["alice", "bob"])
+    sim.run()
+    sim.check()
+    assert [site.texts for site in sim.sites] == [["two"], ["one", "two"], ["one"]]
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_what_is_in_nobodys_way_comes_at_once(over: str) -> None:
+    """Alice is far away, so nothing that has an order is clear before she was heard."""
+    sim = Sim(*NAMES, order="object", seed=1, options=Options(protocol={"over": over, "key": first_word}))
+    for name in ("bob", "cathy"):
+        sim.link(name, "alice").delay = sim.link("alice", name).delay = 5.0
+    sim["bob"].send(b"stock 1")
+    sim["bob"].send(b"free as a bird")
+    sim.run(until=1.0)
+    assert sim["cathy"].texts == ["free as a bird"]
+    sim.run()
+    sim.check()
+    assert sim["cathy"].texts == ["free as a bird", "stock 1"]
+
+
+def first_word(payload: bytes) -> Any:
+    word = payload[4:].split(b" ")[0]  # behind the number that the simulator puts in front
+    return None if word == b"free" else word.decode()
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_messages_of_one_key_are_in_one_order_and_others_need_not_be(over: str) -> None:
+    differ = False
+    for seed in range(6):
+        sim = played("object", over, seed, keys=3)
+        sequences = [site.texts for site in sim.sites]
+        differ = differ or len({tuple(each) for each in sequences}) > 1
+    assert differ, "or keys would make no difference"
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_large_messages(over: str) -> None:
+    sim = Sim(*NAMES, order="total", seed=3, options=Options(protocol={"over": over}), datagram_max=600)
+    sim["alice"].send(b"a" * 5000)
+    sim["bob"].send(b"small")
+    sim["bob"].send(b"b" * 3000, to="cathy")
+    sim.run()
+    sim.check()
+    assert sorted(map(len, sim["cathy"].texts)) == [5, 3000, 5000]
+
+
+def test_a_group_changes_to_total_order_and_back() -> None:
+    sim = Sim(*NAMES, order="vector", seed=5, record=False)
+    sim["alice"].send(b"before")
+    sim.run()
+    for order in ("total", "fifo", "object"):
+        sim["bob"].use(order)
+        sim.run()
+        for name in NAMES:
+            sim[name].send(f"{order} {name}".encode())
+        sim.run()
+    assert sim.outcomes == [None, None, None]
+    sim.check()
+    texts = [[text for text in site.texts if text.startswith("total")] for site in sim.sites]
+    assert texts[0] == texts[1] == texts[2] and len(texts[0]) == 3, "its own too, as this order prefers"
+
+
+def test_one_who_leaves_is_not_waited_for() -> None:
+    sim = Sim(*NAMES, order="total", seed=6, record=False)
+    sim["alice"].send(b"first")
+    sim.run()
+    cathy = sim["cathy"].stack
+    cathy.goodbye(now=sim.now)
+    sim._pump(sim["cathy"])
+    sim.run()
+    sim["alice"].send(b"second", to="bob")
+    sim.run()
+    assert sim["bob"].texts == ["first", "second"]
+
+
+@pytest.mark.parametrize("order", ["object", "total"])
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_groups_with_all_that_can_go_wrong(order: str, seed: int) -> None:
+    assert try_seed(order, seed) is None
+
+
+@pytest.mark.hunt
+@pytest.mark.parametrize("order", ["object", "total"])
+def test_many_groups_with_all_that_can_go_wrong(order: str) -> None:
+    for seed in range(2000, 3000):
+        assert try_seed(order, seed) is None, seed
+
+
+# What the tests above would not see is worth nothing: break a rule, and they do
+
+
+def seeds_that_fail(order: str) -> list[int]:
+    return [seed for seed in range(200, 206) if try_seed(order, seed) is not None]
+
+
+def test_a_relation_in_which_nothing_conflicts_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Keyed, "of", lambda self, op: frozenset())
+    assert seeds_that_fail("total") and seeds_that_fail("object")
+
+
+def test_keys_that_members_see_differently_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    between = Keyed.between
+    monkeypatch.setattr(
+        Keyed, "between", lambda self, one, other: between(self, one, other) and one.args[1] == other.args[1]
+    )
+    assert seeds_that_fail("total"), "messages of one sender alone are kept in order"
+
+
+def test_a_message_that_is_forgotten_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = ObjectOrder._start
+
+    def forgetful(self: ObjectOrder, key: Any, src: int, seq: int, *rest: Any) -> None:
+        if (src, seq, self.stack.me) != (0, 1, 1):
+            start(self, key, src, seq, *rest)
+
+    monkeypatch.setattr(ObjectOrder, "_start", forgetful)
+    assert seeds_that_fail("total")
+
+
+# What comes from the network
+
+
+def stack(order: str = "total", over: str = "reliable") -> Stack:
+    layers = find(order).build(Options(protocol={"over": over}))
+    return Stack(layers, 0, View.of(*NAMES), rng=Random(1))
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_whatever_comes_nothing_is_raised(over: str) -> None:
+    rng = Random(7)
+    receiver = stack(over=over)
+    for number in range(400):
+        packet = Packet(1 + number % 2, 1, rng.randbytes(rng.randrange(60)), kind=6 if number % 3 else 0)
+        packet.lsn, packet.seq = number + 1, number + 1
+        receiver.receive([(encode(packet, group_id("")), None)], now=0.0)
+        assert not receiver.ready().deliver
+    assert receiver.rejected.total() >= 200
+
+
+def test_nobody_speaks_for_another() -> None:
+    sender = Stack(find("total").build(Options()), 1, View.of(*NAMES), rng=Random(1))
+    sender.send(b"hello", now=0.0)
+    bodies = [layer for layer in sender.layers if isinstance(layer, ObjectOrder)]
+    assert bodies
+    sent: list[Packet] = []
+    bodies[0].below = sent.extend
+    sender.send(b"hello again", now=0.0)
+    sender.ready()
+    receiver = stack()
+    layer = receiver.layer("object")
+    assert isinstance(layer, ObjectOrder) and sent
+    sent[0].src = 2
+    layer.up(sent[:1])
+    assert receiver.rejected["forged"] == 1
+
+
+def test_runs_are_the_same_whenever_they_are_made() -> None:
+    one, other = (case("object", 104).run() for _ in range(2))
+    assert one.pdus == other.pdus and one.seconds == other.seconds
+    assert Case(order="total", messages=5, seed=3).run().violations == 0

@@ -1,0 +1,226 @@
+"""Objects in the simulator: calls, transactions, aborts, and what they leave in a trace."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inga.model.errors import RemoteError, UsageError
+from inga.obg import Abort, InvocationAborted, ObjectClass, method
+from inga.recipes import OVER, Options
+from inga.sim.calls import CallCase
+from inga.sim.case import Case
+from inga.sim.simulator import Sim
+from inga.trace.memory import MemoryTrace
+from inga.trace.reader import read_manifest, rows
+from inga.trial.calls import CONFLICTS
+
+from ..objects.classes import Account, Counter, Teller
+
+NAMES = ("alice", "bob", "cathy")
+OBJECTS = {"hits": Counter, "a": Account, "b": (Account, ["bob"]), "teller": (Teller, ["cathy"])}
+
+
+def group(over: str = "reliable", seed: int = 1, objects: Any = None, **options: Any) -> Sim:
+    sim = Sim(
+        *NAMES,
+        order="object",
+        seed=seed,
+        objects=objects or OBJECTS,
+        options=Options(protocol={"over": over}),
+        **options,
+    )
+    return sim
+
+
+def deposited(over: str = "reliable") -> Sim:
+    sim = group(over)
+    sim["alice"].call("b", "deposit", 50)
+    sim.run()
+    return sim
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_a_replicated_object_is_the_same_everywhere(over: str) -> None:
+    sim = group(over)
+    for name in NAMES:
+        for amount in (1, 10):
+            sim[name].call("hits", "inc", amount)
+    one, every = sim["bob"].call("hits", "show"), sim["cathy"].call("hits", "show", answers="all")
+    sim.run()
+    assert [site.state("hits") for site in sim.sites] == [33, 33, 33]
+    assert one.done and one.error is None
+    assert len(every.result) == 3 and len(set(every.result)) == 1
+    sim.check()
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    one, other = (
+        CallCase(Case(order="object", members=3, messages=8, loss=0.1, seed=5), 2).run() for _ in range(2)
+    )
+    one.cpu_seconds = other.cpu_seconds = 0.0
+    assert one == other
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_nested_calls_commit_together(over: str) -> None:
+    sim = deposited(over)
+    moved = sim["alice"].call("teller", "transfer", "b", "a", 20)
+    sim.run()
+    assert moved.result == [30, 20]
+    assert [site.state("a") for site in sim.sites] == [20, 20, 20] and sim["bob"].state("b") == 30
+
+
+def test_what_fails_reaches_the_caller_with_its_words_and_leaves_nothing() -> None:
+    sim = deposited()
+    roots = {
+        "insufficient funds": sim["cathy"].call("b", "withdraw", 1000),
+        "has no method 'steal'": sim["cathy"].call("b", "steal"),
+        "takes 3 positional arguments but 4 were given": sim["cathy"].call("b", "withdraw", 1, 2),
+        "unsupported operand": sim["cathy"].call("a", "deposit", "much"),
+        "no object 'c'": sim["cathy"].call("c", "deposit", 1),
+    }
+    nested = sim["cathy"].call("teller", "transfer", "a", "b", 1)
+    sim.run()
+    for words, root in roots.items():
+        assert isinstance(root.error, (RemoteError, UsageError)) and words in str(root.error), words
+    assert isinstance(nested.error, InvocationAborted) and "insufficient funds" in str(nested.error)
+    assert sim["bob"].state("b") == 50 and [site.state("a") for site in sim.sites] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_a_transaction_that_aborts_takes_everything_back(over: str) -> None:
+    sim = deposited(over)
+
+    async def body(ctx: Any) -> None:
+        await ctx.call("hits", "inc", 5)
+        await ctx.call("a", "deposit", 7)
+        handle = ctx.start("b", "withdraw", 1)
+        await handle
+        raise Abort("changed my mind")
+
+    root = sim["alice"].begin(body)
+    sim.run()
+    assert isinstance(root.error, Abort)
+    assert [site.state("hits") for site in sim.sites] == [0, 0, 0]
+    assert [site.state("a") for site in sim.sites] == [0, 0, 0] and sim["bob"].state("b") == 50
+
+
+def test_all_and_any_and_oneway() -> None:
+    sim = deposited()
+    found: list[Any] = []
+
+    async def body(ctx: Any) -> None:
+        ctx.oneway(["hits", "a"], "show")
+        found.append(await ctx.all(ctx.start("b", "balance"), ctx.start("hits", "show")))
+        found.append(await ctx.any(ctx.start("b", "withdraw", 1), ctx.start("a", "withdraw", 1)))
+
+    root = sim["alice"].begin(body)
+    sim.run()
+    assert root.error is None, "of two alternatives one has the money"
+    assert found == [[50, 0], None] and sim["bob"].state("b") == 49
+
+
+class Lock(ObjectClass):
+    """Enters, waits a little, and enters another."""
+
+    def initial(self) -> int:
+        return 0
+
+    @method
+    async def enter(self, ctx: Any, other: str = "") -> None:
+        ctx.effect(lambda s: s + 1)
+        await ctx.pause(0.05)
+        if other:
+            await ctx.call(other, "enter")
+
+
+def test_two_that_lock_each_other_end_with_one_retry() -> None:
+    traces = [MemoryTrace(process, 4) for process in range(2)]
+    locks = {"x": (Lock, ["alice"]), "y": (Lock, ["bob"])}
+    sim = Sim("alice", "bob", order="object", seed=3, objects=locks, record=False)
+    for site in sim.sites:
+        order = sim.objects(site)
+        for place in order.roster.at[site.index]:
+            order.traces[place] = traces[site.index]
+    one, other = sim["alice"].call("x", "enter", "y"), sim["bob"].call("y", "enter", "x")
+    sim.run()
+    (failed,) = (root for root in (one, other) if root.error is not None)
+    assert isinstance(failed.error, InvocationAborted) and failed.error.reason == "deadlock"
+    site, words = (sim["alice"], ("x", "y")) if failed is one else (sim["bob"], ("y", "x"))
+    again = site.begin(lambda ctx: ctx.call(words[0], "enter", words[1]), retry_of=failed)
+    sim.run()
+    assert again.done and again.error is None
+    assert (sim["alice"].state("x"), sim["bob"].state("y")) == (2, 2)
+    steps = [row.step for trace in traces for row in trace.rows]
+    assert steps.count("abort") >= 1 and steps.count("commit") >= 4
+    assert any("deadlock" in (row.note or "") for trace in traces for row in trace.rows)
+
+
+def test_errors_of_usage() -> None:
+    with pytest.raises(UsageError, match="'vector' has no objects"):
+        Sim(*NAMES, order="causal", objects=OBJECTS)["alice"].call("hits", "inc")
+    with pytest.raises(UsageError, match="no copy of an object 'b' at this member"):
+        group()["alice"].state("b")
+
+
+# Trials
+
+
+@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize("order", ["object", "total"])
+@pytest.mark.parametrize("seed", range(3))
+def test_trials_end_as_they_should(order: str, over: str, seed: int) -> None:
+    case = Case(order=order, members=4, messages=8, loss=0.1, dup=0.05, seed=seed, option=(("over", over),))
+    result = CallCase(case, 2).run()
+    assert not result.violations, result.witnesses
+    assert result.sent == 32 and result.delivered == result.expected > 128
+    assert 0 < result.aborted < result.committed
+
+
+@pytest.mark.parametrize("wrong", CONFLICTS)
+def test_a_wrong_declaration_shows(wrong: tuple[str, str]) -> None:
+    """In total order too: members take for compatible what is not, but there everything conflicts."""
+    case = Case(order="object", members=4, messages=12, loss=0.1, seed=2)
+    result = CallCase(case, 1, wrong).run()
+    assert result.violations
+    assert any(all(op in witness for op in wrong) for witness in result.witnesses)
+    safe = CallCase(Case(order="total", members=4, messages=12, loss=0.1, seed=2), 1, wrong).run()
+    assert not safe.violations, "where everything conflicts nobody asks"
+
+
+@pytest.mark.hunt
+@pytest.mark.parametrize("over", OVER)
+def test_many_trials(over: str) -> None:
+    for seed in range(300):
+        case = Case(
+            order="object",
+            members=2 + seed % 5,
+            messages=10,
+            loss=0.1 * (seed % 4),
+            seed=seed,
+            option=(("over", over),),
+        )
+        assert not CallCase(case, 1 + seed % 3).run().violations, seed
+
+
+# Traces
+
+
+def test_a_trace_has_a_process_for_every_copy(tmp_path: Path) -> None:
+    CallCase(Case(order="object", members=3, messages=6, seed=1), 2).run(tmp_path / "run")
+    manifest = read_manifest(tmp_path / "run")
+    copies = [f"{name}/{tally}" for name in NAMES for tally in ("tally1", "tally2")]
+    assert manifest.processes == [*NAMES, *copies]
+    assert manifest.guarantees == ["object"] and manifest.complete
+    pairs = [["add", "look"], ["look", "put"], ["look", "take"], ["put", "put"]]
+    assert manifest.conflicts == dict.fromkeys(copies, pairs)
+    clients = [row for process in range(3) for row in rows(tmp_path / "run", process)]
+    served = [row for process in range(3, 9) for row in rows(tmp_path / "run", process)]
+    assert {"request", "commit", "abort"} <= {row.step for row in clients}
+    assert {"start", "commit", "response", "undo"} <= {row.step for row in served}
+    asked = {(row.src, row.seq): row for row in clients if row.step == "request"}
+    began = [row for row in served if row.step == "start"]
+    assert began and all(asked[row.src, row.seq].op == row.op for row in began)
+    assert all(row.ref for row in began)
+    assert all(asked[row.src, row.seq].deps == row.deps for row in began)
