@@ -201,6 +201,7 @@ class Engine:
         self._awaiting: dict[tuple[int, CallId], Instance] = {}
         self._holding: dict[Instance, None] = {}  # instances with answers that wait for others
         self._running: dict[Instance, None] = {}
+        self._queues: dict[Hosted, None] = {}  # places where something waits
         self._suspects: set[int] = set()
         self._flushed: dict[int, Flush] = {}  # the newest of each member
         self._tick_at = now + self.options.delta
@@ -351,7 +352,7 @@ class Engine:
     @property
     def queued(self) -> int:
         """Requests that wait."""
-        return sum(len(hosted.queue) for hosted in self.hosted.values())
+        return sum(len(hosted.queue) for hosted in self._queues)
 
     @property
     def undoable(self) -> int:
@@ -431,11 +432,15 @@ class Engine:
         if self._is_orphan(request):
             self._give_up_entry(hosted, entry)
         elif hosted.order.relation.of(request.op):
-            hosted.queue.add(entry)
+            self._enqueue(hosted, entry)
             if request.kind != ONE_WAY:
                 hosted.known[request.call] = entry
         else:
             self._start(hosted, entry)
+
+    def _enqueue(self, hosted: Hosted, entry: Entry) -> None:
+        hosted.queue.add(entry)
+        self._queues[hosted] = None
 
     def _answer_again(self, hosted: Hosted, request: Message) -> None:
         """A copy asks what another has asked before it, and is not aware that this has been told the end of it."""
@@ -834,7 +839,7 @@ class Engine:
         instance = record.instance
         entry = Entry(message, instance.call, instance.path, self.now, record)
         if hosted.order.relation.of(instance.call.op):
-            hosted.queue.add(entry)
+            self._enqueue(hosted, entry)
         else:
             self._start(hosted, entry)
 
@@ -861,8 +866,10 @@ class Engine:
                 return
 
     def _start_one(self) -> bool:
-        for hosted in self.hosted.values():
+        for hosted in list(self._queues):
             entry = hosted.queue.next_startable(self.links.frontier_of(hosted.invoking))
+            if not len(hosted.queue):
+                del self._queues[hosted]
             if entry is not None:
                 self._start(hosted, entry)
                 return True
@@ -871,12 +878,12 @@ class Engine:
     @property
     def _is_waiting(self) -> bool:
         """Whether something here waits for others' clocks or for its death."""
-        return bool(self._holding or self._suspects) or any(len(each.queue) for each in self.hosted.values())
+        return bool(self._holding or self._suspects or self._queues)
 
     def _waited_for(self) -> set[int]:
         """Members whose clocks or messages something here waits for."""
         members: set[int] = set()
-        for hosted in self.hosted.values():
+        for hosted in self._queues:
             key = hosted.queue.unclear
             if key is not None:
                 members.update(self.links.laggards(key))
@@ -888,7 +895,7 @@ class Engine:
 
     def _let_die(self) -> None:
         """Requests that have waited long enough for something older that waits itself give way."""
-        for hosted in self.hosted.values():
+        for hosted in list(self._queues):
             oldest = hosted.queue.oldest()
             if oldest is None:
                 continue
