@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -209,6 +210,43 @@ def test_nobody_there(run: Run, free_port: FreePort) -> None:
             orb.adapter().deactivate(b"here")
             with pytest.raises(SystemException, match="OBJECT_NOT_EXIST"):
                 await proxy_of(orb, reference).quick("x")
+
+    run(main())
+
+
+def test_a_host_that_does_not_answer(run: Run) -> None:
+    """The queue of a listener that accepts nobody is full: further calls hear nothing."""
+
+    async def main() -> None:
+        with socket.socket() as deaf:
+            deaf.bind(("127.0.0.1", 0))
+            deaf.listen(0)
+            fillers = [socket.socket() for _ in range(4)]
+            try:
+                for filler in fillers:
+                    filler.setblocking(False)
+                    filler.connect_ex(deaf.getsockname())
+                async with Orb() as orb:
+                    where = f"corbaloc::127.0.0.1:{deaf.getsockname()[1]}/x"
+                    impatient = asyncio.ensure_future(proxy_of(orb, where, deadline=5.0).quick("x"))
+                    patient = asyncio.ensure_future(proxy_of(orb, where, deadline=60.0).quick("x"))
+                    await until(lambda: orb.client._connecting)
+                    skip(6.0)
+                    with pytest.raises(SystemException, match=r"TIMEOUT: Slow\.quick: no answer within 5 s"):
+                        await impatient
+                    skip(6.0)
+                    with pytest.raises(
+                        SystemException, match=r"TRANSIENT: .* cannot be reached: no answer within 10 s"
+                    ):
+                        await patient
+                    assert not orb.client._connecting
+                    last = asyncio.ensure_future(proxy_of(orb, where).quick("x"))
+                    await until(lambda: orb.client._connecting)
+                with pytest.raises(SystemException, match="this side was closed"):
+                    await last
+            finally:
+                for filler in fillers:
+                    filler.close()
 
     run(main())
 

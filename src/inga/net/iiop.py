@@ -20,6 +20,7 @@ import os
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from inga.model.errors import IngaError, UsageError, WireError
@@ -258,7 +259,6 @@ class _Serving(_Connection):
         self._pending.extend(found)
         self._pending_size += sum(map(len, found))
         self._work()
-        self._server.account(self)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -286,6 +286,7 @@ class _Serving(_Connection):
                 self.transport.pause_reading()
             else:
                 self.transport.resume_reading()
+        self._server.account(self)
 
     def _message(self, decoded: Decoded) -> None:
         message = decoded.message
@@ -518,12 +519,22 @@ class Client:
             if task is None:
                 task = asyncio.get_running_loop().create_task(self._connect(address))
                 self._connecting[address] = task
-                task.add_done_callback(lambda _: self._connecting.pop(address, None))
-            connection = await asyncio.shield(task)
+                task.add_done_callback(partial(self._no_longer_connecting, address))
+            try:
+                connection = await asyncio.shield(task)
+            except asyncio.CancelledError:
+                if not task.cancelled():
+                    raise  # We are given up; others may want the connection.
+                raise SystemException("COMM_FAILURE", "this side was closed", completed="no") from None
         connection.used = connection.loop.time()
         if connection.blocked is not None:
             await connection.writable()
         return connection
+
+    def _no_longer_connecting(self, address: tuple[str, int], task: asyncio.Task[_Calling]) -> None:
+        del self._connecting[address]
+        if not task.cancelled():
+            task.exception()  # Those who wanted the connection may have given up before it failed.
 
     async def _connect(self, address: tuple[str, int]) -> _Calling:
         loop = asyncio.get_running_loop()
