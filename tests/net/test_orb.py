@@ -339,6 +339,23 @@ def test_a_large_answer_and_one_too_large(run: Run) -> None:
     run(main())
 
 
+@pytest.mark.parametrize("loop", LOOPS)
+def test_large_messages_may_travel_in_pieces(run: Run, loop: str) -> None:
+    async def main() -> None:
+        async with Orb(limits=Limits(fragment_size=100)) as orb:
+            reference = orb.activate(OurKitchen(), "kitchen")
+            kitchen: Any = orb.proxy(Kitchen, reference)
+            data = bytes(range(256)) * 40
+            calls = (kitchen.reverse(data + bytes(number)) for number in range(20))
+            assert await asyncio.gather(*calls) == [bytes(number) + data[::-1] for number in range(20)]
+            old: Any = orb.proxy(Kitchen, f"corbaloc:iiop:1.1@127.0.0.1:{orb.port}/kitchen")
+            assert await old.reverse(data) == data[::-1]  # in one, since nothing would say where it belongs
+        with pytest.raises(UsageError, match="A fragment has at least 32 octets"):
+            Limits(fragment_size=8)
+
+    run(main(), loop=loop)
+
+
 class Peer:
     """Somebody who speaks GIOP by hand."""
 

@@ -64,6 +64,12 @@ class Limits:
     connect_seconds: float = 10.0
     write_buffer: int = 1 << 20
     """Octets of replies that may wait to be read before no more requests are taken."""
+    fragment_size: int = 0
+    """Octets of the pieces in which we send what is larger, from GIOP 1.2 on; 0 for all in one."""
+
+    def __post_init__(self) -> None:
+        if self.fragment_size:
+            giop.fragments(b"", self.fragment_size)  # which refuses what is too small
 
 
 class _Connection(asyncio.Protocol):
@@ -92,7 +98,12 @@ class _Connection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Send a message, if the connection is still there."""
-        if self.transport is not None and not self.transport.is_closing():
+        if self.transport is None or self.transport.is_closing():
+            return
+        size = self.limits.fragment_size
+        if 0 < size < len(data) and data[5] >= 2:
+            self.transport.writelines(giop.fragments(data, size))
+        else:
             self.transport.write(data)
 
     def close(self, message: giop.Message | None = None) -> None:
