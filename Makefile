@@ -6,7 +6,7 @@
 TESTS   ?=
 RUNS    ?= 20000
 ORDERS  ?= causal fifo none co sco
-BENCHES ?= sim throughput latency check co sco
+BENCHES ?= sim throughput latency check co sco remiop
 WORKERS ?= auto
 
 VENV  := .venv

@@ -3,7 +3,18 @@
 set -u
 
 packages=""
-command -v chromium >/dev/null 2>&1 || packages="$packages chromium"
+# A program the tests look for, and the package that has it.
+need() {
+  command -v "$1" >/dev/null 2>&1 || packages="$packages ${2:-$1}"
+}
+need chromium
+need tshark
+need catior omniorb
+need omniNames omniorb-nameserver
+need omniidl
+need g++
+need tc iproute2
+[ -e /usr/include/omniORB4/CORBA.h ] || packages="$packages libomniorb4-dev"
 [ -n "$packages" ] || exit 0
 
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then

@@ -1,5 +1,8 @@
 """For all tests."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 
@@ -13,3 +16,44 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         grouped = getattr(item, "_nodeid", item.nodeid)
         if grouped != item.nodeid:
             item._id = type(item._id).parse(grouped)  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """The session of all tests, which are in the group `spark`. Two parts are enough to see that parts meet."""
+    from inga.model.errors import UsageError
+    from inga.pipeline.session import find_java, open_session
+
+    try:
+        find_java()
+    except UsageError as error:
+        pytest.skip(str(error))
+    session = open_session("local[2]", name="inga tests")
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    yield session
+    session.stop()
+
+
+class Borrowed:
+    """A session in the hands of a command, which would stop it."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def stop(self) -> None:
+        pass
+
+
+OPENERS = (
+    "cli.demo pipeline.capture pipeline.jobs pipeline.session pipeline.stamp pipeline.sweep pipeline.watch"
+)
+
+
+@pytest.fixture
+def lent(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands get the session of the tests: a JVM of their own would cost more than what they do with it."""
+    for module in OPENERS.split():
+        monkeypatch.setattr(f"inga.{module}.open_session", lambda *_, **__: Borrowed(spark))

@@ -101,6 +101,9 @@ def test_importing_inga_is_cheap() -> None:
         "cli.report",
         "cli.lab",
         "lab.ladder",
+        "net.orb",
+        "net.names",
+        "cli.names",
     ],
 )
 def test_no_extra_is_needed_to_start(room: str) -> None:

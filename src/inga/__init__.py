@@ -11,6 +11,8 @@ _HOMES = {
     "Delivery": "inga.model.delivery",
     "View": "inga.model.view",
     "Receipt": "inga.model.receipt",
+    "Orb": "inga.net.orb",
+    "Reference": "inga.wire.reference",
     "relation": "inga.causality.clock",
     "IngaError": "inga.model.errors",
     "UsageError": "inga.model.errors",

@@ -6,19 +6,23 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from inga.layers.acks import Acknowledged
 from inga.layers.bundle import Bundle
 from inga.layers.causal import Causal
 from inga.layers.co import EAGER_CONFIRM, WINDOW_MAX, CausalBroadcast
 from inga.layers.co import LEVELS as CO_LEVELS
-from inga.layers.fifo import Fifo, Unordered
+from inga.layers.envelope import PLACE, Envelope
+from inga.layers.fifo import Fifo, Unordered, Unreliable
 from inga.layers.flow import Flow
 from inga.layers.fragment import Fragment, Pieces
 from inga.layers.ladder import BENT, RUNGS, Rung
 from inga.layers.matrix import Matrix
 from inga.layers.membership import Membership
+from inga.layers.miop import MiopFragments, MiopPackets, Strategy
 from inga.layers.order import Order
 from inga.layers.relay import Hop, Relay
 from inga.layers.reliable import Reliable
+from inga.layers.remiop import ReMiop
 from inga.layers.selective import LEVELS as SCO_LEVELS
 from inga.layers.selective import Sco
 from inga.layers.shape import Faults, Shape, Unshaped
@@ -50,6 +54,8 @@ class Options:
     reliable: dict[str, Any] = field(default_factory=dict)  # of the layer of that name
     flow: dict[str, Any] = field(default_factory=dict)
     realtime: dict[str, Any] = field(default_factory=dict)
+    start: int = 0  # the second in which this member started; its MIOP packets are numbered from there
+    place: tuple[str, int] = PLACE  # multicast address and port of the group, as MIOP requests name it
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,7 @@ class Recipe:
     tunings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # options, with what hunts try
     unsafe: bool = False  # teaching material: refused on real sockets unless asked for
     direct: bool = True  # messages go from sender to receiver, so that schedules can say which arrives
+    wire: str = "inga"  # what its datagrams are: packets of ours, or "miop"
     echo: bool = False  # own messages are delivered too, unless something else is said
     objects: bool = False  # a group with it can have objects
 
@@ -111,7 +118,8 @@ ALIASES = {"causal": "vector"}
 NOT_YET = {"received": ("fifo", "causal"), "accepted": ("causal",)}
 """What is not promised at a level."""
 
-LATER = frozenset("remiop remiop+vector remiop+co".split())
+REPEATS = 64
+"""Requests for one lost packet before ReMIOP gives up, where a group fails of it: a few minutes."""
 
 _recipes: dict[str, Recipe] = {}
 
@@ -129,6 +137,7 @@ def register(
     tunings: Mapping[str, tuple[Any, ...]] | None = None,
     unsafe: bool = False,
     direct: bool = True,
+    wire: str = "inga",
     echo: bool = False,
     objects: bool = False,
 ) -> Recipe:
@@ -141,7 +150,7 @@ def register(
     if levels and level not in levels:
         raise UsageError(f"recipe {name!r} delivers at {level!r}, which is not among its levels")
     chosen = tuple(levels) or (level,)
-    more = (tunings or {}, unsafe, direct, echo, objects)
+    more = (tunings or {}, unsafe, direct, wire, echo, objects)
     recipe = Recipe(name, build, tuple(guarantees), receipt, level, chosen, *more)
     _recipes[name] = recipe
     return recipe
@@ -152,8 +161,6 @@ def find(name: str) -> Recipe:
     recipe = _recipes.get(ALIASES.get(name, name))
     if recipe is None:
         known = ", ".join(names())
-        if name in LATER:
-            raise UsageError(f"order {name!r} is not built yet; there are {known}")
         raise UsageError(f"no order {name!r}; there are {known}, and to learn from {', '.join(ladder())}")
     return recipe
 
@@ -209,13 +216,51 @@ def _other(name: str, options: Options, own: str = "") -> list[Layer]:
     return recipe.build(replace(options, matrix=options.matrix and recipe.name == "vector"))
 
 
+def refuse_late(recipe: Recipe) -> None:
+    """Who is in a group that speaks MIOP is known from the start."""
+    if recipe.wire != "inga":
+        raise UsageError(
+            f"nobody can join a group of order {recipe.name!r} later: name all its members at the start"
+        )
+
+
 def tuned(layer: Callable[..., Made], name: str, options: Mapping[str, Any], **given: Any) -> Made:
     """A layer that is a protocol of its own, with what the user says about it."""
     known = [key for key in inspect.signature(layer).parameters if key not in given]
+    _refuse_unknown(name, options, known)
+    return layer(**given, **options)
+
+
+def tuned_together(
+    name: str, options: Mapping[str, Any], kinds: Sequence[tuple[type[Layer], Mapping[str, Any]]]
+) -> list[Layer]:
+    """Layers that share the options of a recipe, each taking those it knows; one they all know is for all."""
+    known = [[key for key in parameters(kind) if key not in given] for kind, given in kinds]
+    _refuse_unknown(name, options, list(dict.fromkeys(key for keys in known for key in keys)))
+    return [
+        kind(**given, **{key: value for key, value in options.items() if key in keys})
+        for (kind, given), keys in zip(kinds, known, strict=True)
+    ]
+
+
+def parameters(kind: type[Layer]) -> list[str]:
+    """What can be said when a layer is made, also to the class it is made from."""
+    found: dict[str, None] = {}
+    for base in kind.__mro__:
+        if "__init__" in vars(base) and issubclass(base, Layer):
+            signature = inspect.signature(base)
+            found |= dict.fromkeys(
+                key for key, each in signature.parameters.items() if each.kind is each.KEYWORD_ONLY
+            )
+            if not any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values()):
+                break
+    return list(found)
+
+
+def _refuse_unknown(name: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
     for key in options:
         if key not in known:
             raise UsageError(f"order {name!r} has no option {key!r}; there are {', '.join(known)}")
-    return layer(**given, **options)
 
 
 def _listed(options: Mapping[str, Any]) -> str:
@@ -271,6 +316,94 @@ def _sco(options: Options) -> list[Layer]:
     if not options.lossless:
         layers += _ground(options, "sco")
     return layers
+
+
+def miop_layers(
+    name: str,
+    strategy: type[Strategy] | None,
+    options: Options,
+    *,
+    sender: int | None = None,
+    also: Sequence[tuple[type[Layer], Mapping[str, Any]]] = (),
+    defaults: Mapping[str, Any] | None = None,
+) -> list[Layer]:
+    """Fragments, a strategy or none, and packets on the wire: what is beneath everything that travels by MIOP.
+
+    The options of the recipe `name` are shared out among them, and the layers `also`, which come first and of
+    which given values are not for the user to say. `sender` is for groups in which anybody may speak.
+    `defaults` are those of the strategy in this recipe.
+    """
+    first = options.start << 16 or 1
+    kinds: list[tuple[type[Layer], Mapping[str, Any]]] = [*also, (MiopFragments, {"first": first})]
+    if strategy is not None:
+        known = parameters(strategy)
+        mine = {"first": first, "announced": options.greet and sender is None, "queue_max": options.queue_max}
+        kinds.append((strategy, {key: value for key, value in mine.items() if key in known}))
+    made = tuned_together(name, {**(defaults or {}), **options.protocol}, kinds)
+    return [
+        *made,
+        Unshaped() if options.faults is None else Shape(options.faults),
+        MiopPackets(sender=sender),
+    ]
+
+
+def over_miop(
+    name: str, order: Order, strategy: type[Strategy] | None, options: Options, **defaults: Any
+) -> list[Layer]:
+    """An order whose packets travel as requests by MIOP, with that strategy against loss."""
+    if options.matrix and not isinstance(order, Matrix):
+        raise UsageError("matrix=True is an option of order 'vector' alone; leave it out, or use that order")
+    below = miop_layers(name, strategy, options, defaults=defaults)
+    top: list[Layer] = [Bundle(gather=False, coarse=options.coarse), order, Fragment()]
+    if options.lossless:
+        return top
+    return [*top, Envelope(greet=options.greet, place=options.place), *below]
+
+
+def _miop(options: Options) -> list[Layer]:
+    return over_miop("miop", Unreliable(echo=bool(options.echo)), None, options)
+
+
+def _miop_acks(options: Options) -> list[Layer]:
+    return over_miop("miop+acks", Unordered(echo=bool(options.echo)), Acknowledged, options)
+
+
+def _remiop(options: Options) -> list[Layer]:
+    order = Unordered(echo=bool(options.echo))
+    return over_miop("remiop", order, ReMiop, options, repeats=REPEATS)
+
+
+def _remiop_vector(options: Options) -> list[Layer]:
+    order = Causal(echo=bool(options.echo), on_concurrent=options.on_concurrent)
+    return over_miop("remiop+vector", order, ReMiop, options, repeats=REPEATS)
+
+
+def _remiop_co(options: Options) -> list[Layer]:
+    """CO repairs by itself, too; here it gives the strategy beneath it time to do so first."""
+    if options.lossless:
+        return _co(options)
+    given = {
+        "deliver": options.deliver or "acknowledged",
+        "greet": False,
+        "lossless": False,
+        "echo": bool(options.echo),
+        "queue_max": options.queue_max,
+        "bytes_max": options.flow.get("window"),
+    }
+    patient = {
+        "confirm_delay": 0.02,
+        "nack_delay": 1.0,
+        "nack_again": 2.0,
+        "resend": 2.0,
+        "poll": 1.0,
+        "wait_max": 4.0,
+    }
+    defaults = {**patient, "repeats": REPEATS}
+    order, *below = miop_layers(
+        "remiop+co", ReMiop, options, also=[(CausalBroadcast, given)], defaults=defaults
+    )
+    envelope = Envelope(greet=options.greet, receipts=False, place=options.place)
+    return [Bundle(gather=False, coarse=True), Pieces(), order, envelope, *below]
 
 
 OVER = ("reliable", "datagrams")
@@ -366,6 +499,62 @@ register(
         "probe_after": (0.0, 0.005, 0.05),
         "multicast_from": (0, 0, 2),
     },
+)
+_REMIOP_TUNINGS: dict[str, tuple[Any, ...]] = {
+    "size": (4, 32, 512),
+    "tnack": (0.01, 0.05),
+    "trepair": (0.0, 0.05),
+    "rmin": (20_000, 1_000_000),
+    "rmax": (1_000_000, 1_000_000_000),
+    "state_every": (None, 0),
+    "datagram": (256, 1472),
+}
+register(
+    "miop",
+    _miop,
+    guarantees=("integrity", "stamps"),
+    level="received",
+    tunings={"datagram": (256, 1472)},
+    wire="miop",
+)
+register(
+    "miop+acks",
+    _miop_acks,
+    guarantees=("integrity", "complete", "stamps"),
+    level="received",
+    tunings={
+        "size": (4, 32, 512),
+        "resend": (0.02, 0.05),
+        "ack_delay": (0.0, 0.005),
+        "datagram": (256, 1472),
+    },
+    wire="miop",
+)
+register(
+    "remiop",
+    _remiop,
+    guarantees=("integrity", "complete", "stamps"),
+    level="received",
+    tunings=_REMIOP_TUNINGS,
+    wire="miop",
+)
+register(
+    "remiop+vector", _remiop_vector, guarantees=CAUSAL, level="causal", tunings=_REMIOP_TUNINGS, wire="miop"
+)
+register(
+    "remiop+co",
+    _remiop_co,
+    guarantees=(*CAUSAL, "atomic"),
+    receipt="accept",
+    level="acknowledged",
+    levels=CO_LEVELS,
+    tunings={
+        **_REMIOP_TUNINGS,
+        "rmin": (1_000_000,),
+        "window": (1, 2, 4, 8),
+        "self_knowledge": ("eager", "printed"),
+    },
+    wire="miop",
 )
 _TRIED = {"over": OVER, "delta": (0.005, 0.02, 0.1), "announce": (1, 0)}
 register(

@@ -1,5 +1,6 @@
 """The order of messages at several processes: `total`, `object` and `views`, against their statements."""
 
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from inga.certify import agree
 from inga.certify.certificate import certify
+from inga.certify.chain import Step
 from inga.certify.combine import Process
 from inga.certify.local import Chunks
 from inga.certify.scan import NEVER
@@ -100,6 +102,41 @@ def test_late_in_another_order(
         ]
         assert [(there[pos - 1].src, there[pos - 1].seq) for pos in each.against[1:]] == [message, other]
         assert each.other_pos < each.pos and each.against[1] < each.against[2]
+        assert_linked(each.chain, trace, {message, other})
+
+
+def assert_linked(chain: list[Step], trace: Trace, ends: set[tuple[int, int]]) -> None:
+    """From one message to the other, each step at its place, and each following from the one before."""
+    if not chain:
+        return
+    assert {chain[0].message, chain[-1].message} == ends
+    for step in chain:
+        row = trace[step.process][step.pos - 1]
+        assert (row.step, (row.src, row.seq)) == (step.step, step.message)
+    for one, next_ in pairwise(chain):
+        is_later = one.process == next_.process and one.pos < next_.pos
+        is_received = one.step == "send" and next_.step != "send" and one.message == next_.message
+        assert is_later or is_received
+
+
+def test_messages_in_different_orders_may_be_cause_and_effect() -> None:
+    n = 4
+    answered = [
+        renumbered([sent(0, 1, n)]),
+        renumbered([got(1, 0, 1, n), sent(1, 1, n)]),
+        renumbered([got(2, 0, 1, n), got(2, 1, 1, n)]),
+        renumbered([got(3, 1, 1, n), got(3, 0, 1, n)]),
+    ]
+    (witness,) = answer(source(Random(1), answered), "total").witnesses
+    assert witness.text.endswith(
+        "; message 1 of p0 precedes message 1 of p1: p1 had message 1 of p0 when it sent message 1 of p1"
+    )
+    steps = [(0, 1, "send"), (1, 1, "deliver"), (1, 2, "send")]
+    assert [(step.process, step.pos, step.step) for step in witness.chain] == steps
+    (witness,) = answer(
+        source(Random(1), [answered[0], renumbered([sent(1, 1, n)]), *answered[2:]]), "total"
+    ).witnesses
+    assert witness.text.endswith("; neither precedes the other") and witness.chain == []
 
 
 def test_a_row_is_counted_once_however_many_are_late(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,8 +371,14 @@ def test_a_message_that_one_survivor_lacks() -> None:
     certificate = certify(source(Random(1), rows), ["views"])
     (witness,) = certificate.checks[0].witnesses
     assert witness.text == (
-        "message 1 of p0 was delivered in view 1 by others that came through it, but not in it at p2"
+        "message 1 of p0 was delivered in view 1 by others that came through it, but not in it at p2; "
+        "p1 has it at position 2"
     )
+    assert [(step.process, step.pos, step.step) for step in witness.chain] == [
+        (0, 2, "send"),
+        (1, 2, "deliver"),
+    ]
+    assert witness.against == (1, 2, 0)
     assert certificate.groups[0].cause == "p2 lacks messages of p0 that others delivered in the same view"
     made = source(Random(1), [rows[0], rows[1], rows[2][:1]], process_2={"complete": True, "crashed": True})
     assert answer(made, "views").verdict == "pass"  # it did not come through

@@ -1,9 +1,6 @@
 """`inga check`: exit codes, one clear sentence for bad input, a table for people and JSON for programs."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,23 +11,19 @@ from inga.cli.main import main
 from inga.sim.case import Case
 
 
-def inga(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "inga", *arguments],
-        capture_output=True, text=True, check=False, env=dict(os.environ), timeout=180,
-    )  # fmt: skip
-
-
 @pytest.mark.spark
-def test_a_weak_order_is_seen_to_break_causality(tmp_path: Path) -> None:
+@pytest.mark.xdist_group("spark")
+def test_a_weak_order_is_seen_to_break_causality(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lent: None
+) -> None:
     trace = str(tmp_path / "fifo")
     Case("fifo", members=4, messages=50, loss=0.2, seed=1).run(Path(trace))
 
-    result = inga("check", trace, "--checks", "fifo,causal,clocks", "--witnesses", "2", "--json")
+    assert main(["check", trace, "--checks", "fifo,causal,clocks", "--witnesses", "2", "--json"]) == 1
 
-    assert result.returncode == 1, result.stderr
-    assert result.stderr.startswith("Spark on local[*] with Java ")
-    found = json.loads(result.stdout)
+    told = capsys.readouterr()
+    assert told.err.startswith("Spark on local[*] with Java ")
+    found = json.loads(told.out)
     assert set(found) >= {
         "verdict",
         "events",

@@ -7,7 +7,12 @@ import pytest
 
 from inga.cli.main import main
 
-pytestmark = [pytest.mark.spark, pytest.mark.network, pytest.mark.xdist_group("spark")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.network,
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.usefixtures("lent"),
+]
 
 
 def test_the_demo_shows_fifo_breaking_and_causal_keeping(

@@ -45,8 +45,7 @@ def test_without_out_it_writes_beside_you(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["remiop"], "inga lab: experiment 'remiop' is not built yet; there is ladder, co, sco, obg\n"),
-        (["alchemy"], "inga lab: no experiment 'alchemy'; there is ladder, co, sco, obg\n"),
+        (["alchemy"], "inga lab: no experiment 'alchemy'; there is ladder, co, sco, obg, remiop\n"),
         (["ladder", "--out", "{file}"], "inga lab: {file} is a file; --out names a directory\n"),
     ],
 )

@@ -1,40 +1,11 @@
 """`inga order`: what it prints, and what it refuses before Spark starts."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from inga.cli.main import main
 from inga.lab.traces import Recipe, make
-
-
-@pytest.mark.spark
-def test_a_table_on_a_cluster_of_separate_processes(tmp_path: Path) -> None:
-    """Executors have the package as a zip; the second message was written first, and a third is missing."""
-    rows = [{"src": 1, "seq": 1, "deps": [1, 0]}, {"src": 0, "seq": 1, "deps": [0, 0]}]
-    rows.append({"src": 0, "seq": 3, "deps": [2, 1]})
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "in.parquet")
-    words = ["order", str(tmp_path / "in.parquet"), str(tmp_path / "out")]
-    result = subprocess.run(
-        [sys.executable, "-m", "inga", *words, "--master", "local-cluster[2,1,1024]", "--json"],
-        capture_output=True, text=True, check=False, env=dict(os.environ), timeout=240,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    found = json.loads(result.stdout)
-    assert found.pop("seconds") > 0
-    assert found == {"capture": words[1], "out": words[2], "rows": 3, "concurrent": 0, "gaps": 1}
-    table = pq.read_table(tmp_path / "out").sort_by("order").to_pylist()
-    assert [(row["src"], row["seq"], row["gap"]) for row in table] == [
-        (0, 1, False),
-        (1, 1, False),
-        (0, 3, True),
-    ]
 
 
 @pytest.fixture

@@ -1,9 +1,6 @@
 """`inga report`: one file about several traces."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,18 +10,18 @@ from inga.sim.case import Case
 
 
 @pytest.mark.spark
-def test_two_orders_side_by_side(tmp_path: Path) -> None:
+@pytest.mark.xdist_group("spark")
+def test_two_orders_side_by_side(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lent: None
+) -> None:
     for order in ("fifo", "causal"):
         Case(order, members=3, messages=30, loss=0.2, seed=1).run(tmp_path / order)
     out = tmp_path / "compared.html"
 
-    result = subprocess.run(
-        [sys.executable, "-m", "inga", "report", "fifo", "causal", "-o", str(out), "--checks", "all", "--json"],
-        cwd=tmp_path, capture_output=True, text=True, check=False, env=dict(os.environ), timeout=180,
-    )  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", "fifo", "causal", "-o", str(out), "--checks", "all", "--json"]) == 1
 
-    assert result.returncode == 1, result.stderr
-    found = json.loads(result.stdout)
+    found = json.loads(capsys.readouterr().out)
     assert (found["report"], found["verdict"]) == (str(out), "fail")
     assert [(each["trace"], each["verdict"]) for each in found["traces"]] == [
         ("fifo", "fail"),

@@ -133,7 +133,7 @@ def test_a_schedule_is_played(capsys: pytest.CaptureFixture[str]) -> None:
         ("hunt --runs 0", "--runs"),
         ("hunt --order nothing", "no order"),
         ("bench nothing", "no bench"),
-        ("dissect x", "not built yet"),
+        ("dissect nowhere.pcap", "no file"),
     ],
 )
 def test_bad_use_gets_one_sentence(words: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -192,3 +192,41 @@ async def _chat(environment: dict[str, str]) -> None:
             if process.returncode is None:
                 process.kill()
                 await process.communicate()
+
+
+def test_the_kitchen_and_its_waiters(environment: dict[str, str]) -> None:
+    lines = output(environment, "kitchen.py")
+    assert [line for line in lines if line.startswith("table")] == [
+        "table 1 pays 4.50",
+        "table 2 pays 4.50",
+        "table 3: SoldOut(dish='soup', left=0)",
+    ]
+    heard = sorted(line for line in lines if "hears" in line)
+    assert heard == [
+        f"{name} hears: soup for table {table}" for name in ("anna", "bert", "carla") for table in (1, 2)
+    ]
+
+
+def test_the_first_programs_of_the_orb(tmp_path: Path) -> None:
+    """The first two blocks of docs/orb.md, as they stand there but for the port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    text = (EXAMPLES.parent / "docs" / "orb.md").read_text().replace("5000", str(port))
+    server, client = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:2]
+    (tmp_path / "accounts.py").write_text(server)
+    (tmp_path / "caller.py").write_text(client)
+    serving = subprocess.Popen(
+        [sys.executable, str(tmp_path / "accounts.py")], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert serving.stdout is not None
+        assert serving.stdout.readline().startswith("IOR:")
+        done = subprocess.run(
+            [sys.executable, "-W", "error", str(tmp_path / "caller.py")],
+            capture_output=True, text=True, timeout=SECONDS,
+        )  # fmt: skip
+        assert (done.stdout, done.stderr) == ("30\nonly 30\n", "")
+    finally:
+        serving.terminate()
+        serving.communicate()

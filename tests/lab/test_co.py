@@ -121,8 +121,8 @@ def test_the_command(
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-def test_simulations_are_spark_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simulations_are_spark_tasks(spark: Any) -> None:
     from inga.pipeline.sweep import sweep
 
     tasks = [Task("stages", 3), Task("buffer", 3, window=2), Task("header", 2, delays="all talk")]
-    assert sweep(simulate, tasks, master="local[1]") == [simulate(task) for task in tasks]
+    assert sweep(simulate, tasks, session=spark) == [simulate(task) for task in tasks]

@@ -193,7 +193,7 @@ def test_to_another_order_and_back(run: Run, party: Party) -> None:
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-def test_a_live_run_is_certified(tmp_path: Path) -> None:
+def test_a_live_run_is_certified(spark: Any, tmp_path: Path) -> None:
     """Real processes, loss, and everything that the order claims."""
     from inga.net.live import LiveCase, run
     from inga.pipeline.jobs import check_trace
@@ -202,7 +202,7 @@ def test_a_live_run_is_certified(tmp_path: Path) -> None:
     case = LiveCase(Workload(5, 300, 512), order="co", faults=inga.Faults(loss=0.05), trace=trace)
     result = run(case)
     assert (result.violations, result.delivered) == (0, 6000)
-    _, certificate = check_trace(str(trace), master="local[1]")
+    _, certificate = check_trace(str(trace), session=spark)
     assert {each.name: each.verdict for each in certificate.checks} == dict.fromkeys(
         "integrity complete fifo stamps causal atomic quiet".split(), "pass"
     )

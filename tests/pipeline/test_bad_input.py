@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,20 +12,7 @@ import pytest
 from inga.cli.main import main
 from inga.lab.traces import Recipe, make
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
-
-
-class Borrowed:
-    """The session of the tests in the hands of a command, which would stop it."""
-
-    def __init__(self, session: Any) -> None:
-        self._session = session
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
-
-    def stop(self) -> None:
-        pass
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("lent")]
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +23,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def trace(clean: Path, tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for module in ("jobs", "stamp"):
-        monkeypatch.setattr(f"inga.pipeline.{module}.open_session", lambda master: Borrowed(spark))
+def trace(clean: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(clean, tmp_path / "trace"))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from inga.lab.traces import Recipe, make
+from inga.pipeline.session import QUICK, find_java
 
 pytestmark = pytest.mark.spark
 
@@ -36,6 +37,36 @@ def test_on_a_cluster_of_separate_processes(clean: Path) -> None:
     result = inga("check", str(clean), "--master", "local-cluster[2,1,1024]", "--json")
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["verdict"] == "pass"
+
+
+def test_by_spark_submit(clean: Path) -> None:
+    """The JVM is there before us, and all that is printed goes to standard output."""
+    import pyspark
+
+    import inga as package
+
+    home = Path(pyspark.__file__).parent
+    words = [
+        str(home / "bin" / "spark-submit"),
+        "--master",
+        "local[2]",
+        "--driver-java-options",
+        " ".join(QUICK),
+    ]
+    changes = {
+        "JAVA_HOME": str(find_java().program.resolve().parents[1]),
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    result = subprocess.run(
+        [*words, str(Path(package.__path__[0], "__main__.py")), "check", str(clean), "--json"],
+        capture_output=True, text=True, check=False, env={**os.environ, **changes}, timeout=180,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    told, _, answer = result.stdout.partition("{")
+    assert told.startswith("Spark as submitted\n")
+    assert json.loads("{" + answer)["verdict"] == "pass"
 
 
 def test_without_any_java_on_the_path(clean: Path, tmp_path: Path) -> None:

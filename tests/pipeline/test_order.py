@@ -245,6 +245,7 @@ def killed_while_ordering(tmp_path: Path, kills: int, seed: int) -> None:
     assert_restored(talk, read(out), talk.ids)
 
 
+@pytest.mark.xdist_group("killed")  # a Spark of its own
 def test_a_killed_driver_loses_and_repeats_nothing(tmp_path: Path) -> None:
     killed_while_ordering(tmp_path, kills=2, seed=1)
 

@@ -62,7 +62,7 @@ class Growing:
         Manifest(**{**content, "complete": complete}).write(self.target)
 
 
-def growing(tmp_path: Path, events: int = 3000, **recipe: Any) -> tuple[Growing, Any]:
+def growing(tmp_path: Path, events: int = 1800, **recipe: Any) -> tuple[Growing, Any]:
     planted = make(tmp_path / "whole", Recipe(events, 3, **recipe), segment_rows=200)
     return Growing(tmp_path / "whole", tmp_path / "trace"), planted
 

@@ -67,11 +67,11 @@ class _Judge:
             others: Bools = np.any(delivered[self._witnesses(source, destination)], axis=0)
             name = self._processes[destination].name
             lacking = mine & others[at] & ~delivered[destination, at]
-            yield from self._bad(sends, lacking, destination, source, f"was delivered, but never at {name}")
+            told = f"was delivered, but never at {name}"
+            yield from self._bad(sends, lacking, destination, source, told, "deliver")
             refuted = mine & confirmed[at] & ~accepted[destination, at]
-            yield from self._bad(
-                sends, refuted, destination, source, f"was confirmed, but {name} never accepted it"
-            )
+            told = f"was confirmed, but {name} never accepted it"
+            yield from self._bad(sends, refuted, destination, source, told, "confirm")
 
     def _witnesses(self, source: int, destination: int) -> NDArray[np.intp]:
         """The surviving destinations besides this one."""
@@ -80,8 +80,10 @@ class _Judge:
             np.intp,
         )
 
-    def _bad(self, sends: Sends, wrong: Bools, destination: int, source: int, what: str) -> Iterator[Bad]:
+    def _bad(
+        self, sends: Sends, wrong: Bools, destination: int, source: int, what: str, step: str
+    ) -> Iterator[Bad]:
         seqs = sends.seq[wrong]
         if len(seqs):
             rows = [Row(destination, 0, source, seq) for seq in seqs[: self._listed_max].tolist()]
-            yield Bad("atomic", destination, source, what, len(seqs), rows)
+            yield Bad("atomic", destination, source, what, len(seqs), rows, step=step)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from inga.certify.chunk import RECEIPT, SEND, Chunk, Ints
+from inga.certify.chunk import CONFIRM, DELIVER, RECEIPT, SEND, Chunk, Ints
 from inga.certify.combine import Line, Link
 
 ReadChunk = Callable[[int], Chunk]
@@ -19,6 +19,9 @@ ReadChunk = Callable[[int], Chunk]
 
 Message = tuple[int, int]
 """Source and number."""
+
+
+_BITS = {"deliver": DELIVER, "confirm": CONFIRM}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,28 @@ class Chains:
                 steps.append(self._received(node.then.message[0], node.message))
             node = node.then
         return [step for step in steps if step is not None]
+
+    def reached(self, message: Message, step: str, *, besides: int, view: int | None) -> Step | None:
+        """Where somebody other than its sender and one process has come so far with a message, the first of them."""
+        source, seq = message
+        bit = _BITS[step]
+        for process, line in enumerate(self._lines):
+            for link in line if process not in (source, besides) else ():
+                if not self._may_have(link, step, source, seq):
+                    continue
+                chunk = self._read(link.segment)
+                mine = ((chunk.kind & bit) != 0) & (chunk.src == source) & (chunk.seq == seq)
+                if view is not None:
+                    mine &= chunk.view == view
+                if mine.any():
+                    return Step(process, int(chunk.pos[int(mine.argmax())]), step, message)
+        return None
+
+    def _may_have(self, link: Link, step: str, source: int, seq: int) -> bool:
+        summary = link.summary
+        if step == "confirm":
+            return summary.confirms > 0 and max(link.received[source], summary.received_high[source]) >= seq
+        return bool(summary.delivered_low[source] <= seq <= summary.delivered_high[source])
 
     def _shortened(self, path: _Node, cause: Message) -> _Node:
         """The cause itself as first message, if it was received in time and not only a later one."""

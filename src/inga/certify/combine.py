@@ -4,7 +4,7 @@ All of this runs in one place and sees a few vectors per chunk. If nothing is su
 trace passes without a row having been moved.
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,17 +70,22 @@ def line_up(summaries: Sequence[tuple[int, Summary]], processes: Sequence[Proces
 
 def check_widths(summaries: Sequence[Summary], processes: Sequence[Process]) -> None:
     widest = max((summary.width for summary in summaries), default=0)
-    check_claims(widest, {summary.process for summary in summaries}, processes)
+    wrote = {summary.process for summary in summaries}
+    check_claims(len(processes), widest, wrote, lambda at: processes[at].complete)
 
 
-def check_claims(widest: int, wrote: Container[int], processes: Sequence[Process]) -> None:
+def check_claims(n: int, widest: int, wrote: Container[int], is_complete: Callable[[int], bool]) -> None:
     """A manifest may name processes that never wrote, but then the vectors of the others have room for them."""
-    for index, process in enumerate(processes):
-        if widest and index >= widest and index not in wrote and not process.complete:
-            raise TraceError(
-                f"The manifest names {len(processes)} processes, but the vectors in all segments are "
-                f"those of {widest}."
-            )
+    silent = last_silent(n, wrote, is_complete)
+    if silent is not None and 0 < widest <= silent:
+        raise TraceError(
+            f"The manifest names {n} processes, but the vectors in all segments are those of {widest}."
+        )
+
+
+def last_silent(n: int, wrote: Container[int], is_complete: Callable[[int], bool]) -> int | None:
+    """The last process that left no trace, and does not say that it had nothing to write."""
+    return next((at for at in reversed(range(n)) if at not in wrote and not is_complete(at)), None)
 
 
 def suspects(lines: Iterable[Line], checks: Iterable[str]) -> list[Link]:

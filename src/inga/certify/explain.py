@@ -95,6 +95,31 @@ class Explainer:
             f"{here} {verb} {early} before {late}, but {there} the other way round, "
             f"at positions {clash.against_pos} and {clash.against_other_pos}"
         )
+        self._relate(witness)
+
+    def _relate(self, witness: Witness) -> None:
+        """Say which of the two messages precedes the other, if one does."""
+        if witness.check == "object" or witness.other is None:
+            return  # requests that precede others are judged by themselves
+        for cause, effect in ((witness.message, witness.other), (witness.other, witness.message)):
+            if not witness.chain:
+                witness.chain = self._chains.find(cause, effect)
+                if witness.chain and cause[0] == effect[0]:
+                    witness.text += f"; {self._message(cause)} was sent first"
+                elif witness.chain:
+                    told = self._tell(witness.chain, self._message(effect))
+                    witness.text += f"; {self._message(cause)} precedes {self._message(effect)}: {told}"
+        if not witness.chain:
+            witness.text += "; neither precedes the other"
+
+    def _follow(self, witness: Witness, bad: Bad) -> None:
+        """From the send of a message to somebody who has it."""
+        witness.chain = self._chains.find(witness.message, witness.message)
+        found = self._chains.reached(witness.message, bad.step, besides=witness.process, view=bad.view)
+        if found is not None:
+            witness.chain.append(found)
+            witness.against = (found.process, found.pos, 0)
+            witness.text += f"; {self._names[found.process]} has it at position {found.pos}"
 
     def _explain_pair(self, witness: Witness, bad: Bad) -> None:
         here, message = self._names[witness.process], self._message(witness.message)
@@ -103,6 +128,7 @@ class Explainer:
             witness.chain = self._chains.find(witness.message, witness.message)
         elif bad.check in ("atomic", "views"):
             witness.text = f"{message} {bad.what}"
+            self._follow(witness, bad)
         elif bad.check == "clocks":
             row = Row(witness.process, witness.pos, *witness.message)
             witness.other = bad.others.get(row)
@@ -116,7 +142,7 @@ class Explainer:
         else:
             witness.text = f"{here} delivered {message}, which {bad.what}"
 
-    def _tell(self, chain: list[Step]) -> str:
+    def _tell(self, chain: list[Step], effect: str = "it") -> str:
         """The chain as half a sentence: who got what before sending what. The last of these is the effect."""
         hops = [(got, sent) for got, sent in pairwise(chain) if got.step != "send" and sent.step == "send"]
         told = [
@@ -124,7 +150,7 @@ class Explainer:
             for got, sent in hops[:-1]
         ]
         last = hops[-1][0]
-        told.append(f"{self._names[last.process]} had {self._message(last.message)} when it sent it")
+        told.append(f"{self._names[last.process]} had {self._message(last.message)} when it sent {effect}")
         return ", and ".join(told)
 
     def _event(self, row: Row) -> str:

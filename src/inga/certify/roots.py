@@ -33,6 +33,8 @@ class Bad:
     cause: "Cause | None" = None  # if it is known already
     clashes: list[Clash] = field(default_factory=list)  # of `total` and `object`: one for each row
     early: Row | None = None  # what came before the first row and should not have
+    step: str = "deliver"  # of `atomic` and `views`: what others have done with the message,
+    view: int | None = None  # in which view, if that matters
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,4 +104,4 @@ class _Judge:
             name = self._processes[here].name
             what = f"was delivered in view {view} by others that came through it, but not in it at {name}"
             rows = [Row(here, 0, source, seq) for seq in seqs[: self._listed_max].tolist()]
-            yield Bad("views", here, source, what, len(seqs), rows)
+            yield Bad("views", here, source, what, len(seqs), rows, view=view)

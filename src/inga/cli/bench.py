@@ -6,6 +6,7 @@
   inga bench check --quick --members 8
   inga bench co --members 4,8 --sizes 512
   inga bench sco
+  inga bench remiop
   inga bench object
 
 throughput and latency start real processes that talk over loopback multicast. --profile adds where
@@ -20,7 +21,7 @@ from inga.cli.output import print_json
 from inga.lab import bench
 from inga.model.errors import UsageError
 
-NAMES = ("sim", "throughput", "latency", "check", "co", "sco", "object")
+NAMES = ("sim", "throughput", "latency", "check", "co", "sco", "remiop", "object")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -31,11 +32,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--members",
         type=_numbers,
         metavar="N,N",
-        help="sizes of groups (2,4,8; latency 2,4; co 4,8; check 8,64)",
+        help="sizes of groups (2,4,8; latency and remiop 2,4; co 4,8; check 8,64)",
     )
     add("--sizes", type=_numbers, default=[100, 1024], metavar="B,B", help="bytes (default 100,1024)")
     add("--repeat", type=int, default=5, metavar="R", help="interleaved repetitions (default 5)")
     add("--pairs", type=int, default=0, metavar="P", help="throughput: also P pairs of causal against fifo")
+    add("--events", type=_numbers, metavar="E,E", help="check: sizes of traces (default 1000000,10000000)")
     add("--large", action="store_true", help="check: also 100 million events")
     add("--profile", action="store_true", help="throughput: show where one member's time goes")
 
@@ -50,26 +52,32 @@ def run(options: argparse.Namespace) -> int:
         if not options.quiet:
             print(f"measuring {what}", file=sys.stderr, flush=True)
 
-    rows, profile = _measure(options, progress)
+    notes: list[str] = []
+    rows, profile = _measure(options, progress, notes.append)
     if options.json:
         content = {"bench": options.name, "rows": [r.to_json() for r in rows], "machine": bench.machine()}
+        content |= {"notes": notes} if notes else {}
         print_json({**content, "profile": profile} if profile else content)
     else:
-        print(bench.table(rows))
+        print("\n".join([bench.table(rows), *notes]))
         if profile:
             print(profile)
     return 0
 
 
-def _measure(options: argparse.Namespace, progress: bench.Progress) -> tuple[list[bench.Row], str]:
-    """The rows, and a profile where one was asked for."""
+def _measure(
+    options: argparse.Namespace, progress: bench.Progress, note: bench.Progress
+) -> tuple[list[bench.Row], str]:
+    """The rows, and a profile where one was asked for; `note` hears of what could not be measured."""
     if options.name in ("sim", "sco", "object"):
         measured = import_module(f"inga.lab.bench_{options.name}")
         return measured.run(progress, quick=options.quick), ""
     if options.name == "check":
         chosen = {"members": options.members} if options.members else {}
+        chosen |= {"sizes": options.events} if options.events else {}
         measured = import_module("inga.lab.bench_check")
-        return measured.run(progress, quick=options.quick, large=options.large, **chosen), ""
+        given = {"quick": options.quick, "large": options.large, "repetitions": options.repeat, "note": note}
+        return measured.run(progress, **given, **chosen), ""
     from inga.lab import bench_net
 
     repetitions = 1 if options.quick else options.repeat
@@ -78,6 +86,11 @@ def _measure(options: argparse.Namespace, progress: bench.Progress) -> tuple[lis
 
         given = {"members": options.members or [4, 8], "sizes": options.sizes, "repetitions": repetitions}
         return bench_co.run(progress, **given, quick=options.quick), ""
+    if options.name == "remiop":
+        from inga.lab import bench_remiop
+
+        groups = options.members or [2, 4]
+        return bench_remiop.run(progress, members=groups, repetitions=repetitions, quick=options.quick), ""
     if options.name == "latency":
         rounds = 400 if options.quick else 2000
         groups = options.members or [2, 4]

@@ -65,7 +65,7 @@ def need_spark() -> None:
 @contextmanager
 def watched(options: argparse.Namespace) -> Iterator[Callable[[str, int, int], None]]:
     """Progress on standard error, one bar for each thing that is done."""
-    from inga.pipeline.session import find_java
+    from inga.pipeline.session import describe
 
     bars: dict[str, Progress] = {}
 
@@ -76,7 +76,7 @@ def watched(options: argparse.Namespace) -> Iterator[Callable[[str, int, int], N
             bar.end()
 
     if not options.quiet:
-        print(f"Spark on {options.master} with {find_java()}", file=sys.stderr, flush=True)
+        print(describe(options.master), file=sys.stderr, flush=True)
     try:
         yield progress
     finally:

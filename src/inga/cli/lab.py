@@ -4,11 +4,14 @@
   inga lab ladder --out lab --json
   inga lab co --quick
   inga lab sco --quick
+  inga lab remiop --quick
 
 ladder: every counterexample to the weaker ways of ordering messages, played and drawn, and the same under
 the right rule. Start here to understand vector time: open ladder.html.
 co: what causal broadcast by sequence numbers costs, in rounds, messages kept, CPU and bytes; simulated on Spark.
 sco: four ways to confirm a message to some of a group, simulated on Spark: Figures 5 to 8 of the paper.
+remiop: round trips of ReMIOP at five rates, of plain MIOP and of bare sockets, in virtual time and between real
+processes; over a narrow path too, where fast senders lose packets. Some minutes, a minute with --quick.
 """
 
 import argparse

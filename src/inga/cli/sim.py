@@ -155,6 +155,12 @@ def show(result: Result, options: argparse.Namespace) -> None:
         f"{result.related:,} causally related pairs" + ("" if result.related else ": this run proves nothing")
     )
     print(f"datagrams: {pdus['data']:,} data, {pdus['control']:,} control, {pdus['repair']:,} repairs")
+    if (found := result.recovery) and found["lost"]:
+        print(
+            f"recovery: {found['lost']:,} copies lost; {found['nack']:,} nacks, "
+            f"{found['nack_suppressed']:,} packets not asked for since another did; {found['repair']:,} repairs, "
+            f"{found['repair_of_others']:,} of them of others' packets, {found['repair_suppressed']:,} left to others"
+        )
     for name, count in result.unpromised.items():
         print(f"not promised: {count:,} {name} violations")
     print(

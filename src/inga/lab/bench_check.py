@@ -1,11 +1,12 @@
 """What certification costs, against Spark doing no more than reading the same columns.
 
 CPU seconds of everything this process has started: the JVM and the Python workers. Both sides are warmed up
-first, so start-up is in neither. The baseline reads every column that the checks read, and adds it up.
+first, so start-up is in neither, and then take turns; medians count. The baseline reads every column that the checks
+read, and adds it up.
 
 Others do the same on one machine, in a process of their own: pyarrow with the kernels of the checks and no Spark, and
-DuckDB and Polars, if they are installed, by a window over the rows. Those two cannot look into packed vectors, so
-they are given `fifo` alone, which is less than a third of the work.
+DuckDB and Polars, if they are installed (`pip install inga[bench]`), by a window over the rows. Those two cannot look
+into packed vectors, so they are given `fifo` alone, which is less than a third of the work.
 """
 
 import os
@@ -17,9 +18,9 @@ from importlib.util import find_spec
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
-from resource import RUSAGE_SELF, getrusage
+from statistics import median
 from tempfile import TemporaryDirectory
-from time import process_time
+from time import perf_counter, process_time
 from typing import Any
 
 from inga.certify.certificate import certify
@@ -33,7 +34,7 @@ from inga.pipeline.files import Files
 from inga.pipeline.session import open_session
 from inga.pipeline.storage import Trace, open_trace, read_chunk
 
-REPETITIONS = 3
+REPETITIONS = 5
 CHECKS = ("integrity", "complete", "fifo", "stamps", "causal")
 MEMBERS = (8, 64)
 EVENTS = (1_000_000, 10_000_000)
@@ -52,13 +53,16 @@ def run(
     large: bool = False,
     members: Sequence[int] = MEMBERS,
     sizes: Sequence[int] | None = None,
+    repetitions: int = REPETITIONS,
+    note: Callable[[str], None] = lambda text: None,
 ) -> list[Row]:
-    """All cases. `quick` leaves out all but the smallest traces, `large` adds the largest."""
+    """All cases. `quick` leaves out all but the smallest traces, `large` adds the largest; `note` hears of what
+    could not be measured."""
     if not Path("/proc/self/stat").exists():
         raise UsageError("bench check needs /proc to see what the JVM and the workers use")
     if sizes is None:
         sizes = EVENTS[:1] if quick else (*EVENTS, EVENTS_LARGE) if large else EVENTS
-    others = {name: rival for name, rival in RIVALS.items() if _is_there(name, rival, progress)}
+    others = {name: rival for name, rival in RIVALS.items() if _is_there(name, rival, note)}
     session = open_session(name="inga bench", quick=False)
     rows: list[Row] = []
     costs: Sizes = {}
@@ -70,12 +74,17 @@ def run(
                 progress(case)
                 path = Path(scratch) / f"{n}-{events}"
                 make(path, Recipe(events, n))
-                scan, check = _measure(session, path)
+                (scan, scan_wall), (check, check_wall) = _measure(session, path, repetitions)
                 costs[n, events] = check
-                peaks[n, events] = _worker_peak()
+                peaks[n, events] = _peak(WORKER)
                 rows.append(Row(f"check, {case}", scan, check, "cpu s", SCAN))
+                rows.append(Row(f"check, {case}", scan_wall, check_wall, "s", SCAN))
                 rows.append(Row(f"inga check, {case}", events / scan, events / check, SPEED, SCAN))
+                rows.append(Row(f"peak of a worker, {case}", _peak(JAVA), peaks[n, events], "MB", "the JVM"))
                 for name, rival in others.items():
+                    if events > rival.events_max:
+                        note(f"nothing for {name}, {case}: it keeps all rows in memory")
+                        continue
                     progress(f"{name}, {case}")
                     cpu, peak = _alone(rival.function, path)
                     rows.append(Row(f"{name}, {case}", events / scan, events / cpu, SPEED, SCAN))
@@ -154,8 +163,10 @@ def _with_duckdb(path: Path) -> None:
                                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS earlier
             FROM read_parquet('{path}/events/*.parquet') WHERE step = 'deliver'
         ) WHERE earlier > seq"""
-    late = duckdb.sql(query).fetchone()
-    assert late == (0,), late
+    connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")  # it would go to standard output
+    late = connection.execute(query).fetchall()
+    assert late == [(0,)], late
 
 
 def _with_polars(path: Path) -> None:
@@ -171,19 +182,20 @@ def _with_polars(path: Path) -> None:
 class _Rival:
     package: str
     function: Callable[[Path], None]
+    events_max: int = EVENTS_LARGE  # beyond which it wants more memory than a machine may have
 
 
 RIVALS = {
     "one process with pyarrow": _Rival("pyarrow", _with_pyarrow),
-    "DuckDB, fifo alone": _Rival("duckdb", _with_duckdb),
-    "Polars, fifo alone": _Rival("polars", _with_polars),
+    "DuckDB, fifo alone": _Rival("duckdb", _with_duckdb, 30_000_000),
+    "Polars, fifo alone": _Rival("polars", _with_polars, 30_000_000),
 }
 
 
-def _is_there(name: str, rival: _Rival, progress: Callable[[str], None]) -> bool:
+def _is_there(name: str, rival: _Rival, note: Callable[[str], None]) -> bool:
     there = find_spec(rival.package) is not None
     if not there:
-        progress(f"nothing for {name}: {rival.package} is not installed")
+        note(f"nothing for {name}: {rival.package} is not installed (pip install inga[bench])")
     return there
 
 
@@ -207,11 +219,15 @@ def _measured(function: Callable[[Path], None], path: Path, answer: Any) -> None
     function(path)
     before = process_time()
     function(path)
-    answer.send((process_time() - before, getrusage(RUSAGE_SELF).ru_maxrss / 1024))
+    answer.send((process_time() - before, _peak_of("self")))
 
 
-def _measure(session: Any, path: Path) -> tuple[float, float]:
-    """CPU seconds of a scan and of the checks: the least of some repetitions, taken in turn."""
+Spent = tuple[float, float]
+"""CPU seconds, and seconds by the clock."""
+
+
+def _measure(session: Any, path: Path, repetitions: int) -> tuple[Spent, Spent]:
+    """A scan and the checks: medians of some repetitions, taken in turn."""
 
     def check() -> None:
         source = SparkSource(Files(session, open_trace(str(path)), lambda *_: None))
@@ -229,14 +245,19 @@ def _measure(session: Any, path: Path) -> tuple[float, float]:
 
     scan()
     check()
-    pairs = [(_cpu_of(scan), _cpu_of(check)) for _ in range(REPETITIONS)]
-    return min(scan for scan, _ in pairs), min(check for _, check in pairs)
+    pairs = [(_spent(scan), _spent(check)) for _ in range(repetitions)]
+    return _medians([scan for scan, _ in pairs]), _medians([check for _, check in pairs])
 
 
-def _cpu_of(action: Callable[[], None]) -> float:
-    before = cpu_seconds()
+def _spent(action: Callable[[], None]) -> Spent:
+    before, started = cpu_seconds(), perf_counter()
     action()
-    return cpu_seconds() - before
+    wall = perf_counter() - started
+    return cpu_seconds() - before, wall
+
+
+def _medians(spent: list[Spent]) -> Spent:
+    return median(cpu for cpu, _ in spent), median(wall for _, wall in spent)
 
 
 def cpu_seconds() -> float:
@@ -245,18 +266,26 @@ def cpu_seconds() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _worker_peak() -> float:
-    """The most memory that a Python worker ever had, in MB."""
+WORKER, JAVA = b"pyspark.daemon", b"org.apache.spark"
+"""How processes are known by their command line."""
+
+
+def _peak(kind: bytes) -> float:
+    """The most memory that a process of a kind ever had, in MB."""
     peaks = [0.0]
     for process, _ in _family():
-        try:
-            is_worker = b"pyspark.daemon" in Path(f"/proc/{process}/cmdline").read_bytes()
-            status = Path(f"/proc/{process}/status").read_text()
-        except OSError:  # it ended meanwhile
-            continue
-        if is_worker:
-            peaks += [int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM")]
+        with suppress(OSError):  # it may end meanwhile
+            if kind in Path(f"/proc/{process}/cmdline").read_bytes():
+                peaks.append(_peak_of(process))
     return max(peaks)
+
+
+def _peak_of(process: int | str) -> float:
+    """Of this program alone: what `getrusage` says includes the process that started it."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return max(
+        (int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM")), default=0.0
+    )
 
 
 def _family() -> Iterator[tuple[int, list[str]]]:

@@ -58,24 +58,20 @@ class Outcome:
 
 Experiment = Callable[[Path, bool, Progress], Outcome]
 
-EXPERIMENTS: dict[str, str | None] = {
+EXPERIMENTS = {
     "ladder": "inga.lab.ladder",
     "co": "inga.lab.co",
     "sco": "inga.lab.sco",
     "obg": "inga.lab.obg",
-    "remiop": None,
+    "remiop": "inga.lab.remiop",
 }
-"""Name and module, whose `run` is the experiment; None = not built yet."""
+"""Name and module, whose `run` is the experiment."""
 
 
 def find(name: str, master: str = "local[*]") -> Experiment:
     """The experiment of that name; what it does on Spark it does there."""
-    built = ", ".join(each for each, module in EXPERIMENTS.items() if module is not None)
     if name not in EXPERIMENTS:
-        raise UsageError(f"no experiment {name!r}; there is {built}")
-    module = EXPERIMENTS[name]
-    if module is None:
-        raise UsageError(f"experiment {name!r} is not built yet; there is {built}")
-    run = import_module(module).run
+        raise UsageError(f"no experiment {name!r}; there is {', '.join(EXPERIMENTS)}")
+    run = import_module(EXPERIMENTS[name]).run
     experiment: Experiment = partial(run, master=master) if "master" in signature(run).parameters else run
     return experiment

@@ -45,7 +45,8 @@ METHODS = ("decrease", "increase", "show")
 CONFLICTS = [["decrease", "show"], ["increase", "show"]]
 VIEWS = 3  # in a trace of that kind
 
-BLOCK_ROWS = 1 << 18  # rows of one member that are made at once
+BLOCK_ROWS = 1 << 18  # rows of one member that are made at once,
+BLOCK_COUNTS = 1 << 26  # but no more entries of vectors for all members
 STEPS = ("send", "deliver", "take", "accept", "confirm", "control", "view", "request", "start")
 SEND, DELIVER, TAKE, ACCEPT, CONFIRM, CONTROL, VIEW, REQUEST, START = range(9)
 
@@ -190,7 +191,8 @@ class Recipe:
 
     @property
     def rounds_at_once(self) -> int:
-        return max(BLOCK_ROWS // (2 * self.members * self.burst), 1)
+        rows = min(BLOCK_ROWS, BLOCK_COUNTS // self.members**2)
+        return max(rows // (2 * self.members * self.burst), 1)
 
 
 class Maker:

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Sequence
 
 from inga.causality.knowledge import ALL_RISEN, FIRST, SAME, Knowledge
 from inga.layers.flow import WARN_AFTER, charged, share_of
+from inga.layers.numbers import check_delay, check_number, check_seconds
 from inga.layers.order import Order
 from inga.model.errors import Gap, UsageError, WireError
 from inga.model.packet import HEADER_MAX, Packet, Runs
@@ -101,12 +102,12 @@ class CausalBroadcast(Order):
             raise UsageError(f"co delivers at level {', '.join(LEVELS)}, not {deliver!r}")
         if self_knowledge not in SELF_KNOWLEDGE:
             raise UsageError(f"self_knowledge is {' or '.join(SELF_KNOWLEDGE)}, not {self_knowledge!r}")
-        _check_number("window", window, 1, WINDOW_MAX)
-        _check_number("units", units, 1, 1 << 20)
+        check_number("window", window, 1, WINDOW_MAX)
+        check_number("units", units, 1, 1 << 20)
         if eager_confirm not in EAGER_CONFIRM:
             raise UsageError(f"eager_confirm is one of {', '.join(EAGER_CONFIRM)}, not {eager_confirm!r}")
         if capacity is not None:
-            _check_number("capacity", capacity, 1, 1 << 30)
+            check_number("capacity", capacity, 1, 1 << 30)
         for name, seconds in (
             ("confirm_delay", confirm_delay),
             ("nack_again", nack_again),
@@ -115,8 +116,8 @@ class CausalBroadcast(Order):
             ("wait_max", wait_max),
             ("patience", patience),
         ):
-            _check_seconds(name, seconds)
-        _check_delay("nack_delay", nack_delay)
+            check_seconds(name, seconds)
+        check_delay("nack_delay", nack_delay)
         self.deliver = deliver
         self.greet = greet
         self.lossless = lossless
@@ -988,18 +989,3 @@ def _with(before: Sequence[int], claims: Claims) -> tuple[int, ...]:
     for k, number in claims:
         vector[k] = number
     return tuple(vector)
-
-
-def _check_number(name: str, value: object, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise UsageError(f"{name} is a whole number from {low} to {high}, not {value!r}")
-
-
-def _check_seconds(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e6:
-        raise UsageError(f"{name} is a number of seconds above 0, not {value!r}")
-
-
-def _check_delay(name: str, value: object) -> None:
-    if value != 0:
-        _check_seconds(name, value)

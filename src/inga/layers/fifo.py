@@ -10,6 +10,9 @@ from inga.layers.order import Order
 from inga.model.packet import Packet
 from inga.model.view import View
 
+EARLY_MAX = 4096
+"""Packets after a hole that are remembered, where nothing is repaired."""
+
 
 class Unordered(Order):
     """Numbers packets and passes on each once, as it comes."""
@@ -100,6 +103,18 @@ class Unordered(Order):
     def _place(self, packet: Packet) -> tuple[int, int]:
         """Whose sequence it belongs to, and where in it."""
         return packet.src, packet.seq
+
+
+class Unreliable(Unordered):
+    """The same over a network that loses: what does not come is not waited for, nor remembered for ever."""
+
+    requires = frozenset()
+
+    def _offer(self, packet: Packet, out: list[Packet]) -> None:
+        super()._offer(packet, out)
+        arrived = self._arrived[packet.src]
+        if len(arrived.early) > EARLY_MAX:
+            arrived.add(arrived.expected)  # lost, or as good as that
 
 
 class Fifo(Unordered):

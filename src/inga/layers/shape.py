@@ -124,6 +124,7 @@ class Shape(Layer):
         for packet in batch:
             fates = self.faults.fates(self.stack.rng)
             if not fates:
+                self.stack.counts["lost"] += 1
                 self._row("lost", packet)
             for delay in fates:
                 if delay:
@@ -174,7 +175,8 @@ class Shape(Layer):
     def _row(self, step: str, packet: Packet) -> None:
         trace = self.stack.trace
         if trace is not None and trace.full:
-            trace.row(step, self.stack.now, packet.view, peer=packet.src, n=len(packet.body))
+            peer = packet.src if packet.src >= 0 else None  # somebody who is no member
+            trace.row(step, self.stack.now, packet.view, peer=peer, n=len(packet.body))
 
 
 def _due(heap: list[tuple[float, int, Packet]], now: float) -> list[Packet]:

@@ -155,6 +155,10 @@ class MulticastCarrier(UdpCarrier):
         self.addresses: dict[int, Hashable] = {}  # the stack's
         self.datagram_max = interface.datagram_max
 
+    @property
+    def is_loopback(self) -> bool:
+        return self._interface.address.startswith("127.")
+
     async def open(self, deliver: Deliver) -> None:
         interface = socket.inet_aton(self._interface.address)
         own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from inga.layers.envelope import PLACE
 from inga.layers.flow import WINDOW_MAX
 from inga.layers.membership import WARN_AFTER, Membership
 from inga.layers.newcomer import Newcomer
@@ -23,7 +24,7 @@ from inga.net.receipt import receipts_of_a_group
 from inga.net.tcp import TcpCarrier
 from inga.objects.hosting import Layout
 from inga.objects.layer import ObjectOrder
-from inga.recipes import Options, Recipe, find, refuse_unsafe
+from inga.recipes import Options, Recipe, find, refuse_late, refuse_unsafe
 from inga.stack.stack import Stack
 from inga.trace.manifest import Manifest
 from inga.trace.reader import read_manifest
@@ -99,6 +100,8 @@ async def join(
         objects=objects or {},
         queue_max=queue_max,
         flow={"window": window or WINDOW_MAX},
+        start=int(time.time()),
+        place=(place.group, place.port) if place.kind == "udp" else PLACE,
     )
     layout = recipe.layout(founders, objects, options.protocol)
     meant = recipe.name + "+matrix" * matrix + _same_objects(layout)
@@ -300,6 +303,7 @@ def _check(
     if len(set(names)) < len(names):
         raise UsageError("two members of one name")
     if late:
+        refuse_late(recipe)
         if not name or name in names:
             raise UsageError(f"late=True is for somebody who is not among the members: {', '.join(names)}")
     elif name not in names:

@@ -21,7 +21,7 @@ from inga.recipes import Recipe, find, refuse_unsafe
 from inga.trace.manifest import Manifest
 from inga.trial.oracle import Key, Oracle, agreed_orders
 from inga.trial.people import names
-from inga.trial.result import Result, packets_sent
+from inga.trial.result import Result, packets_sent, recovered
 from inga.trial.workload import Workload
 
 START_SECONDS = 30.0
@@ -104,6 +104,7 @@ def run(case: LiveCase, progress: Callable[[int], None] = lambda taken: None) ->
         seconds=seconds,
         cpu_seconds=sum(end["cpu"] for end in ends),
         trace=None if case.trace is None else str(case.trace),
+        recovery=recovered([end["counts"] for end in ends]) if recipe.wire == "miop" else {},
     )
 
 

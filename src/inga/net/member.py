@@ -27,6 +27,9 @@ SENDS_PER_TURN = 8
 """At most; then others in the loop get a turn."""
 
 PROGRESS_SECONDS = 0.5
+SILENCE_SECONDS = 1.0
+"""Without anything to take, after which nothing more is expected of an order that may lose messages."""
+
 LOOK_AGAIN = 0.002
 """Seconds before one looks again whether something has come about that nobody announces."""
 
@@ -67,7 +70,9 @@ async def play(config: dict[str, Any], link: Link) -> None:
         part = Part(group, Workload(**config["workload"]), me, seed, config["everybody"])
         reports = asyncio.create_task(_report(part, link))
         try:
-            if config["expected"] is not None:
+            if "complete" not in group.recipe.guarantees:
+                await part.run_until_silent()
+            elif config["expected"] is not None:
                 await part.run(config["expected"])
             else:
                 await part.run_open_ended(link)
@@ -115,6 +120,18 @@ class Part:
                 tasks.create_task(self._listen(expected))
         except ExceptionGroup as failed:  # the first says why; a person reads one sentence
             raise failed.exceptions[0] from None
+
+    async def run_until_silent(self) -> None:
+        """Send everything, and take what comes of all that is sent: nobody knows how much that will be."""
+        listening = asyncio.create_task(self._listen(None))
+        try:
+            await _first_of(self._talk(), listening)
+            before = -1
+            while self.taken > before:
+                before = self.taken
+                await _first_of(asyncio.sleep(SILENCE_SECONDS), listening)
+        finally:
+            listening.cancel()
 
     async def run_open_ended(self, link: Link) -> None:
         """The same, while members join: only when all have sent everything it is known what to take."""

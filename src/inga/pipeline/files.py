@@ -14,6 +14,7 @@ Work = Callable[[File, bytes | None, Any], Any]
 """What a task does with a file; its bytes, if Spark brought them; and a question of its own."""
 
 TASKS_PER_CORE = 4  # enough to share the work evenly and to show progress
+BYTES_PER_TASK = 1 << 20  # less is not worth another task, of which each costs a twentieth of a second
 FILES_PER_TASK = 16
 POLL_SECONDS = 0.1
 FAILED = -1  # in place of a file that answers: why one could not ask
@@ -132,6 +133,12 @@ class Files:
                 raise answer
         return found
 
+    def tasks_for(self, size: int, pieces: int) -> int:
+        """Among how many tasks to share so many bytes in so many pieces."""
+        cores = self._session.sparkContext.defaultParallelism
+        tasks = min(TASKS_PER_CORE * cores, max(cores, size // BYTES_PER_TASK))
+        return int(min(max(tasks, pieces // FILES_PER_TASK), pieces))
+
     def content(self, segment: int) -> bytes | None:
         """The bytes of a segment that this process cannot open itself."""
         if not self.trace.is_remote:
@@ -141,9 +148,8 @@ class Files:
         return bytes(row.content)
 
     def _paths(self, work: list[tuple[int, File, Any]]) -> Any:
-        context = self._session.sparkContext
-        slices = max(TASKS_PER_CORE * context.defaultParallelism, len(work) // FILES_PER_TASK)
-        return context.parallelize([(*each, None) for each in work], min(slices, len(work)))
+        tasks = self.tasks_for(sum(file.size for _, file, _ in work), len(work))
+        return self._session.sparkContext.parallelize([(*each, None) for each in work], tasks)
 
     def _bytes(self, work: list[tuple[int, File, Any]]) -> Any:
         by_path = {file.path: (at, file, question) for at, file, question in work}

@@ -90,28 +90,49 @@ def holds(waited: Any) -> Any:
 
 
 def held_by(rows: Any, waited: Any, n: int) -> Any:
-    """For which message others waited last: of those that a held one's vector names, the last to be let through.
+    """For which message others waited last: of all that precede a held one, the last to be let through.
 
-    If that is one which the vector does not name itself but implies, nothing is said of it.
+    A vector names one message of each sender and thereby implies all earlier ones of it. Where the named one was
+    not for this process, one of those is what was waited for. Rows that let a message through and entries of vectors are
+    laid side by side, per sender by number; a running maximum then says, for each entry, when the last message up to
+    it was let through. A message that was let through without its causes waited for none of those that came later.
     """
+    from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    named = F.posexplode(F.expr(_entries(n))).alias("by_src", "by_seq")
+    named = F.posexplode(F.expr(_entries(n))).alias("by_src", "number")
     causes = waited.where(F.col("deps").isNotNull()).select(
         "process", "src", "seq", "held_pos", "went_pos", "ms", named
     )
     is_let_through = F.col("step").isin("deliver", "accept") & F.col("src").isNotNull()
-    let_through = rows.where(is_let_through).select(
-        "process", F.col("src").alias("by_src"), F.col("seq").alias("by_seq"), F.col("pos").alias("by_pos")
+    let_through = (
+        rows.where(is_let_through)
+        .groupBy("process", F.col("src").alias("by_src"), F.col("seq").alias("number"))
+        .agg(F.min("pos").alias("by_pos"))
+        .select(
+            "process",
+            "by_src",
+            "number",
+            F.struct("by_pos", F.col("number").alias("by_seq")).alias("through"),
+        )
     )
-    joined = causes.where(F.col("by_seq") > 0).join(
-        let_through, on=["process", "by_src", "by_seq"], how="inner"
+    beside = causes.where(F.col("number") > 0).unionByName(let_through, allowMissingColumns=True)
+    up_to_here = (
+        Window.partitionBy("process", "by_src")
+        .orderBy("number")
+        .rangeBetween(Window.unboundedPreceding, Window.currentRow)
     )
-    is_between = (F.col("by_pos") > F.col("held_pos")) & (F.col("by_pos") < F.col("went_pos"))
+    found = beside.withColumn("latest", F.max("through").over(up_to_here)).where(F.col("seq").isNotNull())
+    by_pos = F.col("latest.by_pos")
     last = (
-        joined.where(is_between)
+        found.where((by_pos > F.col("held_pos")) & (by_pos < F.col("went_pos")))
         .groupBy("process", "src", "seq")
-        .agg(F.max(F.struct("by_pos", "by_src", "by_seq")).alias("last"), F.first("ms").alias("ms"))
+        .agg(
+            F.max(F.struct(by_pos.alias("by_pos"), "by_src", F.col("latest.by_seq").alias("by_seq"))).alias(
+                "last"
+            ),
+            F.first("ms").alias("ms"),
+        )
     )
     grouped = last.groupBy("process", F.col("last.by_src").alias("src"), F.col("last.by_seq").alias("seq"))
     table = grouped.agg(F.count("*").alias("held"), F.sum("ms").alias("ms"), F.max("ms").alias("ms_max"))

@@ -67,23 +67,58 @@ def open_session(master: str = LOCAL, *, name: str = "inga", quick: bool = True)
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise UsageError("Spark is not installed: pip install inga[spark]") from error
+    if is_submitted():
+        return _submitted_session(master, name)
     if SparkSession.getActiveSession() is None:
         _prepare_environment(java := find_java())
         options = _java_options(java, quick)
     else:
         options = ()  # the JVM runs already
-    builder = SparkSession.builder.master(master).appName(name)
-    for key, value in _configuration(master, options).items():
+    settings = {**_configuration(master, options, quick), "spark.master": master, "spark.app.name": name}
+    return _start(SparkSession.builder, settings)
+
+
+def is_submitted() -> bool:
+    """Whether `spark-submit` has started this process: then the JVM is there, and so is what the user set."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def describe(master: str) -> str:
+    """Where Spark runs, for people."""
+    return "Spark as submitted" if is_submitted() else f"Spark on {master} with {find_java()}"
+
+
+def _submitted_session(master: str, name: str) -> Any:
+    """What was said to `spark-submit` counts, also about the master, unless another than usual was named here."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkContext._ensure_initialized()
+    said = SparkConf()
+    master = said.get("spark.master", LOCAL) if master == LOCAL else master
+    settings = _configuration(master, (), quick=False)
+    packages = settings.pop("spark.submit.pyFiles", None)  # which was looked at when the JVM started
+    settings = {key: value for key, value in settings.items() if not said.contains(key)}
+    settings |= {"spark.master": master, "spark.app.name": name}
+    session = _start(SparkSession.builder, settings)
+    if packages is not None:
+        session.sparkContext.addPyFile(packages)
+    return session
+
+
+def _start(builder: Any, settings: dict[str, str]) -> Any:
+    for key, value in settings.items():
         builder = builder.config(key, value)
     try:
         session = builder.getOrCreate()
     except Exception as error:
+        master = settings["spark.master"]
         raise UsageError(f"Spark does not start with master {master!r}: {first_reason(error)}") from error
     session.sparkContext.setLogLevel("ERROR")
     return session
 
 
-def _configuration(master: str, java_options: tuple[str, ...]) -> dict[str, str]:
+def _configuration(master: str, java_options: tuple[str, ...], quick: bool) -> dict[str, str]:
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -98,6 +133,8 @@ def _configuration(master: str, java_options: tuple[str, ...]) -> dict[str, str]
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
     if not is_one_process(master):
         settings["spark.submit.pyFiles"] = str(_zip_package())
+    if master.startswith("local-cluster") and quick:
+        settings["spark.executor.extraJavaOptions"] = " ".join(QUICK)
     return settings
 
 
@@ -202,6 +239,8 @@ def _archive_options(java: Java) -> tuple[str, ...]:
     """Classes as the JVM last had them, from a file that an earlier quick session left at its end."""
     import pyspark
 
+    if _has_settings():
+        return ()
     key = _digest(f"{java.program} {java.version} {pyspark.__version__} {pyspark.__file__}")
     archive = cache_directory() / f"classes-{key}.jsa"
     _adopt(archive)
@@ -209,6 +248,15 @@ def _archive_options(java: Java) -> tuple[str, ...]:
     if archive.exists():
         return (f"-XX:SharedArchiveFile={archive}", *quiet)
     return (f"-XX:ArchiveClassesAtExit={archive}.{os.getpid()}", *quiet)
+
+
+def _has_settings() -> bool:
+    """Whether a folder with files is among the places where Java looks for classes. Java makes no archive then, and
+    says so at its end, on standard output."""
+    home = os.environ.get("SPARK_HOME") or Path(import_module("pyspark").__file__ or "").parent
+    named = [os.environ.get(name) for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")]
+    folders = [Path(each) for each in (*named, os.path.join(home, "conf")) if each]
+    return any(folder.is_dir() and any(folder.iterdir()) for folder in folders)
 
 
 def _adopt(archive: Path) -> None:

@@ -198,7 +198,8 @@ class _Work:
             except TraceError as error:  # bad input is an answer; a failed task would be tried again
                 return task.number, error
 
-        tasks = self._session.sparkContext.parallelize(work, len(work)).map(apply)
+        count = self._files.tasks_for(sum(file.size for file in self._trace.files), len(work))
+        tasks = self._session.sparkContext.parallelize(work, count).map(apply)
         found = collect(self._session, tasks, what, len(work), self._progress)
         for _, answer in found:
             if isinstance(answer, TraceError):

@@ -15,10 +15,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from inga.certify.chunk import COLUMNS, Chunk, from_table
-from inga.certify.combine import Process, check_claims
+from inga.certify.combine import Process, check_claims, last_silent
 from inga.model.errors import TraceError
-from inga.trace import Manifest, local_path, read_manifest, read_processes, read_segment, segments
+from inga.trace import Manifest, local_path, read_segment
 from inga.trace.manifest import MANIFEST
+from inga.trace.reader import Description, read_description, segments_of
 from inga.trace.schema import load_pyarrow
 
 QUIET_SECONDS = 1.0
@@ -65,61 +66,66 @@ def open_trace(path: str, session: Any = None, *, growing: bool = False) -> Trac
     """Read what the trace says about itself. Only a trace elsewhere needs a session for that."""
     if not is_remote(path):
         directory = local_path(path).absolute()
-        found = _described(directory, str(directory))
+        found = read_description(directory)
         files = [
             File(s.process, str(s.path), s.path.stat().st_size, f"events/{s.path.name}")
-            for s in _segments(directory, found[1])
+            for s in _segments(directory, found)
         ]
         if not growing:  # else somebody may have joined and not written yet
-            _check_claims(found[1], files)
-        return Trace(str(directory), *found, files, is_remote=False)
+            _check_claims(found, files)
+        return Trace(
+            str(directory), found.manifest, _processes(found, str(directory)), files, is_remote=False
+        )
     with TemporaryDirectory() as scratch:
         sizes = _copy_outline(path, Path(scratch), session)
         try:
-            found = _described(Path(scratch), path)
-            outline = _segments(Path(scratch), found[1])
+            found = read_description(scratch)
+            outline = _segments(Path(scratch), found)
         except TraceError as error:
             raise TraceError(str(error).replace(scratch, path)) from None
         files = [File(s.process, *sizes[s.path.name], f"events/{s.path.name}") for s in outline]
-    return Trace(path, *found, files, is_remote=True)
+    return Trace(path, found.manifest, _processes(found, path), files, is_remote=True)
 
 
-def _check_claims(processes: list[Process], files: list[File]) -> None:
+def _check_claims(found: Description, files: list[File]) -> None:
     """Whether vectors have room for processes that left no trace: before anything is made as wide as they say."""
+
+    def is_complete(process: int) -> bool:
+        return process in found.known and found.known[process].complete
+
     wrote = {file.process for file in files}
-    silent = [at for at, process in enumerate(processes) if at not in wrote and not process.complete]
+    silent = last_silent(found.n, wrote, is_complete)
+    if silent is None:
+        return
     widest = 0
-    for file in files if silent else ():
+    for file in files:
         with suppress(OSError, ValueError, KeyError):  # whoever reads the file will say what is wrong with it
             widest = max(widest, _width(file.path))
-        if widest > silent[-1]:
+        if widest > silent:
             break
-    check_claims(widest, wrote, processes)
+    check_claims(found.n, widest, wrote, is_complete)
 
 
 def is_remote(path: str) -> bool:
     return not path.startswith("file:") and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path) is not None
 
 
-def _described(directory: Path, shown: str) -> tuple[Manifest, list[Process]]:
-    manifest = read_manifest(directory)
-    files = read_processes(directory)
-    named = len(Manifest.parse((directory / MANIFEST).read_bytes(), shown).processes)
-    views = [file.first_view for file in files[:named] if file.first_view is not None]
-    for file in files[named:]:
+def _processes(found: Description, shown: str) -> list[Process]:
+    files = found.processes()
+    views = [file.first_view for file in files[: found.named] if file.first_view is not None]
+    for file in files[found.named :]:
         # Whoever joined later came in a later view; the others a manifest has to know.
         if file.first_view is not None and views and file.first_view <= min(views):
             raise TraceError(
-                f"{shown}/{MANIFEST} names {named} processes, but process {file.process} "
+                f"{shown}/{MANIFEST} names {found.named} processes, but process {file.process} "
                 f'("{file.name}") was there from the start.'
             )
-    return manifest, [
-        Process(file.name, file.first_view, file.last_pos, file.complete, file.crashed) for file in files
-    ]
+    return [Process(file.name, file.first_view, file.last_pos, file.complete, file.crashed) for file in files]
 
 
-def _segments(directory: Path, processes: list[Process]) -> Any:
-    return segments(directory, empty_ok=any(not process.complete for process in processes))
+def _segments(directory: Path, found: Description) -> Any:
+    is_whole = len(found.known) == found.n and all(file.complete for file in found.known.values())
+    return segments_of(directory, found.n, empty_ok=not is_whole)
 
 
 def _copy_outline(path: str, scratch: Path, session: Any) -> dict[str, tuple[str, int]]:

@@ -1,13 +1,14 @@
 """Small line charts as SVG, for pages that need nothing else."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from math import ceil, floor, log10
 
 Point = tuple[float, float]
 
 WIDTH, HEIGHT = 560, 300
 LEFT, RIGHT, TOP, BOTTOM = 52, 92, 16, 40
-COLOURS = ("#3056d3", "#d97706", "#117a4b", "#c0262d", "#7a3ec8", "#667085")
+COLOURS = ("#3056d3", "#d97706", "#117a4b", "#c0262d", "#7a3ec8", "#667085", "#0e7490")
 
 STYLE = """
 .chart { max-width: 100%; height: auto; }
@@ -34,8 +35,40 @@ def line_chart(title: str, series: Mapping[str, Sequence[Point]], *, x: str, y: 
             HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * point[1] / y_max,
         )
 
-    parts = [f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">']
-    parts += _axes(x_max, y_max, y_step, x, y, place)
+    return _drawn(title, series, place, _axes(x_max, y_max, y_step, x, y, place))
+
+
+def log_chart(title: str, series: Mapping[str, Sequence[Point]], *, x: str, y: str) -> str:
+    """The same with logarithmic axes, from one power of ten to another. All values are above 0."""
+    points = [point for line in series.values() for point in line]
+    lows = [floor(log10(min(point[axis] for point in points))) for axis in (0, 1)]
+    highs = [max(ceil(log10(max(point[axis] for point in points))), lows[axis] + 1) for axis in (0, 1)]
+
+    def place(point: Point) -> tuple[float, float]:
+        along, up = ((log10(point[axis]) - lows[axis]) / (highs[axis] - lows[axis]) for axis in (0, 1))
+        return LEFT + (WIDTH - LEFT - RIGHT) * along, HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * up
+
+    parts = ['<g class="axis">']
+    levels = (10.0**power for power in range(lows[1], highs[1] + 1))
+    parts += (_level(value, place((10.0 ** lows[0], value))[1]) for value in levels)
+    for power in range(lows[0], highs[0] + 1):
+        along, at = place((10.0**power, 10.0 ** lows[1]))
+        parts.append(
+            f'<text x="{along:.1f}" y="{at + 18:.1f}" text-anchor="middle">{10.0**power:,.10g}</text>'
+        )
+    return _drawn(title, series, place, [*parts, *_labels(x, y)])
+
+
+def _drawn(
+    title: str,
+    series: Mapping[str, Sequence[Point]],
+    place: Callable[[Point], tuple[float, float]],
+    axes: list[str],
+) -> str:
+    parts = [
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">',
+        *axes,
+    ]
     ends = _apart({name: place(line[-1])[1] for name, line in series.items()})
     for number, (name, line) in enumerate(series.items()):
         colour = COLOURS[number % len(COLOURS)]
@@ -54,17 +87,29 @@ def _axes(x_max: float, y_max: float, y_step: float, x: str, y: str, place: obje
     parts = ['<g class="axis">']
     value = 0.0
     while value <= y_max + 1e-9:
-        _, at = place((0, value))
-        parts.append(f'<line x1="{LEFT}" y1="{at:.1f}" x2="{WIDTH - RIGHT}" y2="{at:.1f}"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{value:g}</text>')
+        parts.append(_level(value, place((0, value))[1]))
         value += y_step
     for number in range(int(x_max) + 1):
         along, at = place((number, 0))
         parts.append(f'<text x="{along:.1f}" y="{at + 18:.1f}" text-anchor="middle">{number}</text>')
+    return [*parts, *_labels(x, y)]
+
+
+def _level(value: float, at: float) -> str:
+    """A line across the chart, and its number."""
+    return (
+        f'<line x1="{LEFT}" y1="{at:.1f}" x2="{WIDTH - RIGHT}" y2="{at:.1f}"/>'
+        f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{value:g}</text>'
+    )
+
+
+def _labels(x: str, y: str) -> list[str]:
+    """What the axes are; closes the group of them."""
     middle = (LEFT + WIDTH - RIGHT) / 2
-    parts.append(f'<text x="{middle:.0f}" y="{HEIGHT - 4}" text-anchor="middle">{escape(x)}</text>')
-    parts.append(f'<text x="{LEFT - 40}" y="{TOP - 4}">{escape(y)}</text></g>')
-    return parts
+    return [
+        f'<text x="{middle:.0f}" y="{HEIGHT - 4}" text-anchor="middle">{escape(x)}</text>',
+        f'<text x="{LEFT - 40}" y="{TOP - 4}">{escape(y)}</text></g>',
+    ]
 
 
 def _step(largest: float) -> float:

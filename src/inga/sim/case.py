@@ -108,6 +108,7 @@ class Case:
             seconds=sim.now,
             cpu_seconds=process_time() - started,
             trace=None if trace is None else str(trace),
+            recovery=sim.recovery if find(self.order).wire == "miop" else {},
         )
 
     def command(self, program: str = "inga sim") -> str:

@@ -32,14 +32,14 @@ from inga.model.view import Member, View
 from inga.objects.declare import Target
 from inga.objects.invoke import Body, Root
 from inga.objects.layer import ObjectOrder
-from inga.recipes import Options, find
+from inga.recipes import Options, find, refuse_late
 from inga.sim.board import Board, lossless, sees_concurrency
 from inga.sim.recorder import Recorder, Tap
 from inga.sim.schedule import Schedule
 from inga.stack.layer import Layer
 from inga.stack.stack import Datagram, Stack, joined
 from inga.trial.oracle import Oracle, agreed_orders
-from inga.trial.result import packets_sent
+from inga.trial.result import packets_sent, recovered
 from inga.trial.workload import HEADER, Workload, number_of
 
 DELAY = Faults(delay_min=0.001, delay_max=0.01)
@@ -160,6 +160,7 @@ class Sim:
         self.now = 0.0
         self.oracle = Oracle(len(names), agreed_orders(self.guarantees, self._key_of))
         self.bytes = 0
+        self.lost = 0  # copies
         self._recorder = Recorder() if record else None
         self._finished = False
         self._names = {name: index for index, name in enumerate(names)}
@@ -220,12 +221,18 @@ class Sim:
         """Packets sent; one for everybody counts once."""
         return packets_sent([site.stack.counts for site in self.sites])
 
+    @property
+    def recovery(self) -> dict[str, int]:
+        """What was lost, and what members did about it."""
+        return recovered([{"lost": self.lost}, *(site.stack.counts for site in self.sites)])
+
     def join(self, name: str, at: float | None = None, workload: Workload | None = None) -> Site:
         """Somebody joins, now or at that time, and then has a workload of its own."""
         if self._recorder is not None:
             raise UsageError("a run with newcomers cannot be recorded: record=False")
         if name in self._names:
             raise UsageError(f"there is a member {name!r} already")
+        refuse_late(find(self.order))
         self._names[name] = index = len(self.sites)
         at = self.now if at is None else at
         site = Site(self, index, name, Newcomer("", Member(name), now=at))
@@ -507,8 +514,14 @@ class Sim:
             self._send_copy(site, self.sites[target], data)
 
     def _send_copy(self, site: Site, target: Site, data: bytes) -> None:
-        for delay in self._links[site.index][target.index].faults.fates(self.rng):
-            self._push(self.now + delay, _ARRIVE, target, data)
+        fates = self._links[site.index][target.index].faults.fates(self.rng)
+        if not fates:
+            self.lost += 1
+        for delay in fates:
+            self._arrive_at(self.now + delay, target, data)
+
+    def _arrive_at(self, at: float, target: Site, data: bytes) -> None:
+        self._push(at, _ARRIVE, target, data)
 
     def _installed(self, site: Site) -> None:
         """A view was installed here: what is sent from now on goes to its members."""

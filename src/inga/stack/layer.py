@@ -1,9 +1,9 @@
 """The part a stack is made of: a state machine with a neighbour above and one below."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from inga.model.packet import Packet
+from inga.model.packet import Buffer, Packet
 from inga.model.receipt import Receipt
 from inga.model.view import View
 
@@ -47,6 +47,11 @@ class Layer:
     def up(self, batch: list[Packet]) -> None:
         """Data on its way in."""
         self.above(batch)
+
+    def read(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
+        """What datagrams hold, where the wire is not the native one: the lowest layer of such a recipe has
+        this, and passes what leaves to `stack.transmit`. What cannot be read is rejected, never raised."""
+        raise NotImplementedError
 
     def store(self, packet: Packet) -> None:
         """A packet is to come up later: copy what it borrows, in the form in which it will be wanted. The

@@ -152,22 +152,7 @@ class Stack:
         self.now = now
         if self._error is not None:
             return
-        packets: list[Packet] = []
-        group, sizes, me = self.group, self.sizes, self.me
-        for data, address in batch:
-            try:
-                packet = decode(data, group, sizes, me)
-            except WireError as error:
-                if error.reason == "view":
-                    self._of_another_view(data, address)
-                else:
-                    self.reject(error.reason)
-                continue
-            if packet is None:
-                continue
-            if address is not None:
-                self.addresses[packet.src] = address
-            packets.append(packet)
+        packets = self._read(batch)
         if packets:
             self._lowest(packets)
 
@@ -385,6 +370,15 @@ class Stack:
         self.counts["control"] += 1
         self._send.append((to, encode(packet, self.group)))
 
+    def transmit(self, to: Address, datagram: Datagram) -> None:
+        """Send bytes as they are, for a layer that has a wire format of its own."""
+        self._send.append((to, datagram))
+
+    def deliver(self, sender: str, packet: Packet) -> None:
+        """Hand a packet to the application, as one of `sender`."""
+        self.queued += packet.size
+        self._deliver.append(Batch(sender, packet))
+
     def flush(self) -> None:
         """Let go of what was sent and waits for company."""
         next(layer for layer in self.layers if _overrides(layer, "send")).drain()
@@ -447,6 +441,26 @@ class Stack:
         return tuple(level for layer in self.layers for level in layer.levels)
 
     # The two ends of the chain
+
+    def _decode(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
+        """What datagrams hold, on the native wire."""
+        packets: list[Packet] = []
+        group, sizes, me = self.group, self.sizes, self.me
+        for data, address in batch:
+            try:
+                packet = decode(data, group, sizes, me)
+            except WireError as error:
+                if error.reason == "view":
+                    self._of_another_view(data, address)
+                else:
+                    self.reject(error.reason)
+                continue
+            if packet is None:
+                continue
+            if address is not None:
+                self.addresses[packet.src] = address
+            packets.append(packet)
+        return packets
 
     def _encode(self, batch: list[Packet]) -> None:
         send = self._send
@@ -532,6 +546,7 @@ class Stack:
             if _overrides(layer, "up"):
                 above = layer.up
         self._lowest = above
+        self._read = next((layer.read for layer in self.layers if _overrides(layer, "read")), self._decode)
         below: Callable[[list[Packet]], None] = self._encode
         self.emit = below
         for layer in reversed(self.layers):
@@ -554,7 +569,7 @@ class Stack:
         self._hearers = [layer.heard for layer in reversed(self.layers) if _overrides(layer, "heard")]
 
     def __getstate__(self) -> dict[str, Any]:
-        routes = "store emit _up _lowest _kinds entrance _takers _turners _timed _riders _noters _mourners _watchers _grows _hearers".split()
+        routes = "store emit _read _up _lowest _kinds entrance _takers _turners _timed _riders _noters _mourners _watchers _grows _hearers".split()
         state = self.__dict__.copy()
         for name in (*routes, "trace", "receipt"):
             state.pop(name, None)

@@ -47,19 +47,44 @@ def local_path(path: TracePath) -> Path:
 # ---- what the trace says about itself
 
 
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a trace says about itself, read once."""
+
+    manifest: (
+        Manifest  # with the names of processes that joined after it was written, without what was given up
+    )
+    known: dict[int, ProcessFile]  # by index: those that have a file
+    named: int  # processes that the manifest named itself
+
+    @property
+    def n(self) -> int:
+        return len(self.manifest.processes)
+
+    def processes(self) -> list[ProcessFile]:
+        """By index. One without a file is incomplete and has no rows."""
+        names = enumerate(self.manifest.processes)
+        return [
+            self.known[index] if index in self.known else ProcessFile(index, name) for index, name in names
+        ]
+
+
 def read_manifest(path: TracePath) -> Manifest:
     """The manifest, with the names of processes that joined after it was written, and without the
     guarantees that some process gave up."""
-    return _described(local_path(path))[0]
+    return read_description(path).manifest
 
 
 def read_processes(path: TracePath) -> list[ProcessFile]:
     """What is known of each process, by index. One without a file is incomplete and has no rows."""
-    return _described(local_path(path))[1]
+    return read_description(path).processes()
 
 
-def _described(directory: Path) -> tuple[Manifest, list[ProcessFile]]:
+def read_description(path: TracePath) -> Description:
+    """Manifest and process files, merged."""
+    directory = local_path(path)
     manifest = Manifest.parse(_read(directory, MANIFEST), str(directory / MANIFEST))
+    named = len(manifest.processes)
     known = {file.process: file for file in _process_files(directory)}
     for index in sorted(known):
         where, name = directory / "processes" / f"{index}.json", known[index].name
@@ -76,9 +101,7 @@ def _described(directory: Path) -> tuple[Manifest, list[ProcessFile]]:
             )
     given_up = {check for file in known.values() for check in file.disclaims}
     manifest.guarantees = [check for check in manifest.guarantees if check not in given_up]
-    return manifest, [
-        known.get(index, ProcessFile(index, name)) for index, name in enumerate(manifest.processes)
-    ]
+    return Description(manifest, known, named)
 
 
 def _read(directory: Path, name: str) -> bytes:
@@ -118,12 +141,12 @@ def _visible(folder: Path) -> list[Path]:
 
 def segments(path: TracePath, *, empty_ok: bool = False) -> list[Segment]:
     """The segments of all processes, by process and number. None at all is an error unless said otherwise."""
-    directory = local_path(path)
-    return _segments(directory, len(read_manifest(directory).processes), empty_ok)
+    return segments_of(path, len(read_manifest(path).processes), empty_ok=empty_ok)
 
 
-def _segments(directory: Path, n: int, empty_ok: bool) -> list[Segment]:
-    found = []
+def segments_of(path: TracePath, n: int, *, empty_ok: bool = False) -> list[Segment]:
+    """The same of a trace that is known to have `n` processes."""
+    directory, found = local_path(path), []
     for path in _visible(directory / "events"):
         match = _SEGMENT.fullmatch(path.name)
         if match is None:
@@ -162,11 +185,11 @@ def table(path: TracePath, process: int | None = None) -> Any:
 
 def _tables(path: TracePath, process: int | None) -> Iterator[Any]:
     directory = local_path(path)
-    manifest, processes = _described(directory)
-    n = len(manifest.processes)
+    processes = read_description(directory).processes()
+    n = len(processes)
     if process is not None and not 0 <= process < n:
         raise UsageError(f"{directory} has no process {process}: it has {n}.")
-    found = _segments(directory, n, empty_ok=any(file.complete for file in processes))
+    found = segments_of(directory, n, empty_ok=any(file.complete for file in processes))
     for file in processes:
         if process is not None and file.process != process:
             continue

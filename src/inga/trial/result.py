@@ -27,6 +27,7 @@ class Result:
     cpu_seconds: float
     trace: str | None = None
     witnesses: list[str] = field(default_factory=list)
+    recovery: dict[str, int] = field(default_factory=dict)  # of lost copies, where members share that work
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -59,6 +60,17 @@ def packets_sent(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
         "control": totals["control"],
         "repair": totals["repair"],
     }
+
+
+RECOVERY = "lost nack nack_suppressed repair repair_of_others repair_suppressed unrecoverable".split()
+
+
+def recovered(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """What all members did about lost copies, from their stacks' counts."""
+    totals: Counter[str] = Counter()
+    for each in counts:
+        totals.update(each)
+    return {name: totals[name] for name in RECOVERY}
 
 
 CHECKED_BY_ORACLE = ("integrity", "complete", "fifo", "causal", "total", "object")

@@ -1,0 +1,64 @@
+"""Serve names: a CORBA naming service, in which groups and objects are found by name.
+
+  inga names
+  inga names --port 0 --json
+  omniNames' clients:  nameclt -ORBInitRef NameService=corbaloc::127.0.0.1:2809/NameService list
+
+Prints the service's IOR and corbaloc URL, then serves until Ctrl-C. Names are kept in memory: they end with it.
+"""
+
+import argparse
+import asyncio
+import signal
+from contextlib import suppress
+
+from inga.cli.output import print_json
+from inga.model.errors import UsageError
+from inga.net.loop import run as run_loop
+from inga.net.names import serve_names
+from inga.net.orb import Orb
+from inga.wire.reference import CORBALOC_PORT, to_corbaloc, to_ior
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--host",
+        default="127.0.0.1",
+        metavar="HOST",
+        help="listen there (default 127.0.0.1: this machine only)",
+    )
+    add(
+        "--port",
+        type=int,
+        default=CORBALOC_PORT,
+        metavar="PORT",
+        help=f"0 takes a free one (default {CORBALOC_PORT})",
+    )
+    add("--published", metavar="HOST", help="the host that references name (default: that of --host)")
+
+
+def run(options: argparse.Namespace) -> int:
+    if not 0 <= options.port < 1 << 16:
+        raise UsageError(f"--port is 0 to 65535, not {options.port}")
+    if options.host in ("", "0.0.0.0", "::") and not options.published:
+        raise UsageError(
+            "--host listens on all addresses: say with --published which of them references name"
+        )
+    with suppress(asyncio.CancelledError):
+        run_loop(_serve(options))
+    return 0
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    loop, asked = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, asked.set)
+    async with Orb(options.host, options.port, published=options.published) as orb:
+        root = serve_names(orb)
+        if options.json:
+            print_json({"ior": to_ior(root), "corbaloc": to_corbaloc(root), "port": orb.port})
+        else:
+            print(to_ior(root))
+            print(to_corbaloc(root), flush=True)
+        await asked.wait()

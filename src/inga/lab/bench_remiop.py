@@ -1,0 +1,94 @@
+"""What ReMIOP costs over plain MIOP, for messages of one packet, in the same run.
+
+Round trips between processes over loopback multicast, repetitions of both interleaved: one multicasts, all others answer,
+idle machine. And CPU of the stacks alone, without sockets and processes: one message sent by one member and received
+by another, the paper's numbers, buffers and reports included.
+"""
+
+from collections import defaultdict
+from random import Random
+from statistics import median
+from time import process_time
+
+from inga.lab.bench import Progress, Row
+from inga.lab.bench_net import round_trips
+from inga.model.delivery import Batch
+from inga.model.view import View
+from inga.recipes import Options, find
+from inga.stack.stack import Stack, joined
+
+PLAIN, RELIABLE = "miop", "remiop"
+SIZE = 1000
+STEP = 0.0005
+"""Seconds of the stacks' own time between two messages."""
+
+
+def run(progress: Progress, *, members: list[int], repetitions: int, quick: bool = False) -> list[Row]:
+    """All cases."""
+    rows = []
+    for n in members:
+        found: dict[str, dict[str, list[float]]] = {PLAIN: defaultdict(list), RELIABLE: defaultdict(list)}
+        for repetition in range(repetitions):
+            progress(f"round trips of {n} members ({repetition + 1}/{repetitions})")
+            turn = (PLAIN, RELIABLE) if repetition % 2 else (RELIABLE, PLAIN)
+            for order in turn:
+                for key, value in round_trips("latency", n, 400 if quick else 2000, order).items():
+                    found[order][key].append(value)
+        rows += [
+            Row(
+                f"{n} members, one packet, {key}",
+                median(found[PLAIN][key]),
+                median(found[RELIABLE][key]),
+                "us round trip",
+                "plain MIOP",
+            )
+            for key in ("p50", "p99")
+        ]
+    progress("CPU of the stacks alone")
+    spent: dict[str, list[float]] = defaultdict(list)
+    for _ in range(3 if quick else 7):
+        for order in (PLAIN, RELIABLE):
+            spent[order].append(processing(order, 1000 if quick else 4000))
+    return [
+        *rows,
+        Row(
+            "one packet, sent and received",
+            median(spent[PLAIN]),
+            median(spent[RELIABLE]),
+            "us CPU/message",
+            "plain MIOP",
+        ),
+    ]
+
+
+def processing(order: str, messages: int) -> float:
+    """Microseconds of CPU for a message, at its sender and one receiver together."""
+    pair = [_stack(order, me) for me in (0, 1)]
+    data = b"x" * SIZE
+    now = 0.0
+    started = process_time()
+    for _ in range(messages):
+        now += STEP
+        pair[0].send(data, now=now)
+        for me in (0, 1, 0):
+            _act(pair[me], pair[1 - me], now)
+    return 1e6 * (process_time() - started) / messages
+
+
+def _stack(order: str, me: int) -> Stack:
+    stack = Stack(find(order).build(Options()), me, View.of("a", "b", recipe=order), rng=Random(me), now=0.0)
+    stack.begin()
+    return stack
+
+
+def _act(stack: Stack, other: Stack, now: float) -> None:
+    """What a driver does for one turn: transmit, hand over, wake up."""
+    ready = stack.ready()
+    if ready.wake is not None and ready.wake <= now:
+        stack.tick(now)
+        ready.send += stack.ready().send
+    taken = [item.packet for item in ready.deliver if isinstance(item, Batch)]
+    if taken:
+        stack.taken(taken, now=now)
+    if ready.send:
+        other.receive([(joined(datagram), None) for _, datagram in ready.send], now=now)

@@ -1,0 +1,69 @@
+"""The evaluation of the ReMIOP paper, repeated: round trips against the size of a message (its Figure 7).
+
+    round_trip    every stack over a path that loses nothing: ReMIOP at 10, 50 and 100 Kbit/s in virtual time, at 500 and 1000
+                  with real sockets, as are plain MIOP and bare sockets
+    constrained   the same over a narrow path, where what is sent too fast is lost
+
+Nothing is lost on a modern loopback at these rates, so what the paper says of loss is measured on the narrow path.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from inga.lab.experiments import Outcome, Progress, Table
+from inga.lab.remiop.claims import judge
+from inga.lab.remiop.live import FREE, measure, narrow_path
+from inga.lab.remiop.page import describe, render
+from inga.lab.remiop.trips import FAST_RATES, SLOW_RATES, Trial, Trip
+from inga.lab.remiop.virtual import simulate
+from inga.model.errors import UsageError
+
+SIZES = (1000, 10_000, 25_000, 50_000, 75_000, 100_000, 150_000)
+QUICK_SIZES = (1000, 50_000)
+NARROW_SIZES = (25_000, 50_000, 75_000, 100_000)
+QUICK_NARROW_SIZES = (50_000, 75_000)
+"""The paper names one packet, 50 K, and 75 K and above."""
+
+COLUMNS = ["stack", "rmax", "bytes", "ms", "lost", "nacks", "repairs"]
+
+
+def run(out: Path, quick: bool, progress: Progress) -> Outcome:
+    """All round trips, then tables, claims and a page."""
+    rounds = 1 if quick else 3
+    free = [_virtual(trial, rounds, progress) for trial in _slow(QUICK_SIZES if quick else SIZES)]
+    free += measure(_fast(QUICK_SIZES if quick else SIZES), FREE, 3 if quick else 5, progress)
+    path = narrow_path()
+    progress(f"narrow path: {path.name}")
+    sizes = QUICK_NARROW_SIZES if quick else NARROW_SIZES
+    rates = FAST_RATES if quick else (SLOW_RATES[-1], *FAST_RATES)
+    narrow = measure(_fast(sizes, rates), path, 1 if quick else 2, progress)
+    tables = {"round_trip": _table(free), "constrained": _table(narrow)}
+    claims = judge(free, narrow)
+    page = out / "remiop.html"
+    try:
+        page.write_text(render(tables, claims, free, narrow, path.name), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written to: {error.strerror}") from error
+    return Outcome(claims, tables, describe(tables, claims, path.name), [page])
+
+
+def _slow(sizes: Sequence[int]) -> list[Trial]:
+    return [Trial("remiop", size, rate) for rate in SLOW_RATES for size in sizes]
+
+
+def _fast(sizes: Sequence[int], rates: Sequence[int] = FAST_RATES) -> list[Trial]:
+    """By size, so that those that are compared are measured one after the other."""
+    trials = []
+    for size in sizes:
+        trials += [Trial("remiop", size, rate) for rate in rates]
+        trials += [Trial(stack, size) for stack in ("miop", "sockets")]
+    return trials
+
+
+def _virtual(trial: Trial, rounds: int, progress: Progress) -> Trip:
+    progress(f"{trial.name} Kbit/s, {trial.bytes} bytes, in virtual time")
+    return simulate(trial, rounds)
+
+
+def _table(trips: Sequence[Trip]) -> Table:
+    return Table(COLUMNS, [trip.row() for trip in trips])

@@ -1,0 +1,25 @@
+"""Round trips within a network namespace: `measure` starts this there, with what to do on standard input."""
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from inga.lab.remiop.live import Path, measure_here
+from inga.lab.remiop.trips import Trial
+
+
+def main() -> None:
+    order = json.load(sys.stdin)
+    path = Path(**{**order["path"], "prefix": ()})
+    trials = [Trial(**each) for each in order["trials"]]
+
+    def tell(content: dict[str, Any]) -> None:
+        print(json.dumps(content), flush=True)
+
+    for trip in measure_here(trials, path, order["rounds"], lambda what: tell({"say": what})):
+        tell(asdict(trip))
+
+
+if __name__ == "__main__":
+    main()

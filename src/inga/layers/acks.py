@@ -1,0 +1,146 @@
+"""Sender-initiated repair over MIOP: the sender repeats what not everybody has acknowledged.
+
+    send      number it, keep it, send it; after a while send again what some member has not acknowledged
+    receive   pass on what is new; acknowledge within a moment, duplicates too, for their sender missed it
+
+The second strategy for the same place as `remiop`, and simpler: no requests, no rate, no repair by others. It has
+to know the members, and every receiver answers for all it gets. An acknowledgement is a STATE of ReMIOP, which
+says just what is needed: up to which number nothing is missing.
+"""
+
+from typing import Any
+
+from inga.layers.miop import Piece
+from inga.layers.numbers import check_delay, check_number, check_seconds
+from inga.layers.reported import Reported
+from inga.model.errors import UsageError
+from inga.model.packet import DATA, Packet
+from inga.model.view import View
+from inga.wire.miop import STATE, Control
+
+
+class Acknowledged(Reported):
+    """Acknowledges, and repeats. Times are in seconds."""
+
+    name = "acks"
+    provides = frozenset({"reliable", "flow"})
+    keeps = False  # only what is our own is repaired
+
+    def __init__(
+        self,
+        *,
+        resend: float = 0.05,
+        resend_max: float = 1.0,
+        ack_delay: float = 0.005,
+        burst: int = 64,
+        **shared: Any,
+    ) -> None:
+        """`resend`: before packets are repeated, doubled each time up to `resend_max`, at most `burst` at once.
+        `ack_delay`: how long an acknowledgement waits for more to acknowledge. Others: see `Reported`."""
+        super().__init__(**shared)
+        check_seconds("resend", resend)
+        check_seconds("resend_max", resend_max)
+        check_delay("ack_delay", ack_delay)
+        check_number("burst", burst, 1, 1 << 16)
+        if not self.waits:
+            raise UsageError("acks wait for the members: wait=0 goes with remiop only")
+        self.resend, self.resend_max = resend, resend_max
+        self.ack_delay = ack_delay
+        self.burst = burst
+        self.patience = 60.0  # nothing that a sender still repeats is given up
+
+    def view(self, view: View) -> None:
+        self._ack_at: float | None = None
+        self._resend_at: float | None = None
+        self._resend_wait = self.resend
+        super().view(view)
+        if self.is_open:
+            raise UsageError("acks need to know the members: use remiop where anybody may speak")
+        self._rearm()
+
+    # As a sender
+
+    def _left(self, since: float, packet: Packet) -> None:
+        if self._resend_at is None:
+            self._resend_wait = self.resend
+            self._resend_at = self.stack.now + self.resend
+
+    def tick(self, now: float) -> None:
+        if self._ack_at is not None and self._ack_at <= now:
+            self._acknowledge()
+        if self._resend_at is not None and self._resend_at <= now:
+            self._repeat(now)
+        self._pump()
+        self._rearm()
+
+    def _repeat(self, now: float) -> None:
+        if self._everywhere >= self._last:
+            self._resend_at = None
+            return
+        batch = []
+        for number in range(self._everywhere + 1, min(self._last, self._everywhere + self.burst) + 1):
+            self._row("repair", self.stack.me, n=number)
+            packet = self._own[number]
+            packet.kind = DATA  # a repair is counted as data, whatever it repairs
+            batch.append(packet)
+        self.stack.counts["repair"] += len(batch)
+        self._resend_wait = min(2 * self._resend_wait, self.resend_max)
+        self._resend_at = now + self._resend_wait * (1 + 0.25 * self.stack.rng.random())
+        self.below(batch)
+
+    def _settle(self) -> None:
+        before = self._everywhere
+        super()._settle()
+        if self._everywhere >= self._last:
+            self._resend_at = None
+        elif self._everywhere > before:
+            self._resend_wait = self.resend
+            self._resend_at = self.stack.now + self.resend
+
+    def goodbye(self) -> None:
+        self._ack_at = self._resend_at = None
+        self._rearm()
+
+    # As a receiver
+
+    def up(self, batch: list[Packet]) -> None:
+        out = []
+        for packet in batch:
+            what = packet.unfolded
+            if type(what) is not Control:
+                if self._receive(packet, what):
+                    out.append(packet)
+            elif what.kind == STATE:
+                for sender, number in what.entries:
+                    if sender == self.miop.sender:
+                        self._told_of_us(what.sender, number)
+        self._pump()
+        self._rearm()
+        if out:
+            self.above(out)
+
+    def _receive(self, packet: Packet, piece: Piece) -> bool:
+        if piece.sender == self.miop.sender:
+            return False
+        stream = self._stream_of(packet, piece)
+        if stream is None:
+            return packet.src < 0  # not numbered, or by nobody we know: plain MIOP
+        if packet.lsn > stream.stable + 2 * self.size and stream.is_sure:
+            self.stack.reject("lsn", packet)
+            return False
+        if self._ack_at is None:
+            self._ack_at = self.stack.now + self.ack_delay
+        return self._take_in(stream, packet)
+
+    def _acknowledge(self) -> None:
+        self._ack_at = None
+        entries = self._report()[len(self._ourselves()) :]
+        self._say(STATE, entries)
+
+    def taken(self, packets: list[Packet]) -> None:
+        if self._behind and self.stack.queued + self.stack.held < self.queue_max // 2:
+            self._acknowledge()
+            self._rearm()
+
+    def _rearm(self) -> None:
+        self.wake = min([at for at in (self._ack_at, self._resend_at) if at is not None], default=None)

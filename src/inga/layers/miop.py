@@ -1,0 +1,403 @@
+"""MIOP as layers: messages cut into packets and joined again, and packets as datagrams.
+
+    fragments   a message <-> a collection of packets that share a unique id
+    (strategy)  what is done about lost packets: `remiop`, `acks`, or nothing at all
+    packets     a packet <-> a datagram, nothing else on the wire
+
+All three see everything that leaves and comes in, whatever layer it belongs to. Between them, a `Packet` stands
+for one MIOP packet: `body` is the whole datagram, `unfolded` says what it is (a `Piece`, or the `Control` of a
+strategy), `lsn` is its number where it has one, `src` the index of its sender, or STRANGER.
+
+Our unique ids name the sender and the number of the first packet, so the packets of a sender are one sequence
+without holes. Other ids are foreign: no strategy touches those packets.
+
+After Bessani, Fraga and Lung, "Extending the UMIOP Specification for Reliable Multicast in CORBA", Figure 6.
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+
+from inga.layers.numbers import check_number, check_seconds
+from inga.model.errors import UsageError, WireError
+from inga.model.packet import DATA, Buffer, Packet
+from inga.model.view import View
+from inga.stack.layer import Layer
+from inga.wire import miop
+from inga.wire.miop import Control
+
+STRANGER = -1
+"""The index of a sender that is no member of the view."""
+
+DATAGRAM = 1472
+"""Octets of a datagram that an Ethernet frame carries, and that other receivers have room for."""
+
+COLLECTIONS_MAX = 64
+OCTETS_MAX = 16 << 20
+"""Octets in unfinished messages, and in one message."""
+RING = 1024
+"""Messages whose late packets are known as such."""
+
+QUAD_NET = 127 << 24
+"""Members of a group are numbered within 127.0.0.0/8: they may all live on one machine."""
+
+
+def quad_of(group: int, member: int) -> int:
+    """The sender number of a member: the group in the upper half, its place in the lower. Groups that share a
+    multicast address are told apart by it, with a chance of error of one in 65,536."""
+    return QUAD_NET | ((group & 0xFFFF) << 8) + member + 1 & 0xFFFFFF
+
+
+@dataclass(slots=True)
+class Piece:
+    """What a data packet says about itself."""
+
+    unique_id: bytes
+    sender: int  # 0: a foreign id
+    base: int  # number of the first packet of its collection
+    index: int  # place in the collection
+    count: int  # packets of the collection; 0 = unknown
+    is_last: bool
+    start: int  # where the payload begins
+    nacks: int = 0  # repairs that were scheduled here
+    spared_until: float = 0.0  # it was repaired just now, and need not be again before
+
+    @property
+    def number(self) -> int:
+        return self.base + self.index
+
+
+class MiopPackets(Layer):
+    """The lowest layer: datagrams in, packets out. It also knows who has which sender number."""
+
+    name = "miop"
+    transparent = True
+
+    def __init__(self, *, sender: int | None = None) -> None:
+        """`sender`: we are this one, in a group that anybody may speak in; otherwise all members of the view have
+        numbers by their place, and only they do."""
+        self._sender = sender
+
+    def view(self, view: View) -> None:
+        me, group = self.stack.me, self.stack.group
+        self.is_open = self._sender is not None
+        if self._sender is not None:
+            self.senders = [self._sender]
+        else:
+            self.senders = [quad_of(group, member) for member in range(len(view))]
+        self.sender = self.senders[me]  # who we are
+        self.members = {sender: member for member, sender in enumerate(self.senders)}
+
+    def read(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
+        stack = self.stack
+        addresses, number = stack.addresses, stack.view.number
+        packets = []
+        for data, address in batch:
+            try:
+                fragment = miop.decode(data)
+                if fragment.is_control:
+                    control = miop.decode_control(fragment, self.sender)
+                    packet = Packet(self.members.get(control.sender, STRANGER), number, data)
+                    packet.unfolded = control
+                    if address is not None and packet.src != STRANGER:
+                        addresses[packet.src] = address  # nobody repeats it for another
+                    packets.append(packet)
+                    continue
+            except WireError as error:
+                stack.reject(error.reason)
+                continue
+            unique_id = fragment.unique_id
+            sender, base = miop.read_id(unique_id) or (0, 0)
+            src = self.members.get(sender, STRANGER)
+            start = len(data) - len(fragment.payload)
+            packet = Packet(src, number, memoryview(data))
+            packet.unfolded = Piece(
+                unique_id, sender, base, fragment.number, fragment.count, fragment.is_last, start
+            )
+            if sender:
+                packet.lsn = base + fragment.number
+                if address is not None and src >= 0:
+                    addresses.setdefault(src, address)  # it may be a repair by another
+            packets.append(packet)
+        return packets
+
+    def down(self, batch: list[Packet]) -> None:
+        stack = self.stack
+        counts = stack.counts
+        for packet in batch:
+            body = packet.body
+            counts["data" if packet.kind == DATA else "control"] += 1
+            counts["bytes"] += len(body)
+            stack.transmit(packet.to, body)
+
+
+class MiopFragments(Layer):
+    """Messages above, packets below."""
+
+    name = "fragments"
+    transparent = True
+
+    def __init__(
+        self,
+        *,
+        first: int = 1,
+        datagram: int = DATAGRAM,
+        collect: float = 1.0,
+        collections_max: int = COLLECTIONS_MAX,
+        octets_max: int = OCTETS_MAX,
+        polyorb: bool = False,
+    ) -> None:
+        """`first` is the number of our first packet. `datagram` is the largest, in octets; `collect` the seconds
+        after which an unfinished message that gets no more packets is dropped; `collections_max` and
+        `octets_max` limit what is unfinished. A strategy that repairs more or longer than that raises the limits.
+        With `polyorb`, packets have the form that PolyORB reads; then they have no numbers.
+        """
+        check_number("datagram", datagram, miop.HEADER + 8, 65507)
+        check_number("collections_max", collections_max, 1, 1 << 20)
+        check_number("octets_max", octets_max, 1, 1 << 40)
+        check_seconds("collect", collect)
+        self.first = first
+        self.datagram = datagram
+        self.collect = collect
+        self.collections_max = collections_max
+        self.octets_max = octets_max
+        self.polyorb = polyorb
+
+    def view(self, view: View) -> None:
+        stack = self.stack
+        found = stack.layer("miop")
+        assert isinstance(found, MiopPackets)
+        self._sender = found.sender
+        self._payload_max = min(self.datagram, stack.datagram_max, 65507) - miop.HEADER
+        self.next = self.first  # number of our next packet
+        strategy = next((layer for layer in stack.layers if isinstance(layer, Strategy)), None)
+        collections, octets, collect = self.collections_max, self.octets_max, self.collect
+        if strategy is not None:
+            # What may yet be repaired is not given up.
+            under_way = strategy.size * max(1, len(view) - 1)
+            collections = max(collections, under_way)
+            octets = max(octets, under_way * self._payload_max)
+            collect = max(collect, strategy.patience)
+        self.reassembly = Reassembly(
+            self._count, collect=collect, collections_max=collections, octets_max=octets
+        )
+
+    def down(self, batch: list[Packet]) -> None:
+        out: list[Packet] = []
+        for message in batch:
+            out += self._cut(message)
+        self.below(out)
+
+    def up(self, batch: list[Packet]) -> None:
+        out = []
+        now, add = self.stack.now, self.reassembly.add
+        for packet in batch:
+            piece = packet.unfolded
+            if type(piece) is not Piece:
+                continue  # of some strategy that we have not; plain receivers ignore it
+            message = add(piece, memoryview(packet.body)[piece.start :], now)
+            if message is not None:
+                whole = Packet(packet.src, packet.view, message)  # a strategy may keep the packet as it came
+                whole.unfolded = piece
+                out.append(whole)
+        self.wake = self.reassembly.wake
+        if out:
+            self.above(out)
+
+    def tick(self, now: float) -> None:
+        self.reassembly.expire(now)
+        self.wake = self.reassembly.wake
+
+    @property
+    def message_max(self) -> int:
+        """Octets of the largest message that can be sent."""
+        return min(OCTETS_MAX, self._payload_max * miop.COUNT_MAX)
+
+    def _cut(self, message: Packet) -> list[Packet]:
+        base, sender = self.next, self._sender
+        unique_id = (miop.text_id if self.polyorb else miop.numbered_id)(sender, base)
+        datagrams = miop.split(
+            message.body,
+            unique_id,
+            payload_max=self._payload_max,
+            length_includes_header=self.polyorb,
+        )
+        count = len(datagrams)
+        self.next = base + count
+        start = len(datagrams[0]) - min(len(message.body), self._payload_max)
+        packets = []
+        for index, datagram in enumerate(datagrams):
+            packet = Packet(message.src, message.view, datagram, kind=message.kind)
+            packet.at, packet.to = message.at, message.to
+            packet.unfolded = Piece(unique_id, sender, base, index, count, index == count - 1, start)
+            packet.lsn = base + index
+            packets.append(packet)
+        packets[-1].receipt = message.receipt
+        return packets
+
+    def _count(self, reason: str) -> None:
+        if reason == "dup":
+            self.stack.counts["dup"] += 1  # which is no error
+        else:
+            self.stack.reject(reason)
+
+
+class _Collection:
+    """The packets so far of one message."""
+
+    __slots__ = ("count", "last", "octets", "slots", "touched")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.last: int | None = None  # as the stop flag said, if the count is unknown
+        self.slots: dict[int, bytes] = {}
+        self.octets = 0
+        self.touched = 0.0
+
+    def is_complete(self) -> bool:
+        if self.count:
+            return len(self.slots) == self.count
+        return self.last is not None and len(self.slots) == self.last + 1
+
+
+class Reassembly:
+    """Messages from packets that come in any order, perhaps twice, perhaps never.
+
+    `count` is told of what goes wrong: dup, inconsistent, too_large, expired, evicted. Nothing is allocated
+    because somebody announces it.
+    """
+
+    def __init__(
+        self,
+        count: Callable[[str], None],
+        *,
+        collect: float = 1.0,
+        collections_max: int = COLLECTIONS_MAX,
+        octets_max: int = OCTETS_MAX,
+        message_max: int = OCTETS_MAX,
+        ring: int = RING,
+    ) -> None:
+        self._count = count
+        self.collect = collect
+        self.collections_max = collections_max
+        self.octets_max = octets_max
+        self.message_max = message_max
+        self.ring = ring
+        self.octets = 0  # in all open collections
+        self._open: dict[bytes, _Collection] = {}  # the one that was touched last comes last
+        self._done: dict[bytes, None] = {}  # the ring of recent ids
+
+    @property
+    def wake(self) -> float | None:
+        """When `expire` has something to do."""
+        first = next(iter(self._open.values()), None)
+        return None if first is None else first.touched + self.collect
+
+    @property
+    def open(self) -> int:
+        return len(self._open)
+
+    def add(self, piece: Piece, payload: Buffer, now: float) -> Buffer | None:
+        """Take a packet; the message, if this was all that it lacked."""
+        key = piece.unique_id
+        if key in self._done:
+            self._count("dup")
+            return None
+        collection = self._open.get(key)
+        if collection is None:
+            if piece.index == 0 and (piece.count == 1 or (not piece.count and piece.is_last)):
+                self._remember(key)
+                return payload
+            collection = _Collection()
+        elif not self._fits(collection, piece):
+            return None
+        if collection.octets + len(payload) > self.message_max:
+            self._count("too_large")
+            return None
+        if piece.count:
+            collection.count = piece.count
+        elif piece.is_last and not self._ends(key, collection, piece.index):
+            return None
+        collection.slots[piece.index] = bytes(payload)
+        collection.octets += len(payload)
+        collection.touched = now
+        self.octets += len(payload)
+        self._open.pop(key, None)
+        self._open[key] = collection
+        if collection.is_complete():
+            self._drop(key)
+            self._remember(key)
+            return b"".join([collection.slots[index] for index in range(len(collection.slots))])
+        while len(self._open) > self.collections_max or self.octets > self.octets_max:
+            self._drop(next(iter(self._open)))
+            self._count("evicted")
+        return None
+
+    def expire(self, now: float) -> None:
+        """Drop what has got no packet for too long."""
+        while (wake := self.wake) is not None and wake <= now:
+            self._drop(next(iter(self._open)))
+            self._count("expired")
+
+    def _fits(self, collection: _Collection, piece: Piece) -> bool:
+        """Whether a packet agrees with those before it, and is new."""
+        if piece.index in collection.slots:
+            self._count("dup")
+            return False
+        differs = piece.count != collection.count and (
+            collection.count or piece.count <= max(collection.slots) or collection.last is not None
+        )
+        beyond = collection.last is not None and (piece.index > collection.last or piece.is_last)
+        if differs or beyond:
+            self._count("inconsistent")
+            return False
+        return True
+
+    def _ends(self, key: bytes, collection: _Collection, last: int) -> bool:
+        """The stop flag says where a message of unknown length ends."""
+        if any(index > last for index in collection.slots):
+            self._drop(key)
+            self._count("inconsistent")
+            return False
+        collection.last = last
+        return True
+
+    def _drop(self, key: bytes) -> None:
+        self.octets -= self._open.pop(key).octets
+
+    def _remember(self, key: bytes) -> None:
+        self._done[key] = None
+        if len(self._done) > self.ring:
+            del self._done[next(iter(self._done))]
+
+
+class Strategy(Layer):
+    """What is done about lost packets: the place between fragments and packets, for `remiop`, `acks` or yours.
+
+    A strategy passes packets of ours down when they may leave, and packets of others up when they are new; what
+    the members of its kind say to each other are `Control` packets. It declares how much of a sender it may still
+    repair (`size` packets), and for how long (`patience` seconds), so that nothing unfinished is dropped before.
+    """
+
+    transparent = True
+    size: int = 0
+    patience: float = 0.0
+
+    def begins(self, member: int, first: int) -> None:
+        """The first packet of a member has this number; whatever follows it is wanted."""
+
+
+def control_packet(src: int, view: int, control: Control) -> Packet:
+    """What a strategy says to its like, as a packet."""
+    packet = Packet(src, view, miop.encode_control(control), kind=CONTROL_KIND)
+    packet.unfolded = control
+    return packet
+
+
+CONTROL_KIND = 255
+"""Not on the wire: so that what strategies say is not counted as data."""
+
+
+def refuse_large(size: int, limit: int) -> None:
+    """A message that no receiver would put together."""
+    if size > limit:
+        raise UsageError(f"a request of {size} octets: at most {limit} can be sent by MIOP")

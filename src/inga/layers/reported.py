@@ -1,0 +1,395 @@
+"""What strategies have in common whose members tell how far they have a sender's packets.
+
+As a sender: packets wait until they may leave, are kept for repair, and are confirmed when all members have said
+that they have them. As a receiver: a stream per sender, in which holes are known by their numbers.
+
+The word for it is STATE: one entry per sender, with the number up to which nothing of it is missing. A sender
+reports itself too: that is how far it has sent.
+"""
+
+from collections import deque
+
+from inga.causality.arrivals import Arrivals
+from inga.layers.flow import WARN_AFTER, charged
+from inga.layers.miop import STRANGER, MiopFragments, MiopPackets, Piece, Strategy, control_packet
+from inga.layers.numbers import check_number
+from inga.model.packet import Packet
+from inga.model.receipt import Receipt
+from inga.model.view import View
+from inga.wire.miop import ENTRIES_MAX, NACK, STATE, Control, quad
+
+SIZE = 512
+"""Packets kept of each sender."""
+
+SENDERS_MAX = 1024
+"""Senders followed in a group that anybody may speak in; others are passed on without repair."""
+
+HEARD = 5.0
+"""Seconds for which reports go on after the last packet; and for which a report counts where anybody may come."""
+
+NEW_LIFE = 1 << 16
+"""A sender that is so far ahead of itself was started again: numbers begin with the second it starts in."""
+
+WINDOW_MIN = 16
+"""Packets on their way that any receiver can take."""
+
+
+class Stream:
+    """What has come of one sender, by number."""
+
+    __slots__ = ("arrived", "baseline", "buffer", "is_sure", "known", "member", "missing", "sender", "told")
+
+    def __init__(self, sender: int, member: int, baseline: int, is_sure: bool) -> None:
+        self.sender = sender
+        self.member = member  # its index, or STRANGER
+        self.baseline = baseline  # what came before is not asked for
+        self.known = baseline - 1  # highest number it is known to have used
+        self.arrived = Arrivals()
+        self.arrived.expected = baseline
+        self.buffer: dict[int, Packet] = {}  # for repairs: the newest `size` numbers
+        self.missing: dict[int, int] = {}  # numbers that have not come: how often they were asked for again
+        self.told = baseline - 1  # what we last reported
+        self.is_sure = is_sure  # nothing that came before is for us
+
+    @property
+    def stable(self) -> int:
+        """Up to here nothing is missing."""
+        return self.arrived.expected - 1
+
+    def has(self, number: int) -> bool:
+        if number < self.baseline:
+            return number in self.buffer
+        return number < self.arrived.expected or number in self.arrived.early
+
+
+class Reported(Strategy):
+    """Sends within a window, keeps what it sent, and learns from reports who has it."""
+
+    keeps = True  # what comes from others, to repair it
+
+    def __init__(
+        self,
+        *,
+        size: int = SIZE,
+        wait: bool = True,
+        first: int = 1,
+        announced: bool = False,
+        queue_max: int = 16 << 20,
+        confirms: bool = True,
+    ) -> None:
+        """`size`: packets kept of each sender. `wait`: do not send what would push out of the buffer a packet that
+        some member still lacks; where anybody may come, members are those who report. `first`: the number of everybody's first packet, unless the members `announce`
+        theirs. `queue_max`: unread bytes above which our reports stand still. `confirms`: receipts are
+        ours to confirm, not the order's above us."""
+        check_number("size", size, 1, 1 << 20)
+        self.size = size
+        self.waits = bool(wait)
+        self.first = first
+        self.announced = announced
+        self.queue_max = queue_max
+        self.levels = ("confirmed",) if confirms else ()  # type: ignore[misc]  # of this recipe
+
+    def view(self, view: View) -> None:
+        stack = self.stack
+        found = stack.layer("miop")
+        assert isinstance(found, MiopPackets)
+        self.miop = found
+        self.is_open = found.is_open
+        fragments = stack.layer("fragments")
+        assert isinstance(fragments, MiopFragments)
+        self._datagram = min(fragments.datagram, stack.datagram_max)
+        # as a sender
+        self._last = self.first - 1  # number of our newest packet that has left
+        self._own: dict[int, Packet] = {}  # the newest `size` of those
+        self._waiting: deque[tuple[float, Packet]] = deque()  # since when
+        self._window = self.size
+        self._has: dict[int, int] = {}  # as members reported, by their sender number
+        self._reported_at: dict[int, float] = {}  # who did, where anybody may come
+        self._everywhere = self.first - 1
+        self._receipts: deque[tuple[int, Receipt]] = deque()
+        self._blocked_since: float | None = None
+        self._warned = False
+        # as a receiver
+        self._streams: dict[int, Stream] = {}
+        self._behind = False
+        if self.is_open:
+            self.levels = ()  # type: ignore[misc]  # nobody knows who has to have it
+            return
+        for member in stack.others():
+            sender = found.senders[member]
+            self._has[sender] = self.first - 1
+            if not self.announced:
+                self._new_stream(sender, member, self.first, is_sure=True)
+
+    # As a sender
+
+    def down(self, batch: list[Packet]) -> None:
+        now = self.stack.now
+        self._waiting.extend([(now, packet) for packet in batch])
+        self._pump()
+        self._rearm()
+
+    def _pump(self) -> None:
+        """Let go what may leave."""
+        now, waiting = self.stack.now, self._waiting
+        out: list[Packet] = []
+        while waiting and self._has_room() and self._due(waiting[0][0]) <= now:
+            since, packet = waiting.popleft()
+            self._last = packet.lsn
+            self._own[packet.lsn] = packet
+            if len(self._own) > self.size:
+                del self._own[next(iter(self._own))]
+            if packet.receipt is not None and self.levels:
+                self._receipts.append((packet.lsn, packet.receipt))
+                packet.receipt = None
+            self._left(since, packet)
+            out.append(packet)
+        if out:
+            self.below(out)
+            self._settle()
+        self._gate()
+
+    def _has_room(self) -> bool:
+        return not self.waits or self._last - self._everywhere < self._window
+
+    def _due(self, since: float) -> float:
+        """When a packet may leave that is ready since then."""
+        return since
+
+    def _left(self, since: float, packet: Packet) -> None:
+        """A packet of ours leaves for the first time."""
+
+    def _gate(self) -> None:
+        """Tell those above whether more may come, and a person who lets us wait."""
+        stack = self.stack
+        closed = bool(self._waiting)
+        stack.passable = not closed and self._has_room()
+        stack.writable = not closed
+        if closed and not self._has_room():
+            if self._blocked_since is None:
+                self._blocked_since, self._warned = stack.now, False
+                self._row("window_closed", None, n=self._last - self._everywhere)
+            elif not self._warned and stack.now - self._blocked_since >= WARN_AFTER:
+                self._warned = True
+                stack.notice(f"sending has waited {WARN_AFTER:g} s for {', '.join(self._slowest())}")
+        elif self._blocked_since is not None:
+            self._blocked_since = None
+            self._row("window_opened", None, n=self._last - self._everywhere)
+
+    def _slowest(self) -> list[str]:
+        slow = [sender for sender in self._listeners() if self._has[sender] == self._everywhere]
+        names = self.stack.view.names
+        return [quad(each) if self.is_open else names[self.miop.members[each]] for each in slow]
+
+    def _told_of_us(self, sender: int, number: int) -> None:
+        """Somebody has everything of ours up to there."""
+        if self.is_open:
+            if len(self._reported_at) >= SENDERS_MAX and sender not in self._reported_at:
+                return
+            self._reported_at[sender] = self.stack.now
+            self._has.setdefault(sender, self.first - 1)
+        number = min(number, self._last)
+        if number > self._has.get(sender, number):
+            self._has[sender] = number
+            self._settle()
+
+    def _listeners(self) -> list[int]:
+        """Those whose reports count."""
+        if not self.is_open:
+            return [self.miop.senders[member] for member in self.stack.peers()]
+        now, reported_at = self.stack.now, self._reported_at
+        for sender in [sender for sender, at in reported_at.items() if now - at > HEARD]:
+            del reported_at[sender], self._has[sender]
+        return list(reported_at)
+
+    def _settle(self) -> None:
+        """What everybody has is confirmed."""
+        self._everywhere = min([self._has[sender] for sender in self._listeners()], default=self._last)
+        while self._receipts and self._receipts[0][0] <= self._everywhere:
+            self._receipts.popleft()[1].reach("confirmed")
+
+    def gone(self, member: int) -> None:
+        self._settle()
+        self._pump()
+        self._rearm()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def settled(self) -> bool:
+        """Whether everybody who was ever heard has all we sent."""
+        if self._waiting:
+            return False
+        senders = self._listeners()
+        if not self.is_open:
+            members, addresses = self.miop.members, self.stack.addresses
+            heard = [sender for sender in senders if members[sender] in addresses]
+            if senders and not heard:
+                return self._last < self.first
+            senders = heard
+        return all(self._has[sender] >= self._last for sender in senders)
+
+    def fit(self, granted: int) -> None:
+        """What all senders together have on their way fits a receiver's socket."""
+        others = max(1, len(self.stack.view) - 1)
+        self._window = min(self.size, max(WINDOW_MIN, granted // (others * charged(self._datagram))))
+
+    # What experiments want to know
+
+    @property
+    def sent(self) -> int:
+        """Packets of ours that have left."""
+        return self._last - self.first + 1
+
+    def has_of(self, member: int) -> int:
+        """Packets of a member that have come, up to the first hole."""
+        stream = self._streams.get(self.miop.senders[member])
+        return 0 if stream is None else stream.stable - stream.baseline + 1
+
+    # As a receiver
+
+    def begins(self, member: int, first: int) -> None:
+        if self.is_open or member == self.stack.me or first < 1:
+            return
+        sender = self.miop.senders[member]
+        stream = self._streams.get(sender)
+        if stream is None:
+            stream = self._new_stream(sender, member, first, is_sure=True)
+        elif first < stream.baseline and not stream.is_sure:
+            self._lower(stream, first)
+        stream.is_sure = True
+        self._rearm()
+
+    def _lower(self, stream: Stream, first: int) -> None:
+        """It began before what we first heard of it."""
+        came, former = stream.arrived, stream.baseline
+        first = max(first, stream.known - self.size + 1)
+        stream.baseline, stream.arrived = first, Arrivals()
+        stream.arrived.expected = first
+        holes = []
+        for number in range(first, former):
+            if number in stream.buffer:
+                stream.arrived.add(number)
+            else:
+                holes.append(number)
+        for number in (*range(former, came.expected), *sorted(came.early)):
+            stream.arrived.add(number)
+        self._found(stream, holes)
+
+    def _new_stream(self, sender: int, member: int, baseline: int, *, is_sure: bool) -> Stream:
+        stream = self._streams[sender] = Stream(sender, member, baseline, is_sure)
+        return stream
+
+    def _stream_of(self, packet: Packet, piece: Piece) -> Stream | None:
+        """Whose packet it is, if we follow that sender."""
+        stream = self._streams.get(piece.sender)
+        if stream is None:
+            if not piece.sender or piece.sender == self.miop.sender:
+                return None
+            if packet.src == STRANGER and not self.is_open:
+                return None
+            if len(self._streams) >= SENDERS_MAX:
+                self.stack.counts["senders"] += 1
+                return None
+            baseline = self._baseline(piece)
+            stream = self._new_stream(piece.sender, packet.src, baseline, is_sure=self.is_open)
+        elif self.is_open and piece.base > stream.known + NEW_LIFE:
+            self.stack.counts["new_life"] += 1
+            self._forget(stream)
+            stream = self._new_stream(piece.sender, packet.src, self._baseline(piece), is_sure=True)
+        elif piece.base > stream.known + NEW_LIFE:
+            self.stack.reject("lsn", packet)  # a member is not started again
+            return None
+        return stream
+
+    def _forget(self, stream: Stream) -> None:
+        """What is missing of a sender that was started again will never come."""
+
+    def _baseline(self, piece: Piece) -> int:
+        """From where on packets of a sender are wanted of which this is the first to come."""
+        return piece.base
+
+    def _take_in(self, stream: Stream, packet: Packet) -> bool:
+        """Put a packet of another into its buffer; whether it is new."""
+        number = packet.lsn
+        if stream.has(number):
+            self._row("duplicate", stream.member, n=number)
+            return False
+        packet.keep()
+        if self.keeps and number > stream.known - self.size:
+            stream.buffer[number] = packet
+        if number >= stream.baseline:
+            stream.arrived.add(number)
+            stream.missing.pop(number, None)
+            self._learn(stream, number)
+        return True
+
+    def _learn(self, stream: Stream, number: int, came: int = 1) -> None:
+        """It has used this number: those between are missing, and this one too if it has not come."""
+        known = stream.known
+        if number <= known:
+            return
+        stream.known = number
+        limit = number - self.size
+        buffer = stream.buffer
+        if number - known > self.size:
+            stream.buffer = {n: packet for n, packet in buffer.items() if n > limit}
+        else:
+            for old in range(known - self.size + 1, limit + 1):
+                buffer.pop(old, None)
+        self._found(stream, range(max(known + 1, limit + 1), number + 1 - came))
+        while stream.arrived.expected <= limit:  # too old to be repaired by anybody
+            self._lose(stream, stream.arrived.expected)
+
+    def _found(self, stream: Stream, holes: "range | list[int]") -> None:
+        """These numbers are missing."""
+
+    def _lose(self, stream: Stream, number: int) -> None:
+        """A number is given up: it counts as come, or it would hold up its sender for ever."""
+        stream.missing.pop(number, None)
+        stream.arrived.add(number)
+        self.stack.counts["unrecoverable"] += 1
+        self._row("gave_up", stream.member, n=number)
+
+    # Words
+
+    def _report(self) -> list[tuple[int, int]]:
+        """All we know: how far we have each sender's packets, and how far we have sent."""
+        unread = self.stack.queued + self.stack.held
+        self._behind = unread >= (self.queue_max // 2 if self._behind else self.queue_max)
+        entries = self._ourselves()
+        for stream in self._streams.values():
+            if not self._behind:
+                stream.told = stream.stable
+            if stream.is_sure and stream.known >= stream.baseline:
+                entries.append((stream.sender, max(0, stream.told)))
+        return entries
+
+    def _ourselves(self) -> list[tuple[int, int]]:
+        return [(self.miop.sender, self._last)] if self._last >= self.first else []
+
+    def _say(self, kind: int, entries: list[tuple[int, int]]) -> None:
+        """As many packets as it takes."""
+        stack = self.stack
+        packets = []
+        for start in range(0, len(entries), ENTRIES_MAX):
+            control = Control(kind, self.miop.sender, tuple(entries[start : start + ENTRIES_MAX]))
+            packets.append(control_packet(stack.me, stack.view.number, control))
+        if kind == STATE:
+            self._row("control", None, n=len(entries), note="state")
+            stack.counts["state"] += len(packets)
+        elif kind == NACK:
+            stack.counts["nack"] += len(packets)
+        if packets:
+            self.below(packets)
+
+    def _rearm(self) -> None:
+        """Say when we want to be woken."""
+
+    def _row(self, step: str, peer: int | None, *, n: int | None = None, note: str | None = None) -> None:
+        trace = self.stack.trace
+        if trace is not None and trace.full:
+            peer = None if peer == STRANGER else peer
+            trace.row(step, self.stack.now, self.stack.view.number, peer=peer, n=n, note=note)

@@ -1,0 +1,218 @@
+"""MIOP and ReMIOP in virtual time: promises under faults, hunts, traces, and a receiver that cannot follow."""
+
+from statistics import fmean
+
+import pytest
+
+from inga import recipes
+from inga.layers.envelope import OPERATION
+from inga.layers.fifo import Unordered
+from inga.layers.miop import Strategy
+from inga.layers.shape import Faults
+from inga.model.errors import UsageError
+from inga.model.packet import Packet
+from inga.recipes import Options, find, over_miop, register
+from inga.sim import Sim
+from inga.sim.board import replay
+from inga.sim.case import Case
+from inga.sim.hunt import hunt
+from inga.sim.slow import SlowReceiver
+from inga.stack.layer import Layer
+from inga.trace.memory import MemoryTrace
+from inga.trial.workload import Workload
+from inga.wire import miop
+from inga.wire.request import decode_request, read_octets
+
+PEOPLE = ("alice", "bob", "cathy", "dave", "erin", "frank")
+ROUGH = Faults(loss=0.2, duplicate=0.1, reorder=0.2, delay_min=0.001, delay_max=0.01)
+RELIABLE = ["miop+acks", "remiop", "remiop+vector", "remiop+co"]
+
+
+@pytest.mark.parametrize("order", RELIABLE)
+def test_every_promise_is_kept(order: str) -> None:
+    sim = Sim(*PEOPLE[:5], order=order, seed=5, faults=ROUGH, record=False)
+    sim.load(Workload(5, 25))
+    sim.run()
+    sim.check()
+    assert sim.oracle.taken == sim.oracle.expected == 500
+    assert sim.oracle.related
+    assert not sum((site.stack.rejected for site in sim.sites), start=type(sim.sites[0].stack.rejected)())
+
+
+def test_plain_miop_loses_and_does_nothing_else() -> None:
+    sim = Sim(*PEOPLE[:4], order="miop", seed=5, faults=ROUGH, record=False)
+    sim.load(Workload(4, 50))
+    sim.run()
+    sim.check()
+    lost = sim.oracle.violations["complete"]
+    assert 0.1 * sim.oracle.expected < lost < 0.3 * sim.oracle.expected
+    assert sim.pdus["control"] == sim.pdus["repair"] == 0
+
+
+@pytest.mark.parametrize("order", RELIABLE)
+def test_large_messages_in_many_packets(order: str) -> None:
+    sim = Sim(*PEOPLE[:3], order=order, seed=2, faults=ROUGH, record=False)
+    sim.load(Workload(3, 2, size=100_000, rate=10))
+    sim.run()
+    sim.check()
+    assert sim.oracle.taken == 12
+    assert sim.pdus["data"] > 6 * 100_000 / 1440
+
+
+@pytest.mark.parametrize("order", [*RELIABLE, "miop"])
+def test_a_short_hunt(order: str) -> None:
+    assert hunt(order, 20 if order == "remiop+co" else 50, 1)[1] is None
+
+
+@pytest.mark.hunt
+@pytest.mark.parametrize("order", [*RELIABLE, "miop"])
+def test_a_long_hunt(order: str) -> None:
+    assert hunt(order, 5000, 10_000)[1] is None
+
+
+@pytest.mark.parametrize("options", [{"od": 3}, {"repeats": 40}, {"size": 8}, {"rmin": 5e4, "rmax": 2e5}])
+def test_with_other_options(options: dict[str, float]) -> None:
+    sim = Sim(
+        *PEOPLE[:4], order="remiop", seed=7, faults=ROUGH, record=False, options=Options(protocol=options)
+    )
+    sim.load(Workload(4, 20))
+    sim.run()
+    sim.check()
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    one, two = (Case("remiop+vector", members=4, messages=20, loss=0.3, seed=9).run() for _ in range(2))
+    one.cpu_seconds = two.cpu_seconds = 0
+    assert one == two
+    assert one.recovery["lost"] > one.recovery["nack"] > 0
+
+
+def test_a_run_is_retold_as_a_schedule_and_replayed() -> None:
+    sim = Sim(*PEOPLE[:3], order="remiop+vector", seed=3, faults=ROUGH)
+    sim.load(Workload(3, 8))
+    sim.run()
+    board = replay(str(sim.schedule), "remiop+vector")
+    assert not board.oracle.count(find("remiop+vector").guarantees)
+
+
+def test_the_trace_shows_who_repaired_whose_packet_and_who_did_not_ask() -> None:
+    traces = [MemoryTrace(index, 6) for index in range(6)]
+    sim = Sim(*PEOPLE, order="remiop", seed=1, faults=Faults(loss=0.2), traces=traces, record=False)
+    sim.load(Workload(6, 30))
+    sim.run()
+    sim.check()
+    rows = [row for trace in traces for row in trace.rows]
+    count = {step: sum(row.step == step for row in rows) for step in {row.step for row in rows}}
+    repairs = [row for row in rows if row.step == "repair"]
+    assert len(repairs) == sim.recovery["repair"]
+    assert (
+        sum(row.peer != row.process for row in repairs) == sim.recovery["repair_of_others"] > len(repairs) / 2
+    )
+    assert count["nack_suppressed"] == sim.recovery["nack_suppressed"] > 0
+    assert count["repair_suppressed"] == sim.recovery["repair_suppressed"] > 0
+    assert count["nack"] <= sim.recovery["nack"] < sim.recovery["lost"]
+    assert {row.note for row in rows if row.step == "control"} == {"state"}
+
+
+def test_nobody_joins_later() -> None:
+    sim = Sim(*PEOPLE[:2], order="remiop", record=False)
+    with pytest.raises(UsageError, match="nobody can join a group of order 'remiop' later"):
+        sim.join("zoe")
+
+
+def test_options_are_those_of_all_layers() -> None:
+    with pytest.raises(UsageError, match="order 'remiop' has no option 'widow'; there are datagram") as why:
+        find("remiop").build(Options(protocol={"widow": 1}))
+    for name in ("datagram", "collect", "rmin", "rmax", "tnack", "trepair", "od", "size", "wait"):
+        assert name in str(why.value)
+    assert "announced" not in str(why.value), "which is not for the user to say"
+    with pytest.raises(UsageError, match="'miop' has no option 'tnack'"):
+        find("miop").build(Options(protocol={"tnack": 1}))
+    assert "window" not in str(why.value)
+    find("remiop+co").build(Options(protocol={"window": 3, "tnack": 0.01}))
+
+
+# A slow receiver
+
+
+def test_a_slow_receiver_drags_the_rate_to_its_speed_and_releases_it_again() -> None:
+    experiment = SlowReceiver(slow_from=5, slow_until=20, end=30)
+    samples = experiment.run()
+    before = [sample for sample in samples if 3 < sample.seconds <= 5]
+    slow = [sample for sample in samples if 6 < sample.seconds <= 20]
+    after = [sample for sample in samples if sample.seconds > 28]
+    assert {sample.rate for sample in before} == {sample.rate for sample in after} == {experiment.rmax}
+    assert min(sample.rate for sample in slow) == experiment.rmin
+    assert experiment.speed / 4 < fmean(sample.sent for sample in slow) < experiment.speed
+    assert max(sample.lag for sample in slow) > experiment.size / 2
+    assert max(sample.lag for sample in before + after) < experiment.size / 5
+    assert samples == experiment.run(), "the same experiment is the same series"
+
+
+def test_a_receiver_fast_enough_drags_nothing() -> None:
+    experiment = SlowReceiver(slow_from=5, slow_until=15, end=15, speed=5_000_000)
+    assert {sample.rate for sample in experiment.run() if sample.seconds > 3} == {experiment.rmax}
+
+
+# A strategy of one's own
+
+
+class Doubled(Strategy):
+    """The simplest thing against loss: everything twice."""
+
+    name = "doubled"
+    provides = frozenset({"reliable"})
+
+    def down(self, batch: list[Packet]) -> None:
+        self.below([packet for packet in batch for _ in range(2)])
+
+
+def test_a_strategy_of_ones_own_is_a_recipe() -> None:
+    def build(options: Options) -> list[Layer]:
+        return over_miop("doubled", Unordered(), Doubled, options)
+
+    register("doubled", build, guarantees=("integrity",), wire="miop")
+    try:
+        runs = [Case(order, members=3, messages=200, loss=0.1, seed=1).run() for order in ("miop", "doubled")]
+    finally:
+        del recipes._recipes["doubled"]
+    plain, doubled = (run.expected - run.delivered for run in runs)
+    assert runs[1].violations == 0
+    assert 0 < doubled < plain / 4
+
+
+# What is on the wire
+
+
+@pytest.mark.parametrize("order", [*RELIABLE, "miop"])
+def test_every_datagram_is_a_miop_packet_and_every_message_a_request(
+    order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    datagrams: list[bytes] = []
+    transmit = Sim._transmit
+
+    def watched(sim: Sim, site: object, address: int | None, datagram: object) -> None:
+        assert address is None, "a group has one address"
+        datagrams.append(bytes(datagram))  # type: ignore[call-overload]
+        transmit(sim, site, address, datagram)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Sim, "_transmit", watched)
+    sim = Sim(*PEOPLE[:3], order=order, seed=4, faults=Faults(loss=0.1, delay_max=0.01), record=False)
+    sim.load(Workload(3, 5, size=3000))
+    sim.run()
+    fragments = [miop.decode(datagram) for datagram in datagrams]
+    messages: dict[bytes, dict[int, bytes]] = {}
+    for fragment in fragments:
+        if fragment.is_control:
+            miop.decode_control(fragment)
+        else:
+            messages.setdefault(fragment.unique_id, {})[fragment.number] = bytes(fragment.payload)
+    requests = [
+        decode_request(b"".join(parts[at] for at in sorted(parts))) for _, parts in sorted(messages.items())
+    ]
+    assert {request.operation for request in requests} == {OPERATION}
+    assert {request.group.domain for request in requests} == {"inga"}
+    assert all(read_octets(request.arguments).startswith(b"in") for request in requests)
+    assert max(map(len, datagrams)) <= 1472
+    ids = [miop.read_id(unique_id) for unique_id in messages]
+    assert {miop.quad(sender) for sender, _ in ids if sender} == {"127.0.0.1", "127.0.0.2", "127.0.0.3"}  # type: ignore[misc]
