@@ -123,7 +123,10 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
         ("--crash 1", "--crash: members that crash come with membership, which is not built yet"),
         ("--join -1", "--join is the number of members that come later, so not below 0"),
         ("--join 1 --order broadcast --unsafe", "its order 'broadcast' works with a fixed group only"),
-        ("--order chaos", "no order 'chaos'; there are causal, co, fifo, none, object, relay, sco, total, vector"),
+        (
+            "--order chaos",
+            "no order 'chaos'; there are causal, co, fifo, none, object, relay, sco, total, vector",
+        ),
         ("--order object --join 1", "works with a fixed group only"),
         ("--objects 2", "--objects: order 'vector' has no objects; use --order object or total"),
         ("--order object --objects 0", "a trial of objects needs at least one"),
