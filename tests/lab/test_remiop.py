@@ -15,6 +15,7 @@ from inga.lab.remiop import live
 from inga.lab.remiop.claims import judge
 from inga.lab.remiop.live import FREE, SLOW_READERS, measure, narrow_path
 from inga.lab.remiop.page import describe, render
+from inga.lab.remiop.slow import EXPERIMENT, QUICK, picture, slow_table
 from inga.lab.remiop.trips import FAST_RATES, MEMBERS, SLOW_RATES, Trial, Trip, pacing_ms
 from inga.lab.remiop.virtual import LAN, simulate
 from inga.recipes import Options
@@ -207,3 +208,20 @@ def test_the_whole_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize("order", ["miop", "remiop"])
 def test_the_stacks_alone_can_be_measured(order: str) -> None:
     assert processing(order, 100) > 0
+
+
+# A slow receiver
+
+
+def test_the_rate_over_time_is_in_the_page() -> None:
+    samples = QUICK.run()
+    found = slow_table(samples)
+    assert len(found.rows) == QUICK.end / QUICK.every
+    html = render({**tables(), "slow": found}, judge(free(), narrow()), free(), narrow(), "x", samples)
+    assert html.count("<svg") == 4 and "cannot follow" in html
+
+
+def test_the_figure_in_the_docs_is_this_one() -> None:
+    """Written by `picture(EXPERIMENT.run())`."""
+    path = Path(__file__).parents[2] / "docs" / "protocols" / "img" / "remiop-rate.svg"
+    assert path.read_text(encoding="utf-8") == picture(EXPERIMENT.run())

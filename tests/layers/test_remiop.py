@@ -633,6 +633,17 @@ def test_a_member_cannot_jump_ahead_without_end() -> None:
     assert net.stacks[B].rejected["lsn"] == 1
 
 
+def test_a_forged_beginning_is_forgotten_when_the_member_says_where_it_began() -> None:
+    net = Members(2, announced=True, state_interval=0.1, tnack=0.01)
+    net.inject(B, miop.encode(miop.numbered_id(net.senders[A], 1 << 40), 0, 1, b"x", flags=miop.STOP))
+    net.say(A, b"1")
+    net.strategy(B).begins(A, 1)
+    net.say(A, b"2")
+    net.wait(1.0)
+    assert net.got(B) == [b"x", b"1", b"2"]
+    assert net.strategy(A)._everywhere == 2
+
+
 def test_plain_receivers_ignore_what_strategies_say() -> None:
     plain = Stack([Top(), MiopFragments(), MiopPackets()], 0, View.of("a", "b"), rng=Fixed(0.0))
     sender = quad_of(0, 1)

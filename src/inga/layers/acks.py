@@ -125,9 +125,6 @@ class Acknowledged(Reported):
         stream = self._stream_of(packet, piece)
         if stream is None:
             return packet.src < 0  # not numbered, or by nobody we know: plain MIOP
-        if packet.lsn > stream.stable + 2 * self.size and stream.is_sure:
-            self.stack.reject("lsn", packet)
-            return False
         if self._ack_at is None:
             self._ack_at = self.stack.now + self.ack_delay
         return self._take_in(stream, packet)
