@@ -427,7 +427,12 @@ def _objects(name: str, options: Options, *, total: bool = False) -> list[Layer]
 
 
 def objects_order(name: str, options: Options, *, bare: bool = False, total: bool = False) -> ObjectOrder:
-    """The layer of objects alone, for recipes that put something else beneath it."""
+    """The layer of objects alone, for recipes that put something else beneath it, such as
+
+        order = objects_order("mine", options)
+        return [Messages(order, gather=False), order, Fragment(), Envelope(...), *miop_layers("mine", ReMiop, options)]
+
+    What is beneath has to be reliable, or, with `bare`, nothing but datagrams."""
     given: dict[str, Any] = {
         "echo": options.echo is not False,
         "objects": options.objects,

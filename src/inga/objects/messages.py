@@ -15,8 +15,9 @@ HEAD, HEAD_OF_PLACE = 96, 4
 class Messages(Bundle):
     """Gathers what the application sends for an order of objects."""
 
-    def __init__(self, order: ObjectOrder, *, coarse: bool = False) -> None:
-        super().__init__(gather=order.reliable, coarse=coarse)
+    def __init__(self, order: ObjectOrder, *, coarse: bool = False, gather: bool = True) -> None:
+        """`gather`: what is below tells how far it got, so that company can be waited for."""
+        super().__init__(gather=gather and order.reliable, coarse=coarse)
         self._order = order
         self._key: Any = 0  # of the open bundle
 
