@@ -269,7 +269,11 @@ class Engine:
         first: bool = False,
     ) -> Pending:
         """Invoke `op` at these places."""
-        call = Pending((*instance.base, instance.number), kind, self._alive_of(dst), first)
+        name = (*instance.base, instance.number)
+        early = self._take_early(instance, name)  # some of them perhaps from members that are gone since
+        alive = self._alive_of(dst)
+        there = alive if len(alive) == len(dst) else _with(alive, (answer.src for answer in early))
+        call = Pending(name, kind, there, first)
         call.request = (op, args, tuple((named or {}).items()))
         if instance.status != RUNNING:
             return call  # it has been aborted, and will be told
@@ -284,7 +288,7 @@ class Engine:
         instance.calls[call.id] = call
         self._request(instance, call)
         # They are taken once the body waits, when it is known for what.
-        self._answered.extend((instance.place, answer) for answer in self._take_early(instance, call.id))
+        self._answered.extend((instance.place, answer) for answer in early)
         return call
 
     def wait(self, instance: Instance, calls: Sequence[Pending], *, any: bool = False) -> None:
@@ -1041,6 +1045,10 @@ def _base(request: Message, object: int) -> CallId:
     """What names of calls begin with, of the instance that a request starts: the same at all copies."""
     (clock, place), number = request.id
     return clock, place, number, object
+
+
+def _with(places: tuple[int, ...], others: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted({*places, *others}))
 
 
 def _next_attempt(root: tuple[int, ...]) -> tuple[int, ...]:
