@@ -427,12 +427,8 @@ def _objects(name: str, options: Options, *, total: bool = False) -> list[Layer]
 
 
 def objects_order(name: str, options: Options, *, bare: bool = False, total: bool = False) -> ObjectOrder:
-    """The layer of objects alone, for recipes that put something else beneath it, such as
-
-        order = objects_order("mine", options)
-        return [Messages(order, gather=False), order, Fragment(), Envelope(...), *miop_layers("mine", ReMiop, options)]
-
-    What is beneath has to be reliable, or, with `bare`, nothing but datagrams."""
+    """The layer of objects alone, for recipes that put something else beneath it: something reliable, or, with
+    `bare`, nothing but datagrams."""
     given: dict[str, Any] = {
         "echo": options.echo is not False,
         "objects": options.objects,
@@ -443,6 +439,20 @@ def objects_order(name: str, options: Options, *, bare: bool = False, total: boo
         given |= {"key": None, "keys": None}
     layer: type[ObjectOrder] = BareObjects if bare or options.lossless else ObjectOrder
     return tuned(layer, name, options.protocol, **given)
+
+
+def _remiop_object(options: Options) -> list[Layer]:
+    """Objects and messages over a strategy that repairs, as over `reliable`. Here heartbeats are repaired as well, and
+    go to everybody, so they are seldom repeated."""
+    name, known = "remiop+object", parameters(ObjectOrder)
+    own = {"delta": 0.5} | {key: value for key, value in options.protocol.items() if key in known}
+    rest = {key: value for key, value in options.protocol.items() if key not in known}
+    order = objects_order(name, replace(options, protocol=own))
+    if options.lossless:
+        return [Messages(order), Pieces(), order]
+    below = miop_layers(name, ReMiop, replace(options, protocol=rest), defaults={"repeats": REPEATS})
+    envelope = Envelope(greet=options.greet, place=options.place)
+    return [Messages(order, coarse=options.coarse, gather=False), order, Fragment(), envelope, *below]
 
 
 def _relay(options: Options) -> list[Layer]:
@@ -579,6 +589,17 @@ register(
     level="causal",
     tunings=_TRIED,
     direct=False,
+    echo=True,
+    objects=True,
+)
+register(
+    "remiop+object",
+    _remiop_object,
+    guarantees=("integrity", "complete", "object"),
+    level="causal",
+    tunings={**_REMIOP_TUNINGS, "rmin": (1_000_000,), "delta": (0.5, 1.0), "keys": (1, 2, 3)},
+    direct=False,
+    wire="miop",
     echo=True,
     objects=True,
 )
