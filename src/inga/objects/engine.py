@@ -146,8 +146,12 @@ class Hosted:
             CallId, list[Message]
         ] = {}  # answers to instances that have not begun, by their base
         self.bases: dict[CallId, Instance] = {}  # running instances of which there are copies
-        self.ended: OrderedDict[CallId, bool] = OrderedDict()  # of such instances; whether they have committed
-        self.seen: OrderedDict[CallId, Instance | None] = OrderedDict()  # calls of replicated invokers, and what
+        self.ended: OrderedDict[CallId, bool] = (
+            OrderedDict()
+        )  # of such instances; whether they have committed
+        self.seen: OrderedDict[CallId, Instance | None] = (
+            OrderedDict()
+        )  # calls of replicated invokers, and what
         # has committed for good
         self.unspoken: deque[_Unspoken] = deque(maxlen=REMEMBERED_MAX)  # left to another copy of the object
 
