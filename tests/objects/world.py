@@ -161,7 +161,9 @@ class World:
         }
         self.roots: list[Root] = []
         self.now = 0.0
-        self.knows: dict[int, set[Any]] = {member: set() for member in self.hosts}  # happened before, at a member
+        self.knows: dict[int, set[Any]] = {
+            member: set() for member in self.hosts
+        }  # happened before, at a member
         self.before: dict[Any, frozenset[Any]] = {}  # what happened before a message
         self.packets = 0
         self._heap: list[tuple[float, int, str, int, Any]] = []
@@ -240,7 +242,9 @@ class World:
         """Whether all roots have ended and nothing waits or is under way, but heartbeats."""
         if self._under_way or any(what != "packet" and what != "wake" for _, _, what, _, _ in self._heap):
             return False
-        return all(host.idle and (self.plan.crash or not host.engine.undoable) for host in self.hosts.values())
+        return all(
+            host.idle and (self.plan.crash or not host.engine.undoable) for host in self.hosts.values()
+        )
 
     def open_roots(self) -> list[Root]:
         return [

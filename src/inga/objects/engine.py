@@ -992,7 +992,9 @@ class Engine:
         for hosted in self.hosted.values():
             for record in [each for each in hosted.known.values() if isinstance(each, Record)]:
                 self._inherit(hosted, record)
-            for base in [base for base in hosted.early if base not in hosted.bases and self._is_lost(hosted, base)]:
+            for base in [
+                base for base in hosted.early if base not in hosted.bases and self._is_lost(hosted, base)
+            ]:
                 for response in hosted.early.pop(base):
                     self._disown(hosted, response)
             unspoken, hosted.unspoken = hosted.unspoken, deque(maxlen=REMEMBERED_MAX)
@@ -1013,7 +1015,9 @@ class Engine:
             if call.dropped or not call.missing.difference(alive):
                 continue
             if self._objects(alive) != self._objects(call.dst):
-                self._branch_failed(instance, call, GONE, f"{call.request[0]}: a member that it called is gone")
+                self._branch_failed(
+                    instance, call, GONE, f"{call.request[0]}: a member that it called is gone"
+                )
             else:
                 call.missing.intersection_update(alive)
         if instance.status == RUNNING:
