@@ -430,9 +430,9 @@ def _remiop_objects(name: str, options: Options, *, total: bool = False) -> list
     if options.lossless:
         return _objects(name, options, total=total)
     given = _objects_given(options, total=total)
-    order, *below = miop_layers(
-        name, ReMiop, options, also=[(ObjectOrder, given)], defaults={"repeats": REPEATS}
-    )
+    # Here heartbeats are repaired as well, and go to everybody: they need not be repeated soon.
+    defaults = {"repeats": REPEATS, "delta": 0.5}
+    order, *below = miop_layers(name, ReMiop, options, also=[(ObjectOrder, given)], defaults=defaults)
     assert isinstance(order, ObjectOrder)
     envelope = Envelope(greet=options.greet, place=options.place)
     return [Messages(order, coarse=options.coarse), order, Fragment(), envelope, *below]
