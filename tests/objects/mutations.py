@@ -64,6 +64,7 @@ def identifiers_are_keys(patch: Patch) -> None:
     def add(self: Queue, entry: Entry) -> None:
         stamp, entry.key = entry.key, id_of(entry.message.id)  # type: ignore[assignment]
         entry.out = False
+        self._size += 1
         insort(self._waiting.setdefault(entry.call.op, []), entry)
         heappush(self._unclear, (stamp, entry))
 
@@ -79,6 +80,7 @@ class PrintedQueue(Queue):
 
     def add(self, entry: Entry) -> None:
         entry.out = False
+        self._size += 1
         insort(self._waiting.setdefault(entry.call.op, []), entry)
         at = len(self.line)
         for place, other in enumerate(self.line):

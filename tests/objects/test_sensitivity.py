@@ -7,7 +7,19 @@ from .mutations import MUTATIONS
 
 LIMIT = 800.0
 
-SEEDS: dict[str, tuple[int, ...]] = {}
+SEEDS: dict[str, tuple[int, ...]] = {
+    "P2 removed": (140, 100),
+    "D2 removed": (91, 67, 123),
+    "D2 only for the sender": (91, 113, 14),
+    "X3 removed": (67, 14),
+    "X1 removed": (123, 113),
+    "key = printed id": (69, 14, 117),
+    "as printed": (91, 67, 123),
+    "as printed, nobody dies": (113, 123),
+    "responses wait for requests": (46, 113),
+    "V6 also at abort": (46, 43),
+    "F2 removed": (23, 16),
+}
 """Small runs in which each change is known to show."""
 
 

@@ -109,7 +109,8 @@ class Instance:
         return any(call.missing and not call.dropped for call in self.calls.values())
 
     def is_ancestor_of(self, path: Path) -> bool:
-        return path[: len(self.path)] == self.path
+        """Whether what has that path was called by it, directly or not; undoing something calls nothing."""
+        return self.undoes is None and path[: len(self.path)] == self.path
 
 
 class Wait:

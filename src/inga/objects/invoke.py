@@ -172,6 +172,8 @@ class Context:
         host, instance = self._host, self._instance
         check((args, named))
         names = (target,) if isinstance(target, str) else tuple(dict.fromkeys(target))
+        if not names:
+            raise UsageError(f"nobody is named to {op}: name at least one object")
         places = host.roster.find(names)
         first = first and len(instance.copies) == 1  # copies go on together
         call = host.engine.call(instance, kind, places, op, args, named, first=first)
@@ -367,8 +369,10 @@ class Host:
             raise UsageError(f"object {name!r} has no method {op!r}; the methods are {known}")
         assert target is not None
         if instance.undoes is not None:
-            if method.undo is None:
-                raise Abort  # the effects are taken out
+            # Another copy may have been told before it began. What was undone has to equal what never was, so at
+            # copies the effects are taken out, whatever came after them.
+            if method.undo is None or self.roster.is_replicated[instance.place]:
+                raise Abort
             method = target.methods[method.undo]
         body: Awaitable[Any] = method.function(target, context, *args, **named)
         return body

@@ -175,7 +175,12 @@ class _Reader:
         vector = self.numbers(self.width)
         if len(vector) != self.width or not dst or id.start.place != src or not ts or not ev:
             raise WireError("malformed", "no message of this group")
-        sq, cohort, view, call = self.pairs(), StartId(self.number(), self.place()), self.number(), self.call()
+        sq, cohort, view, call = (
+            self.pairs(),
+            StartId(self.number(), self.place()),
+            self.number(),
+            self.call(),
+        )
         op = self.text() if kind != COMMIT else ""
         message = Message(kind, src, dst, id, ts, ev, vector, sq, cohort, call, op, view=view)
         if kind in REQUESTS:
@@ -258,7 +263,7 @@ class _Reader:
 
     def call(self) -> CallId:
         call = self.numbers(max(CALL_LENGTHS))
-        if len(call) not in CALL_LENGTHS:
+        if len(call) not in CALL_LENGTHS or call[1] >= self.width:
             raise WireError("malformed", "no call")
         return call
 
