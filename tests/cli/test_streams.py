@@ -177,4 +177,6 @@ def test_iiop_in_a_capture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     content = json.loads(capsys.readouterr().out)
     assert [each["kind"] for each in content["messages"]] == ["request", "reply", "locate_reply"]
     assert content["messages"][0]["frames"] == [2, 3] and not content["packets"]
-    assert "refused" not in content["messages"][0]
+    asked = content["messages"][0]
+    assert (asked["from"], asked["to"]) == ("127.0.0.1:50000", "127.0.0.1:2809") and "refused" not in asked
+    assert asked["target"] == {"by": "key", "key": b"NameService".hex()}

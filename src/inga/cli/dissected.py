@@ -65,10 +65,11 @@ class Dissector:
 
     def _iiop(self, messages: list[Whole]) -> Iterator[dict[str, Any]]:
         for frames, octets, last in messages:
-            ends = {"source": _address(last.source), "target": _address(last.target)}
+            source, target = _address(last.source), _address(last.target)
             self._count("iiop")
-            content = {"frames": frames, **ends, **_message(octets, to_group=False)}
-            yield {"frame": last.frame, "at": round(last.at, 9), **ends, "message": content}
+            content = {"frames": frames, "from": source, "to": target, **_message(octets, to_group=False)}
+            seen = {"frame": last.frame, "at": round(last.at, 9), "source": source, "target": target}
+            yield {**seen, "message": content}
 
     def _datagram(self, datagram: Datagram) -> Iterator[dict[str, Any]]:
         self.datagrams += 1
