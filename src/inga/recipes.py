@@ -337,7 +337,12 @@ def miop_layers(
     kinds: list[tuple[type[Layer], Mapping[str, Any]]] = [*also, (MiopFragments, {"first": first})]
     if strategy is not None:
         known = parameters(strategy)
-        mine = {"first": first, "announced": options.greet and sender is None, "queue_max": options.queue_max}
+        mine = {
+            "first": first,
+            "announced": options.greet and sender is None,
+            "queue_max": options.queue_max,
+            "confirms": not also,
+        }
         kinds.append((strategy, {key: value for key, value in mine.items() if key in known}))
     made = tuned_together(name, {**(defaults or {}), **options.protocol}, kinds)
     return [
