@@ -416,7 +416,7 @@ def _objects(name: str, options: Options, *, total: bool = False) -> list[Layer]
     if over not in OVER:
         raise UsageError(f"order {name!r} stands over {' or '.join(OVER)}, not {over!r}")
     order = objects_order(name, replace(options, protocol=own), bare=over == "datagrams", total=total)
-    messages = Messages(order, coarse=options.coarse)
+    messages = Messages(order, gather=order.reliable, coarse=options.coarse)
     if options.lossless:
         return [messages, Pieces(), order]
     if over == "datagrams":
@@ -426,18 +426,33 @@ def _objects(name: str, options: Options, *, total: bool = False) -> list[Layer]
     return [messages, order, Fragment(), Flow(**flow), reliable, *_ground(options, name)]
 
 
+def _remiop_objects(name: str, options: Options, *, total: bool = False) -> list[Layer]:
+    if options.lossless:
+        return _objects(name, options, total=total)
+    given = _objects_given(options, total=total)
+    # Here heartbeats are repaired as well, and go to everybody: they need not be repeated soon.
+    defaults = {"repeats": REPEATS, "delta": 0.5}
+    order, *below = miop_layers(name, ReMiop, options, also=[(ObjectOrder, given)], defaults=defaults)
+    assert isinstance(order, ObjectOrder)
+    envelope = Envelope(greet=options.greet, place=options.place)
+    return [Messages(order, coarse=options.coarse), order, Fragment(), envelope, *below]
+
+
 def objects_order(name: str, options: Options, *, bare: bool = False, total: bool = False) -> ObjectOrder:
     """The layer of objects alone, for recipes that put something else beneath it."""
+    layer: type[ObjectOrder] = BareObjects if bare or options.lossless else ObjectOrder
+    return tuned(layer, name, options.protocol, **_objects_given(options, total=total))
+
+
+def _objects_given(options: Options, *, total: bool) -> dict[str, Any]:
+    """What the layer of objects is told that is not for the user of the recipe to say."""
     given: dict[str, Any] = {
         "echo": options.echo is not False,
         "objects": options.objects,
         "total": total,
         "greet": options.greet,
     }
-    if total:
-        given |= {"key": None, "keys": None}
-    layer: type[ObjectOrder] = BareObjects if bare or options.lossless else ObjectOrder
-    return tuned(layer, name, options.protocol, **given)
+    return {**given, "key": None, "keys": None} if total else given
 
 
 def _relay(options: Options) -> list[Layer]:
@@ -576,4 +591,26 @@ register(
     direct=False,
     echo=True,
     objects=True,
+)
+register(
+    "remiop+object",
+    partial(_remiop_objects, "remiop+object"),
+    guarantees=("integrity", "complete", "object"),
+    level="causal",
+    tunings={**_REMIOP_TUNINGS, "rmin": (1_000_000,), "keys": (1, 2, 3)},
+    direct=False,
+    echo=True,
+    objects=True,
+    wire="miop",
+)
+register(
+    "remiop+total",
+    partial(_remiop_objects, "remiop+total", total=True),
+    guarantees=(*CAUSAL, "total"),
+    level="causal",
+    tunings={**_REMIOP_TUNINGS, "rmin": (1_000_000,)},
+    direct=False,
+    echo=True,
+    objects=True,
+    wire="miop",
 )

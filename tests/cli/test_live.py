@@ -112,7 +112,7 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert complained == "" and "\n  inga live --order causal --members 4" in said, "an example"
     for option in (
         "--json --quiet --order --members --messages --size --rate --subset --loss --dup --reorder --delay "
-        "--crash --join --deliver --seed --trace --trace-level --via"
+        "--crash --join --deliver --seed --trace --trace-level --via --objects --misdeclare"
     ).split():
         assert option in said
 
@@ -123,8 +123,17 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
         ("--crash 1", "--crash: members that crash come with membership, which is not built yet"),
         ("--join -1", "--join is the number of members that come later, so not below 0"),
         ("--join 1 --order broadcast --unsafe", "its order 'broadcast' works with a fixed group only"),
-        ("--order chaos", "no order 'chaos'; there are causal, co, fifo, none, relay, sco, vector"),
-        ("--order total", "order 'total' is not built yet"),
+        (
+            "--order chaos",
+            "no order 'chaos'; there are causal, co, fifo, none, object, relay, sco, total, vector",
+        ),
+        ("--order object --join 1", "works with a fixed group only"),
+        ("--objects 2", "--objects: order 'vector' has no objects; use --order object or total"),
+        ("--order object --objects 0", "a trial of objects needs at least one"),
+        ("--order object --objects 1 --subset 2", "--objects: every member has a copy from the start"),
+        ("--order object --objects 1 --misdeclare add/put", "only what conflicts can be declared wrongly"),
+        ("--order object --misdeclare put/put", "--misdeclare is about methods of objects"),
+        ("--order total --option keys=2", "order 'total' has no option 'keys'"),
         ("--order fifo --matrix", "matrix=True is an option of order 'vector' alone"),
         ("--deliver confirmed", "order 'vector' delivers at level 'causal', not 'confirmed'"),
         ("--members 0", "a group of 0 members"),

@@ -60,6 +60,27 @@ def test_other_ways_to_causal_order(words: str, capsys: pytest.CaptureFixture[st
     assert result["delivered"] == result["expected"] and int(str(result["related"])) > 0
 
 
+def test_a_trial_of_objects(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "sim --order object --objects 2 --members 4 --messages 10 --loss 0.1 --seed 3"
+    assert main([*words.split(), "--json"]) == 0
+    result = said(capsys)
+    assert result.keys() >= KEYS | {"objects", "committed", "aborted"}
+    assert (result["violations"], result["objects"], result["sent"]) == (0, 2, 40)
+    assert main([*words.split(), "--misdeclare", "put/put"]) == 1
+    told = capsys.readouterr().out
+    assert "copies of tally1 end differently" in told and "began put" in told
+    assert main(words.split()) == 0
+    assert "40 requests" in capsys.readouterr().out
+
+
+def test_plain_messages_in_total_order_and_by_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("sim --order total --members 3 --messages 10 --loss 0.1 --json".split()) == 0
+    assert said(capsys)["unpromised"] == {}
+    assert main("sim --order object --members 3 --messages 10 --option keys=3 --json".split()) == 0
+    unpromised = said(capsys)["unpromised"]
+    assert isinstance(unpromised, dict) and unpromised["total"] > 0
+
+
 def test_a_schedule_with_messages_to_some(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sim", "--matrix", "--schedule", "A!1:B A!2:C 1>B 2>C"]) == 0
     assert "C took 2" in capsys.readouterr().out
@@ -92,7 +113,6 @@ def test_a_schedule_is_played(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("sim --order total", "not built yet"),
         ("sim --order upside-down", "no order"),
         ("sim --order fifo --matrix", "matrix=True is an option of order 'vector' alone"),
         ("sim --order relay --schedule A!1", "passes messages on"),
@@ -108,6 +128,8 @@ def test_a_schedule_is_played(capsys: pytest.CaptureFixture[str]) -> None:
         ("sim --deliver acknowledged", "level"),
         ("sim --schedule A?B", "schedule"),
         ("sim --datagram 5", "--datagram"),
+        ("sim --objects 1", "has no objects"),
+        ("sim --order total --schedule A!1", "no schedule"),
         ("hunt --runs 0", "--runs"),
         ("hunt --order nothing", "no order"),
         ("bench nothing", "no bench"),
@@ -133,7 +155,8 @@ def test_a_hunt_that_finds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["sim", "live", "hunt", "bench", "check", "stamp", "report", "demo", "chat", "export"]
+    "command",
+    ["sim", "live", "hunt", "bench", "check", "stamp", "report", "demo", "chat", "export", "dissect", "ior"],
 )
 def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:

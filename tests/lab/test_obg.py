@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inga.lab import obg
+from inga.lab import bench_object, obg
 from inga.lab.obg import COLUMNS, Point, loads, means, simulate, tabulate
 from inga.lab.obg.claims import judge
 from inga.lab.obg.load import METHODS, Load, Measured
@@ -126,3 +126,11 @@ def test_all_that_is_asked_for_is_simulated() -> None:
     table = tabulate({point: Measured(1.0, 2.0, 3.0) for point in points})["wait"]
     assert len(table.rows) == 2 * 8 * 7 * 3
     assert fmean(row[4] for row in table.rows) == 2.0
+
+
+def test_the_bench_shows_what_waits_and_what_does_not() -> None:
+    rows = {row.case: row for row in bench_object.run(lambda text: None, quick=True, count=8)}
+    assert rows["compatible message, 5 ms"].ratio == rows["compatible request, 5 ms"].ratio == 1.0
+    for case in ("conflicting message", "conflicting request", "message in total order"):
+        assert 1.5 < rows[f"{case}, 5 ms"].ratio <= 2.0, case
+    assert rows["conflicting message, clocks not asked for, 5 ms"].ratio > 2.0

@@ -15,6 +15,7 @@ from inga.lab.remiop import live
 from inga.lab.remiop.claims import judge
 from inga.lab.remiop.live import FREE, SLOW_READERS, measure, narrow_path
 from inga.lab.remiop.page import describe, render
+from inga.lab.remiop.slow import EXPERIMENT, QUICK, picture, slow_table
 from inga.lab.remiop.trips import FAST_RATES, MEMBERS, SLOW_RATES, Trial, Trip, pacing_ms
 from inga.lab.remiop.virtual import LAN, simulate
 from inga.recipes import Options
@@ -79,15 +80,14 @@ def test_a_narrow_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.network
-def test_slow_readers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "RATE", 5000)
-    check_narrow(replace(SLOW_READERS, buffer=8 * 1024, pause=0.002))
+def test_slow_readers() -> None:
+    check_narrow(replace(SLOW_READERS, rate=5000, buffer=8 * 1024, pause=0.002))
 
 
 def test_where_namespaces_are_not_permitted_readers_are_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "_works", lambda prefix: False)
     path = narrow_path()
-    assert path is SLOW_READERS and "readers" in path.name and path.is_narrow
+    assert path is SLOW_READERS and "readers" in path.name and path.rate == live.RATE
 
 
 # Claims
@@ -195,7 +195,7 @@ def test_the_page_and_the_text_say_which_path_it_was() -> None:
 def test_the_whole_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", "remiop", "--quick", "--json", "--quiet", "--out", str(tmp_path)]) == 0
     content = json.loads(capsys.readouterr().out)
-    assert set(content["tables"]) == {"round_trip", "constrained"}
+    assert set(content["tables"]) == {"round_trip", "constrained", "slow"}
     assert content["tables"]["round_trip"]["columns"] == "stack rmax bytes ms lost nacks repairs".split()
     assert [claim["id"] for claim in content["claims"]] == list("1234567")
     assert (tmp_path / "remiop.html").exists()
@@ -207,3 +207,20 @@ def test_the_whole_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize("order", ["miop", "remiop"])
 def test_the_stacks_alone_can_be_measured(order: str) -> None:
     assert processing(order, 100) > 0
+
+
+# A slow receiver
+
+
+def test_the_rate_over_time_is_in_the_page() -> None:
+    samples = QUICK.run()
+    found = slow_table(samples)
+    assert len(found.rows) == QUICK.end / QUICK.every
+    html = render({**tables(), "slow": found}, judge(free(), narrow()), free(), narrow(), "x", samples)
+    assert html.count("<svg") == 4 and "cannot follow" in html
+
+
+def test_the_figure_in_the_docs_is_this_one() -> None:
+    """Written by `picture(EXPERIMENT.run())`."""
+    path = Path(__file__).parents[2] / "docs" / "protocols" / "img" / "remiop-rate.svg"
+    assert path.read_text(encoding="utf-8") == picture(EXPERIMENT.run())

@@ -633,6 +633,17 @@ def test_a_member_cannot_jump_ahead_without_end() -> None:
     assert net.stacks[B].rejected["lsn"] == 1
 
 
+def test_a_forged_beginning_is_forgotten_when_the_member_says_where_it_began() -> None:
+    net = Members(2, announced=True, state_interval=0.1, tnack=0.01)
+    net.inject(B, miop.encode(miop.numbered_id(net.senders[A], 1 << 40), 0, 1, b"x", flags=miop.STOP))
+    net.say(A, b"1")
+    net.strategy(B).begins(A, 1)
+    net.say(A, b"2")
+    net.wait(1.0)
+    assert net.got(B) == [b"x", b"1", b"2"]
+    assert net.strategy(A)._everywhere == 2
+
+
 def test_plain_receivers_ignore_what_strategies_say() -> None:
     plain = Stack([Top(), MiopFragments(), MiopPackets()], 0, View.of("a", "b"), rng=Fixed(0.0))
     sender = quad_of(0, 1)
@@ -655,6 +666,22 @@ def test_plain_receivers_ignore_what_strategies_say() -> None:
 def test_options_that_are_none(options: dict[str, Any], why: str) -> None:
     with pytest.raises(UsageError, match=why):
         ReMiop(**options)
+
+
+def test_nothing_that_may_still_be_repaired_is_given_up_by_reassembly() -> None:
+    net = Members(4, size=100, tnack=0.05, trepair=0.05, repeats=16, rmin=10_000, rmax=20_000)
+    fragments = net.stacks[A].layer("fragments")
+    assert isinstance(fragments, MiopFragments)
+    give_up = sum(min(0.2 * 2**times, 2.0) + 0.05 for times in range(17))
+    assert fragments.reassembly.collect == pytest.approx(give_up)
+    assert fragments.reassembly.collections_max == 300
+    slow = Members(2, repeats=0, rmin=1000, rmax=1000).stacks[A].layer("fragments")
+    assert isinstance(slow, MiopFragments)
+    assert slow.reassembly.collect == pytest.approx(4 * 8 * 1472 / 1000), "four packets at the slowest rate"
+    plain = Stack([Top(), MiopFragments(), MiopPackets()], 0, View.of("a", "b"), rng=Fixed(0.0))
+    alone = plain.layer("fragments")
+    assert isinstance(alone, MiopFragments)
+    assert (alone.reassembly.collect, alone.reassembly.collections_max) == (1.0, 64)
 
 
 # Requests of an ORB

@@ -190,7 +190,7 @@ SMALL = {"size": 4}
         (Boaster, "8", {}),
         (WrongBase, "", {}),
         (FirstHeard, "8", {}),
-        (Outruns, "10", SMALL),
+        (Outruns, "", SMALL),
     ],
 )
 def test_mutation(broken: type[ReMiop], rule: str, fixed: dict[str, Any]) -> None:

@@ -37,7 +37,6 @@ async def joined(name: str, **options: Any) -> None:
         ({"members": ["bob", "cathy"]}, "'alice' is not among the members: bob, cathy"),
         ({"members": ["alice", "bob", "bob"]}, "two members of one name"),
         ({"order": "chaos"}, "no order 'chaos'; there are causal"),
-        ({"order": "total"}, "order 'total' is not built yet"),
         ({"order": "strict"}, "order 'strict' is there to learn from .*say unsafe=True"),
         ({"order": "released", "unsafe": False}, "order 'released' is there to learn from"),
         ({"deliver": "soon"}, "deliver is one of received, accepted, causal"),

@@ -116,6 +116,20 @@ def test_leaving_is_noticed_and_nobody_waits(run: Run, party: Party) -> None:
     run(main())
 
 
+def test_a_delay_for_one_is_kept_for_that_one(run: Run, party: Party) -> None:
+    """The lecture's case, on this wire too: bob's answer overtakes alice's question, and waits for it."""
+
+    async def main() -> None:
+        async with party(3, order="remiop+vector", protocol=QUICK) as (alice, bob, cathy):
+            alice.delay("cathy", 0.2)
+            await alice.send(b"lunch?")
+            assert await texts(bob, 1) == ["lunch?"]
+            await bob.send(b"yes")
+            assert await texts(cathy, 2) == ["lunch?", "yes"]
+
+    run(main())
+
+
 def test_a_fixed_group(run: Run, party: Party, free_port: FreePort) -> None:
     where = {"via": f"udp://239.7.7.7:{free_port()}", "interface": "lo", "members": ["alice", "bob"]}
 
@@ -258,3 +272,19 @@ def test_plain_miop_ends_when_nothing_comes_any_more() -> None:
     result = run_live(LiveCase(Workload(3, 50, 100), order="miop", faults=inga.Faults(loss=0.3), seed=2))
     assert result.violations == 0
     assert 0 < result.unpromised["complete"] < result.expected
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_live_run_is_certified(tmp_path: Path) -> None:
+    from inga.pipeline.jobs import check_trace
+
+    trace = tmp_path / "trace"
+    case = LiveCase(
+        Workload(3, 60, 200), order="remiop+vector", faults=inga.Faults(loss=0.1), protocol=QUICK, trace=trace
+    )
+    assert run_live(case).violations == 0
+    _, certificate = check_trace(str(trace), master="local[1]")
+    assert {each.name: each.verdict for each in certificate.checks} == dict.fromkeys(
+        "integrity complete fifo stamps causal".split(), "pass"
+    )

@@ -74,7 +74,11 @@ def test_plain_messages_conflict_by_key() -> None:
         ("object", {"key": 7}, "key is a function"),
         ("object", {"announce": 2}, "announce is 0 or 1"),
         ("object", {"over": "pigeons"}, "stands over reliable or datagrams, not 'pigeons'"),
-        ("object", {"window": 1}, "'object' has no option 'window'; there are delta, grace, announce, key, keys"),
+        (
+            "object",
+            {"window": 1},
+            "'object' has no option 'window'; there are delta, grace, announce, key, keys",
+        ),
         ("total", {"keys": 2}, "'total' has no option 'keys'; there are delta, grace, announce"),
     ],
 )

@@ -10,6 +10,7 @@ from inga.model.view import View
 from inga.objects.hosting import Keyed
 from inga.objects.layer import ObjectOrder
 from inga.recipes import OVER, Options, find
+from inga.sim.calls import CallCase
 from inga.sim.case import Case
 from inga.sim.hunt import case, try_seed
 from inga.sim.simulator import Sim
@@ -122,8 +123,16 @@ def test_groups_with_all_that_can_go_wrong(order: str, seed: int) -> None:
     assert try_seed(order, seed) is None
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_over_remiop_what_is_for_one_reaches_all_and_only_that_one_takes_it(seed: int) -> None:
+    assert try_seed("remiop+object", 100 + seed) is None
+    case = Case(order="remiop+object", members=3, messages=6, loss=0.05, seed=seed)
+    result = CallCase(case, 1).run()
+    assert not result.violations, result.witnesses
+
+
 @pytest.mark.hunt
-@pytest.mark.parametrize("order", ["object", "total"])
+@pytest.mark.parametrize("order", ["object", "total", "remiop+object"])
 def test_many_groups_with_all_that_can_go_wrong(order: str) -> None:
     for seed in range(2000, 3000):
         assert try_seed(order, seed) is None, seed

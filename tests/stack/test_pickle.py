@@ -32,7 +32,7 @@ def revive(net: Net) -> None:
     net.stacks, net.rng = pickle.loads(pickle.dumps((net.stacks, net.rng)))
 
 
-@pytest.mark.parametrize("order", ["none", "fifo", "vector", "matrix", "relay"])
+@pytest.mark.parametrize("order", ["none", "fifo", "vector", "matrix", "relay", "remiop+vector", "miop+acks"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_run_through_pickles_is_the_same_run(order: str, seed: int) -> None:
     results = []

@@ -55,9 +55,9 @@ class Times:
     def cut(self, view: int, seqs: Sequence[int], indices: Sequence[int] | None = None) -> None: ...
 
 
-def run(progress: Progress, *, quick: bool = False) -> list[Row]:
-    """All cases."""
-    count = 40 if quick else 200
+def run(progress: Progress, *, quick: bool = False, count: int | None = None) -> list[Row]:
+    """All cases, with so many messages each."""
+    count = count or (40 if quick else 200)
     rows = []
     for words, faults in LINKS.items():
         progress(f"messages and requests over links of {words}")

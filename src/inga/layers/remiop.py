@@ -393,10 +393,10 @@ class ReMiop(Reported):
             if stream is None and sender == control.sender:
                 stream = self._first_heard_of(sender, number)
             if stream is not None and self.tail and number > stream.known:
-                if number - stream.known > self._believable:
-                    self.stack.reject("state")
-                else:
+                if self._is_credible(stream, number):
                     self._learn(stream, number, came=0)
+                else:
+                    self.stack.reject("state")
         if [sender for sender, _ in control.entries] == [control.sender] and self._state_at is None:
             # It speaks of nothing but itself: it wants to hear of us, and we have been quiet for a while.
             self._state_at = self.stack.now + self._chance(self.tnack)
@@ -435,11 +435,6 @@ class ReMiop(Reported):
         return self.waits and self._everywhere < self._last
 
     # Helpers
-
-    @property
-    def _believable(self) -> int:
-        """How far ahead of what came a report may be."""
-        return max(4 * self.size, 1 << 16)
 
     def _chance(self, limit: float) -> float:
         """Uniform whole milliseconds from 0 to the limit."""

@@ -257,6 +257,9 @@ class Reported(Strategy):
         stream = self._streams.get(sender)
         if stream is None:
             stream = self._new_stream(sender, member, first, is_sure=True)
+        elif not stream.is_sure and self.waits and stream.baseline - first > self.size:
+            self._forget(stream)  # which cannot have been that member's
+            stream = self._new_stream(sender, member, first, is_sure=True)
         elif first < stream.baseline and not stream.is_sure:
             self._lower(stream, first)
         stream.is_sure = True
@@ -299,10 +302,14 @@ class Reported(Strategy):
             self.stack.counts["new_life"] += 1
             self._forget(stream)
             stream = self._new_stream(piece.sender, packet.src, self._baseline(piece), is_sure=True)
-        elif piece.base > stream.known + NEW_LIFE:
-            self.stack.reject("lsn", packet)  # a member is not started again
-            return None
         return stream
+
+    def _is_credible(self, stream: Stream, number: int) -> bool:
+        """Whether a sender may have used that number. One that waits for reports cannot be further ahead of what
+        we have than by a buffer; whoever says so is not that sender."""
+        if self.is_open or not self.waits:
+            return number <= stream.known + NEW_LIFE
+        return number <= (stream.stable if stream.is_sure else max(stream.known, stream.baseline)) + self.size
 
     def _forget(self, stream: Stream) -> None:
         """What is missing of a sender that was started again will never come."""
@@ -314,6 +321,9 @@ class Reported(Strategy):
     def _take_in(self, stream: Stream, packet: Packet) -> bool:
         """Put a packet of another into its buffer; whether it is new."""
         number = packet.lsn
+        if not self._is_credible(stream, number):
+            self.stack.reject("lsn", packet)
+            return False
         if stream.has(number):
             self._row("duplicate", stream.member, n=number)
             return False

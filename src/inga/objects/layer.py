@@ -11,13 +11,13 @@ it can still arrive. Our own comes back at its place if we want it.
 Drivers call objects by `host`, set `traces`, and let the stack get ready.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from inga.layers.fifo import Unordered
 from inga.model.errors import UsageError, WireError
 from inga.model.invocation import Flush, Message, Spoken
-from inga.model.packet import Packet
+from inga.model.packet import DATA, Packet
 from inga.model.steps import Trace
 from inga.model.view import View
 from inga.objects.declare import ObjectClass, method
@@ -184,11 +184,17 @@ class ObjectOrder(Unordered):
 
     def _say(self, members: tuple[int, ...], body: bytes, ext: bytes | None = None) -> None:
         """A packet of our own kind, which may be lost."""
-        everybody = len(members) == len(self._others)
-        for member in (None,) if everybody else members:
-            packet = Packet(self.stack.me, self.stack.view.number, body, kind=self.id)
-            packet.to, packet.ext = member, ext
+        for packet in self._addressed(members, body, kind=self.id):
+            packet.ext = ext
             self.stack.emit([packet])
+
+    def _addressed(self, members: tuple[int, ...], body: bytes, kind: int = DATA) -> Iterator[Packet]:
+        """One packet for all if it is for everybody, else one each, which says whose it is: what is below may know
+        only one way to send, to everybody."""
+        for member in (None,) if len(members) == len(self._others) else members:
+            packet = Packet(self.stack.me, self.stack.view.number, body, kind=kind)
+            packet.to, packet.dst = member, None if member is None else 1 << member
+            yield packet
 
     # Objects: what drivers do
 
@@ -218,6 +224,8 @@ class ObjectOrder(Unordered):
         self._take([packet for packet in batch if not self._is_bare(packet)])
 
     def control(self, packet: Packet) -> None:
+        if self._is_bare(packet):
+            return
         if packet.ext == GOODBYE:
             self._unheard.discard(packet.src)
             self.stack.gone(packet.src)
@@ -382,10 +390,8 @@ class BareObjects(ObjectOrder):
     def _pass_on(self, members: tuple[int, ...], body: bytes, origin: Packet | None) -> None:
         """One datagram for all if one reaches them, else one each; what is too large for that is cut above."""
         self._passed += 1
-        everybody = len(members) == len(self._others)
-        for member in (None,) if everybody else members:
-            packet = Packet(self.stack.me, self.stack.view.number, body)
-            packet.seq, packet.to = self._passed, member
+        for packet in self._addressed(members, body):
+            packet.seq = self._passed
             self.below([packet])
 
 

@@ -15,8 +15,9 @@ HEAD, HEAD_OF_PLACE = 96, 4
 class Messages(Bundle):
     """Gathers what the application sends for an order of objects."""
 
-    def __init__(self, order: ObjectOrder, *, coarse: bool = False) -> None:
-        super().__init__(gather=order.reliable, coarse=coarse)
+    def __init__(self, order: ObjectOrder, *, gather: bool = False, coarse: bool = False) -> None:
+        """`gather`: while one is on its way, others wait for company; what is below must say when it has arrived."""
+        super().__init__(gather=gather, coarse=coarse)
         self._order = order
         self._key: Any = 0  # of the open bundle
 
@@ -41,8 +42,7 @@ class Messages(Bundle):
         self._order.key = self._key
         super()._close(full=full)
         if self._partial is not None:
-            carrier = (
-                self._order.latest
-            )  # that is what gets a number below and is acknowledged, unless it is cut
+            # What carries it gets a number below and is acknowledged, unless it is cut.
+            carrier = self._order.latest
             whole = carrier is not None and len(carrier.body) <= self.stack.body_max
             self._partial = carrier if whole else None

@@ -43,9 +43,8 @@ def lossless(order: str, options: Options | None = None) -> Build:
     """The recipe of that name over a network that loses nothing."""
     recipe = find(order)
     if not recipe.direct:
-        raise UsageError(
-            f"order {recipe.name!r} passes messages on, so no schedule can say what arrives where"
-        )
+        why = "asks for clocks before it delivers" if recipe.objects else "passes messages on"
+        raise UsageError(f"order {recipe.name!r} {why}, so no schedule can say what arrives where")
     options = replace(options or Options(), lossless=True)
     return lambda: recipe.build(options)
 

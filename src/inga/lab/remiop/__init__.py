@@ -3,6 +3,7 @@
     round_trip    every stack over a path that loses nothing: ReMIOP at 10, 50 and 100 Kbit/s in virtual time, at 500 and 1000
                   with real sockets, as are plain MIOP and bare sockets
     constrained   the same over a narrow path, where what is sent too fast is lost
+    slow          a receiver that cannot follow for a while, and the rate of the sender
 
 Nothing is lost on a modern loopback at these rates, so what the paper says of loss is measured on the narrow path.
 """
@@ -14,6 +15,7 @@ from inga.lab.experiments import Outcome, Progress, Table
 from inga.lab.remiop.claims import judge
 from inga.lab.remiop.live import FREE, measure, narrow_path
 from inga.lab.remiop.page import describe, render
+from inga.lab.remiop.slow import EXPERIMENT, QUICK, slow_table
 from inga.lab.remiop.trips import FAST_RATES, SLOW_RATES, Trial, Trip
 from inga.lab.remiop.virtual import simulate
 from inga.model.errors import UsageError
@@ -37,11 +39,13 @@ def run(out: Path, quick: bool, progress: Progress) -> Outcome:
     sizes = QUICK_NARROW_SIZES if quick else NARROW_SIZES
     rates = FAST_RATES if quick else (SLOW_RATES[-1], *FAST_RATES)
     narrow = measure(_fast(sizes, rates), path, 1 if quick else 2, progress)
-    tables = {"round_trip": _table(free), "constrained": _table(narrow)}
+    progress("a slow receiver, in virtual time")
+    slow = (QUICK if quick else EXPERIMENT).run()
+    tables = {"round_trip": _table(free), "constrained": _table(narrow), "slow": slow_table(slow)}
     claims = judge(free, narrow)
     page = out / "remiop.html"
     try:
-        page.write_text(render(tables, claims, free, narrow, path.name), encoding="utf-8")
+        page.write_text(render(tables, claims, free, narrow, path.name, slow), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{out} cannot be written to: {error.strerror}") from error
     return Outcome(claims, tables, describe(tables, claims, path.name), [page])

@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from inga.lab import evaluation
 from inga.lab.experiments import Claim, Table
+from inga.lab.remiop.slow import CAPTION, slow_figure
 from inga.lab.remiop.trips import Trip
 from inga.report.chart import line_chart, log_chart
+from inga.sim.slow import Sample
 
 TITLE = "Reliable multicast for CORBA, measured"
 TICK = 25_000
@@ -22,6 +24,7 @@ def _captions(path: str) -> dict[str, str]:
     return {
         "round_trip": f"{_SETUP}. Below 500 Kbit/s in virtual time, else between processes over loopback multicast",
         "constrained": f"the same over a narrow path: {path}. No time: the message did not arrive",
+        "slow": CAPTION,
     }
 
 
@@ -38,6 +41,7 @@ def render(
     free: Sequence[Trip],
     narrow: Sequence[Trip],
     path: str,
+    slow: Sequence[Sample] = (),
 ) -> str:
     """One page that needs nothing else."""
     lead = (
@@ -47,7 +51,12 @@ def render(
     shown = {
         name: Table(table.columns, [_filled(row) for row in table.rows]) for name, table in tables.items()
     }
-    return evaluation.page(TITLE, lead, claims, _figures(free, narrow), shown, _captions(path))
+    figures = _figures(free, narrow)
+    if slow:
+        figures.append(
+            (slow_figure(slow), "A receiver that cannot follow for a while, and the rate of the sender")
+        )
+    return evaluation.page(TITLE, lead, claims, figures, shown, _captions(path))
 
 
 def _figures(free: Sequence[Trip], narrow: Sequence[Trip]) -> list[tuple[str, str]]:
