@@ -124,7 +124,7 @@ def as_printed(patch: Patch) -> None:
                 return True
         return False
 
-    patch.setattr("inga.objects.engine.Queue", PrintedQueue)
+    patch.setattr("inga.objects.hosted.Queue", PrintedQueue)
     patch.setattr(Engine, "_start_one", start_one)
 
 
