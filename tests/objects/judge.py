@@ -289,7 +289,8 @@ class Judge:
                     elif wanted:
                         yield Fault("I9", f"{message.id} has no effect at {place}")
         for place, calls in effects.items():
-            if len(set(calls)) < len(calls):
+            unique = [each for each in calls if not isinstance(each[-1], str)]
+            if len(set(unique)) < len(unique):
                 yield Fault("I9", f"an effect twice at {place}")
 
     def copies(self) -> Iterable[Fault]:

@@ -11,6 +11,7 @@ from inga.objects.options import Options
 from inga.objects.roster import Roster
 
 from .generate import Generator, Repaired, Replicated, played
+from .judge import SENDS, History
 from .world import Network, Plan, World
 
 BLOCK = 20
@@ -167,6 +168,57 @@ def test_replicated_counters_agree() -> None:
 @pytest.mark.hunt
 def test_hunt_replicated_counters() -> None:
     assert sum(count_on(seed)[1] for seed in range(1000)) > 1000
+
+
+def defined(world: World) -> dict[Any, set[Any]]:
+    """Significant precedence read off the definition: pairs of events at one place, then their closure."""
+    direct: dict[Any, set[Any]] = {}
+    order: list[Any] = []
+    at_place: dict[int, list[tuple[str, Any, int]]] = {}  # what, message, instance
+    instances: dict[int, dict[int, str]] = {}  # at a place: instances and their methods
+    precede: dict[int, set[int]] = {}  # X ⇒ Y: by Y
+    ended: set[int] = set()
+    committed: set[int] = set()
+    for step, _, place, message, instance in world.log.events:
+        who = id(instance)
+        events = at_place.setdefault(place, [])
+        relation = world.roster.relations[place]
+        if step in ("start", "undo"):
+            ops = instances.setdefault(place, {})
+            op = instance.call.op  # type: ignore[union-attr]
+            before_it = [o for o in ops if o in committed and o in ended and op in relation.of(ops[o])]
+            precede[who] = set(before_it).union(*(precede[other] for other in before_it))
+            ops[who] = op
+            if message is not None:
+                events.append(("got", message.id, who))
+        elif step == "take":
+            events.append(("got", message.id, who))  # type: ignore[union-attr]
+        elif step in ("commit", "undone") and instance is not None and instance.request is not None:
+            committed.add(who)
+        elif step == "end":
+            ended.add(who)
+        elif step in SENDS and message is not None and instance is not None:
+            if who not in precede:  # an answer without an instance: it knows its request alone
+                precede[who] = set()
+                events.append(("got", instance.request.id, who))  # type: ignore[union-attr]
+            direct[message.id] = {
+                earlier
+                for what, earlier, other in events
+                if other == who or (what != "late" and other in precede[who])
+            }
+            order.append(message.id)
+            # Of what an instance passes on after its end, others know nothing.
+            events.append(("late" if who in ended else "sent", message.id, who))
+    for name in order:
+        for earlier in list(direct[name]):
+            direct[name] |= direct[earlier]
+    return direct
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_judge_keeps_to_the_definition(seed: int) -> None:
+    world, _ = played(seed)
+    assert {name: set(before) for name, before in History(world).before.items()} == defined(world)
 
 
 def test_generated_runs_do_what_they_are_meant_to() -> None:

@@ -66,16 +66,16 @@ class Log:
         raise AssertionError(f"no {step} of {op}")
 
 
-async def play(ctx: Context, program: Program) -> Any:
-    """Run a program."""
-    results: list[Any] = []
+async def play(ctx: Context, program: Program) -> list[Any]:
+    """Run a program; which alternatives were chosen."""
+    chosen: list[Any] = []
     for what, *rest in program:
         if what == "work":
             await ctx.pause(rest[0])
         elif what == "fail":
             raise Abort("as it was told to")
         elif what == "s":
-            results.append(await ctx.call(*rest))
+            await ctx.call(*rest)
         elif what == "a":
             ctx.start(*rest)
         elif what == "o":
@@ -83,17 +83,18 @@ async def play(ctx: Context, program: Program) -> Any:
         elif what == "and":
             await ctx.all(*[ctx.start(*call[1:]) for call in rest[0]])
         elif what == "or":
-            results.append(await ctx.any(*[ctx.start(*call[1:]) for call in rest[0]]))
+            chosen.append(await ctx.any(*[ctx.start(*call[1:]) for call in rest[0]]))
         else:
             raise AssertionError(what)
-    return len(results)
+    return chosen
 
 
 async def run_method(target: ObjectClass, ctx: Context, program: Program) -> Any:
-    """Every method does what it is told; its effect is that it has been there."""
+    """Every method does what it is told; its effect is that it has been there, and what it has chosen."""
     call = ctx._instance.request.call  # type: ignore[union-attr]
-    ctx.effect(lambda state: (*state, call))
-    return await play(ctx, program)
+    chosen = await play(ctx, program)
+    ctx.effect(lambda state: (*state, call, *((call, repr(choice)) for choice in chosen)))
+    return call
 
 
 class _AnyMethod(dict[str, Method]):

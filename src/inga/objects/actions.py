@@ -1,0 +1,46 @@
+"""What an engine wants done, and who is told what it does."""
+
+from typing import Any, NamedTuple, Protocol
+
+from inga.model.invocation import Message, Spoken
+from inga.objects.instance import Instance
+
+
+class Send(NamedTuple):
+    """Transmit this to these members."""
+
+    members: tuple[int, ...]
+    packet: Spoken
+
+
+class Run(NamedTuple):
+    """Begin with the body of this instance; `finish` or `fail` ends it."""
+
+    instance: Instance
+
+
+class Resume(NamedTuple):
+    """What the instance waited for has come."""
+
+    instance: Instance
+    value: Any
+
+
+class Ended(NamedTuple):
+    """The instance has committed, or was aborted: end its body, if it has not ended itself."""
+
+    instance: Instance
+    reason: str  # empty if it committed
+    text: str
+
+
+Action = Send | Run | Resume | Ended
+
+
+class Observer(Protocol):
+    """Told of every step: request, receive, start, response, take, hold, commit, abort, end, die, cancel, undo, undone,
+    tell commit, tell abort. The message is the one that is sent or taken, else the one that started the instance."""
+
+    def note(
+        self, step: str, now: float, place: int, message: Message | None, instance: Instance | None
+    ) -> None: ...
