@@ -263,6 +263,27 @@ def test_requests_that_conflict(seed: int, n: int, messages: int, cuts: int) -> 
         assert each.text
 
 
+def test_requests_are_linked_by_what_began_with_them() -> None:
+    n = 3
+    trace = [
+        renumbered([got(0, 0, 1, n, "request", op="inc")]),
+        renumbered(
+            [got(1, 0, 1, n, "start", op="inc"), got(1, 1, 1, n, "request", op="show", deps=(1, 0, 0))]
+        ),
+        renumbered([got(2, 1, 1, n, "start", op="show", deps=(1, 0, 0)), got(2, 0, 1, n, "start", op="inc")]),
+    ]
+    for cuts in (0, 3):
+        made = source(Random(1), trace, cuts=cuts)
+        made.conflicts = {name: [["inc", "show"]] for name in ("p0", "p1", "p2")}
+        check = answer(made, "object")
+        (witness,) = check.witnesses
+        assert witness.text == (
+            "p2 began message 1 of p0 after message 1 of p1, which it precedes: p1 had message 1 of p0 when it sent it"
+        )
+        steps = [(0, 1, "request"), (1, 1, "start"), (1, 2, "request")]
+        assert [(step.process, step.pos, step.step) for step in witness.chain] == steps
+
+
 def test_what_does_not_conflict_may_begin_in_any_order() -> None:
     n = 2
     trace = [

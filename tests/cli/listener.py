@@ -7,6 +7,7 @@ from time import time
 from types import TracebackType
 from typing import Self
 
+from inga.net.carrier import _enlarge
 from inga.net.live import free_ports
 from inga.wire.pcap import HEADER, record
 
@@ -30,7 +31,7 @@ class Capture:
     def __enter__(self) -> Self:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+        _enlarge(self._socket)
         self._socket.bind(self._target)
         membership = socket.inet_aton(HOST) + socket.inet_aton(LOOPBACK)
         self._socket.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)

@@ -2,16 +2,20 @@
 
 import io
 import json
+import subprocess
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from inga.cli.dissected import Dissector, line
 from inga.cli.main import main
 from inga.wire import giop, miop
 from inga.wire.giop import KeyAddr, Reply, Request
-from inga.wire.pcap import HEADER, record
+from inga.wire.pcap import HEADER, Datagram, record
 
 from .listener import Capture
 from .tshark import needs_tshark, same
@@ -87,12 +91,23 @@ def test_tshark_reads_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert len(same(path, capsys)["packets"]) == 9
 
 
+@pytest.mark.interop
+@needs_tshark
+@pytest.mark.parametrize("form", ["pcapng", "pcap", "nsecpcap"])
+def test_files_that_tshark_writes(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ours, theirs = capture(tmp_path / "ours.pcap", vectors(*NAMES)), str(tmp_path / "theirs")
+    subprocess.run(
+        ["tshark", "-r", ours, "-F", form, "-w", theirs], check=True, capture_output=True, timeout=60
+    )
+    assert {**dissected(theirs, capsys), "file": ours} == dissected(ours, capsys)
+
+
 @pytest.fixture(scope="module")
 def captured_live(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a group of processes said by ReMIOP, with loss and with messages of several fragments."""
     path = tmp_path_factory.mktemp("live") / "live.pcap"
     with Capture(path) as capture, redirect_stdout(io.StringIO()) as out:
-        run = "live --order remiop --members 3 --messages 40 --size 2500 --loss 0.1 --json --quiet --seed 3"
+        run = "live --order remiop --members 3 --messages 20 --size 2500 --loss 0.1 --json --quiet --seed 3"
         assert main([*run.split(), "--via", capture.via]) == 0
     assert json.loads(out.getvalue())["violations"] == 0
     return path
@@ -110,7 +125,7 @@ def test_tshark_reads_live_traffic_as_we_do(captured_live: Path, capsys: pytest.
     assert set(counters) == {"data", "dup", "messages", "nack", "state"}  # dup: the repairs
     packets = [each["packet"] for each in content["messages"]]
     assert {each["src"] for each in packets} == {0, 1, 2}
-    assert sum(each["octets"] for each in packets if not each["kind"]) >= 3 * 40 * 2500
+    assert sum(each["octets"] for each in packets if not each["kind"]) >= 3 * 20 * 2500
     assert max(len(each["frames"]) for each in content["messages"]) > 1
 
 
@@ -127,6 +142,7 @@ def test_fragments_in_any_order_twice_or_never(tmp_path: Path, capsys: pytest.Ca
     first, second, third = vectors("V3")
     content = dissected(capture(tmp_path / "a.pcap", [third, first, first, second, second]), capsys)
     assert content["messages"][0]["frames"] == [1, 2, 4] and content["counters"]["dup"] == 2
+    assert [each.get("note") for each in content["packets"]] == [None, None, "dup", None, "dup"]
     content = dissected(capture(tmp_path / "b.pcap", [third, first]), capsys)
     assert not content["messages"] and content["incomplete"] == 1
 
@@ -201,6 +217,20 @@ def test_a_capture_that_ends_too_early_is_shown_as_far_as_it_goes(
         captured = capsys.readouterr()
         assert "greeting_oneway" in captured.out
         assert captured.err == f"inga dissect: {path}: the file ends in frame 2: the capture was cut short\n"
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(vectors(*NAMES)), st.integers(0, 400), st.binary(max_size=5)), max_size=12
+    )
+)
+def test_whatever_is_captured_can_be_shown(changes: list[tuple[bytes, int, bytes]]) -> None:
+    dissector = Dissector()
+    for number, (packet, at, octets) in enumerate(changes):
+        changed = packet[:at] + octets + packet[at + len(octets) :]
+        for entry in dissector.dissect(Datagram(number, 0.5, SOURCE, TARGET, changed, False)):
+            assert json.dumps(entry) and line(entry, 0.5).isprintable()
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,8 @@ def test_a_hunt_that_finds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["sim", "live", "hunt", "bench", "check", "stamp", "report", "demo", "chat", "export"]
+    "command",
+    ["sim", "live", "hunt", "bench", "check", "stamp", "report", "demo", "chat", "export", "dissect", "ior"],
 )
 def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:

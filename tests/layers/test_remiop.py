@@ -668,6 +668,22 @@ def test_options_that_are_none(options: dict[str, Any], why: str) -> None:
         ReMiop(**options)
 
 
+def test_nothing_that_may_still_be_repaired_is_given_up_by_reassembly() -> None:
+    net = Members(4, size=100, tnack=0.05, trepair=0.05, repeats=16, rmin=10_000, rmax=20_000)
+    fragments = net.stacks[A].layer("fragments")
+    assert isinstance(fragments, MiopFragments)
+    give_up = sum(min(0.2 * 2**times, 2.0) + 0.05 for times in range(17))
+    assert fragments.reassembly.collect == pytest.approx(give_up)
+    assert fragments.reassembly.collections_max == 300
+    slow = Members(2, repeats=0, rmin=1000, rmax=1000).stacks[A].layer("fragments")
+    assert isinstance(slow, MiopFragments)
+    assert slow.reassembly.collect == pytest.approx(4 * 8 * 1472 / 1000), "four packets at the slowest rate"
+    plain = Stack([Top(), MiopFragments(), MiopPackets()], 0, View.of("a", "b"), rng=Fixed(0.0))
+    alone = plain.layer("fragments")
+    assert isinstance(alone, MiopFragments)
+    assert (alone.reassembly.collect, alone.reassembly.collections_max) == (1.0, 64)
+
+
 # Requests of an ORB
 
 

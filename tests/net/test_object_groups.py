@@ -255,6 +255,29 @@ def test_an_interface_that_is_not_there(run: Run, free_port: FreePort) -> None:
     run(main())
 
 
+def test_calls_in_a_loop_do_not_outrun_the_members(run: Run, free_port: FreePort) -> None:
+    """More than members keep for repair, by somebody who never waits for anything else."""
+    group = new_group(free_port, reliable=True)
+
+    async def main() -> None:
+        async with orbs(3, Multicast(interface="lo", faults=Faults(loss=0.1), seed=4)) as (
+            first,
+            second,
+            caller,
+        ):
+            members = [Forum(), Forum()]
+            for orb, member in zip((first, second), members, strict=True):
+                await orb.join(group, member)
+            forum: Any = caller.proxy(Forum, group)
+            for number in range(1200):
+                await forum.say(str(number))
+            for member in members:
+                await until(lambda member=member: len(member.heard) >= 1200)  # type: ignore[misc]
+                assert sorted(member.heard, key=int) == [str(number) for number in range(1200)]
+
+    run(main())
+
+
 MEMBER = """
 import asyncio, json, sys
 from inga.layers.shape import Faults

@@ -415,6 +415,40 @@ def test_a_server_that_is_none(run: Run) -> None:
     run(main())
 
 
+def test_answers_to_nobody_are_passed_over(run: Run) -> None:
+    async def main() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(1000)
+            for number in (77, 1):
+                writer.write(giop.encode(Reply(number), lambda out: out.string("x")))
+            await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        async with Orb() as orb:
+            port = server.sockets[0].getsockname()[1]
+            assert await proxy_of(orb, f"corbaloc::127.0.0.1:{port}/x").quick("x") == "x"
+        server.close()
+
+    run(main())
+
+
+def test_numbers_of_requests_come_round(run: Run) -> None:
+    async def main() -> None:
+        async with Orb() as orb:
+            slow = proxy_of(orb, orb.activate(Slow()))
+            await slow.quick("a")
+            (connection,) = orb.client._connections.values()
+            connection._number = (1 << 32) - 2
+            connection.waiting[1] = asyncio.get_running_loop().create_future()  # an old one, still under way
+            for text in "bcd":
+                assert await slow.quick(text) == text
+            assert connection._number == 3
+            connection.waiting.clear()
+
+    run(main())
+
+
 def test_a_server_that_keeps_closing_is_given_up(run: Run) -> None:
     async def main() -> None:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -100,7 +100,9 @@ class Replicated(Generator):
         super().__init__(seed, crash=crash)
         rng = self.rng
         self.names = [f"o{i}" for i in range(rng.randint(1, 4))]
-        self.copies = {name: sorted(rng.sample(range(self.n), rng.randint(1, min(3, self.n)))) for name in self.names}
+        self.copies = {
+            name: sorted(rng.sample(range(self.n), rng.randint(1, min(3, self.n)))) for name in self.names
+        }
 
     def roster(self) -> Roster:
         relations = self.relations()

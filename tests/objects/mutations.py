@@ -3,7 +3,7 @@
 from bisect import insort
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -14,9 +14,13 @@ from inga.objects.links import BELOW_NOTHING, Links
 from inga.objects.order import precedes
 from inga.objects.queue import Entry, Queue
 
+from .generate import Generator, Replicated, played
 from .printed import id_of
 
 Patch = pytest.MonkeyPatch
+
+LIMIT = 800.0
+"""Units of virtual time; unchanged, all runs end within it, those of replicated objects within four times as much."""
 
 
 def answers_wait_for_nothing(patch: Patch) -> None:
@@ -64,6 +68,7 @@ def identifiers_are_keys(patch: Patch) -> None:
     def add(self: Queue, entry: Entry) -> None:
         stamp, entry.key = entry.key, id_of(entry.message.id)  # type: ignore[assignment]
         entry.out = False
+        self._size += 1
         insort(self._waiting.setdefault(entry.call.op, []), entry)
         heappush(self._unclear, (stamp, entry))
 
@@ -79,6 +84,7 @@ class PrintedQueue(Queue):
 
     def add(self, entry: Entry) -> None:
         entry.out = False
+        self._size += 1
         insort(self._waiting.setdefault(entry.call.op, []), entry)
         at = len(self.line)
         for place, other in enumerate(self.line):
@@ -185,17 +191,71 @@ def _release(queue: Queue, is_clear: Callable[[Entry], bool]) -> None:
         heappush(queue._unclear, each)
 
 
-MUTATIONS: dict[str, tuple[Callable[[Patch], None], tuple[str, ...], bool]] = {
-    "P2 removed": (answers_wait_for_nothing, ("I4",), False),
-    "D2 removed": (nothing_is_unclear, ("I1", "I2", "I3"), False),
-    "D2 only for the sender": (only_the_sender_makes_clear, ("I1", "I2", "I3"), False),
-    "X3 removed": (nobody_dies, ("I8",), False),
-    "X1 removed": (ancestors_block, ("I8",), False),
-    "key = printed id": (identifiers_are_keys, ("I1", "I2", "I3"), False),
-    "as printed": (as_printed, ("I1", "I2", "I3", "I8"), False),
-    "as printed, nobody dies": (as_printed_and_nobody_dies, ("I1", "I2", "I3", "I8"), False),
-    "responses wait for requests": (answers_wait_for_requests, ("I8",), False),
-    "V6 also at abort": (aborts_leave_a_past, ("I13",), False),
-    "F2 removed": (nothing_is_handed_round, ("I12",), True),
+def every_copy_speaks(patch: Patch) -> None:
+    patch.setattr(Engine, "_speaks", lambda self, instance: True)
+
+
+def nothing_comes_early(patch: Patch) -> None:
+    """As if a copy that is behind had no use for the answer."""
+    patch.setattr(Engine, "_keep_early", lambda self, hosted, response: None)
+
+
+def copies_take_the_first(patch: Patch) -> None:
+    """Of alternatives, each copy goes on with the one it hears of first."""
+
+    def winner(self: Engine, instance: Instance, alternatives: Any) -> Any:
+        left = (call for call in alternatives.calls if not call.dropped)
+        return next((call for call in left if not call.missing), None)
+
+    patch.setattr(Engine, "_winner", winner)
+
+
+def nobody_takes_over(patch: Patch) -> None:
+    """When the speaker is gone, nobody says what it had not said."""
+    patch.setattr(Engine, "_speak_up", lambda self, said: None)
+
+
+def nobody_waits_for_the_view(patch: Patch) -> None:
+    """Messages of a view are taken before what was said in the last one is known."""
+    hear = Engine._take_from
+
+    def take(self: Engine, member: int, packet: Any) -> None:
+        hear(self, member, packet._replace(view=0) if isinstance(packet, Message) else packet)
+
+    patch.setattr(Engine, "_take_from", take)
+
+
+class Mutation(NamedTuple):
+    """A change of the rules, and where it shows."""
+
+    change: Callable[[Patch], None]
+    broken: tuple[str, ...]
+    crash: bool = False
+    generator: type[Generator] = Generator
+
+    def faults(self, seed: int) -> set[str]:
+        """The invariants that a run breaks."""
+        limit = LIMIT if self.generator is Generator else 4 * LIMIT
+        faults = played(seed, crash=self.crash, limit=limit, generator=self.generator)[1]
+        return {fault[0] for fault in faults}
+
+
+MUTATIONS = {
+    "P2 removed": Mutation(answers_wait_for_nothing, ("I4",)),
+    "D2 removed": Mutation(nothing_is_unclear, ("I1", "I2", "I3")),
+    "D2 only for the sender": Mutation(only_the_sender_makes_clear, ("I1", "I2", "I3")),
+    "X3 removed": Mutation(nobody_dies, ("I8",)),
+    "X1 removed": Mutation(ancestors_block, ("I8",)),
+    "key = printed id": Mutation(identifiers_are_keys, ("I1", "I2", "I3")),
+    "as printed": Mutation(as_printed, ("I1", "I2", "I3", "I8")),
+    "as printed, nobody dies": Mutation(as_printed_and_nobody_dies, ("I1", "I2", "I3", "I8")),
+    "responses wait for requests": Mutation(answers_wait_for_requests, ("I8",)),
+    "V6 also at abort": Mutation(aborts_leave_a_past, ("I13",)),
+    "F2 removed": Mutation(nothing_is_handed_round, ("I12",), crash=True),
+    "every copy speaks": Mutation(every_copy_speaks, ("copies", "I8"), generator=Replicated),
+    "nothing comes early": Mutation(nothing_comes_early, ("I8",), generator=Replicated),
+    "copies take the first": Mutation(copies_take_the_first, ("copies", "I8", "I9"), generator=Replicated),
+    "nobody takes over": Mutation(nobody_takes_over, ("copies", "I8"), True, Replicated),
+    "nobody waits for the view": Mutation(nobody_waits_for_the_view, ("copies", "I8"), True, Replicated),
 }
-"""For each change what is broken by it, and whether a crash is needed to see it."""
+"""By name: the rows of the specification's table, then our own rules."""

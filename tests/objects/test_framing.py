@@ -114,6 +114,20 @@ def test_fragments_have_bounds_too() -> None:
     assert feed_and_fail(encode(CancelRequest(1), more=True)) == "malformed"
 
 
+@pytest.mark.parametrize("size", [600, 900, 1100])
+def test_the_bound_is_that_of_the_whole_message(size: int) -> None:
+    framer = Framer(1000)
+    taken = 0
+    for piece in fragments(request(1, size), 256):
+        if taken + len(piece) > 1000:
+            with pytest.raises(WireError, match="too_large"):
+                framer.feed(piece)
+            break
+        framer.feed(piece)
+        taken += len(piece) + 12  # what an entry in a list costs is counted so
+    assert (taken < size) == (size > 600)
+
+
 def test_empty_fragments_are_not_free() -> None:
     framer = Framer(1000)
     framer.feed(encode(Reply(1), b"12345678", more=True))

@@ -132,6 +132,8 @@ def test_what_cannot_be_sent_is_refused_where_it_is_said() -> None:
         party.ask(1, "x", "hold", {1, 2}, [])
     with pytest.raises(UsageError, match="there is no object 'z'"):
         party.ask(1, "z", "hold", "me", [])
+    with pytest.raises(UsageError, match="at least one object"):
+        party.ask(1, [], "hold", "me", [])
 
 
 def test_a_call_back_into_an_ancestor_is_let_in() -> None:
@@ -296,7 +298,9 @@ def test_another_copy_speaks_for_one_that_is_gone() -> None:
 def test_what_a_crashed_member_said_to_some_is_said_to_all() -> None:
     """F2: a one-way request that one of two destinations had is started at both."""
     objects: dict[str, Any] = {"a": (Account, (1,)), "b": (Account, (2,))}
-    party = Party(3, objects, drop=lambda src, to, packet: (src, to) == (0, 2), crash=(0, 5.0, [20.0, 21.0, 30.0]))
+    party = Party(
+        3, objects, drop=lambda src, to, packet: (src, to) == (0, 2), crash=(0, 5.0, [20.0, 21.0, 30.0])
+    )
 
     async def body(ctx: Context) -> None:
         ctx.oneway(("a", "b"), "deposit", 1)
@@ -399,7 +403,9 @@ def test_free_requests_wait_for_nobody() -> None:
         async def ping(self, ctx: Context) -> str:
             return "here"
 
-    party = Party(3, {"x": (Free, (0,))}, drop=lambda src, to, packet: isinstance(packet, Heartbeat) and src == 2)
+    party = Party(
+        3, {"x": (Free, (0,))}, drop=lambda src, to, packet: isinstance(packet, Heartbeat) and src == 2
+    )
 
     async def body(ctx: Context) -> Any:
         return await ctx.call("x", "ping")

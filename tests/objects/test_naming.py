@@ -130,7 +130,7 @@ def test_destroy(world: World) -> None:
     assert (stuck.cxt, stuck.rest_of_name) == (reference, to_name("x"))
     done(root.unbind(to_name("c")))
     assert refused(SystemException, root.destroy()).name == "NO_PERMISSION"
-    assert world.service.bindings == 0
+    assert world.service.octets == 0
 
 
 def test_a_context_may_live_elsewhere(world: World) -> None:
@@ -177,11 +177,11 @@ def test_list_and_its_iterator(world: World) -> None:
     first, reference = done(root.list(2))
     assert first == expected[:2]
     rest = world.active[reference]
-    done(root.unbind(to_name("n4")))  # the iterator shows what was there
+    done(root.unbind(to_name("n4")))  # the iterator passes over it
     assert done(rest.next_one()) == (True, expected[2])
-    assert done(rest.next_n(2)) == (True, expected[3:5])
     assert refused(SystemException, rest.next_n(0)).name == "BAD_PARAM"
-    assert done(rest.next_n(2)) == (True, expected[5:])
+    assert done(rest.next_n(1)) == (True, [expected[3]])
+    assert done(rest.next_n(2)) == (True, [expected[5]])
     assert done(rest.next_n(2)) == (False, [])
     more, nothing = done(rest.next_one())
     assert (more, nothing.binding_name) == (False, [])
@@ -197,16 +197,29 @@ def test_forgotten_iterators_are_given_up(world: World) -> None:
     assert sum(isinstance(each, Iterating) for each in world.active.values()) == naming.ITERATORS_MAX
 
 
-def test_the_number_of_names_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(naming, "BINDINGS_MAX", 3)
+def test_what_names_cost_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(naming, "OCTETS_MAX", 4000)
     done(world.root.bind(to_name("a"), GROUP))
-    done(world.root.bind_new_context(to_name("c")))  # a name and a context
-    assert refused(SystemException, world.root.bind(to_name("b"), GROUP)).name == "NO_RESOURCES"
+    one = world.service.octets
+    assert naming.OVERHEAD + 60 < one < 1000
+    large = Reference("", (Tagged(99, bytes(4000)),))
+    for refusal in (
+        world.root.bind(to_name("b"), large),
+        world.root.rebind(to_name("a"), large),
+        world.root.bind(to_name("x" * 1000), GROUP),
+    ):
+        assert refused(SystemException, refusal).name == "NO_RESOURCES"
+    assert world.service.octets == one
+    done(world.root.bind_new_context(to_name("c")))
+    while world.service.octets + naming.OVERHEAD <= 4000:
+        done(world.root.new_context())
+    contexts = len(world.active)
     assert refused(SystemException, world.root.bind(to_name("c/b"), GROUP)).name == "NO_RESOURCES"
     assert refused(SystemException, world.root.new_context()).name == "NO_RESOURCES"
-    assert refused(SystemException, world.root.bind_new_context(to_name("d"))).name == "NO_RESOURCES"
     done(world.root.rebind(to_name("a"), OTHER))
     done(world.root.unbind(to_name("a")))
+    assert refused(SystemException, world.root.bind_new_context(to_name("x" * 300))).name == "NO_RESOURCES"
+    assert len(world.active) == contexts  # the context was not left behind
     done(world.root.bind(to_name("b"), GROUP))
 
 

@@ -22,7 +22,9 @@ from inga.objects.idl import (
 from inga.objects.orb import (
     EXCEPTION_DETAIL,
     Broker,
+    Exchange,
     ForwardRequest,
+    Gateway,
     Invocation,
     NotAGroupObject,
     agreed_text,
@@ -245,6 +247,11 @@ def test_a_servant_may_send_a_request_on(broker: Broker) -> None:
     reply = ask(broker, "away", "corbaloc::127.0.0.1:9/there")
     assert reply is not None
     assert reply.message == Reply(9, Status.LOCATION_FORWARD)
+    for minor, status in ((1, Status.LOCATION_FORWARD), (2, Status.LOCATION_FORWARD_PERM)):
+        exchange = Exchange(Request(9, KEY, "away"), minor, False, "utf-8")
+        answer = exchange.failed(None, ForwardRequest(SINGLE, permanent=True))
+        assert answer is not None
+        assert decode(answer).message == Reply(9, status)
 
 
 # Adapters and groups
@@ -343,6 +350,46 @@ def test_a_member_without_the_operation_is_passed_over(broker: Broker) -> None:
     assert broker.group_request(decode_request(data)) == []
 
 
+def test_a_gateway_rewrites_the_target_and_nothing_else() -> None:
+    sent: list[bytes] = []
+
+    async def send(data: bytes) -> None:
+        sent.append(data)
+
+    broker = Broker()
+    broker.root.activate(Gateway(GROUP, send), b"gateway")
+
+    def passed(request: Request, minor: int = 2, text: str = "utf-8", **arguments: Any) -> bytes | None:
+        data = encode(request, minor=minor, **arguments)
+        outcome = broker.request(decode(data, text=text))
+        if isinstance(outcome, Invocation):
+            return outcome.returned(asyncio.run(outcome.call()))
+        return outcome
+
+    foreign = Tagged(77, b"kept")
+    request = Request(3, KeyAddr(b"gateway"), "say", 0, (foreign,))
+    assert passed(request, body=lambda out: out.string("hello"), little=True) is None
+    got = decode_request(sent.pop())
+    assert (got.request_id, got.operation, got.group) == (3, "say", Group("bank", 7, 2))
+    assert got.contexts[0] == foreign
+    assert agreed_text(got.contexts) == "utf-8"
+    assert got.arguments.string() == "hello"
+    without_arguments = Request(4, KeyAddr(b"gateway"), "end", 0)  # in any version
+    assert passed(without_arguments, 1, "latin-1") is None
+    assert agreed_text(decode_request(sent.pop()).contexts) == "latin-1"
+    for name in ("say", "talk"):  # before 1.2, bodies that are not aligned cannot be moved
+        old = Request(5, KeyAddr(b"gateway"), name, 0)
+        aligned = decode(encode(old, lambda out: out.string("hello"), minor=1)).body.at % 8 == 0
+        assert passed(old, 1, body=lambda out: out.string("hello")) is None
+        assert len(sent) == aligned == (name == "say")
+        sent.clear()
+    told = passed(Request(6, KeyAddr(b"gateway"), "count"))
+    assert told is not None
+    assert failure(decode(told))[0] == "NO_IMPLEMENT:1.0"
+    with pytest.raises(NotAGroupObject):
+        Gateway(SINGLE, send)
+
+
 # Calls
 
 SINGLE = read("corbaloc:iiop:1.2@127.0.0.1:2809/account")
@@ -355,11 +402,11 @@ def test_the_reference_decides_the_way() -> None:
     assert isinstance(ways(GROUP, oneway=True), Uipmc)
     assert isinstance(ways(full, oneway=True), Uipmc)
     found = ways(full, oneway=False)
-    assert isinstance(found, list)
+    assert isinstance(found, tuple)
     assert [each.port for each in found] == [2811, 2810]
     for oneway_too in (False, True):
         found = ways(SINGLE, oneway=oneway_too)
-        assert isinstance(found, list)
+        assert isinstance(found, tuple)
         assert [each.key for each in found] == [b"account"]
     with pytest.raises(UsageError, match="A group answers nothing"):
         ways(GROUP, oneway=False)
@@ -375,7 +422,7 @@ def call_of(name: str, *arguments: Any, reference: Reference = SINGLE) -> Call:
 
 def only_way(reference: Reference) -> Iiop:
     found = ways(reference, oneway=False)
-    assert isinstance(found, list)
+    assert isinstance(found, tuple)
     return found[0]
 
 
@@ -419,6 +466,12 @@ def test_another_form_of_address_on_demand() -> None:
         message = decode(call.encode(6, only_way(SINGLE))).message
         assert isinstance(message, Request)
         assert isinstance(message.target, kind)
+    group = group_reference("", Group("bank", 7), "239.1.2.3", 7000, gateway=GATEWAY)
+    call = call_of("move", 1, reference=group)
+    call.addressing = Addressing.REFERENCE
+    message = decode(call.encode(6, only_way(group))).message
+    assert isinstance(message, Request)
+    assert message.target == ReferenceAddr(1, "", group.profiles)
     with pytest.raises(SystemException, match=r"MARSHAL.*addressing mode 9"):
         call.take(decode(encode(Reply(5, Status.NEEDS_ADDRESSING_MODE), lambda out: out.short(9))))
 

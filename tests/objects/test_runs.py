@@ -55,8 +55,14 @@ def test_runs_over_something_reliable(first: int) -> None:
         (2, {"generator": Replicated}),  # answers to an instance that was cancelled before it came
         (1584, {"generator": Replicated}),  # answers that were there before the body said that one will do
         (465, {"generator": Replicated, "crash": True}),  # what a crashed copy had called and no other had
-        (2277, {"generator": Replicated, "crash": True}),  # answers that only the flush brought, before the question
-        (2405, {"generator": Replicated, "crash": True}),  # two undone at once, one of which had called the other
+        (
+            2277,
+            {"generator": Replicated, "crash": True},
+        ),  # answers that only the flush brought, before the question
+        (
+            2405,
+            {"generator": Replicated, "crash": True},
+        ),  # two undone at once, one of which had called the other
     ],
 )
 def test_runs_that_once_went_wrong(seed: int, how: dict[str, Any]) -> None:
@@ -126,7 +132,12 @@ def count_on(seed: int) -> tuple[World, int]:
     roots = []
     for _ in range(rng.randint(2, 8)):
         steps: list[Any] = [
-            [rng.choice("ssao"), "hits", rng.choice(["inc", "dec", "show", "reset", "ping"]), rng.randint(1, 9)]
+            [
+                rng.choice("ssao"),
+                "hits",
+                rng.choice(["inc", "dec", "show", "reset", "ping"]),
+                rng.randint(1, 9),
+            ]
             for _ in range(rng.randint(1, 4))
         ]
         if rng.random() < 0.2:
@@ -134,7 +145,8 @@ def count_on(seed: int) -> tuple[World, int]:
         roots.append((rng.uniform(0, 40), roster.client(rng.randrange(n)), steps))
     options = Options(delta=10.0, announce=rng.random() < 0.5, quiet=rng.random() < 0.5)
     world = World(
-        Plan(roster, roots, options, classes={"hits": Counter}), Network(rng, (1, 9), rng.choice([0, 0.2]), 0.05)
+        Plan(roster, roots, options, classes={"hits": Counter}),
+        Network(rng, (1, 9), rng.choice([0, 0.2]), 0.05),
     )
     assert world.run(3000), seed
     states = {host.state("hits") for host in world.hosts.values()}

@@ -66,16 +66,16 @@ class Log:
         raise AssertionError(f"no {step} of {op}")
 
 
-async def play(ctx: Context, program: Program) -> Any:
-    """Run a program."""
-    results: list[Any] = []
+async def play(ctx: Context, program: Program) -> list[Any]:
+    """Run a program; which alternatives were chosen."""
+    chosen: list[Any] = []
     for what, *rest in program:
         if what == "work":
             await ctx.pause(rest[0])
         elif what == "fail":
             raise Abort("as it was told to")
         elif what == "s":
-            results.append(await ctx.call(*rest))
+            await ctx.call(*rest)
         elif what == "a":
             ctx.start(*rest)
         elif what == "o":
@@ -83,17 +83,18 @@ async def play(ctx: Context, program: Program) -> Any:
         elif what == "and":
             await ctx.all(*[ctx.start(*call[1:]) for call in rest[0]])
         elif what == "or":
-            results.append(await ctx.any(*[ctx.start(*call[1:]) for call in rest[0]]))
+            chosen.append(await ctx.any(*[ctx.start(*call[1:]) for call in rest[0]]))
         else:
             raise AssertionError(what)
-    return len(results)
+    return chosen
 
 
 async def run_method(target: ObjectClass, ctx: Context, program: Program) -> Any:
-    """Every method does what it is told; its effect is that it has been there."""
+    """Every method does what it is told; its effect is that it has been there, and what it has chosen."""
     call = ctx._instance.request.call  # type: ignore[union-attr]
-    ctx.effect(lambda state: (*state, call))
-    return await play(ctx, program)
+    chosen = await play(ctx, program)
+    ctx.effect(lambda state: (*state, call, *((call, repr(choice)) for choice in chosen)))
+    return call
 
 
 class _AnyMethod(dict[str, Method]):
@@ -161,7 +162,9 @@ class World:
         }
         self.roots: list[Root] = []
         self.now = 0.0
-        self.knows: dict[int, set[Any]] = {member: set() for member in self.hosts}  # happened before, at a member
+        self.knows: dict[int, set[Any]] = {
+            member: set() for member in self.hosts
+        }  # happened before, at a member
         self.before: dict[Any, frozenset[Any]] = {}  # what happened before a message
         self.packets = 0
         self._heap: list[tuple[float, int, str, int, Any]] = []
@@ -240,7 +243,9 @@ class World:
         """Whether all roots have ended and nothing waits or is under way, but heartbeats."""
         if self._under_way or any(what != "packet" and what != "wake" for _, _, what, _, _ in self._heap):
             return False
-        return all(host.idle and (self.plan.crash or not host.engine.undoable) for host in self.hosts.values())
+        return all(
+            host.idle and (self.plan.crash or not host.engine.undoable) for host in self.hosts.values()
+        )
 
     def open_roots(self) -> list[Root]:
         return [

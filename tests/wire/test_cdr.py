@@ -87,6 +87,25 @@ def test_padding_is_ignored_when_read() -> None:
     assert Decoder(bytes.fromhex("ffff12345678"), base=2).ulong() == 0x12345678
 
 
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+@pytest.mark.parametrize("before", range(17))
+def test_align(size: int, before: int) -> None:
+    encoder = Encoder(base=1)
+    encoder.raw(bytes(before))
+    encoder.align(size)
+    assert len(encoder) >= before
+    assert (1 + len(encoder)) % size == 0
+    assert len(encoder) - before < size
+    decoder = Decoder(bytes(40), base=1, at=before)
+    decoder.align(size)
+    assert decoder.at == len(encoder)
+
+
+def test_an_encapsulation_begins_behind_its_byte_order() -> None:
+    inner = Decoder.encapsulation(bytes.fromhex("010203"))
+    assert (inner.octet(), inner.octet(), inner.remaining) == (2, 3, 0)
+
+
 def test_alignment_restarts_in_an_encapsulation() -> None:
     inner = Encoder.encapsulation(little=True)
     inner.ulong(5)

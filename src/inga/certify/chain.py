@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from inga.certify.chunk import CONFIRM, DELIVER, RECEIPT, SEND, Chunk, Ints
+from inga.certify.chunk import CONFIRM, DELIVER, RECEIPT, REQUEST, SEND, START, Chunk, Ints
 from inga.certify.combine import Line, Link
+from inga.certify.scan import Summary
 
 ReadChunk = Callable[[int], Chunk]
 """The chunk of a segment, by its number."""
@@ -48,6 +49,9 @@ class _Node:
 
 class Chains:
     """Finds chains in a trace whose chunks can be read again."""
+
+    sends, sent = SEND, "send"
+    receipts = RECEIPT
 
     def __init__(self, lines: list[Line], read: ReadChunk, receipt: str) -> None:
         self._lines = lines
@@ -124,18 +128,33 @@ class Chains:
         if link is None:
             return np.zeros(len(self._lines), np.int64)
         chunk = self._read(link.segment)
-        heard = link.received.copy()
-        end = int(np.flatnonzero(((chunk.kind & SEND) != 0) & (chunk.seq == message[1]))[0])
-        rows = np.flatnonzero(((chunk.kind[:end] & RECEIPT) != 0) & (chunk.src[:end] != chunk.process))
+        heard = self._heard_of(link)
+        end = int(np.flatnonzero(((chunk.kind & self.sends) != 0) & (chunk.seq == message[1]))[0])
+        rows = np.flatnonzero(((chunk.kind[:end] & self.receipts) != 0) & (chunk.src[:end] != chunk.process))
         np.maximum.at(heard, chunk.src[rows], chunk.seq[rows])
         return heard
+
+    # ---- what summaries say
+
+    def _heard_of(self, link: Link) -> Ints:
+        """The highest number of each process that was received before a chunk."""
+        return link.received.copy()
+
+    def _numbers(self, summary: Summary) -> tuple[int, int]:
+        """The lowest and the highest number sent in a chunk."""
+        return summary.sent_low, summary.sent_high
+
+    def _highest(self, summary: Summary) -> Ints:
+        """The highest number of each process that was received in a chunk."""
+        return summary.received_high
 
     def _link_of_send(self, message: Message) -> Link | None:
         source, seq = message
         for link in self._lines[source]:
-            if link.summary.sent_low <= seq <= link.summary.sent_high:
+            low, high = self._numbers(link.summary)
+            if low <= seq <= high:
                 chunk = self._read(link.segment)
-                if (((chunk.kind & SEND) != 0) & (chunk.seq == seq)).any():
+                if (((chunk.kind & self.sends) != 0) & (chunk.seq == seq)).any():
                     return link
         return None
 
@@ -144,18 +163,42 @@ class Chains:
         if link is None:
             return None
         chunk = self._read(link.segment)
-        row = np.flatnonzero(((chunk.kind & SEND) != 0) & (chunk.seq == seq))[0]
-        return Step(source, int(chunk.pos[row]), "send", (source, seq))
+        row = np.flatnonzero(((chunk.kind & self.sends) != 0) & (chunk.seq == seq))[0]
+        return Step(source, int(chunk.pos[row]), self.sent, (source, seq))
 
     def _received(self, process: int, message: Message) -> Step | None:
         """The receipt of a message at a process: in the first chunk that saw so high a number."""
         source, seq = message
         for link in self._lines[process]:
-            if link.summary.received_high[source] >= seq:
+            if self._highest(link.summary)[source] >= seq:
                 chunk = self._read(link.segment)
                 rows = np.flatnonzero(
-                    ((chunk.kind & RECEIPT) != 0) & (chunk.src == source) & (chunk.seq == seq)
+                    ((chunk.kind & self.receipts) != 0) & (chunk.src == source) & (chunk.seq == seq)
                 )
                 if len(rows):
                     return Step(process, int(chunk.pos[rows[0]]), self._receipt, message)
         return None
+
+
+class RequestChains(Chains):
+    """The same for requests: one that an object began with may be a cause of those that it makes."""
+
+    sends, sent = REQUEST, "request"
+    receipts = START
+
+    def __init__(self, lines: list[Line], read: ReadChunk) -> None:
+        super().__init__(lines, read, "start")
+
+    def _heard_of(self, link: Link) -> Ints:
+        heard = np.zeros(len(self._lines), np.int64)
+        for earlier in self._lines[link.summary.process]:
+            if earlier is link:
+                break
+            heard = np.maximum(heard, earlier.summary.started_high)
+        return heard
+
+    def _numbers(self, summary: Summary) -> tuple[int, int]:
+        return summary.requested_low, summary.requested_high
+
+    def _highest(self, summary: Summary) -> Ints:
+        return summary.started_high

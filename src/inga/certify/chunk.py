@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from inga.model.errors import TraceError
 
-SEND, DELIVER, RECEIPT, ACCEPT, CONFIRM, GRANT, EVENT, START = 1, 2, 4, 8, 16, 32, 64, 128
+SEND, DELIVER, RECEIPT, ACCEPT, CONFIRM, GRANT, EVENT, START, REQUEST = 1, 2, 4, 8, 16, 32, 64, 128, 256
 """What a row is: bits, since a delivery may be the receipt as well. GRANT: a view, whose vector is what
 the process knows from the outset: bases of a newcomer, or all that was sent in closed views. EVENT: imported,
-so `seq` and `deps` count events and not messages. START: an object began to work on a request; kept if methods
-are read."""
+so `seq` and `deps` count events and not messages. START: an object began to work on a request. REQUEST: that
+request was made. Both are kept if methods are read."""
 
 PROGRESS = frozenset("send accept causal confirm acknowledge deliver take".split())
 """Steps that bring a message further: as long as they come, control traffic has a reason."""
@@ -70,7 +70,7 @@ class Chunk:
     first: int  # position of the segment's first row
     events: int  # all rows of the segment, also those that were not kept
     pos: Ints
-    kind: NDArray[np.uint8]
+    kind: NDArray[np.uint16]
     view: NDArray[np.int32]
     src: NDArray[np.int32]
     seq: Ints
@@ -147,7 +147,7 @@ def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, wi
     )  # fmt: skip
 
 
-def _kinds(table: Any, process: int, receipt: str) -> tuple[NDArray[np.uint8], bool, int, int]:
+def _kinds(table: Any, process: int, receipt: str) -> tuple[NDArray[np.uint16], bool, int, int]:
     """What each row is, whether the process left, and the last view that it closed and installed."""
     steps = _one_array(table.column("step"))
     names = steps.dictionary.to_pylist()
@@ -156,8 +156,8 @@ def _kinds(table: Any, process: int, receipt: str) -> tuple[NDArray[np.uint8], b
             "event": EVENT}  # fmt: skip
     bits[receipt] = bits.get(receipt, 0) | RECEIPT
     if OBJECT_COLUMN in table.column_names:
-        bits["start"] = START
-    kinds = np.array([bits.get(name, 0) for name in names] or [0], np.uint8)[codes]
+        bits["start"], bits["request"] = START, REQUEST
+    kinds = np.array([bits.get(name, 0) for name in names] or [0], np.uint16)[codes]
     installed = -1
     for row in _rows_of(codes, names, ("view",)):
         installed = max(installed, table.column("view")[int(row)].as_py())

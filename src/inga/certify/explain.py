@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 from inga.certify.agree import Clash
-from inga.certify.chain import Chains, ReadChunk, Step
+from inga.certify.chain import Chains, ReadChunk, RequestChains, Step
 from inga.certify.chunk import DELIVER, Chunk, Ints
 from inga.certify.clocks import place_of
 from inga.certify.combine import Line, Link
 from inga.certify.roots import Bad, named
 from inga.certify.verdict import Witness
 from inga.certify.work import Row
+
+SENT = (Chains.sent, RequestChains.sent)
 
 
 class Explainer:
@@ -27,6 +29,7 @@ class Explainer:
         self._read = read
         self._segment_names = segment_names
         self._chains = Chains(lines, read, receipt)
+        self._requests = RequestChains(lines, read)
 
     def witness(self, row: Row, bad: Bad) -> Witness:
         segment = self._segment_names[self._link_at(row.process, row.pos).segment] if row.pos else None
@@ -99,17 +102,17 @@ class Explainer:
 
     def _relate(self, witness: Witness) -> None:
         """Say which of the two messages precedes the other, if one does."""
-        if witness.check == "object" or witness.other is None:
-            return  # requests that precede others are judged by themselves
+        assert witness.other is not None
+        chains = self._requests if witness.check == "object" else self._chains
         for cause, effect in ((witness.message, witness.other), (witness.other, witness.message)):
             if not witness.chain:
-                witness.chain = self._chains.find(cause, effect)
+                witness.chain = chains.find(cause, effect)
                 if witness.chain and cause[0] == effect[0]:
                     witness.text += f"; {self._message(cause)} was sent first"
                 elif witness.chain:
                     told = self._tell(witness.chain, self._message(effect))
                     witness.text += f"; {self._message(cause)} precedes {self._message(effect)}: {told}"
-        if not witness.chain:
+        if not witness.chain and witness.check == "total":
             witness.text += "; neither precedes the other"
 
     def _follow(self, witness: Witness, bad: Bad) -> None:
@@ -137,6 +140,9 @@ class Explainer:
             assert bad.early is not None
             witness.other, witness.other_pos = (bad.early.src, bad.early.seq), bad.early.pos
             witness.text = f"{here} began {message} after {self._message(witness.other)}, which it precedes"
+            witness.chain = self._requests.find(witness.message, witness.other)
+            if witness.chain and witness.message[0] != witness.other[0]:
+                witness.text += f": {self._tell(witness.chain)}"
         elif bad.check == "quiet":
             witness.text = f"{here} {bad.what}"
         else:
@@ -144,7 +150,7 @@ class Explainer:
 
     def _tell(self, chain: list[Step], effect: str = "it") -> str:
         """The chain as half a sentence: who got what before sending what. The last of these is the effect."""
-        hops = [(got, sent) for got, sent in pairwise(chain) if got.step != "send" and sent.step == "send"]
+        hops = [(got, sent) for got, sent in pairwise(chain) if got.step not in SENT and sent.step in SENT]
         told = [
             f"{self._names[got.process]} had {self._message(got.message)} when it sent {self._message(sent.message)}"
             for got, sent in hops[:-1]

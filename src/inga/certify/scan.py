@@ -28,6 +28,7 @@ from inga.certify.chunk import (
     EVERYBODY,
     NEVER_YET,
     RECEIPT,
+    REQUEST,
     SEND,
     START,
     Bools,
@@ -138,6 +139,8 @@ class Summary:
     installed: int = -1  # the last view it says it installed
     starts: int = 0  # requests that an object began with, if methods were read
     started_high: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # by source
+    requested_low: int = NEVER  # of the requests that were made here
+    requested_high: int = 0
     tallies: dict[int, Tally] = field(default_factory=dict)  # by view
 
     @property
@@ -198,6 +201,7 @@ def describe(chunk: Chunk) -> Summary:
     clocked = chunk.clocked
     starts, started_high = (chunk.kind & START) != 0, zeros()
     np.maximum.at(started_high, chunk.src[starts], chunk.seq[starts])
+    requested = chunk.seq[((chunk.kind & REQUEST) != 0) & (chunk.src == chunk.process)]
     return Summary(
         process=chunk.process,
         first=chunk.first,
@@ -235,6 +239,8 @@ def describe(chunk: Chunk) -> Summary:
         installed=chunk.installed,
         starts=int(starts.sum()),
         started_high=started_high,
+        requested_low=int(requested.min(initial=NEVER)),
+        requested_high=int(requested.max(initial=0)),
     )
 
 

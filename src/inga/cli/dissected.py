@@ -78,8 +78,9 @@ class Dissector:
             yield {**seen, "control": _control(said)}
             return
         self._count("data")
-        yield seen
-        if (whole := self._join(fragment, datagram)) is not None:
+        whole = self._join(fragment, datagram)
+        yield {**seen, "note": self._trouble} if self._trouble else seen
+        if whole is not None:
             frames, message = whole
             content = {"frames": frames, "unique_id": fragment.unique_id.hex(), **_message(message)}
             self._count(content.get("refused", "messages"))
@@ -209,7 +210,8 @@ def line(entry: dict[str, Any], start: float) -> str:
         return f"{where}refused, {plain(entry['why'])}"
     if "control" in entry:
         return where + _control_text(entry["control"])
-    return where + _fragment_text(entry["miop"])
+    note = f" ({entry['note']})" if "note" in entry else ""
+    return where + _fragment_text(entry["miop"]) + note
 
 
 def _fragment_text(fragment: dict[str, Any]) -> str:

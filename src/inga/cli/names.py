@@ -10,6 +10,7 @@ Prints the service's IOR and corbaloc URL, then serves until Ctrl-C. Names are k
 import argparse
 import asyncio
 import signal
+import sys
 from contextlib import suppress
 
 from inga.cli.output import print_json
@@ -60,5 +61,6 @@ async def _serve(options: argparse.Namespace) -> None:
             print_json({"ior": to_ior(root), "corbaloc": to_corbaloc(root), "port": orb.port})
         else:
             print(to_ior(root))
-            print(to_corbaloc(root), flush=True)
+            print(to_corbaloc(root))
+        sys.stdout.flush()  # Whoever started us waits for it.
         await asked.wait()

@@ -35,7 +35,8 @@ class Acknowledged(Reported):
         burst: int = 64,
         **shared: Any,
     ) -> None:
-        """`resend`: before packets are repeated, doubled each time up to `resend_max`, at most `burst` at once.
+        """`resend`: before packets are repeated, or twice what it takes until everybody has acknowledged one, if that
+        is longer; doubled each time up to `resend_max`, at most `burst` at once.
         `ack_delay`: how long an acknowledgement waits for more to acknowledge. Others: see `Reported`."""
         super().__init__(**shared)
         check_seconds("resend", resend)
@@ -53,6 +54,8 @@ class Acknowledged(Reported):
         self._ack_at: float | None = None
         self._resend_at: float | None = None
         self._resend_wait = self.resend
+        self._left_at: dict[int, float] = {}  # of packets that were sent once
+        self._round = 0.0  # until everybody has acknowledged one, smoothed
         super().view(view)
         if self.is_open:
             raise UsageError("acks need to know the members: use remiop where anybody may speak")
@@ -61,9 +64,13 @@ class Acknowledged(Reported):
     # As a sender
 
     def _left(self, since: float, packet: Packet) -> None:
+        self._left_at[packet.lsn] = self.stack.now
         if self._resend_at is None:
-            self._resend_wait = self.resend
-            self._resend_at = self.stack.now + self.resend
+            self._wait_again()
+
+    def _wait_again(self) -> None:
+        self._resend_wait = max(self.resend, min(2 * self._round, self.resend_max))
+        self._resend_at = self.stack.now + self._resend_wait
 
     def tick(self, now: float) -> None:
         if self._ack_at is not None and self._ack_at <= now:
@@ -80,6 +87,7 @@ class Acknowledged(Reported):
         batch = []
         for number in range(self._everywhere + 1, min(self._last, self._everywhere + self.burst) + 1):
             self._row("repair", self.stack.me, n=number)
+            self._left_at.pop(number, None)  # nobody can tell which one is acknowledged
             packet = self._own[number]
             packet.kind = DATA  # a repair is counted as data, whatever it repairs
             batch.append(packet)
@@ -91,11 +99,14 @@ class Acknowledged(Reported):
     def _settle(self) -> None:
         before = self._everywhere
         super()._settle()
+        for number in range(before + 1, self._everywhere + 1):
+            left_at = self._left_at.pop(number, None)
+            if left_at is not None:
+                self._round += (self.stack.now - left_at - self._round) / 8
         if self._everywhere >= self._last:
             self._resend_at = None
         elif self._everywhere > before:
-            self._resend_wait = self.resend
-            self._resend_at = self.stack.now + self.resend
+            self._wait_again()
 
     def goodbye(self) -> None:
         self._ack_at = self._resend_at = None

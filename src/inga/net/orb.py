@@ -195,7 +195,7 @@ class Orb:
             if outcome is not None:
                 return outcome.value
 
-    async def _first_reached(self, call: Call, found: list[Iiop]) -> Answered | None:
+    async def _first_reached(self, call: Call, found: tuple[Iiop, ...]) -> Answered | None:
         """Try one way after the other, as long as nobody was there to begin with the request."""
         for last, way in enumerate(found, 1 - len(found)):
             make = call.writer(way, little=self._little)

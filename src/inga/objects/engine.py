@@ -50,8 +50,12 @@ from inga.objects.state import State
 __all__ = ["Action", "Ended", "Engine", "Observer", "Options", "Resume", "Run", "Send"]
 
 REMEMBERED_MAX = 4096
-"""Ended instances, and requests, of replicated objects that are remembered at a place, so that what comes late for
-them is told from what comes early."""
+"""Calls and instances of each kind that a place remembers after their end or before their beginning, so that what
+comes late for them is told from what comes early."""
+
+
+AHEAD_MAX = 1 << 16
+"""Messages of a view that is not installed here yet."""
 
 
 class Send(NamedTuple):
@@ -117,8 +121,8 @@ class _Mark:
     """What is known of a request that neither waits nor runs nor can be undone."""
 
 
-CANCELLED, ENDED = _Mark(), _Mark()
-"""Aborted before it came; aborted here, and its invoker has not said so yet."""
+ENDED = _Mark()
+"""Aborted here, and its invoker has not said so yet."""
 
 
 class _Unspoken(NamedTuple):
@@ -142,9 +146,10 @@ class Hosted:
         self.queue = Queue(relation)
         self.state = State()
         self.known: dict[CallId, Entry | Instance | Record | _Mark] = {}  # calls that somebody waits for
-        self.early: dict[
-            CallId, list[Message]
-        ] = {}  # answers to instances that have not begun, by their base
+        self.cancelled: OrderedDict[CallId, None] = OrderedDict()  # aborted before they came
+        self.early: OrderedDict[CallId, list[Message]] = (
+            OrderedDict()
+        )  # answers to what has not begun, by base
         self.bases: dict[CallId, Instance] = {}  # running instances of which there are copies
         self.ended: OrderedDict[CallId, bool] = (
             OrderedDict()
@@ -192,9 +197,11 @@ class Engine:
         self._out: list[Action] = []
         self._inbox: deque[Message] = deque()  # from ourselves
         self._answered: deque[tuple[int, Message]] = deque()  # answers that were there before the question
+        self._lost: deque[tuple[Instance, Pending]] = deque()  # calls of those who are gone
         self._awaiting: dict[tuple[int, CallId], Instance] = {}
         self._holding: dict[Instance, None] = {}  # instances with answers that wait for others
         self._running: dict[Instance, None] = {}
+        self._queues: dict[Hosted, None] = {}  # places where something waits
         self._suspects: set[int] = set()
         self._flushed: dict[int, Flush] = {}  # the newest of each member
         self._tick_at = now + self.options.delta
@@ -282,17 +289,18 @@ class Engine:
         if instance.status != RUNNING:
             return call  # it has been aborted, and will be told
         instance.number += 1
+        instance.calls[call.id] = call
         if kind == ONE_WAY:
             call.missing.clear()
-        elif not dst or self._objects(call.dst) != self._objects(dst):
-            self._abort(instance, GONE, f"{op}: nobody is left who could do it")
-            return call
         else:
             self._awaiting[instance.place, call.id] = instance
-        instance.calls[call.id] = call
-        self._request(instance, call)
-        # They are taken once the body waits, when it is known for what.
-        self._answered.extend((instance.place, answer) for answer in early)
+        # Answers are taken once the body waits, when it is known for what; so is it that there will be none.
+        if kind != ONE_WAY and self._objects(call.dst) != self._objects(dst):
+            call.missing = set(dst)
+            self._lost.append((instance, call))
+        else:
+            self._request(instance, call)
+            self._answered.extend((instance.place, answer) for answer in early)
         return call
 
     def wait(self, instance: Instance, calls: Sequence[Pending], *, any: bool = False) -> None:
@@ -344,12 +352,12 @@ class Engine:
     @property
     def queued(self) -> int:
         """Requests that wait."""
-        return sum(len(hosted.queue) for hosted in self.hosted.values())
+        return sum(len(hosted.queue) for hosted in self._queues)
 
     @property
     def undoable(self) -> int:
         """Committed instances that somebody may still undo."""
-        return sum(len(hosted.known) for hosted in self.hosted.values())
+        return sum(len(hosted.known) + len(hosted.cancelled) for hosted in self.hosted.values())
 
     # Receipt
 
@@ -363,7 +371,9 @@ class Engine:
     def _take_from(self, member: int, packet: Spoken) -> None:
         match packet:
             case Message() if packet.view > self.views:
-                self._ahead.append(packet)  # it may build on what is still to be handed round
+                # It may build on what is still to be handed round. What is too much is repaired, or never was.
+                if len(self._ahead) < AHEAD_MAX:
+                    self._ahead.append(packet)
             case Message():
                 self.clock.see(packet.ts)
                 if self.links.take(self.now, member, packet):
@@ -405,8 +415,8 @@ class Engine:
     # Requests
 
     def _requested(self, hosted: Hosted, request: Message) -> None:
-        if hosted.known.get(request.call) is CANCELLED:
-            del hosted.known[request.call]
+        if request.call in hosted.cancelled:
+            del hosted.cancelled[request.call]
             self._forget_early(hosted, _base(request, hosted.object))
             self._note_at("cancel", hosted.place, request)
             return
@@ -422,11 +432,15 @@ class Engine:
         if self._is_orphan(request):
             self._give_up_entry(hosted, entry)
         elif hosted.order.relation.of(request.op):
-            hosted.queue.add(entry)
+            self._enqueue(hosted, entry)
             if request.kind != ONE_WAY:
                 hosted.known[request.call] = entry
         else:
             self._start(hosted, entry)
+
+    def _enqueue(self, hosted: Hosted, entry: Entry) -> None:
+        hosted.queue.add(entry)
+        self._queues[hosted] = None
 
     def _answer_again(self, hosted: Hosted, request: Message) -> None:
         """A copy asks what another has asked before it, and is not aware that this has been told the end of it."""
@@ -643,7 +657,9 @@ class Engine:
         if base in hosted.ended or (instance is None and self._is_lost(hosted, base)):
             self._disown(hosted, response)
         elif instance is None or response.call not in instance.calls:
-            answers = hosted.early.setdefault(base, [])
+            if base not in hosted.early:
+                _remember(hosted.early, base, [])
+            answers = hosted.early[base]
             if not any(each.call == response.call and each.src == response.src for each in answers):
                 answers.append(response)
 
@@ -800,14 +816,14 @@ class Engine:
         match known:
             case None:
                 if message.call not in hosted.seen:
-                    hosted.known[message.call] = CANCELLED
+                    _remember(hosted.cancelled, message.call)
             case Entry() if known.record is None:
                 self._cancel(hosted, known)
             case Instance():
                 self._abort(known, CHILD, "its invoker has aborted", respond=False)
             case Record() if not known.undoing:
                 self._undo(hosted, known, message)
-            case _Mark() if known is ENDED:
+            case _Mark():
                 del hosted.known[message.call]
 
     def _cancel(self, hosted: Hosted, entry: Entry) -> None:
@@ -823,7 +839,7 @@ class Engine:
         instance = record.instance
         entry = Entry(message, instance.call, instance.path, self.now, record)
         if hosted.order.relation.of(instance.call.op):
-            hosted.queue.add(entry)
+            self._enqueue(hosted, entry)
         else:
             self._start(hosted, entry)
 
@@ -836,6 +852,11 @@ class Engine:
                 self._dispatch(self._inbox.popleft())
             while self._answered:
                 self._answer(*self._answered.popleft())
+            while self._lost:
+                instance, call = self._lost.popleft()
+                if instance.status == RUNNING and not call.dropped:
+                    text = f"{call.request[0]}: nobody is left who could do it"
+                    self._branch_failed(instance, call, GONE, text)
             if self._holding and self.links.moved:
                 self.links.moved = False
                 for instance in list(self._holding):
@@ -845,8 +866,10 @@ class Engine:
                 return
 
     def _start_one(self) -> bool:
-        for hosted in self.hosted.values():
+        for hosted in list(self._queues):
             entry = hosted.queue.next_startable(self.links.frontier_of(hosted.invoking))
+            if not len(hosted.queue):
+                del self._queues[hosted]
             if entry is not None:
                 self._start(hosted, entry)
                 return True
@@ -855,12 +878,12 @@ class Engine:
     @property
     def _is_waiting(self) -> bool:
         """Whether something here waits for others' clocks or for its death."""
-        return bool(self._holding or self._suspects) or any(len(each.queue) for each in self.hosted.values())
+        return bool(self._holding or self._suspects or self._queues)
 
     def _waited_for(self) -> set[int]:
         """Members whose clocks or messages something here waits for."""
         members: set[int] = set()
-        for hosted in self.hosted.values():
+        for hosted in self._queues:
             key = hosted.queue.unclear
             if key is not None:
                 members.update(self.links.laggards(key))
@@ -872,7 +895,7 @@ class Engine:
 
     def _let_die(self) -> None:
         """Requests that have waited long enough for something older that waits itself give way."""
-        for hosted in self.hosted.values():
+        for hosted in list(self._queues):
             oldest = hosted.queue.oldest()
             if oldest is None:
                 continue
@@ -969,7 +992,9 @@ class Engine:
         for hosted in self.hosted.values():
             for record in [each for each in hosted.known.values() if isinstance(each, Record)]:
                 self._inherit(hosted, record)
-            for base in [base for base in hosted.early if base not in hosted.bases and self._is_lost(hosted, base)]:
+            for base in [
+                base for base in hosted.early if base not in hosted.bases and self._is_lost(hosted, base)
+            ]:
                 for response in hosted.early.pop(base):
                     self._disown(hosted, response)
             unspoken, hosted.unspoken = hosted.unspoken, deque(maxlen=REMEMBERED_MAX)
@@ -990,7 +1015,9 @@ class Engine:
             if call.dropped or not call.missing.difference(alive):
                 continue
             if self._objects(alive) != self._objects(call.dst):
-                self._branch_failed(instance, call, GONE, f"{call.request[0]}: a member that it called is gone")
+                self._branch_failed(
+                    instance, call, GONE, f"{call.request[0]}: a member that it called is gone"
+                )
             else:
                 call.missing.intersection_update(alive)
         if instance.status == RUNNING:

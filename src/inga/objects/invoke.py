@@ -172,6 +172,8 @@ class Context:
         host, instance = self._host, self._instance
         check((args, named))
         names = (target,) if isinstance(target, str) else tuple(dict.fromkeys(target))
+        if not names:
+            raise UsageError(f"nobody is named to {op}: name at least one object")
         places = host.roster.find(names)
         first = first and len(instance.copies) == 1  # copies go on together
         call = host.engine.call(instance, kind, places, op, args, named, first=first)

@@ -17,6 +17,7 @@ Text and rules are those of CosNaming, with the additions of NamingContextExt, s
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
@@ -29,8 +30,10 @@ KEY = b"NameService"
 """The object key by which clients find the root context."""
 COMPONENTS_MAX = 64
 """Of one name."""
-BINDINGS_MAX = 100_000
-"""In all contexts of a service together; contexts count too."""
+OCTETS_MAX = 64 << 20
+"""Of all names and references that a service keeps."""
+OVERHEAD = 500
+"""What a binding or a context costs besides."""
 ITERATORS_MAX = 64
 """Beyond, the oldest is given up: clients forget to destroy them."""
 LIST_MAX = 1000
@@ -230,24 +233,24 @@ class NameService:
         self._local = local
         self._far = far
         self._iterators: list[Iterating] = []
-        self.bindings = 0
+        self.octets = 0
         self.root = Context(self, is_root=True)
 
     def context(self) -> Reference:
         """Another context, empty."""
-        self.count(1)
+        self.count(OVERHEAD)
         return self._activate(Context(self))
 
     def destroyed(self, context: "Context") -> None:
         """A context is gone."""
-        self.count(-1)
+        self.count(-OVERHEAD)
         self._deactivate(context)
 
-    def iterate(self, bindings: Bindings) -> Reference:
-        """An iterator over these."""
+    def iterate(self, context: "Context", components: Name) -> Reference:
+        """An iterator over these bindings of a context."""
         if len(self._iterators) >= ITERATORS_MAX:
             self.iterated(self._iterators[0])
-        iterating = Iterating(self, bindings)
+        iterating = Iterating(self, context, components)
         self._iterators.append(iterating)
         return self._activate(iterating)
 
@@ -262,10 +265,10 @@ class NameService:
         return ours if isinstance(ours, Context) else self._far(reference)
 
     def count(self, more: int) -> None:
-        """Keep the number of bindings within its bound."""
-        if more > 0 and self.bindings + more > BINDINGS_MAX:
-            raise SystemException("NO_RESOURCES", f"there are {BINDINGS_MAX} names already", completed="no")
-        self.bindings += more
+        """Keep what all bindings cost within its bound."""
+        if more > 0 and self.octets + more > OCTETS_MAX:
+            raise SystemException("NO_RESOURCES", f"names fill {OCTETS_MAX} octets already", completed="no")
+        self.octets += more
 
 
 class Context(NamingContextExt):
@@ -298,9 +301,9 @@ class Context(NamingContextExt):
         if len(_checked(name)) > 1:
             await self._pass_on("unbind", name)
             return
-        self._get(name)
+        reference, _ = self._get(name)
         del self._bound[name[0]]
-        self._service.count(-1)
+        self._service.count(-_cost(name[0], reference))
 
     async def new_context(self) -> Reference | None:
         return self._service.context()
@@ -311,9 +314,12 @@ class Context(NamingContextExt):
             return made
         if name[0] in self._bound:
             raise AlreadyBound()
-        self._service.count(1)
         context = self._service.context()
-        self._bound[name[0]] = context, BindingType.CONTEXT
+        try:
+            self._put(name[0], context, BindingType.CONTEXT)
+        except SystemException:
+            await self._service.at(context).destroy()
+            raise
         return context
 
     async def destroy(self) -> None:
@@ -324,10 +330,17 @@ class Context(NamingContextExt):
         self._service.destroyed(self)
 
     async def list(self, how_many: ULong) -> tuple[Bindings, Reference | None]:
-        bindings = [Binding([component], kind) for component, (_, kind) in self._bound.items()]
-        number = min(how_many, LIST_MAX)
-        rest = bindings[number:]
-        return bindings[:number], self._service.iterate(rest) if rest else None
+        components = iter(self._bound)
+        first = [
+            Binding([each], self._bound[each][1]) for each in islice(components, min(how_many, LIST_MAX))
+        ]
+        rest = list(components)
+        return first, self._service.iterate(self, rest) if rest else None
+
+    def _still_bound(self, component: NameComponent) -> Binding | None:
+        """A binding that an iterator comes to, if it is still there."""
+        found = self._bound.get(component)
+        return None if found is None else Binding([component], found[1])
 
     async def _set(self, how: str, name: Name, reference: Reference | None, kind: BindingType) -> None:
         if len(_checked(name)) > 1:
@@ -336,14 +349,18 @@ class Context(NamingContextExt):
         if reference is None:
             raise SystemException("BAD_PARAM", "a name for nothing", completed="no")
         before = self._bound.get(name[0])
-        if before is None:
-            self._service.count(1)
-        elif not how.startswith("rebind"):
+        if before is not None and not how.startswith("rebind"):
             raise AlreadyBound()
-        elif before[1] is not kind:
+        if before is not None and before[1] is not kind:
             wrong = NotFoundReason.NOT_CONTEXT if kind is BindingType.CONTEXT else NotFoundReason.NOT_OBJECT
             raise NotFound(wrong, name)
-        self._bound[name[0]] = reference, kind
+        self._put(name[0], reference, kind)
+
+    def _put(self, component: NameComponent, reference: Reference, kind: BindingType) -> None:
+        before = self._bound.get(component)
+        freed = 0 if before is None else _cost(component, before[0])
+        self._service.count(_cost(component, reference) - freed)
+        self._bound[component] = reference, kind
 
     def _get(self, name: Name) -> tuple[Reference, BindingType]:
         if name[0] not in self._bound:
@@ -365,22 +382,20 @@ class Context(NamingContextExt):
 
 
 class Iterating(BindingIterator):
-    """The rest of a list."""
+    """The rest of a list. What was unbound meanwhile is passed over."""
 
-    def __init__(self, service: NameService, bindings: Bindings) -> None:
+    def __init__(self, service: NameService, context: Context, components: Name) -> None:
         self._service = service
-        self._bindings = bindings
+        self._rest = (found for each in components if (found := context._still_bound(each)) is not None)
 
     async def next_one(self) -> tuple[bool, Binding]:
-        if not self._bindings:
-            return False, Binding([], BindingType.OBJECT)
-        return True, self._bindings.pop(0)
+        found = next(self._rest, None)
+        return (False, Binding([], BindingType.OBJECT)) if found is None else (True, found)
 
     async def next_n(self, how_many: ULong) -> tuple[bool, Bindings]:
         if how_many == 0:
             raise SystemException("BAD_PARAM", "none are asked for", completed="no")
-        number = min(how_many, LIST_MAX)
-        found, self._bindings = self._bindings[:number], self._bindings[number:]
+        found = list(islice(self._rest, min(how_many, LIST_MAX)))
         return bool(found), found
 
     async def destroy(self) -> None:
@@ -412,6 +427,12 @@ def to_name(text: str) -> Name:
         else:
             parts[-1][-1] += letter
     return _checked([_component(each) for each in parts])
+
+
+def _cost(component: NameComponent, reference: Reference) -> int:
+    """Octets that a binding is counted with."""
+    texts = len(component.id) + len(component.kind) + len(reference.type_id)
+    return 4 * texts + sum(len(each.data) for each in reference.profiles) + OVERHEAD
 
 
 def _component(parts: list[str]) -> NameComponent:

@@ -15,6 +15,7 @@ several ids; an id whose servant is gone is passed over.
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from inga.model.errors import IngaError, RemoteError, UsageError, WireError
@@ -442,6 +443,7 @@ _PASS_ON = interface_of(Gateway).operations["_pass_on"]
 # Helpers
 
 
+@cache
 def code_set_context(number: int) -> Tagged:
     """The service context that announces in what strings are."""
     out = Encoder.encapsulation()

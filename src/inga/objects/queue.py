@@ -51,10 +51,11 @@ class Queue:
         self._running: dict[str, list[Instance]] = {}  # by method
         self._unclear: list[tuple[Key, Entry]] = []
         self._look: list[Entry] = []  # whose obstacle is gone
+        self._size = 0
         self._behind: dict[Instance, list[Entry]] = {}  # entries that wait for an instance
 
     def __len__(self) -> int:
-        return sum(map(len, self._waiting.values()))
+        return self._size
 
     def __iter__(self) -> Iterator[Entry]:
         return (entry for entries in self._waiting.values() for entry in entries)
@@ -68,6 +69,7 @@ class Queue:
 
     def add(self, entry: Entry) -> None:
         entry.out = False
+        self._size += 1
         insort(self._waiting.setdefault(entry.call.op, []), entry)
         heappush(self._unclear, (entry.key, entry))
 
@@ -139,6 +141,7 @@ class Queue:
         if not entries:
             del self._waiting[entry.call.op]
         entry.out = True
+        self._size -= 1
 
     def _nearest(self, entry: Entry) -> Entry | None:
         """The last request before it that conflicts with it."""

@@ -14,7 +14,7 @@ through the gateway of a group.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from inga.model.errors import UsageError, WireError
@@ -47,6 +47,8 @@ from inga.wire.reference import (
 
 FORWARDS_MAX = 8
 """How often a request is sent on before we believe that it goes in circles."""
+REFERENCES_MAX = 1024
+"""Whose ways are remembered."""
 _CORBA = "IDL:omg.org/CORBA/"
 
 
@@ -56,7 +58,8 @@ class Answered(NamedTuple):
     value: Any
 
 
-def ways(reference: Reference, *, oneway: bool) -> list[Iiop] | Uipmc:
+@lru_cache(maxsize=REFERENCES_MAX)
+def ways(reference: Reference, *, oneway: bool) -> tuple[Iiop, ...] | Uipmc:
     """Where a request can go: to a group, or to one of these, in the order in which to try them."""
     if reference.is_nil:
         raise UsageError("A nil reference leads to no object.")
@@ -64,7 +67,7 @@ def ways(reference: Reference, *, oneway: bool) -> list[Iiop] | Uipmc:
     if oneway and groups:
         return groups[0]
     found = [each.group_iiop for each in groups]
-    connected = [each for each in found if each is not None] + list(reference.iiop())
+    connected = (*(each for each in found if each is not None), *reference.iiop())
     if connected:
         return connected
     if groups:
@@ -75,6 +78,7 @@ def ways(reference: Reference, *, oneway: bool) -> list[Iiop] | Uipmc:
     raise UsageError("This reference has no profile by which the object could be reached.")
 
 
+@lru_cache(maxsize=REFERENCES_MAX)
 def code_set(way: Iiop) -> int:
     """In which code set strings go that way: the first of ours that the other side has."""
     for tag, data in way.components:

@@ -18,9 +18,11 @@ class SparkSource:
     def __init__(self, files: Files, *, timed: bool = False, methods: bool = False) -> None:
         """`timed` reads the times of rows too, which only `quiet` looks at; `methods` is for `object`."""
         trace = files.trace
-        self._columns = TIMED_COLUMNS if timed else COLUMNS
+        self._columns: tuple[str, ...] = TIMED_COLUMNS if timed else COLUMNS
+        self._told_columns: tuple[str, ...] = TOLD_COLUMNS
         if methods:
             self._columns = (*self._columns, OBJECT_COLUMN)
+            self._told_columns = (*self._told_columns, OBJECT_COLUMN)
         self.conflicts = trace.manifest.conflicts
         self.quiet_seconds = trace.quiet_seconds
         self._files = files
@@ -74,4 +76,4 @@ class SparkSource:
     def _read(self, segment: int) -> Chunk:
         file = self._files.trace.files[segment]
         content = self._files.content(segment)
-        return read_chunk(file, len(self.processes), self.receipt, content, TOLD_COLUMNS)
+        return read_chunk(file, len(self.processes), self.receipt, content, self._told_columns)

@@ -8,6 +8,8 @@ Point = tuple[float, float]
 
 WIDTH, HEIGHT = 560, 300
 LEFT, RIGHT, TOP, BOTTOM = 52, 92, 16, 40
+CROWD = 20
+"""Numbers along the axis, from which on not each of them is written."""
 COLOURS = ("#3056d3", "#d97706", "#117a4b", "#c0262d", "#7a3ec8", "#667085", "#0e7490")
 
 STYLE = """
@@ -89,7 +91,7 @@ def _axes(x_max: float, y_max: float, y_step: float, x: str, y: str, place: obje
     while value <= y_max + 1e-9:
         parts.append(_level(value, place((0, value))[1]))
         value += y_step
-    for number in range(int(x_max) + 1):
+    for number in range(0, int(x_max) + 1, 1 if x_max < CROWD else int(_step(x_max))):
         along, at = place((number, 0))
         parts.append(f'<text x="{along:.1f}" y="{at + 18:.1f}" text-anchor="middle">{number}</text>')
     return [*parts, *_labels(x, y)]

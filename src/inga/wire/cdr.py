@@ -333,8 +333,11 @@ class Decoder:
     def _number(self, name: str) -> int | Real:
         packed = self._structs[name]
         size = packed.size
-        self._take(-(self.base + self.at) & (size - 1))
-        value: int | Real = packed.unpack_from(self._data, self._take(size))[0]
+        start = self.at + (-(self.base + self.at) & (size - 1))
+        if start + size > self.end:
+            raise WireError("truncated", f"{size} octets wanted at {start} of {self.end}")
+        self.at = start + size
+        value: int | Real = packed.unpack_from(self._data, start)[0]
         return value
 
     def _decoded(self, octets: bytes) -> str:

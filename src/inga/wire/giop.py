@@ -237,7 +237,7 @@ def read_header(data: Buffer) -> Header:
         raise WireError("malformed", f"message {number} in GIOP 1.{minor}")
     little = bool(flags & LITTLE)
     size = int.from_bytes(data[8:12], _order(little))
-    return Header(Kind(number), size, minor, little, minor > 0 and bool(flags & MORE))
+    return Header(_BY_NUMBER[number], size, minor, little, minor > 0 and bool(flags & MORE))
 
 
 def encode(
@@ -498,6 +498,7 @@ def _get_locate_reply(decoder: Decoder, minor: int) -> LocateReply:
     return LocateReply(request_id, LocateStatus(number))
 
 
+_BY_NUMBER = tuple(Kind)
 _ALIGNED = frozenset((Kind.REQUEST, Kind.REPLY))
 _UNDIVIDED = frozenset((Kind.CANCEL_REQUEST, Kind.CLOSE_CONNECTION, Kind.MESSAGE_ERROR, Kind.FRAGMENT))
 _KINDS: dict[type[Message], Kind] = {

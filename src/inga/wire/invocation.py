@@ -263,7 +263,7 @@ class _Reader:
 
     def call(self) -> CallId:
         call = self.numbers(max(CALL_LENGTHS))
-        if len(call) not in CALL_LENGTHS:
+        if len(call) not in CALL_LENGTHS or call[1] >= self.width:
             raise WireError("malformed", "no call")
         return call
 

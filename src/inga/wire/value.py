@@ -17,8 +17,8 @@ from inga.wire import varint
 DEPTH_MAX = 32
 """Values within values within values."""
 
-NUMBER_BYTES_MAX = 1 << 12
-"""Bytes of a whole number: a hostile one would take long to print or to multiply."""
+NUMBER_BYTES_MAX = 1 << 10
+"""Bytes of a whole number: Python refuses to print one of more than 4300 digits."""
 
 SMALL_MAX = (1 << 63) - 1
 

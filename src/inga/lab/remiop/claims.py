@@ -104,16 +104,18 @@ def _follows(free: Sequence[Trip]) -> Claim:
 
 
 def _one_packet(free: Sequence[Trip]) -> Claim:
-    """4. One packet is not paced; ReMIOP's own work is all it costs."""
+    """4. One packet is not paced; ReMIOP's own work is all it costs. What else the machine does only adds to a round
+    trip, so the shortest are compared."""
     fast, miop = _of(free, "remiop", FAST_RATES[-1]), _of(free, "miop")
     size = min(miop)
     assert size <= ONE_PACKET
-    cost = _ms(fast[size]) - _ms(miop[size])
+    with_it, without = (each.best_ms or _ms(each) for each in (fast[size], miop[size]))
+    cost = with_it - without
     return Claim(
         "4",
         "one packet, large Rmax: ReMIOP costs a few ms over MIOP",
         f"about {PAPER_COST_MS:g} ms (2004)",
-        f"{cost:+.2f} ms ({_ms(fast[size]):.2f} against {_ms(miop[size]):.2f} ms)",
+        f"{cost:+.2f} ms, of the shortest round trips ({with_it:.2f} against {without:.2f} ms)",
         HOLDS if cost <= PAPER_COST_MS else NOT_REPRODUCED,
     )
 

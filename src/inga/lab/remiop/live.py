@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from time import monotonic, sleep
 
 from inga.lab.remiop.trips import DATAGRAM, MEMBERS, Trial, Trip, packets, summed_up
@@ -39,30 +40,28 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """What is between the members. `buffer` and `pause` (seconds for each datagram) are those of slow readers."""
+    """What is between the members, at most `rate` Kbit/s. `buffer` and `pause` (seconds for each datagram) are those of
+    slow readers."""
 
     name: str
-    is_narrow: bool = False
+    rate: float | None = None
     prefix: tuple[str, ...] = ()
     buffer: int = 0
     pause: float = 0.0
 
     def patience(self, trial: Trial) -> float:
         """Seconds after which a message will not arrive any more."""
-        seconds = 2.0
-        rate: float | None = RATE if self.is_narrow else None
+        seconds, rate = 2.0, self.rate or inf
         if trial.rmax is not None:
-            rate = min(rate or trial.rmax / 2, trial.rmax / 2)
+            rate = min(rate, trial.rmax / 2)
             seconds += 30.0  # for repairs
-        if rate is not None:
-            seconds += 1.25 * packets(trial.bytes) * 8 * FRAME / (1000 * rate)
-        return seconds
+        return seconds + 1.25 * packets(trial.bytes) * 8 * FRAME / (1000 * rate)
 
 
 FREE = Path("loopback, which loses nothing")
 SLOW_READERS = Path(
     f"loopback with receive buffers of {QUEUE // 1024} KiB and readers that take {RATE} Kbit/s",
-    is_narrow=True,
+    rate=RATE,
     buffer=QUEUE // 2,  # the kernel doubles it
     pause=8 * FRAME / (1000 * RATE),
 )
@@ -75,7 +74,7 @@ def narrow_path() -> Path:
         prefix = ("unshare", *options, "sh", "-c", f'ip link set lo up && {shape} && exec "$@"', "sh")
         if _works(prefix):
             name = f"a network namespace with {RATE} Kbit/s and a queue of {QUEUE // 1024} KiB (token bucket on loopback)"
-            return Path(name, is_narrow=True, prefix=prefix)
+            return Path(name, rate=RATE, prefix=prefix)
     return SLOW_READERS
 
 

@@ -6,7 +6,7 @@ one is another's. Answers are of one packet.
 """
 
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import median
 
 MEMBERS = ("one", "two", "three", "four")
 
@@ -53,13 +53,14 @@ class Trial:
 @dataclass(frozen=True, slots=True)
 class Trip:
     """What some round trips of a trial took: the median, None if a message did not arrive; losses and the rest are
-    means of one round trip."""
+    means of one round trip. `best_ms` is the shortest."""
 
     trial: Trial
     ms: float | None
     lost: float
     nacks: float
     repairs: float
+    best_ms: float | None = None
 
     def row(self) -> list[object]:
         trial = self.trial
@@ -73,7 +74,7 @@ def summed_up(trial: Trial, ms: list[float | None], lost: int, nacks: int, repai
     whole = [each for each in ms if each is not None]
     rounds = max(1, len(ms))
     middle = median(whole) if len(whole) == len(ms) else None
-    return Trip(trial, middle, lost / rounds, nacks / rounds, repairs / rounds)
+    return Trip(trial, middle, lost / rounds, nacks / rounds, repairs / rounds, min(whole, default=None))
 
 
 def packets(size: int) -> int:
@@ -85,7 +86,3 @@ def packets(size: int) -> int:
 def pacing_ms(trial: Trial, rate: float) -> float:
     """Milliseconds from the first packet of a message to its last at a rate in Kbit/s."""
     return (trial.packets - 1) * 8 * DATAGRAM / rate
-
-
-def mean_of(trips: list[Trip], what: str) -> float:
-    return fmean(getattr(trip, what) for trip in trips) if trips else 0.0

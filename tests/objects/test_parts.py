@@ -1,0 +1,274 @@
+"""The parts of an engine on their own: queues, links, states, rosters; and packets that nobody should send."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from inga.model.errors import UsageError, WireError
+from inga.model.invocation import Heartbeat, Message, Nack, SendId, StartId
+from inga.objects.declare import Call
+from inga.objects.instance import Instance
+from inga.objects.links import Links
+from inga.objects.options import Options
+from inga.objects.order import Clock
+from inga.objects.queue import Entry, Queue
+from inga.objects.roster import Everything, Pairs, Place, Roster
+from inga.objects.state import State
+from inga.wire.invocation import decode, encode
+
+from .generate import Generator, Replicated
+from .world import World
+
+CLEAR = (1 << 60, 0)
+
+
+def message(ts: int, src: int = 0, op: str = "f", **rest: Any) -> Message:
+    start = StartId(ts, src)
+    return Message(
+        "o", src, (1,), SendId(start, 0), ts, ts, (0, 0), ((1, ts),), start, (*start, 0), op, **rest
+    )
+
+
+def entry(ts: int, op: str = "f", src: int = 0, args: tuple[Any, ...] = ()) -> Entry:
+    return Entry(message(ts, src, op), Call(op, args), ((ts, src, 0),), 0.0)
+
+
+def instance(of: Entry) -> Instance:
+    made = Instance(1, StartId(of.key[0], 1), (*of.path, 0), (), of.message)
+    made.call = of.call
+    return made
+
+
+class Asked(Pairs):
+    """A relation that counts how often it is asked."""
+
+    def __init__(self, pairs: Any) -> None:
+        super().__init__(pairs)
+        self.count = 0
+
+    def between(self, one: Call, other: Call) -> bool:
+        self.count += 1
+        return super().between(one, other)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_queue_starts_what_a_plain_list_would(seed: int) -> None:
+    """Against the rules read literally: clear, first among those that conflict, nothing in conflict running."""
+    rng = Random(seed)
+    ops = "abcd"
+    pairs = [(x, y) for x in ops for y in ops if x <= y and rng.random() < 0.4]
+    relation = Pairs(pairs)
+    queue, waiting, running = Queue(relation), [], []
+    clock = 0
+    for ts in range(1, 80):
+        if rng.random() < 0.6:
+            clock += rng.randint(1, 2)
+            made = entry(clock + rng.choice([0, 0, 3]), rng.choice(ops), src=ts)
+            if relation.of(made.call.op):
+                queue.add(made)
+                waiting.append(made)
+        if waiting and rng.random() < 0.1:
+            gone = rng.choice(waiting)
+            waiting.remove(gone)
+            queue.remove(gone)
+        if running and rng.random() < 0.5:
+            queue.ended(running.pop(rng.randrange(len(running))))
+        frontier = (clock, 0)
+        while True:
+            allowed = {
+                each
+                for each in waiting
+                if each.key < frontier
+                and not any(o.key < each.key and o.call.op in relation.of(each.call.op) for o in waiting)
+                and not any(i.call.op in relation.of(each.call.op) for i in running)
+            }
+            found = queue.next_startable(frontier)
+            assert (found is None) == (not allowed)
+            if found is None:
+                break
+            assert found in allowed
+            waiting.remove(found)
+            running.append(instance(found))
+            queue.started(running[-1], found)
+        assert len(queue) == len(waiting)
+
+
+def test_what_becomes_of_a_request_does_not_depend_on_how_many_wait() -> None:
+    relation = Asked([("f", "f")])
+    queue = Queue(relation)
+    for ts in range(1, 2001):
+        queue.add(entry(ts))
+    started = 0
+    while (found := queue.next_startable(CLEAR)) is not None:
+        started += 1
+        runs = instance(found)
+        queue.started(runs, found)
+        assert queue.next_startable(CLEAR) is None
+        queue.ended(runs)
+    assert started == 2000
+    assert relation.count < 5 * 2000
+
+
+def test_relations() -> None:
+    assert Pairs([("a", "b")]).of("b") == {"a"} and not Pairs().of("a")
+    assert Everything("a").of("x") == {"a", "x"} and Everything().between(Call("x"), Call("y"))
+    with pytest.raises(UsageError, match="twice"):
+        Roster([Place(0, "x"), Place(0, "x")], {})
+    roster = Roster.of(2, {"x": (Pairs(), [0, 1])})
+    assert [roster.name(place, ["ann", "bob"]) for place in range(4)] == ["ann", "ann/x", "bob", "bob/x"]
+    assert roster.find("x") == (1, 3) and roster.client(1) == 2
+
+
+# States
+
+
+def test_undoing_equals_never_having_been() -> None:
+    rng = Random(7)
+    for _ in range(200):
+        state, kept = State(0), []
+        names = list(range(8))
+        for name in names:
+            k = rng.randint(1, 9)
+            effect = rng.choice([lambda s, k=k: s + k, lambda s, k=k: s * k, lambda s, k=k: k])
+            awaited = rng.random() < 0.8
+            state.apply(state.after([effect]), [effect], name if awaited else None)
+            kept.append((name if awaited else None, effect))
+        for name in rng.sample(names, 8):
+            if rng.random() < 0.5:
+                state.final(name)
+            else:
+                state.undo(name)
+                kept = [each for each in kept if each[0] != name]
+        expected = 0
+        for _, effect in kept:
+            expected = effect(expected)
+        assert state.value == expected
+        assert not state.pending and not state._log
+
+
+def test_an_effect_that_was_only_possible_before_is_skipped() -> None:
+    state = State({})
+    put, remove = [lambda s: {**s, "a": 1}], [lambda s: {key: s[key] for key in s if s["a"]}]
+    state.apply(state.after(put), put, "put")
+    state.apply(state.after(remove), remove)
+    state.undo("put")
+    assert state.skipped == 0 and state.value == {}
+    state = State({"a": 1})
+    drop = [lambda s: {key: s[key] for key in s if key != "a"}]
+    use = [lambda s: {**s, "b": 1 // len(s)}]
+    state.apply(state.after(put), put, "put")
+    state.apply(state.after(use), use)
+    state.apply(state.after(drop), drop)
+    state.undo("put")
+    assert state.value == {"b": 1}
+
+
+# Links
+
+
+class Wire:
+    """Two ends, whose packets are looked at one by one."""
+
+    def __init__(self, **options: Any) -> None:
+        self.out: list[tuple[tuple[int, ...], Any]] = []
+        roster = Roster([Place(0, "x"), Place(1, "y"), Place(2, "z")], {})
+        self.clock = Clock()
+        made = Options(**{"delta": 10.0, **options})
+        self.links = Links(1, roster, self.clock, made, lambda *send: self.out.append(send), lambda: (0,))
+
+    def sent(self) -> list[Any]:
+        out, self.out = [packet for _, packet in self.out], []
+        return out
+
+
+def numbered(ts: int, number: int) -> Message:
+    return message(ts)._replace(sq=((1, number),))
+
+
+def test_a_gap_is_asked_for_once_in_delta() -> None:
+    wire = Wire()
+    links = wire.links
+    assert links.take(0.0, 0, numbered(3, 3))
+    assert wire.sent() == [Nack(1, (1, 2))]
+    assert not links.take(1.0, 0, numbered(3, 3))
+    assert links.take(1.0, 0, numbered(4, 4))
+    assert wire.sent() == []
+    links.tick(10.0, ())
+    assert Nack(1, (1, 2)) in wire.sent()
+    assert links.peers[0].ts == 0
+    links.take(11.0, 0, numbered(1, 1))
+    links.take(11.0, 0, numbered(2, 2))
+    assert links.peers[0].ts == 4 and links.received[0] == 4 and links.peers[0].expected == 5
+
+
+def test_a_heartbeat_counts_once_nothing_is_missing() -> None:
+    wire = Wire()
+    links = wire.links
+    links.hear(0.0, Heartbeat(0, 9, 2, 0, (2,), 0))
+    assert wire.sent() == [Nack(1, (1, 2))] and links.peers[0].ts == 0
+    links.take(1.0, 0, numbered(1, 1))
+    assert links.peers[0].ts == 1
+    links.take(1.0, 0, numbered(2, 2))
+    assert links.peers[0].ts == 9
+    assert links.frontier == (1, 2)  # member 2 has shown nothing
+
+
+def test_copies_are_kept_until_they_are_acknowledged() -> None:
+    wire = Wire()
+    links = wire.links
+    sent = message(1)._replace(sq=links.number([0, 2]))
+    links.transmit(0.0, sent)
+    assert wire.sent() == [sent] and links.unacknowledged == 2
+    links.tick(10.0, ())
+    assert sent not in wire.sent()
+    links.tick(20.0, ())
+    assert wire.sent().count(sent) == 2
+    links.hear(21.0, Heartbeat(0, 1, 0, 1, (0,), 0))
+    links.asked(22.0, Nack(2, (1, 7)))
+    assert wire.sent() == [sent] and links.unacknowledged == 1
+    links.hear(23.0, Heartbeat(2, 1, 0, 1, (0,), 0))
+    assert links.unacknowledged == 0
+    assert links._settled() == 1
+
+
+def test_over_something_reliable_nothing_is_kept_or_asked_for() -> None:
+    wire = Wire(reliable=True)
+    links = wire.links
+    links.transmit(0.0, message(1)._replace(sq=links.number([0])))
+    links.take(0.0, 0, numbered(3, 3))
+    links.tick(30.0, ())
+    assert links.unacknowledged == 0
+    assert not any(isinstance(packet, Nack) for packet in wire.sent())
+
+
+# Whatever comes
+
+
+@pytest.mark.parametrize("generator", [Generator, Replicated])
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_comes_nothing_is_raised(seed: int, generator: type[Generator]) -> None:
+    """Packets of a run with octets changed that still can be read."""
+    rng = Random(seed)
+    made = generator(seed)
+    world = World(made.plan(), made.network())
+    bad = 0
+    for _ in range(400):
+        if not world._heap or world.now > 300:
+            break
+        _, _, what, member, packet = world._heap[0]
+        if what == "packet" and member in world.hosts and rng.random() < 0.3:
+            data = bytearray(encode(packet))
+            for _ in range(rng.randint(1, 3)):
+                data[rng.randrange(len(data))] = rng.choice([0, 1, 2, 3, rng.randrange(256)])
+            try:
+                changed = decode(bytes(data), world.roster)
+            except WireError:
+                changed = None
+            if changed is not None:
+                bad += 1
+                world.log.watch.clear()
+                world._learn = lambda member, packet: None  # type: ignore[method-assign]
+                world._transmit(member, world.hosts[member].receive(world.now, [changed]))
+        world.step()
+    assert bad

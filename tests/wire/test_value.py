@@ -1,0 +1,111 @@
+"""Plain values as bytes: what goes in comes out, and nothing else is read."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inga.model.errors import UsageError, WireError
+from inga.wire import value
+
+KEYS = st.one_of(st.none(), st.booleans(), st.integers(), st.text(), st.binary())
+VALUES: Any = st.recursive(
+    st.one_of(KEYS, st.floats(allow_nan=False)),
+    lambda inner: st.one_of(
+        st.lists(inner), st.lists(inner).map(tuple), st.dictionaries(st.one_of(KEYS, st.tuples(KEYS)), inner)
+    ),
+    max_leaves=8,
+)
+
+
+def round_trip(given: Any) -> Any:
+    value.check(given)
+    out = bytearray(b"\x07")
+    value.put(out, given)
+    found, at = value.get(bytes(out), 1)
+    assert at == len(out)
+    return found
+
+
+@given(VALUES)
+def test_round_trip(given: Any) -> None:
+    found = round_trip(given)
+    assert found == given
+    assert repr(found) == repr(given)  # types too: True is not 1, a list is no tuple
+
+
+@pytest.mark.parametrize(
+    "number",
+    [0, -1, 127, 128, -128, -129, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 2**64, 10**30, -(10**30)],
+)
+def test_numbers_of_any_size(number: int) -> None:
+    assert round_trip(number) == number
+
+
+def test_floats_keep_their_bits() -> None:
+    assert math.isnan(round_trip(math.nan))
+    assert round_trip(-0.0).hex() == (-0.0).hex()
+
+
+def test_golden_bytes() -> None:
+    out = bytearray()
+    value.put(out, {"a": [None, True, -3, 300, 1.5, b"\x00"], (): "é"})
+    assert out.hex(" ") == (
+        "0a 02 06 01 61 08 06 00 02 04 02 03 ac 02 05 3f f8 00 00 00 00 00 00 07 01 00 09 00 06 02 c3 a9"
+    )
+
+
+class Own(int):
+    """Somebody's own number."""
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [object(), {1, 2}, [object()], {"a": {1}}, Own(1), bytearray(b"x"), 1 << 9000],
+    ids=lambda bad: type(bad).__name__,
+)
+def test_what_cannot_be_sent(bad: Any) -> None:
+    with pytest.raises(UsageError):
+        value.check(bad)
+
+
+def test_too_deep() -> None:
+    deep: Any = []
+    for _ in range(value.DEPTH_MAX + 1):
+        deep = [deep]
+    with pytest.raises(UsageError, match="deep"):
+        value.check(deep)
+    with pytest.raises(WireError):
+        value.get(bytes([value.LIST, 1]) * 2000 + b"\x00", 0)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "",
+        "0d",
+        "03",
+        "0605616263",
+        "0703",
+        "0a0108000000",
+        "05aabb",
+        "0602fffe",
+        "08ffffffffff7f",
+        "0b8108" + "01" * 1025,
+    ],
+)
+def test_malformed(bad: str) -> None:
+    with pytest.raises(WireError):
+        value.get(bytes.fromhex(bad), 0)
+
+
+@given(st.binary(max_size=60))
+def test_arbitrary_bytes_raise_nothing_else(data: bytes) -> None:
+    try:
+        found, at = value.get(data, 0)
+    except WireError:
+        return
+    assert at <= len(data)
+    value.check(found)
