@@ -100,7 +100,7 @@ class Engine(Work):
     # Questions
 
     def precedes(self, one: Message, other: Message) -> bool:
-        """Whether `one` is known to precede `other` significantly."""
+        """Whether `one` may precede `other` significantly: no is certain."""
         return precedes(one, other)
 
     def blocked(self) -> list[tuple[int, Message, list[Instance]]]:
