@@ -1,6 +1,7 @@
 #!/bin/sh
 # Programs that some tests drive and PyPI does not have: installed with apt as root, named otherwise.
 set -u
+PATH="$PATH:/usr/sbin:/sbin"
 
 packages=""
 # A program the tests look for, and the package that has it.

@@ -337,7 +337,12 @@ def miop_layers(
     kinds: list[tuple[type[Layer], Mapping[str, Any]]] = [*also, (MiopFragments, {"first": first})]
     if strategy is not None:
         known = parameters(strategy)
-        mine = {"first": first, "announced": options.greet and sender is None, "queue_max": options.queue_max}
+        mine = {
+            "first": first,
+            "announced": options.greet and sender is None,
+            "queue_max": options.queue_max,
+            "confirms": not also,
+        }
         kinds.append((strategy, {key: value for key, value in mine.items() if key in known}))
     made = tuned_together(name, {**(defaults or {}), **options.protocol}, kinds)
     return [
@@ -429,7 +434,7 @@ def _objects(name: str, options: Options, *, total: bool = False) -> list[Layer]
 def _remiop_objects(name: str, options: Options, *, total: bool = False) -> list[Layer]:
     if options.lossless:
         return _objects(name, options, total=total)
-    given = _objects_given(options, total=total)
+    given = {**_objects_given(options, total=total), "crowded": True}
     # Here heartbeats are repaired as well, and go to everybody: they need not be repeated soon.
     defaults = {"repeats": REPEATS, "delta": 0.5}
     order, *below = miop_layers(name, ReMiop, options, also=[(ObjectOrder, given)], defaults=defaults)
@@ -451,6 +456,7 @@ def _objects_given(options: Options, *, total: bool) -> dict[str, Any]:
         "objects": options.objects,
         "total": total,
         "greet": options.greet,
+        "crowded": False,
     }
     return {**given, "key": None, "keys": None} if total else given
 

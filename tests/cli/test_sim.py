@@ -1,6 +1,7 @@
 """`inga sim` and `inga hunt` as a user calls them."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -163,3 +164,16 @@ def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -
         main([command, "--help"])
     assert end.value.code == 0
     assert f"inga {command}" in capsys.readouterr().out
+
+
+def test_what_was_lost_and_who_repaired_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("sim --order remiop --members 4 --messages 20 --loss 0.2 --seed 1".split()) == 0
+    told = capsys.readouterr().out
+    line = next(line for line in told.splitlines() if line.startswith("recovery: "))
+    lost, nacks, _, repairs, others, _ = map(int, re.findall(r"\d+", line))
+    assert lost > nacks > 0 and repairs > others > 0
+
+
+def test_nobody_joins_a_group_that_speaks_miop(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("sim --order remiop --join 1".split()) == 2
+    assert "nobody can join a group of order 'remiop' later" in capsys.readouterr().err

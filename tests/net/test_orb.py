@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -213,6 +214,43 @@ def test_nobody_there(run: Run, free_port: FreePort) -> None:
     run(main())
 
 
+def test_a_host_that_does_not_answer(run: Run) -> None:
+    """The queue of a listener that accepts nobody is full: further calls hear nothing."""
+
+    async def main() -> None:
+        with socket.socket() as deaf:
+            deaf.bind(("127.0.0.1", 0))
+            deaf.listen(0)
+            fillers = [socket.socket() for _ in range(4)]
+            try:
+                for filler in fillers:
+                    filler.setblocking(False)
+                    filler.connect_ex(deaf.getsockname())
+                async with Orb() as orb:
+                    where = f"corbaloc::127.0.0.1:{deaf.getsockname()[1]}/x"
+                    impatient = asyncio.ensure_future(proxy_of(orb, where, deadline=5.0).quick("x"))
+                    patient = asyncio.ensure_future(proxy_of(orb, where, deadline=60.0).quick("x"))
+                    await until(lambda: orb.client._connecting)
+                    skip(6.0)
+                    with pytest.raises(SystemException, match=r"TIMEOUT: Slow\.quick: no answer within 5 s"):
+                        await impatient
+                    skip(6.0)
+                    with pytest.raises(
+                        SystemException, match=r"TRANSIENT: .* cannot be reached: no answer within 10 s"
+                    ):
+                        await patient
+                    assert not orb.client._connecting
+                    last = asyncio.ensure_future(proxy_of(orb, where).quick("x"))
+                    await until(lambda: orb.client._connecting)
+                with pytest.raises(SystemException, match="this side was closed"):
+                    await last
+            finally:
+                for filler in fillers:
+                    filler.close()
+
+    run(main())
+
+
 def test_a_server_that_breaks_off(run: Run) -> None:
     """Whoever waits learns at once; what was not begun is sent again."""
 
@@ -299,6 +337,23 @@ def test_a_large_answer_and_one_too_large(run: Run) -> None:
             assert await slow.quick("goes on") == "goes on"
 
     run(main())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_large_messages_may_travel_in_pieces(run: Run, loop: str) -> None:
+    async def main() -> None:
+        async with Orb(limits=Limits(fragment_size=100)) as orb:
+            reference = orb.activate(OurKitchen(), "kitchen")
+            kitchen: Any = orb.proxy(Kitchen, reference)
+            data = bytes(range(256)) * 40
+            calls = (kitchen.reverse(data + bytes(number)) for number in range(20))
+            assert await asyncio.gather(*calls) == [bytes(number) + data[::-1] for number in range(20)]
+            old: Any = orb.proxy(Kitchen, f"corbaloc:iiop:1.1@127.0.0.1:{orb.port}/kitchen")
+            assert await old.reverse(data) == data[::-1]  # in one, since nothing would say where it belongs
+        with pytest.raises(UsageError, match="A fragment has at least 32 octets"):
+            Limits(fragment_size=8)
+
+    run(main(), loop=loop)
 
 
 class Peer:

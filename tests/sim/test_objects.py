@@ -10,6 +10,7 @@ from inga.obg import Abort, InvocationAborted, ObjectClass, method
 from inga.recipes import OVER, Options
 from inga.sim.calls import CallCase
 from inga.sim.case import Case
+from inga.sim.hunt import calls, explain, try_seed
 from inga.sim.simulator import Sim
 from inga.trace.memory import MemoryTrace
 from inga.trace.reader import read_manifest, rows
@@ -224,3 +225,14 @@ def test_a_trace_has_a_process_for_every_copy(tmp_path: Path) -> None:
     assert began and all(asked[row.src, row.seq].op == row.op for row in began)
     assert all(row.ref for row in began)
     assert all(asked[row.src, row.seq].deps == row.deps for row in began)
+
+
+def test_a_hunt_calls_objects_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "--objects 2" in calls("object", 7).command()
+    assert try_seed("object", 7) is None
+    monkeypatch.setattr(
+        "inga.sim.hunt.CallCase", lambda case, objects: CallCase(case, objects, ("put", "put"))
+    )
+    failed = next(seed for seed in range(1, 40, 2) if try_seed("object", seed) is not None)
+    command = explain("object", failed, "why").command
+    assert command.startswith("inga sim --order object") and "--misdeclare put/put" in command

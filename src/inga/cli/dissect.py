@@ -1,11 +1,11 @@
-"""What a capture file holds of MIOP: fragments, the GIOP messages they make, ReMIOP's control packets.
+"""What a capture file holds of CORBA: MIOP fragments, GIOP messages by MIOP and IIOP, ReMIOP's control packets.
 
   inga dissect traffic.pcap
   inga dissect traffic.pcapng --port 12345 --json
   tcpdump -i lo -w - -c 100 udp | inga dissect -
 
-Reads pcap and pcapng with Ethernet, Linux cooked, loopback and bare IP frames; looks at UDP over IPv4 and
-IPv6. A datagram is taken for MIOP if it begins so; with --port, whatever goes to that port is.
+Reads pcap and pcapng with Ethernet, Linux cooked, loopback and bare IP frames; looks at UDP and TCP over IPv4
+and IPv6. A datagram is taken for MIOP if it begins so; with --port, whatever goes to that port is.
 Packets that a receiver would drop are shown with the counter that goes up by them.
 """
 
@@ -48,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
             {
                 "file": options.file,
                 "datagrams": dissector.datagrams,
+                "segments": dissector.segments,
                 "packets": [each for each in found if "message" not in each],
                 "messages": [each["message"] for each in found if "message" in each],
                 "incomplete": dissector.incomplete,
@@ -77,4 +78,5 @@ def _summary(dissector: Dissector) -> str:
     open_messages = (
         f"; {dissector.incomplete:,} messages with fragments missing" if dissector.incomplete else ""
     )
-    return f"{dissector.datagrams:,} datagrams: {counted or 'no MIOP'}{open_messages}"
+    segments = f", {dissector.segments:,} TCP segments" if dissector.segments else ""
+    return f"{dissector.datagrams:,} datagrams{segments}: {counted or 'no MIOP'}{open_messages}"

@@ -1,20 +1,21 @@
-"""What the datagrams of a capture say: MIOP fragments, the messages they make, ReMIOP's control packets."""
+"""What the packets of a capture say: MIOP fragments, the messages they make, ReMIOP's control packets; GIOP over TCP."""
 
 from collections.abc import Iterator
 from math import inf
 from typing import Any
 
-from inga.cli.ior import group_of, group_text
+from inga.cli.ior import group_of, group_text, key_text
 from inga.cli.output import plain
+from inga.cli.streams import Streams, Whole
 from inga.layers.envelope import DOMAIN, OPERATION
 from inga.layers.miop import Piece, Reassembly
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
 from inga.wire import giop, miop, pcap
-from inga.wire.giop import ProfileAddr, Request
+from inga.wire.giop import KeyAddr, ProfileAddr, Request
 from inga.wire.packet import HEAD
 from inga.wire.packet import MAGIC as INGA
-from inga.wire.pcap import Address, Datagram
+from inga.wire.pcap import Address, Datagram, Segment
 from inga.wire.reference import TAG_UIPMC, decode_uipmc
 from inga.wire.request import decode_request
 
@@ -29,14 +30,15 @@ TARGETS = {giop.KeyAddr: "key", giop.ProfileAddr: "profile", giop.ReferenceAddr:
 
 
 class Dissector:
-    """Takes datagrams in the order of a capture; tells what each is, and each message once it is whole.
+    """Takes packets in the order of a capture; tells what each is, and each message once it is whole.
 
-    Looked at are datagrams that begin as MIOP does; with a port, all that go there.
+    Looked at are datagrams that begin as MIOP does; with a port, all that go there. And TCP streams of GIOP messages.
     """
 
     def __init__(self, port: int | None = None) -> None:
         self._port = port
-        self.datagrams = 0
+        self.datagrams = self.segments = 0
+        self._streams = Streams()
         self.counters: dict[str, int] = {}
         self._frames: dict[bytes, list[int]] = {}  # of messages that are not whole yet
         self._trouble = ""  # what joining said of a fragment
@@ -49,8 +51,27 @@ class Dissector:
         """Messages of which fragments are missing."""
         return self._reassembly.open
 
-    def dissect(self, datagram: Datagram) -> Iterator[dict[str, Any]]:
-        """The packet in a datagram, and the message that it completes."""
+    def take(self, packet: Datagram | Segment) -> Iterator[dict[str, Any]]:
+        """What is in a packet, and the messages that it completes."""
+        return self._datagram(packet) if isinstance(packet, Datagram) else self._segment(packet)
+
+    def finish(self) -> Iterator[dict[str, Any]]:
+        """At the end of the capture: messages behind segments that it does not hold."""
+        return self._iiop(self._streams.flush())
+
+    def _segment(self, segment: Segment) -> Iterator[dict[str, Any]]:
+        self.segments += 1
+        return self._iiop(self._streams.take(segment))
+
+    def _iiop(self, messages: list[Whole]) -> Iterator[dict[str, Any]]:
+        for frames, octets, last in messages:
+            source, target = _address(last.source), _address(last.target)
+            self._count("iiop")
+            content = {"frames": frames, "from": source, "to": target, **_message(octets, to_group=False)}
+            seen = {"frame": last.frame, "at": round(last.at, 9), "source": source, "target": target}
+            yield {**seen, "message": content}
+
+    def _datagram(self, datagram: Datagram) -> Iterator[dict[str, Any]]:
         self.datagrams += 1
         to_us = datagram.target[1] == self._port
         if not to_us and bytes(datagram.payload[:4]) != miop.MAGIC:
@@ -109,9 +130,15 @@ class Dissector:
 
 
 def dissect(data: Buffer, port: int | None = None) -> tuple[Dissector, Iterator[dict[str, Any]]]:
-    """The packets and messages of a capture file, and who counts them as they are read."""
+    """What is in a capture file, and who counts it as it is read."""
     dissector = Dissector(port)
-    return dissector, (each for datagram in pcap.datagrams(data) for each in dissector.dissect(datagram))
+
+    def entries() -> Iterator[dict[str, Any]]:
+        for packet in pcap.packets(data):
+            yield from dissector.take(packet)
+        yield from dissector.finish()
+
+    return dissector, entries()
 
 
 def _address(address: Address) -> str:
@@ -141,11 +168,12 @@ def _control(control: miop.Control) -> dict[str, Any]:
     }
 
 
-def _message(message: bytes) -> dict[str, Any]:
+def _message(message: bytes, *, to_group: bool = True) -> dict[str, Any]:
     """A GIOP message; what it is even where a group cannot take it."""
     content: dict[str, Any] = {"octets": len(message)}
     try:
-        decode_request(message)
+        if to_group:
+            decode_request(message)
     except WireError as error:
         content |= {"refused": error.reason, "why": str(error)}
     try:
@@ -163,6 +191,10 @@ def _message(message: bytes) -> dict[str, Any]:
             "contexts": [each.tag for each in decoded.contexts],
             "target": _target(decoded.target),
         }
+    elif (request_id := getattr(decoded, "request_id", None)) is not None:
+        content["request_id"] = request_id
+        if (status := getattr(decoded, "status", None)) is not None:
+            content["status"] = status.name.lower()
     rest = body.rest()
     if (packet := _packet(content, rest)) is not None:
         content["packet"] = packet
@@ -184,6 +216,8 @@ def _packet(message: dict[str, Any], body: bytes) -> dict[str, Any] | None:
 
 def _target(target: giop.Target) -> dict[str, Any]:
     content: dict[str, Any] = {"by": TARGETS[type(target)]}
+    if isinstance(target, KeyAddr):
+        content["key"] = target.key.hex()
     if not isinstance(target, ProfileAddr):
         return content
     content |= {"tag": target.profile.tag, "profile": target.profile.data.hex()}
@@ -203,9 +237,11 @@ def _target(target: giop.Target) -> dict[str, Any]:
 
 def line(entry: dict[str, Any], start: float) -> str:
     """One packet or message as a line; `start` is when the first came."""
-    if "message" in entry:
+    if "message" in entry and "miop" in entry:
         return f"{'':21}{_message_text(entry['message'])}"
     where = f"{entry['frame']:>6} {entry['at'] - start:>11.6f}  {entry['source']} > {entry['target']}  "
+    if "message" in entry:
+        return where + _message_text(entry["message"])
     if "refused" in entry:
         return f"{where}refused, {plain(entry['why'])}"
     if "control" in entry:
@@ -237,18 +273,22 @@ def _message_text(message: dict[str, Any]) -> str:
         text += (
             f" {message['request_id']}: {kind}{plain(message['operation'])}{_target_text(message['target'])}"
         )
-    if "body" in message:
+    elif "request_id" in message:
+        text += f" {message['request_id']}" + (f": {message['status']}" if "status" in message else "")
+    if message.get("body"):
         text += f", body of {len(message['body']) // 2} octets"
     if (packet := message.get("packet")) is not None:
         kind = f"of layer {packet['kind']}" if packet["kind"] else f"with {packet['octets']} octets of data"
         text += f": packet {kind} by member {packet['src']} in view {packet['view']}"
     frames = message["frames"]
     if len(frames) > 1:
-        text += f", from {len(frames)} fragments"
+        text += f", from {len(frames)} {'fragments' if 'unique_id' in message else 'segments'}"
     return text + refused
 
 
 def _target_text(target: dict[str, Any]) -> str:
     if target.get("group"):
         return f" to group {group_text(target['group'])}"
+    if "key" in target:
+        return f" to key {key_text(target['key'])}"
     return f" to a {target['by']}"

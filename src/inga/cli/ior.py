@@ -173,6 +173,10 @@ def _what(tagged: dict[str, Any]) -> str:
 
 
 def _object_text(body: dict[str, Any]) -> str:
-    key = bytes.fromhex(body["key"])
-    shown = key.decode("ascii") if key.isascii() and key.decode("ascii").isprintable() else key.hex()
-    return plain(f"{body['host']} port {body['port']}, IIOP {body['version']}, key {shown}")
+    return plain(f"{body['host']} port {body['port']}, IIOP {body['version']}, key {key_text(body['key'])}")
+
+
+def key_text(key: str) -> str:
+    """An object key, given in hexadecimal, as the text that it is, or so."""
+    octets = bytes.fromhex(key)
+    return octets.decode("ascii") if octets.isascii() and octets.decode("ascii").isprintable() else key

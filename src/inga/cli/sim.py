@@ -13,7 +13,7 @@ from pathlib import Path
 
 from inga.cli.output import print_json
 from inga.model.errors import UsageError
-from inga.recipes import Options, Recipe, find, names
+from inga.recipes import Options, Recipe, find, names, refuse_late
 from inga.sim.board import replay
 from inga.sim.calls import CallCase
 from inga.sim.case import DATAGRAM, FLOW_WINDOW, Case
@@ -109,6 +109,8 @@ def check_trial_options(options: argparse.Namespace) -> None:
         raise UsageError("--crash: members that crash come with membership, which is not built yet")
     if options.join < 0:
         raise UsageError("--join is the number of members that come later, so not below 0")
+    if options.join:
+        refuse_late(recipe)
     recipe.level_of(options.deliver)
     recipe.build(
         Options(deliver=options.deliver, protocol=dict(options.option), matrix=options.matrix)

@@ -56,6 +56,7 @@ class Envelope(Layer):
         self._strategy = next((layer for layer in stack.layers if isinstance(layer, Strategy)), None)
         self._unheard = set(stack.others()) if self.greet else set()
         self._wait = GREET
+        self._told_at = float("-inf")
         self.wake = stack.now if self._unheard else None
 
     def down(self, batch: list[Packet]) -> None:
@@ -114,8 +115,8 @@ class Envelope(Layer):
         self._unheard.discard(packet.src)
         if self._strategy is not None:
             self._strategy.begins(packet.src, packet.lsn)
-        if packet.urgent:
-            self._tell(urgent=False)
+        if packet.urgent and self.stack.now - self._told_at >= GREET:
+            self._tell(urgent=False)  # to all: who asked a moment after another has its answer
 
     def gone(self, member: int) -> None:
         self._unheard.discard(member)
@@ -137,6 +138,7 @@ class Envelope(Layer):
     def _tell(self, *, urgent: bool) -> None:
         """Here we are; `urgent`: who else is?"""
         packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
+        self._told_at = self.stack.now
         packet.lsn = self._fragments.first
         packet.urgent = urgent
         self.down([packet])

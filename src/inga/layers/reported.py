@@ -78,9 +78,9 @@ class Reported(Strategy):
         confirms: bool = True,
     ) -> None:
         """`size`: packets kept of each sender. `wait`: do not send what would push out of the buffer a packet that
-        some member still lacks; where anybody may come, members are those who report. `first`: the number of everybody's first packet, unless the members `announce`
-        theirs. `queue_max`: unread bytes above which our reports stand still. `confirms`: receipts are
-        ours to confirm, not the order's above us."""
+        some member still lacks; where anybody may come, members are those who report. `first`: the number of
+        everybody's first packet, unless members have `announced` theirs. `queue_max`: unread bytes above which our
+        reports stand still. `confirms`: receipts are ours to confirm, not the order's above us."""
         check_number("size", size, 1, 1 << 20)
         self.size = size
         self.waits = bool(wait)

@@ -20,6 +20,7 @@ import os
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from inga.model.errors import IngaError, UsageError, WireError
@@ -63,6 +64,12 @@ class Limits:
     connect_seconds: float = 10.0
     write_buffer: int = 1 << 20
     """Octets of replies that may wait to be read before no more requests are taken."""
+    fragment_size: int = 0
+    """Octets of the pieces in which we send what is larger, from GIOP 1.2 on; 0 for all in one."""
+
+    def __post_init__(self) -> None:
+        if self.fragment_size:
+            giop.fragments(b"", self.fragment_size)  # which refuses what is too small
 
 
 class _Connection(asyncio.Protocol):
@@ -91,7 +98,12 @@ class _Connection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Send a message, if the connection is still there."""
-        if self.transport is not None and not self.transport.is_closing():
+        if self.transport is None or self.transport.is_closing():
+            return
+        size = self.limits.fragment_size
+        if 0 < size < len(data) and data[5] >= 2:
+            self.transport.writelines(giop.fragments(data, size))
+        else:
             self.transport.write(data)
 
     def close(self, message: giop.Message | None = None) -> None:
@@ -258,7 +270,6 @@ class _Serving(_Connection):
         self._pending.extend(found)
         self._pending_size += sum(map(len, found))
         self._work()
-        self._server.account(self)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -286,6 +297,7 @@ class _Serving(_Connection):
                 self.transport.pause_reading()
             else:
                 self.transport.resume_reading()
+        self._server.account(self)
 
     def _message(self, decoded: Decoded) -> None:
         message = decoded.message
@@ -518,12 +530,22 @@ class Client:
             if task is None:
                 task = asyncio.get_running_loop().create_task(self._connect(address))
                 self._connecting[address] = task
-                task.add_done_callback(lambda _: self._connecting.pop(address, None))
-            connection = await asyncio.shield(task)
+                task.add_done_callback(partial(self._no_longer_connecting, address))
+            try:
+                connection = await asyncio.shield(task)
+            except asyncio.CancelledError:
+                if not task.cancelled():
+                    raise  # We are given up; others may want the connection.
+                raise SystemException("COMM_FAILURE", "this side was closed", completed="no") from None
         connection.used = connection.loop.time()
         if connection.blocked is not None:
             await connection.writable()
         return connection
+
+    def _no_longer_connecting(self, address: tuple[str, int], task: asyncio.Task[_Calling]) -> None:
+        del self._connecting[address]
+        if not task.cancelled():
+            task.exception()  # Those who wanted the connection may have given up before it failed.
 
     async def _connect(self, address: tuple[str, int]) -> _Calling:
         loop = asyncio.get_running_loop()

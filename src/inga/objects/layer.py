@@ -56,6 +56,7 @@ class ObjectOrder(Unordered):
         objects: Mapping[str, Any] | None = None,
         total: bool = False,
         greet: bool = False,
+        crowded: bool = False,
         delta: float = 0.05,
         grace: float | None = None,
         announce: int = 1,
@@ -82,6 +83,7 @@ class ObjectOrder(Unordered):
         self.objects = objects
         self.total = total
         self.greet = greet
+        self.crowded = crowded  # below, heartbeats wait with everything else: none is added to those that do
         self.keyed = not total and (key is not None or keys is not None)
         self._keys = keys
         self._key = key if key is not None else _dealt(keys)
@@ -162,7 +164,7 @@ class ObjectOrder(Unordered):
             body = encode(spoken)
             if isinstance(spoken, (Message, Flush)):
                 self._pass_on(members, body, origin)
-            else:
+            elif self.stack.writable or not self.crowded:
                 self._say(members, body)
         links = self.host.engine.links
         if links.repaired > self._repaired:

@@ -30,6 +30,11 @@ class CallCase:
     def load(self) -> CallLoad:
         return CallLoad(self.case.members, self.case.messages, self.objects, self.case.rate)
 
+    def command(self) -> str:
+        """How to say this on the command line."""
+        wrong = "" if self.wrong is None else f" --misdeclare {'/'.join(self.wrong)}"
+        return f"{self.case.command()} --objects {self.objects}{wrong}"
+
     def run(self, trace: Path | None = None, *, full: bool = True) -> CallResult:
         """Run it to the end, and judge it."""
         started = process_time()

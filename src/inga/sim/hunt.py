@@ -2,7 +2,7 @@
 
 Even seeds run the whole recipe in virtual time with loss and repair; odd ones play a random schedule
 on a board, where orders are cheap to try: many more of those would be needed to see what a lossy
-network hides.
+network hides. Where no schedule says enough, all run in virtual time; of orders that have objects, odd seeds call them.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,6 +13,7 @@ from typing import Any
 
 from inga.recipes import find
 from inga.sim.board import Board, lossless, wander
+from inga.sim.calls import CallCase
 from inga.sim.case import Case
 from inga.sim.schedule import Schedule
 from inga.sim.shrink import breaks, shrink_schedule, smallest
@@ -61,11 +62,18 @@ def case(order: str, seed: int) -> Case:
     return replace(group, option=tuple((name, pick(*tried)) for name, tried in recipe.tunings.items()))
 
 
+def calls(order: str, seed: int) -> CallCase:
+    """The same group with replicated objects, which its members call."""
+    group = replace(case(order, seed), subset=None, echo=False)
+    return CallCase(group, 1 + seed % 3)
+
+
 def try_seed(order: str, seed: int) -> str | None:
     """What is wrong with this seed, or None."""
     try:
         if _in_virtual_time(order, seed):
-            result = case(order, seed).run()
+            played = calls(order, seed) if _calls_objects(order, seed) else case(order, seed)
+            result = played.run()
             if not result.violations:
                 return None
             return result.witnesses[0] if result.witnesses else "a promise was broken"
@@ -81,7 +89,9 @@ def explain(order: str, seed: int, why: str) -> Failure:
     """Shrink a failing seed and say how to replay it."""
     again = f"inga hunt --order {order} --runs 1 --seed {seed}"
     schedule: Schedule | None = None
-    if _in_virtual_time(order, seed):
+    if _calls_objects(order, seed):
+        again = calls(order, seed).command()
+    elif _in_virtual_time(order, seed):
         small, schedule = smallest(case(order, seed))
         again = small.command()
     else:
@@ -154,6 +164,10 @@ def _chunks(runs: int | None, seed: int) -> Iterator[tuple[int, int]]:
 
 def _in_virtual_time(order: str, seed: int) -> bool:
     return seed % 2 == 0 or not find(order).direct
+
+
+def _calls_objects(order: str, seed: int) -> bool:
+    return seed % 2 == 1 and find(order).objects
 
 
 def _wandered(order: str, seed: int) -> Board:

@@ -1,4 +1,4 @@
-"""Capture files: the UDP datagrams in one, and one made of datagrams.
+"""Capture files: the UDP datagrams and TCP segments in one, and one made of datagrams.
 
 Two formats are read, pcap and pcapng, of the link layers one meets on a computer: Ethernet (with VLAN tags),
 Linux cooked captures, loopback, and bare IP. Written is pcap with Ethernet frames, which everything reads.
@@ -10,7 +10,7 @@ Linux cooked captures, loopback, and bare IP. Written is pcap with Ethernet fram
 A datagram that IP cut into fragments is joined again, if all of them were captured.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from ipaddress import IPv6Address, ip_address
 from struct import Struct, unpack_from
 from struct import error as StructError
@@ -28,7 +28,8 @@ _BARE: Final = frozenset((12, 14, 101, 228, 229))
 
 _ETHER_IPV4, _ETHER_IPV6 = 0x0800, 0x86DD
 _ETHER_VLAN: Final = frozenset((0x8100, 0x88A8, 0x9100))
-_UDP, _FRAGMENT = 17, 44
+_TCP, _UDP, _FRAGMENT = 6, 17, 44
+_SYN = 0x02
 _SKIPPED_HEADERS: Final = frozenset((0, 43, 60))
 """IPv6 headers between the address and UDP: hop by hop, routing, destination."""
 
@@ -67,6 +68,19 @@ class Datagram(NamedTuple):
     is_cut: bool
 
 
+class Segment(NamedTuple):
+    """A TCP segment; `sequence` is the number of its first octet, `begins` says that a stream does."""
+
+    frame: int
+    at: float
+    source: Address
+    target: Address
+    sequence: int
+    begins: bool
+    payload: Buffer
+    is_cut: bool
+
+
 class _Packet(NamedTuple):
     """What IP says of its contents."""
 
@@ -82,11 +96,11 @@ class _Packet(NamedTuple):
 # Reading
 
 
-def datagrams(data: Buffer) -> Iterator[Datagram]:
-    """The UDP datagrams of a capture file, in its order.
+def packets(data: Buffer) -> Iterator[Datagram | Segment]:
+    """The UDP datagrams and TCP segments of a capture file, in its order.
 
-    What is neither UDP nor IP is passed over. A file that is no capture, or ends within a frame, raises
-    WireError("capture") once everything before is read.
+    What is neither is passed over. A file that is no capture, or ends within a frame, raises WireError("capture")
+    once everything before is read.
     """
     joiner = _Joiner()
     for frame in frames(data):
@@ -94,16 +108,42 @@ def datagrams(data: Buffer) -> Iterator[Datagram]:
             packet = _ip(_network(frame), frame.is_cut)
             if packet is not None and packet.piece is not None:
                 packet = joiner.join(packet)
+            if packet is not None and packet.protocol in _TRANSPORTS:
+                yield _TRANSPORTS[packet.protocol](frame, packet)
         except (IndexError, StructError, WireError):
             continue  # Not IP, or less than its header promises.
-        if packet is None or packet.protocol != _UDP or len(packet.contents) < 8:
-            continue
-        source, target, length = unpack_from(">HHH", packet.contents)
-        payload = packet.contents[8 : length if length >= 8 else None]
-        is_cut = packet.is_cut and len(payload) < length - 8
-        yield Datagram(
-            frame.number, frame.at, (packet.source, source), (packet.target, target), payload, is_cut
-        )
+
+
+def datagrams(data: Buffer) -> Iterator[Datagram]:
+    """The UDP datagrams alone."""
+    return (each for each in packets(data) if isinstance(each, Datagram))
+
+
+def _datagram(frame: Frame, packet: _Packet) -> Datagram:
+    source, target, length, _ = unpack_from(">HHHH", packet.contents)
+    payload = packet.contents[8 : length if length >= 8 else None]
+    is_cut = packet.is_cut and len(payload) < length - 8
+    return Datagram(frame.number, frame.at, (packet.source, source), (packet.target, target), payload, is_cut)
+
+
+def _segment(frame: Frame, packet: _Packet) -> Segment:
+    source, target, sequence, _, offset, flags = unpack_from(">HHIIBB", packet.contents)
+    return Segment(
+        frame.number,
+        frame.at,
+        (packet.source, source),
+        (packet.target, target),
+        sequence,
+        bool(flags & _SYN),
+        packet.contents[(offset >> 4) * 4 :],
+        packet.is_cut,
+    )
+
+
+_TRANSPORTS: Final[dict[int, Callable[[Frame, _Packet], Datagram | Segment]]] = {
+    _UDP: _datagram,
+    _TCP: _segment,
+}
 
 
 def frames(data: Buffer) -> Iterator[Frame]:

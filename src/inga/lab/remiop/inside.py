@@ -7,6 +7,7 @@ from typing import Any
 
 from inga.lab.remiop.live import Path, measure_here
 from inga.lab.remiop.trips import Trial
+from inga.model.errors import IngaError
 
 
 def main() -> None:
@@ -17,8 +18,13 @@ def main() -> None:
     def tell(content: dict[str, Any]) -> None:
         print(json.dumps(content), flush=True)
 
-    for trip in measure_here(trials, path, order["rounds"], lambda what: tell({"say": what})):
-        tell(asdict(trip))
+    try:
+        for trip in measure_here(trials, path, order["rounds"], lambda what: tell({"say": what})):
+            tell(asdict(trip))
+    except IngaError as error:
+        tell({"error": str(error)})
+    except (KeyboardInterrupt, BrokenPipeError):
+        sys.exit(130)  # who started us knows, or is gone
 
 
 if __name__ == "__main__":

@@ -111,6 +111,8 @@ def measure(trials: list[Trial], path: Path, rounds: int, say: Say) -> list[Trip
             told = json.loads(line)
             if "say" in told:
                 say(told["say"])
+            elif "error" in told:
+                raise UsageError(told["error"])
             else:
                 trips.append(Trip(**{**told, "trial": Trial(**told["trial"])}))
     if len(trips) < len(trials):
