@@ -24,7 +24,7 @@ def judge(first: int, count: int, **how: Any) -> None:
         assert not faults, (seed, how, faults[:5], world.now)
 
 
-@pytest.mark.parametrize("first", range(0, 120, BLOCK))
+@pytest.mark.parametrize("first", range(0, 200, BLOCK))
 def test_runs(first: int) -> None:
     judge(first, BLOCK)
 

@@ -88,20 +88,19 @@ class Engine(Work):
         """What is to be done since the last time."""
         self.now = now
         self._settle()
+        self._rearm()
         out, self._out = self._out, []
         return out
 
     @property
     def wake(self) -> float | None:
         """When `tick` is wanted."""
-        if self.options.quiet and not self.links.is_busy and not self._is_waiting:
-            return None
-        return self._tick_at
+        return self._tick_at if self._is_awake else None
 
     # Questions
 
     def precedes(self, one: Message, other: Message) -> bool:
-        """Whether `one` is known to precede `other` significantly."""
+        """Whether `one` may precede `other` significantly: no is certain."""
         return precedes(one, other)
 
     def blocked(self) -> list[tuple[int, Message, list[Instance]]]:
@@ -241,6 +240,13 @@ class Engine(Work):
                 self._start(hosted, entry)
                 return True
         return False
+
+    def _rearm(self) -> None:
+        """A quiet group sleeps while nothing is under way; what wakes it has a delta to be done with."""
+        was_awake = self._is_awake
+        self._is_awake = not self.options.quiet or self.links.is_busy or self._is_waiting
+        if self._is_awake and not was_awake:
+            self._tick_at = self.now + self.options.delta
 
     @property
     def _is_waiting(self) -> bool:

@@ -31,6 +31,10 @@ ONE, ALL = "one", "all"
 """Whose answers a call to a replicated object gives: those of its first copy, or a list of all copies'."""
 
 
+NESTED_MAX = 256
+"""Calls within calls. Each makes the lineage longer, which travels with every request."""
+
+
 class InvocationAborted(RemoteError):
     """A call, or a whole root, came to nothing. `reason` is one of fail, child, deadlock, gone, orphan."""
 
@@ -170,6 +174,10 @@ class Context:
         if answers not in (ONE, ALL):
             raise UsageError(f"answers is {ONE!r} or {ALL!r}, not {answers!r}")
         host, instance = self._host, self._instance
+        if len(instance.path) > 2 * NESTED_MAX:
+            raise UsageError(
+                f"calls are nested more than {NESTED_MAX} deep: something calls itself without end"
+            )
         check((args, named))
         names = (target,) if isinstance(target, str) else tuple(dict.fromkeys(target))
         if not names:
@@ -386,7 +394,9 @@ class Host:
             wish = task.coroutine.send(value)
         except StopIteration as end:
             self._finish(instance, end.value)
-        except Exception as error:
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a driver's own kind of cancellation, too
             task.error = error
             text = str(error) if isinstance(error, Abort) else f"{type(error).__name__}: {error}"
             self.engine.fail(instance, text)
@@ -441,8 +451,10 @@ def _end(coroutine: Coroutine[Any, Any, Any], error: InvocationAborted) -> None:
     try:
         coroutine.throw(error)
         coroutine.close()
-    except (StopIteration, Exception):  # whatever it makes of it
-        pass
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # whatever it makes of it
+        return
 
 
 async def _raising(error: Exception) -> None:

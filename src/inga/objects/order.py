@@ -131,7 +131,8 @@ def raise_to(vector: list[int], other: Sequence[int]) -> None:
 
 
 def precedes(one: Message, other: Message) -> bool:
-    """Whether `one` is known to precede `other` significantly."""
+    """Whether `one` may precede `other` significantly. It certainly does not if this says no; if it says yes, it was
+    at least sent before."""
     return one.ev <= other.vector[one.src]
 
 

@@ -89,6 +89,7 @@ class Work:
         self._suspects: set[int] = set()
         self._flushed: dict[int, Flush] = {}  # the newest of each member
         self._tick_at = now + self.options.delta
+        self._is_awake = not self.options.quiet  # whether `tick` is wanted
 
     # From bodies
 
