@@ -395,6 +395,50 @@ def test_a_body_that_was_aborted_can_clean_up_but_not_go_on() -> None:
     assert party.state(0, "a") == 100
 
 
+class Box(ObjectClass):
+    """Keeps what it is given, and gives it out."""
+
+    def initial(self) -> list[Any]:
+        return []
+
+    @method(undo="spill")
+    async def put(self, ctx: Context, things: list[Any]) -> list[Any]:
+        things.append("mine")
+        ctx.effect(lambda state: things)
+        return things
+
+    @method
+    async def spill(self, ctx: Context, things: list[Any]) -> None:
+        ctx.effect(lambda state: 1 / 0)
+
+
+def test_what_travels_is_copied_even_if_it_stays_here() -> None:
+    party = Party(2, {"x": (Box, (0, 1)), "y": (Box, (0,))})
+    given: list[Any] = [1]
+
+    async def body(ctx: Context) -> None:
+        found = await ctx.call("x", "put", given)
+        found.append("spoilt")
+        await ctx.call(["x", "y"], "put", [2])
+
+    party.done(party.begin(0, body))
+    assert given == [1]
+    assert party.state(0, "x") == party.state(1, "x") == party.state(0, "y") == [2, "mine"]
+
+
+def test_an_undo_that_fails_takes_the_effects_out() -> None:
+    party = Party(2, {"y": (Box, (0,))})
+
+    async def body(ctx: Context) -> None:
+        await ctx.call("y", "put", [1])
+        raise Abort("no")
+
+    with pytest.raises(Abort):
+        party.done(party.begin(1, body))
+    assert party.state(0, "y") == []
+    assert not party.hosts[0].engine.undoable
+
+
 class Endless(ObjectClass):
     @method(compatible=("again",))
     async def again(self, ctx: Context, other: str, me: str) -> None:

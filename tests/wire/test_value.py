@@ -21,7 +21,7 @@ VALUES: Any = st.recursive(
 
 
 def round_trip(given: Any) -> Any:
-    value.check(given)
+    assert repr(value.copied(given)) == repr(given)
     out = bytearray(b"\x07")
     value.put(out, given)
     found, at = value.get(bytes(out), 1)
@@ -68,7 +68,7 @@ class Own(int):
 )
 def test_what_cannot_be_sent(bad: Any) -> None:
     with pytest.raises(UsageError):
-        value.check(bad)
+        value.copied(bad)
 
 
 def test_too_deep() -> None:
@@ -76,7 +76,7 @@ def test_too_deep() -> None:
     for _ in range(value.DEPTH_MAX + 1):
         deep = [deep]
     with pytest.raises(UsageError, match="deep"):
-        value.check(deep)
+        value.copied(deep)
     with pytest.raises(WireError):
         value.get(bytes([value.LIST, 1]) * 2000 + b"\x00", 0)
 
@@ -108,4 +108,13 @@ def test_arbitrary_bytes_raise_nothing_else(data: bytes) -> None:
     except WireError:
         return
     assert at <= len(data)
-    value.check(found)
+    value.copied(found)
+
+
+def test_a_copy_shares_nothing_that_can_change() -> None:
+    inner: list[Any] = [1]
+    given = {"a": (inner, {"b": inner})}
+    found = value.copied(given)
+    inner.append(2)
+    given["c"] = ([], {})
+    assert found == {"a": ([1], {"b": [1]})}

@@ -18,7 +18,7 @@ from inga.objects.instance import RUNNING, Instance, Pending
 from inga.objects.options import Options
 from inga.objects.roster import Roster
 from inga.objects.state import State
-from inga.wire.value import check
+from inga.wire.value import copied
 
 __all__ = ["Body", "Context", "Done", "Handle", "Host", "InvocationAborted", "Options", "Root"]
 
@@ -178,7 +178,7 @@ class Context:
             raise UsageError(
                 f"calls are nested more than {NESTED_MAX} deep: something calls itself without end"
             )
-        check((args, named))
+        args, named = copied(args), copied(named)
         names = (target,) if isinstance(target, str) else tuple(dict.fromkeys(target))
         if not names:
             raise UsageError(f"nobody is named to {op}: name at least one object")
@@ -382,7 +382,8 @@ class Host:
             if method.undo is None or self.roster.is_replicated[instance.place]:
                 raise Abort
             method = target.methods[method.undo]
-        body: Awaitable[Any] = method.function(target, context, *args, **named)
+        # Others here may have got the same.
+        body: Awaitable[Any] = method.function(target, context, *copied(args), **copied(dict(named)))
         return body
 
     def _step(self, instance: Instance, value: Any) -> None:
@@ -409,7 +410,7 @@ class Host:
     def _finish(self, instance: Instance, result: Any) -> None:
         if instance.request is not None:
             try:
-                check(result)
+                result = copied(result)
             except UsageError as error:
                 self.engine.fail(instance, f"{instance.call.op}: {error}")
                 return

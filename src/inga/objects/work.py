@@ -439,10 +439,11 @@ class Work:
         try:
             value = hosted.state.after(instance.effects)
         except Exception as error:  # the effect's, so the method's
-            self._abort(
-                instance, FAIL, f"{instance.call.op}: an effect raised {type(error).__name__}: {error}"
-            )
-            return
+            if instance.undoes is None:
+                text = f"{instance.call.op}: an effect raised {type(error).__name__}: {error}"
+                self._abort(instance, FAIL, text)
+                return
+            instance.effects, value = [], None  # the effects of what is undone are taken out instead
         instance.status = COMMITTED
         if instance.undoes is not None:
             self._undone(hosted, instance, value)

@@ -26,36 +26,28 @@ FLOAT = Struct(">d")
 NONE, FALSE, TRUE, PLUS, MINUS, REAL, TEXT, BYTES, LIST, TUPLE, DICT, BIG_PLUS, BIG_MINUS = range(13)
 
 
-def check(value: Any) -> None:
-    """Raise UsageError for what cannot be sent."""
-    _check(value, 0)
-
-
-def _check(value: Any, depth: int) -> None:
+def copied(value: Any, depth: int = 0) -> Any:
+    """The value as it would arrive elsewhere, sharing nothing that can change; UsageError for what cannot be sent."""
     kind = type(value)
     if kind in (str, bytes, bool, float) or value is None:
-        return
+        return value
     if kind is int:
         if value.bit_length() > 8 * NUMBER_BYTES_MAX:
             raise UsageError(f"a number of {value.bit_length()} bits is too large to be sent")
-        return
+        return value
     if depth >= DEPTH_MAX:
         raise UsageError(f"what is sent is nested more than {DEPTH_MAX} deep")
     if kind in (list, tuple):
-        for each in value:
-            _check(each, depth + 1)
-    elif kind is dict:
-        for key, each in value.items():
-            _check(key, depth + 1)
-            _check(each, depth + 1)
-    else:
-        raise UsageError(
-            f"arguments and results are None, bool, int, float, str, bytes, list, tuple and dict, not {kind.__name__}"
-        )
+        return kind([copied(each, depth + 1) for each in value])
+    if kind is dict:
+        return {copied(key, depth + 1): copied(each, depth + 1) for key, each in value.items()}
+    raise UsageError(
+        f"arguments and results are None, bool, int, float, str, bytes, list, tuple and dict, not {kind.__name__}"
+    )
 
 
 def put(out: bytearray, value: Any) -> None:
-    """Append a value that `check` lets pass."""
+    """Append a value that `copied` lets pass."""
     kind = type(value)
     if value is None:
         out.append(NONE)
