@@ -38,26 +38,6 @@ def spark() -> Iterator[Any]:
     stop()
 
 
-class Borrowed:
-    """A session in the hands of a command, which would stop it."""
-
-    def __init__(self, session: Any) -> None:
-        self._session = session
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
-
-    def stop(self) -> None:
-        pass
-
-
-OPENERS = (
-    "cli.demo pipeline.capture pipeline.jobs pipeline.session pipeline.stamp pipeline.sweep pipeline.watch"
-)
-
-
 @pytest.fixture
-def lent(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def lent(spark: Any) -> None:
     """Commands get the session of the tests: a JVM of their own would cost more than what they do with it."""
-    for module in OPENERS.split():
-        monkeypatch.setattr(f"inga.{module}.open_session", lambda *_, **__: Borrowed(spark))

@@ -295,6 +295,12 @@ def test_addresses_of_files_are_paths(spark: Any, clean: Path, tmp_path: Path, s
     assert pq.read_table(tmp_path / "ordered").num_rows == 512
 
 
+def test_a_session_that_is_there_already_is_used_and_kept(spark: Any, clean: Path) -> None:
+    """As in a notebook, whose other cells go on with it."""
+    assert check_trace(str(clean), ["fifo"], master="local[1]")[1].verdict == "pass"
+    assert spark.range(3).count() == 3 and spark.sparkContext.master == "local[2]"
+
+
 def test_names_of_checks_are_looked_at_first(clean: Path) -> None:
     with pytest.raises(UsageError, match="no check 'casual'; there are integrity, "):
         check_trace(str(clean), ["casual"])

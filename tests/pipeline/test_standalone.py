@@ -34,17 +34,16 @@ import json, sys
 from contextlib import redirect_stdout
 from io import StringIO
 from inga.cli.main import main
-from pyspark.sql import SparkSession
+from inga.pipeline.session import open_session
 
-stop, SparkSession.stop = SparkSession.stop, lambda session: None
+session = open_session(sys.argv[1])
 for line in sys.stdin:
     words = json.loads(line)
     with redirect_stdout(StringIO()) as told:
         code = main(words)
-    session = SparkSession.getActiveSession()
     assert session.sparkContext.master == words[words.index("--master") + 1]
     print(json.dumps([code, json.loads(told.getvalue() or "null")]), flush=True)
-stop(session)
+session.stop()
 """
 """Runs commands that come as lines, and answers in lines: the exit code, and what the command said."""
 
@@ -110,7 +109,7 @@ class Driver:
         self._master, self._log = master, log
         with log.open("w") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", DRIVER],
+                [sys.executable, "-c", DRIVER, master],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment,
             )  # fmt: skip
 

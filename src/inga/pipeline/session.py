@@ -62,20 +62,34 @@ class Java:
 
 
 def open_session(master: str = LOCAL, *, name: str = "inga", quick: bool = True) -> Any:
-    """A Spark session. `quick` is right for commands that take seconds, wrong for long JVM-heavy jobs."""
+    """A Spark session, or one that is there already. `quick` is right for commands that take seconds, wrong for
+    long JVM-heavy jobs."""
     try:
+        from pyspark import SparkContext
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise UsageError("Spark is not installed: pip install inga[spark]") from error
+    if SparkContext._active_spark_context is not None:
+        return Borrowed(SparkSession.builder.getOrCreate())
     if is_submitted():
         return _submitted_session(master, name)
-    if SparkSession.getActiveSession() is None:
-        _prepare_environment(java := find_java())
-        options = _java_options(java, quick)
-    else:
-        options = ()  # the JVM runs already
+    _prepare_environment(java := find_java())
+    options = _java_options(java, quick)
     settings = {**_configuration(master, options, quick), "spark.master": master, "spark.app.name": name}
     return _start(SparkSession.builder, settings)
+
+
+class Borrowed:
+    """A session that somebody else has opened, and will want to use again: it is not ours to stop."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def stop(self) -> None:
+        """Leave it as it is."""
 
 
 def is_submitted() -> bool:
