@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from inga.model.invocation import (
     ABORT,
     ASYNCHRONOUS,
+    COMMIT,
     DEADLOCK,
     GONE,
     ONE_WAY,
@@ -160,7 +161,7 @@ class Engine(Work):
 
     def _dispatch(self, message: Message) -> None:
         """Hand a message to each place of ours that it is for."""
-        if (message.kind in REQUESTS or message.kind == ABORT) and self._is_ordered(message):
+        if self.options.announce and message.kind not in (RESPONSE, COMMIT) and self._is_ordered(message):
             self.links.show(message.ts, members_of(self.roster, message.dst))
         for place in message.dst:
             hosted = self.hosted.get(place)
