@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inga.lab import sco
+from inga.lab import sco, simulations
 from inga.lab.sco.claims import Point
 from inga.lab.sco.formulas import closed_form
 from inga.lab.sco.protocol import Protocol
@@ -93,7 +93,7 @@ def test_every_claim_gets_its_verdict(tmp_path: Path, monkeypatch: pytest.Monkey
     def at_once(function: Callable[[Any], Any], tasks: Sequence[Any], **_: Any) -> list[Any]:
         return [function(task) for task in tasks]
 
-    monkeypatch.setattr(sco, "sweep", at_once)
+    monkeypatch.setattr(simulations, "sweep", at_once)
     said: list[str] = []
     outcome = sco.run(tmp_path, True, said.append)
     assert {claim.id: claim.verdict for claim in outcome.claims} == {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from inga.layers.fifo import Fifo, Unordered
+from inga.layers.fifo import EARLY_MAX, Fifo, Unordered, Unreliable
 from inga.model.packet import Packet
 from inga.recipes import Options
 from inga.trace.memory import MemoryTrace
@@ -243,3 +243,12 @@ def test_a_lean_trace_has_sends_deliveries_and_takes(order: str) -> None:
         net.take(1, batch)
     assert {row.step for row in rows} == {"send", "deliver", "take"}
     assert len(rows) == 6
+
+
+def test_over_a_network_that_loses_what_never_comes_is_forgotten() -> None:
+    layer = Unreliable()
+    probe = Probe(layer)
+    for seq in range(2, 2 * EARLY_MAX):  # the first is lost
+        assert len(probe.feed(numbered(seq))) == 1
+    assert len(layer._arrived[1].early) <= EARLY_MAX
+    assert not probe.feed(numbered(5)), "which has come before"

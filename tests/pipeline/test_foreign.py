@@ -176,6 +176,28 @@ def test_rates_add_up(run: Path, measured: Measured) -> None:
     assert 10 < len({row["from_ms"] for row in found}) <= 60
 
 
+def test_rates_follow_what_was_allowed(spark: Any, tmp_path: Path) -> None:
+    from inga.trace import TraceWriter
+
+    said = [
+        ("rate", 0.0, 60_000),
+        ("rate", 0.5, 70_000),
+        ("window_closed", 40.5, None),
+        ("rate", 59.5, 80_000),
+    ]
+    Manifest("g", ["a"], "sim", "remiop", "take", "virtual", options={}).write(tmp_path / "w")
+    with TraceWriter(tmp_path / "w", 0, "a", 1, clock="virtual") as trace:
+        for step, now, n in said:
+            trace.row(step, now, 1, n=n)
+    frame = spark.read.schema(metrics.SCHEMA).parquet(str(tmp_path / "w" / "events"))
+    found = metrics.rates(frame, 0, 60_000_000_000).toArrow().to_pylist()
+    assert [(int(row["from_ms"]), row["closed"], row["allowed"]) for row in found] == [
+        (0, 0, 70_000),
+        (40_000, 1, None),
+        (59_000, 0, 80_000),
+    ]
+
+
 def test_windows_that_closed(spark: Any, tmp_path: Path) -> None:
     from inga.trace import TraceWriter
 

@@ -37,16 +37,16 @@ from inga.cli.main import main
 from pyspark.sql import SparkSession
 
 stop, SparkSession.stop = SparkSession.stop, lambda session: None
-answers = []
-for words in json.load(sys.stdin):
+for line in sys.stdin:
+    words = json.loads(line)
     with redirect_stdout(StringIO()) as told:
         code = main(words)
-    answers.append([code, json.loads(told.getvalue() or "null")])
-session = SparkSession.getActiveSession()
-assert session.sparkContext.master == words[words.index("--master") + 1]
+    session = SparkSession.getActiveSession()
+    assert session.sparkContext.master == words[words.index("--master") + 1]
+    print(json.dumps([code, json.loads(told.getvalue() or "null")]), flush=True)
 stop(session)
-print(json.dumps(answers))
 """
+"""Runs commands that come as lines, and answers in lines: the exit code, and what the command said."""
 
 
 def home() -> Path:
@@ -103,54 +103,70 @@ def master(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
         yield address
 
 
+class Driver:
+    """One process that sends all commands to the cluster."""
+
+    def __init__(self, master: str, environment: dict[str, str], log: Path) -> None:
+        self._master, self._log = master, log
+        with log.open("w") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", DRIVER],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment,
+            )  # fmt: skip
+
+    @property
+    def told(self) -> str:
+        return self._log.read_text()
+
+    def inga(self, text: str) -> Any:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        print(
+            json.dumps([*text.split(), "--master", self._master, "--json"]),
+            file=self.process.stdin,
+            flush=True,
+        )
+        line = self.process.stdout.readline()
+        assert line, self.told[-3000:]
+        code, answer = json.loads(line)
+        assert code == 0, self.told[-3000:]
+        return answer
+
+
 @pytest.fixture(scope="module")
-def where(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that keeps its order, one that does not, and a table: the second message was written first, and a
-    third is missing."""
-    path = tmp_path_factory.mktemp("sent")
-    Case("causal", members=4, messages=60, loss=0.1, seed=3).run(path / "run")
-    Case("fifo", members=3, messages=40, seed=5).run(path / "weak")
+def driver(
+    master: str, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Driver]:
+    found = Driver(master, environment, tmp_path_factory.mktemp("driver") / "log")
+    yield found
+    found.process.communicate(timeout=SECONDS)  # which ends what it reads
+
+
+def test_two_workers_are_there(master: str) -> None:
+    assert master.startswith("spark://127.0.0.1:")
+
+
+def test_check_on_a_standalone_cluster(driver: Driver, tmp_path: Path) -> None:
+    Case("causal", members=4, messages=60, loss=0.1, seed=3).run(tmp_path / "run")
+    found = driver.inga(f"check {tmp_path}/run")
+    assert found["verdict"] == "pass" and found["processes"] == 4
+
+
+def test_order_on_a_standalone_cluster(driver: Driver, tmp_path: Path) -> None:
+    Case("fifo", members=3, messages=40, seed=5).run(tmp_path / "run")
+    driver.inga(f"order {tmp_path}/run {tmp_path}/ordered")
+    assert list((tmp_path / "ordered").rglob("*.parquet"))
+
+
+def test_a_table_on_a_standalone_cluster(driver: Driver, tmp_path: Path) -> None:
+    """Executors have the package as a zip; the second message was written first, and a third is missing."""
     rows = [{"src": 1, "seq": 1, "deps": [1, 0]}, {"src": 0, "seq": 1, "deps": [0, 0]}]
     rows.append({"src": 0, "seq": 3, "deps": [2, 1]})
-    pq.write_table(pa.Table.from_pylist(rows), path / "in.parquet")
-    return path
-
-
-@pytest.fixture(scope="module")
-def answers(master: str, environment: dict[str, str], where: Path) -> dict[str, Any]:
-    commands = {
-        "check": f"check {where}/run",
-        "order": f"order {where}/weak {where}/ordered",
-        "table": f"order {where}/in.parquet {where}/out",
-        "sweep": f"lab sco --quick --out {where}/lab",
-    }
-    words = [[*text.split(), "--master", master, "--json"] for text in commands.values()]
-    done = subprocess.run(
-        [sys.executable, "-c", DRIVER],
-        input=json.dumps(words), capture_output=True, text=True, timeout=200, check=False, env=environment,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout)
-    assert [code for code, _ in found] == [0] * len(commands), done.stderr[-3000:]
-    return {"told": done.stderr, **{name: each[1] for name, each in zip(commands, found, strict=True)}}
-
-
-def test_check_on_a_standalone_cluster(answers: dict[str, Any]) -> None:
-    assert answers["check"]["verdict"] == "pass" and answers["check"]["processes"] == 4
-
-
-def test_order_on_a_standalone_cluster(answers: dict[str, Any], where: Path) -> None:
-    assert list((where / "ordered").rglob("*.parquet"))
-    found = answers["table"]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "in.parquet")
+    words = [f"{tmp_path}/in.parquet", f"{tmp_path}/out"]
+    found = driver.inga(f"order {words[0]} {words[1]}")
     assert found.pop("seconds") > 0
-    assert found == {
-        "capture": f"{where}/in.parquet",
-        "out": f"{where}/out",
-        "rows": 3,
-        "concurrent": 0,
-        "gaps": 1,
-    }
-    table = pq.read_table(where / "out").sort_by("order").to_pylist()
+    assert found == {"capture": words[0], "out": words[1], "rows": 3, "concurrent": 0, "gaps": 1}
+    table = pq.read_table(tmp_path / "out").sort_by("order").to_pylist()
     assert [(row["src"], row["seq"], row["gap"]) for row in table] == [
         (0, 1, False),
         (1, 1, False),
@@ -158,11 +174,11 @@ def test_order_on_a_standalone_cluster(answers: dict[str, Any], where: Path) -> 
     ]
 
 
-def test_a_sweep_on_a_standalone_cluster(answers: dict[str, Any], where: Path) -> None:
+def test_a_sweep_on_a_standalone_cluster(driver: Driver, tmp_path: Path) -> None:
     """`inga lab sco` as a user runs it: tables as JSON, and a page."""
-    found = answers["sweep"]
+    found = driver.inga(f"lab sco --quick --out {tmp_path}/lab")
     assert found["experiment"] == "sco"
     assert {"figure5", "figure6", "figure7", "figure8"} <= set(found["tables"])
     assert {claim["verdict"] for claim in found["claims"]} == {"holds", "roughly", "not reproduced"}
-    assert "simulations on Spark" in answers["told"]
-    assert (where / "lab" / "sco.html").exists()
+    assert "simulations on Spark" in driver.told
+    assert (tmp_path / "lab" / "sco.html").exists()

@@ -5,7 +5,7 @@
     holds     how long messages waited for others, in all, per member and per link
     held_by   for which message they waited last
     windows   how long members were not allowed to send
-    rates     sends, deliveries, control and repair over time
+    rates     sends, deliveries, control and repair, windows that close and permitted rates over time
 
 Times are milliseconds. In `delays`, `steps` and `holds` a null stands for all members.
 """
@@ -165,7 +165,11 @@ def windows(rows: Any) -> Any:
 
 
 def rates(rows: Any, begin: int, end: int) -> Any:
-    """How often messages were sent and delivered, over equal parts of the time between two instants."""
+    """How often messages were sent and delivered, over equal parts of the time between two instants.
+
+    `allowed` is the bits per second that a member might send when that was last said in the part of time; null where
+    nothing was said.
+    """
     from pyspark.sql import functions as F
 
     width = max((end - begin) // BUCKETS + 1, 1)
@@ -175,15 +179,21 @@ def rates(rows: Any, begin: int, end: int) -> Any:
         "holds": ("hold",),
         "control": CONTROL_STEPS,
         "repair": REPAIR_STEPS,
+        "closed": ("window_closed",),
         "events": ("event",),
     }
-    wanted = [step for steps in families.values() for step in steps]
+    wanted = ["rate", *(step for steps in families.values() for step in steps)]
     bucket = F.floor((F.col("time") - F.lit(begin)) / F.lit(width))
     counted = [F.count(F.when(F.col("step").isin(*steps), 1)).alias(name) for name, steps in families.items()]
-    table = rows.where(F.col("step").isin(*wanted)).groupBy(bucket.alias("bucket"), "process").agg(*counted)
+    said = F.when(F.col("step") == "rate", F.struct("pos", "n"))
+    table = (
+        rows.where(F.col("step").isin(*wanted))
+        .groupBy(bucket.alias("bucket"), "process")
+        .agg(*counted, F.max(said).getField("n").alias("allowed"))
+    )
     start = F.col("bucket") * width / 1e6
     return table.select(
-        start.alias("from_ms"), F.lit(width / 1e6).alias("length_ms"), "process", *families
+        start.alias("from_ms"), F.lit(width / 1e6).alias("length_ms"), "process", *families, "allowed"
     ).orderBy("from_ms", "process")
 
 

@@ -15,9 +15,9 @@ from inga.lab.co import cost
 from inga.lab.co.page import describe, render
 from inga.lab.co.played import Answer, Task, simulate
 from inga.lab.experiments import HOLDS, NOT_REPRODUCED, ROUGHLY, Claim, Outcome, Progress, Table
+from inga.lab.simulations import simulate_all
 from inga.model.errors import UsageError
 from inga.pipeline.session import LOCAL
-from inga.pipeline.sweep import sweep
 
 SIZES = (2, 3, 4, 5, 6, 7, 8)
 WINDOWS = (1, 2, 4)
@@ -31,12 +31,7 @@ EXPECTED = {"remote confirm": 1.0, "remote acknowledge": 2.0, "own confirm": 2.0
 def run(out: Path, quick: bool, progress: Progress, *, master: str = LOCAL) -> Outcome:
     """All simulations, then tables, claims and a page."""
     tasks = _tasks(quick)
-    if quick:
-        progress(f"{len(tasks)} simulations")
-        answers = [simulate(task) for task in tasks]
-    else:
-        progress(f"{len(tasks)} simulations on Spark ({master})")
-        answers = sweep(simulate, tasks, master=master)
+    answers = simulate_all(simulate, tasks, progress, None if quick else master)
     found = dict(zip(tasks, answers, strict=True))
     tables = {
         "stages": _stages(found),

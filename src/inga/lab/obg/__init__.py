@@ -23,8 +23,8 @@ from inga.lab.obg.claims import judge
 from inga.lab.obg.load import MODELS, ORDERS, Load, Measured
 from inga.lab.obg.page import describe, render
 from inga.lab.obg.played import Played
+from inga.lab.simulations import simulate_all
 from inga.pipeline.session import LOCAL
-from inga.pipeline.sweep import sweep
 
 SIZES = tuple(range(3, 11))
 SHARES = (0, 20, 40, 60, 80, 90, 100)
@@ -45,12 +45,7 @@ class Point(NamedTuple):
 def run(out: Path, quick: bool, progress: Progress, *, master: str = LOCAL) -> Outcome:
     """All simulations, then tables, claims and a page."""
     tasks = list(loads(quick))
-    if quick:
-        progress(f"{len(tasks)} simulations")
-        answers = [simulate(task) for task in tasks]
-    else:
-        progress(f"{len(tasks)} simulations on Spark ({master})")
-        answers = sweep(simulate, tasks, master=master)
+    answers = simulate_all(simulate, tasks, progress, None if quick else master)
     found = means(zip(tasks, answers, strict=True))
     tables = tabulate(found)
     claims = judge(found)

@@ -26,8 +26,8 @@ from inga.lab.sco.formulas import closed_form
 from inga.lab.sco.page import describe, render
 from inga.lab.sco.protocol import Protocol
 from inga.lab.sco.schemes import SCHEMES, Load, Measured, Model
+from inga.lab.simulations import simulate_all
 from inga.pipeline.session import LOCAL
-from inga.pipeline.sweep import sweep
 
 SIZES = (7, 10, 20, 40)
 PLAYED = ((1.0, 5), (4.0, 5), (4.0, 1), (4.0, 2), (4.0, 3), (4.0, 8))
@@ -41,15 +41,7 @@ def run(out: Path, quick: bool, progress: Progress, *, master: str = LOCAL) -> O
     """All simulations as Spark tasks, then tables, claims and a page."""
     time, seeds = (200.0, 1) if quick else (1000.0, 5)
     tasks = list(_tasks(time, seeds, quick))
-    progress(f"{len(tasks)} simulations on Spark ({master})")
-    shown = [0]
-
-    def tell(what: str, done: int, total: int) -> None:
-        if done >= shown[0] + max(1, total // 10):
-            shown[0] = done
-            progress(f"{what}: {done} of {total}")
-
-    answers = sweep(simulate, tasks, master=master, progress=tell)
+    answers = simulate_all(simulate, tasks, progress, master)
     model = _means((load, each) for (who, load), each in zip(tasks, answers, strict=True) if who == "model")
     played = _means((load, each) for (who, load), each in zip(tasks, answers, strict=True) if who != "model")
     tables = _tables(model, played)
