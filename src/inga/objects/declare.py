@@ -55,16 +55,22 @@ class Abort(Exception):
 class Context(Protocol):
     """What a method is given besides its arguments: its way to change the state, and to other objects.
 
-    `target` is the name of an object, or several of them; a call to several is one call, answered by all.
+    `target` is the name of an object, or several of them; a call to several is one call, answered by all. Of a
+    replicated object the result is that of its first copy, with `first` the first that comes, with `answers="all"` a
+    list of all copies'.
     """
 
     def effect(self, change: Effect) -> None:
         """Change the state, when the instance commits."""
 
-    def call(self, target: "Target", op: str, *args: Any, **named: Any) -> Awaitable[Any]:
+    def call(
+        self, target: "Target", op: str, *args: Any, first: bool = ..., answers: str = ..., **named: Any
+    ) -> Awaitable[Any]:
         """Call and wait."""
 
-    def start(self, target: "Target", op: str, *args: Any, **named: Any) -> Awaitable[Any]:
+    def start(
+        self, target: "Target", op: str, *args: Any, first: bool = ..., answers: str = ..., **named: Any
+    ) -> Awaitable[Any]:
         """Call and go on; the instance does not commit before the answer is there."""
 
     def oneway(self, target: "Target", op: str, *args: Any, **named: Any) -> None:
@@ -75,6 +81,9 @@ class Context(Protocol):
 
     def any(self, *calls: Awaitable[Any]) -> Awaitable[Any]:
         """Wait for the first of these that commits; the others are taken back."""
+
+    def pause(self, seconds: float) -> Awaitable[None]:
+        """Let time pass."""
 
 
 Target = str | Sequence[str]
