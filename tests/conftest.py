@@ -30,8 +30,12 @@ def spark() -> Iterator[Any]:
         pytest.skip(str(error))
     session = open_session("local[2]", name="inga tests")
     session.conf.set("spark.sql.shuffle.partitions", "2")
+    stop, session.stop = (
+        session.stop,
+        lambda: None,
+    )  # whoever opens a session here gets this one, and would stop it
     yield session
-    session.stop()
+    stop()
 
 
 class Borrowed:

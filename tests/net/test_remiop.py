@@ -4,6 +4,7 @@ import asyncio
 import socket
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -276,7 +277,7 @@ def test_plain_miop_ends_when_nothing_comes_any_more() -> None:
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-def test_a_live_run_is_certified(tmp_path: Path) -> None:
+def test_a_live_run_is_certified(spark: Any, tmp_path: Path) -> None:
     from inga.pipeline.jobs import check_trace
 
     trace = tmp_path / "trace"
@@ -284,7 +285,7 @@ def test_a_live_run_is_certified(tmp_path: Path) -> None:
         Workload(3, 60, 200), order="remiop+vector", faults=inga.Faults(loss=0.1), protocol=QUICK, trace=trace
     )
     assert run_live(case).violations == 0
-    _, certificate = check_trace(str(trace), master="local[1]")
+    _, certificate = check_trace(str(trace), session=spark)
     assert {each.name: each.verdict for each in certificate.checks} == dict.fromkeys(
         "integrity complete fifo stamps causal".split(), "pass"
     )
