@@ -23,7 +23,7 @@ Declarations are closed under symmetry, and nothing else: the relation is not tr
 import inspect
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, overload
 
@@ -91,7 +91,7 @@ Target = str | Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One method as it was declared."""
+    """One method as it was declared. In the body of its class it stands where the function will be."""
 
     name: str
     function: Callable[..., Any]
@@ -165,8 +165,8 @@ class ObjectClass:
         super().__init_subclass__(**more)
         methods = dict(cls.methods)
         for name, value in list(vars(cls).items()):
-            if isinstance(value, _Declared):
-                methods[name] = value.method(name)
+            if isinstance(value, Method):
+                methods[name] = replace(value, name=name)
                 setattr(cls, name, value.function)
             elif name in methods:
                 raise UsageError(
@@ -175,23 +175,6 @@ class ObjectClass:
         _check_names(cls.__name__, methods)
         cls.methods = methods
         cls.conflicts = Conflicts(methods)
-
-
-@dataclass(frozen=True, slots=True)
-class _Declared:
-    """A method inside the body of its class, before the class knows its names."""
-
-    function: Callable[..., Any]
-    compatible: tuple[str, ...]
-    identity: bool
-    absorbs: tuple[str, ...]
-    undo: str | None
-    conflict_if: ConflictIf | None
-
-    def method(self, name: str) -> Method:
-        return Method(
-            name, self.function, self.compatible, self.identity, self.absorbs, self.undo, self.conflict_if
-        )
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -227,7 +210,7 @@ def method(
         if not inspect.iscoroutinefunction(function):
             raise UsageError(f"a method is async def name(self, ctx, ...), which {_name(function)} is not")
         names = _tuple(compatible, "compatible"), _tuple(absorbs, "absorbs")
-        return _Declared(function, names[0], identity, names[1], undo, conflict_if)
+        return Method(function.__name__, function, names[0], identity, names[1], undo, conflict_if)
 
     return declare if function is None else declare(function)
 
