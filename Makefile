@@ -5,8 +5,8 @@
 
 TESTS   ?=
 RUNS    ?= 20000
-ORDERS  ?= causal fifo none co sco
-BENCHES ?= sim throughput latency check co sco remiop
+ORDERS  ?= causal fifo none co sco object total
+BENCHES ?= sim throughput latency check co sco remiop object
 WORKERS ?= auto
 
 VENV  := .venv

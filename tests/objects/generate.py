@@ -35,8 +35,10 @@ class Generator:
         ]
         crash = None
         if self.crash and self.n > 2:
-            at = rng.uniform(0, 100)
-            crash = (rng.randrange(self.n), at, [at + rng.uniform(1, 50) for _ in range(self.n)])
+            # Soon after somebody there has begun something, mostly.
+            begun, place, _ = rng.choice(roots)
+            at = begun + rng.choice([rng.uniform(0.5, 10), rng.uniform(0, 80)])
+            crash = (roster.member_of[place], at, [at + rng.uniform(1, 50) for _ in range(self.n)])
         announce, quiet = rng.random() < 0.5, rng.random() < 0.3
         options = Options(delta=10.0, announce=announce, quiet=quiet, reliable=self.reliable)
         return Plan(roster, roots, options, crash)

@@ -215,16 +215,6 @@ def nobody_takes_over(patch: Patch) -> None:
     patch.setattr(Engine, "_speak_up", lambda self, said: None)
 
 
-def nobody_waits_for_the_view(patch: Patch) -> None:
-    """Messages of a view are taken before what was said in the last one is known."""
-    hear = Engine._take_from
-
-    def take(self: Engine, member: int, packet: Any) -> None:
-        hear(self, member, packet._replace(view=0) if isinstance(packet, Message) else packet)
-
-    patch.setattr(Engine, "_take_from", take)
-
-
 class Mutation(NamedTuple):
     """A change of the rules, and where it shows."""
 
@@ -256,6 +246,5 @@ MUTATIONS = {
     "nothing comes early": Mutation(nothing_comes_early, ("I8",), generator=Replicated),
     "copies take the first": Mutation(copies_take_the_first, ("copies", "I8", "I9"), generator=Replicated),
     "nobody takes over": Mutation(nobody_takes_over, ("copies", "I8"), True, Replicated),
-    "nobody waits for the view": Mutation(nobody_waits_for_the_view, ("copies", "I8"), True, Replicated),
 }
 """By name: the rows of the specification's table, then our own rules."""

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from inga.model.errors import UsageError, WireError
-from inga.model.invocation import Heartbeat, Message, Nack, SendId, StartId
+from inga.model.invocation import Flush, Heartbeat, Message, Nack, SendId, StartId
 from inga.objects.declare import Call
+from inga.objects.engine import Engine, Run
 from inga.objects.instance import Instance
 from inga.objects.links import Links
 from inga.objects.options import Options
@@ -240,6 +241,33 @@ def test_over_something_reliable_nothing_is_kept_or_asked_for() -> None:
     links.tick(30.0, ())
     assert links.unacknowledged == 0
     assert not any(isinstance(packet, Nack) for packet in wire.sent())
+
+
+def test_what_is_said_after_a_crash_waits_for_what_was_said_before() -> None:
+    """The next speaker's request comes before the flush that brings the last one's."""
+    roster = Roster([Place(0, "x"), Place(1, "y"), Place(2, "x")], {"y": Pairs()})
+    engine = Engine(1, roster, Options(delta=10.0))
+    started: list[Any] = []
+
+    def run(actions: list[Any]) -> None:
+        started.extend(action.instance.request.ts for action in actions if isinstance(action, Run))
+
+    def said(src: int, ts: int, number: int, view: int) -> Message:
+        start = StartId(ts, src)
+        name = (9, 1, 0, 0, 0)  # the same call, whichever copy makes it
+        numbers = ((1, number), (2, number)) if src == 0 else ((1, number),)
+        zero = (0, 0, 0)
+        return Message(
+            "o", src, (1,), SendId(start, 0), ts, ts, zero, numbers, start, name, "f", path=(name,), view=view
+        )
+
+    run(engine.suspect(1.0, 0))
+    run(engine.receive(2.0, said(2, 8, 2, view=1)))
+    assert started == []
+    flush = Flush(2, 7, ((1, 1),), (0,), (said(0, 5, 1, view=0),))
+    run(engine.receive(3.0, flush))
+    assert started == [5]
+    assert engine.views == 1 and engine.alive == {1, 2}
 
 
 # Whatever comes

@@ -107,6 +107,28 @@ def test_a_transaction_that_aborts_takes_everything_back(over: str) -> None:
     assert [site.state("a") for site in sim.sites] == [0, 0, 0] and sim["bob"].state("b") == 50
 
 
+class Page(ObjectClass):
+    """Doubles what it is given."""
+
+    @method
+    async def double(self, ctx: Any, text: bytes) -> bytes:
+        return 2 * text
+
+
+@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize(("size", "what"), [(100, ""), (50_000, "double"), (100_000, "arguments")])
+def test_a_call_that_does_not_fit_a_datagram(over: str, size: int, what: str) -> None:
+    """What is above `reliable` is cut; a datagram is not."""
+    sim = group(over, objects={"page": (Page, ["bob"])})
+    root = sim["alice"].call("page", "double", b"x" * size)
+    sim.run()
+    if over == "reliable" or not what:
+        assert root.result == 2 * size * b"x"
+    else:
+        assert "do not fit a datagram" in str(root.error)
+        assert what in str(root.error)
+
+
 def test_all_and_any_and_oneway() -> None:
     sim = deposited()
     found: list[Any] = []

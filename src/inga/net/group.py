@@ -25,10 +25,10 @@ from inga.model.errors import Concurrent, IngaError, TraceError, UsageError, Wou
 from inga.model.view import View
 from inga.net.address import parse_host_port
 from inga.net.carrier import Arrivals, Carrier
-from inga.net.objects import RETRIES, Calls, Proxy, Transaction, answers_of, is_deadlock
+from inga.net.objects import RETRIES, Calls, Proxy, Transaction, answers_of
 from inga.net.receipt import LiveReceipt
 from inga.objects.declare import ObjectClass, Target
-from inga.objects.invoke import Body, InvocationAborted
+from inga.objects.invoke import Body
 from inga.objects.layer import ObjectOrder
 from inga.recipes import find
 from inga.stack.stack import Ready, Stack
@@ -339,21 +339,8 @@ class Group:
         return Transaction(self._calls())
 
     async def transact(self, body: Body, *, retries: int = RETRIES) -> Any:
-        """Run `async def body(ctx)` as a transaction, and begin again if it was given up to end a deadlock.
-        The age of its first attempt is kept, so that it gets through in the end."""
-        calls, root = self._calls(), None
-        for left in range(retries, -1, -1):
-            root, ended = calls.begin(body, root)
-            try:
-                with calls.awaited(ended):
-                    return await ended
-            except asyncio.CancelledError:
-                calls.cancel(root)
-                raise
-            except InvocationAborted as error:
-                if not left or not is_deadlock(error):
-                    raise
-        raise AssertionError("unreachable")
+        """Run `async def body(ctx)` as a transaction, and begin again if it was given up to end a deadlock."""
+        return await self._calls().run(body, retries)
 
     def state(self, name: str) -> Any:
         """The state of our own copy of an object, as committed."""

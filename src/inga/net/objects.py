@@ -37,15 +37,22 @@ class Calls:
         self._schedule = schedule
         order.host.foreign = self._when_done
 
-    async def run(self, body: Body, retry_of: Root | None = None) -> Any:
-        """A root from its begin to its end."""
-        root, ended = self.begin(body, retry_of)
-        try:
-            with self.awaited(ended):
-                return await ended
-        except asyncio.CancelledError:
-            self.cancel(root)
-            raise
+    async def run(self, body: Body, retries: int = 0) -> Any:
+        """A root from its begin to its end, and so many more if it is given up to end a deadlock. They have the age of
+        the first, so that one gets through in the end."""
+        root: Root | None = None
+        while True:
+            root, ended = self.begin(body, root)
+            try:
+                with self.awaited(ended):
+                    return await ended
+            except asyncio.CancelledError:
+                self.cancel(root)
+                raise
+            except InvocationAborted as error:
+                if retries <= 0 or error.reason != DEADLOCK:
+                    raise
+            retries -= 1
 
     def begin(self, body: Body, retry_of: Root | None = None) -> tuple[Root, "asyncio.Future[Any]"]:
         """Start a root; the future has its result."""
@@ -282,11 +289,6 @@ class ProxyMethod:
             inspect.signature(method.function).bind(None, None, *args, **named)
         except TypeError as error:
             raise UsageError(f"{self._cls.__name__}.{self._op}: {error}") from None
-
-
-def is_deadlock(error: InvocationAborted) -> bool:
-    """Whether beginning again may help."""
-    return error.reason == DEADLOCK
 
 
 def _immediate(act: Callable[[Any], None]) -> Callable[[Any], Awaitable[Any]]:

@@ -23,7 +23,7 @@ Declarations are closed under symmetry, and nothing else: the relation is not tr
 import inspect
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, overload
 
@@ -55,16 +55,22 @@ class Abort(Exception):
 class Context(Protocol):
     """What a method is given besides its arguments: its way to change the state, and to other objects.
 
-    `target` is the name of an object, or several of them; a call to several is one call, answered by all.
+    `target` is the name of an object, or several of them; a call to several is one call, answered by all. Of a
+    replicated object the result is that of its first copy, with `first` the first that comes, with `answers="all"` a
+    list of all copies'.
     """
 
     def effect(self, change: Effect) -> None:
         """Change the state, when the instance commits."""
 
-    def call(self, target: "Target", op: str, *args: Any, **named: Any) -> Awaitable[Any]:
+    def call(
+        self, target: "Target", op: str, *args: Any, first: bool = ..., answers: str = ..., **named: Any
+    ) -> Awaitable[Any]:
         """Call and wait."""
 
-    def start(self, target: "Target", op: str, *args: Any, **named: Any) -> Awaitable[Any]:
+    def start(
+        self, target: "Target", op: str, *args: Any, first: bool = ..., answers: str = ..., **named: Any
+    ) -> Awaitable[Any]:
         """Call and go on; the instance does not commit before the answer is there."""
 
     def oneway(self, target: "Target", op: str, *args: Any, **named: Any) -> None:
@@ -76,13 +82,16 @@ class Context(Protocol):
     def any(self, *calls: Awaitable[Any]) -> Awaitable[Any]:
         """Wait for the first of these that commits; the others are taken back."""
 
+    def pause(self, seconds: float) -> Awaitable[None]:
+        """Let time pass."""
+
 
 Target = str | Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One method as it was declared."""
+    """One method as it was declared. In the body of its class it stands where the function will be."""
 
     name: str
     function: Callable[..., Any]
@@ -156,8 +165,8 @@ class ObjectClass:
         super().__init_subclass__(**more)
         methods = dict(cls.methods)
         for name, value in list(vars(cls).items()):
-            if isinstance(value, _Declared):
-                methods[name] = value.method(name)
+            if isinstance(value, Method):
+                methods[name] = replace(value, name=name)
                 setattr(cls, name, value.function)
             elif name in methods:
                 raise UsageError(
@@ -166,23 +175,6 @@ class ObjectClass:
         _check_names(cls.__name__, methods)
         cls.methods = methods
         cls.conflicts = Conflicts(methods)
-
-
-@dataclass(frozen=True, slots=True)
-class _Declared:
-    """A method inside the body of its class, before the class knows its names."""
-
-    function: Callable[..., Any]
-    compatible: tuple[str, ...]
-    identity: bool
-    absorbs: tuple[str, ...]
-    undo: str | None
-    conflict_if: ConflictIf | None
-
-    def method(self, name: str) -> Method:
-        return Method(
-            name, self.function, self.compatible, self.identity, self.absorbs, self.undo, self.conflict_if
-        )
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -218,7 +210,7 @@ def method(
         if not inspect.iscoroutinefunction(function):
             raise UsageError(f"a method is async def name(self, ctx, ...), which {_name(function)} is not")
         names = _tuple(compatible, "compatible"), _tuple(absorbs, "absorbs")
-        return _Declared(function, names[0], identity, names[1], undo, conflict_if)
+        return Method(function.__name__, function, names[0], identity, names[1], undo, conflict_if)
 
     return declare if function is None else declare(function)
 

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from inga.model.invocation import (
     ABORT,
     ASYNCHRONOUS,
+    COMMIT,
     DEADLOCK,
     GONE,
     ONE_WAY,
@@ -160,7 +161,7 @@ class Engine(Work):
 
     def _dispatch(self, message: Message) -> None:
         """Hand a message to each place of ours that it is for."""
-        if (message.kind in REQUESTS or message.kind == ABORT) and self._is_ordered(message):
+        if self.options.announce and message.kind not in (RESPONSE, COMMIT) and self._is_ordered(message):
             self.links.show(message.ts, members_of(self.roster, message.dst))
         for place in message.dst:
             hosted = self.hosted.get(place)
@@ -365,15 +366,20 @@ class Engine(Work):
         for hosted in self.hosted.values():
             for record in [each for each in hosted.known.values() if isinstance(each, Record)]:
                 self._inherit(hosted, record)
-            for base in [
-                base for base in hosted.early if base not in hosted.bases and self._is_lost(hosted, base)
-            ]:
-                for response in hosted.early.pop(base):
-                    self._disown(hosted, response)
-            unspoken = list(hosted.unspoken)
-            hosted.unspoken.clear()
-            for said in unspoken:
-                self._speak_up(said)
+            self._take_over(hosted)
+
+    def _take_over(self, hosted: Hosted) -> None:
+        """Do what other copies of our object leave undone; where it is not for us, it is remembered again."""
+        unborn = [base for base in hosted.early if base not in hosted.bases and self._is_lost(hosted, base)]
+        answers = [response for base in unborn for response in hosted.early.pop(base)]
+        answers += hosted.disowned.values()
+        hosted.disowned.clear()
+        for response in answers:
+            self._disown(hosted, response)
+        unspoken = list(hosted.unspoken)
+        hosted.unspoken.clear()
+        for said in unspoken:
+            self._speak_up(said)
 
     def _mourn(self, instance: Instance) -> None:
         """End an instance whose invoker is gone, or somebody it called of whom no copy is left."""

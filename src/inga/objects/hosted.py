@@ -60,6 +60,7 @@ class Hosted:
         self.bases: dict[CallId, Instance] = {}
         self.ended: OrderedDict[CallId, bool] = OrderedDict()
         self.early: OrderedDict[CallId, list[Message]] = OrderedDict()
+        self.disowned: OrderedDict[CallId, Message] = OrderedDict()  # answers to those that have aborted
         self.unspoken: deque[Unspoken] = deque(maxlen=REMEMBERED_MAX)  # left to another copy of the object
         # Calls of invokers with copies, one of which may ask again; with the instance, once it is there for good.
         self.seen: OrderedDict[CallId, Instance | None] = OrderedDict()

@@ -110,7 +110,8 @@ class Instance:
 
     def is_ancestor_of(self, path: Path) -> bool:
         """Whether what has that path was called by it, directly or not; undoing something calls nothing."""
-        return self.undoes is None and path[: len(self.path)] == self.path
+        mine = self.path
+        return self.undoes is None and len(path) > len(mine) and path[: len(mine)] == mine
 
 
 class Wait:

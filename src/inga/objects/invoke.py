@@ -179,6 +179,8 @@ class Context:
                 f"calls are nested more than {NESTED_MAX} deep: something calls itself without end"
             )
         args, named = copied(args), copied(named)
+        if host.fits is not None:
+            host.fits((args, named))
         names = (target,) if isinstance(target, str) else tuple(dict.fromkeys(target))
         if not names:
             raise UsageError(f"nobody is named to {op}: name at least one object")
@@ -234,6 +236,8 @@ class Host:
         self.foreign: Callable[[Any, Instance], None] | None = None
         """What to do with something awaited that is not ours, such as an asyncio future: arrange that `resume` is
         called when it is done. Without it, a body that waits for such a thing fails."""
+        self.fits: Callable[[Any], None] | None = None
+        """Refuses arguments or a result that are too large for what is below, by a UsageError."""
         self._targets: dict[int, ObjectClass] = {}
         self._pauses: list[tuple[float, int, Instance]] = []
         self._paused = 0
@@ -411,6 +415,8 @@ class Host:
         if instance.request is not None:
             try:
                 result = copied(result)
+                if self.fits is not None:
+                    self.fits(result)
             except UsageError as error:
                 self.engine.fail(instance, f"{instance.call.op}: {error}")
                 return

@@ -27,10 +27,15 @@ from inga.objects.instance import Instance
 from inga.objects.invoke import Body, Done, Host, Root
 from inga.objects.options import Options
 from inga.wire.invocation import decode, encode
+from inga.wire.value import put
 
 HELLO, GOODBYE = b"hello", b"goodbye"
 GREETING, GREETING_MAX = 0.02, 1.0
 """Seconds between greetings while somebody was not heard: the first wait, doubled each time, and the longest."""
+
+HEAD, HEAD_OF_PLACE = 512, 6
+"""Bytes that a call takes besides arguments or result, and for each place of the group: a bound for calls that are
+not nested very deep."""
 
 GOODBYES = 3
 """A goodbye that is lost makes others wait for one who has left."""
@@ -388,6 +393,22 @@ class BareObjects(ObjectOrder):
     requires = frozenset()
     provides = frozenset({"reliable", "fifo"})
     reliable = False
+
+    def view(self, view: View) -> None:
+        super().view(view)
+        self._room = self.stack.body_max - HEAD - HEAD_OF_PLACE * len(self.roster.places)
+        self.host.fits = self._refuse_large
+
+    def _refuse_large(self, value: Any) -> None:
+        """A call is one datagram; plain messages were cut to size above."""
+        out = bytearray()
+        if not self._plain:
+            put(out, value)
+        if len(out) > self._room:
+            raise UsageError(
+                f"{len(out)} bytes of arguments or result do not fit a datagram with room for {self._room}; "
+                "over='reliable' takes more"
+            )
 
     def _pass_on(self, members: tuple[int, ...], body: bytes, origin: Packet | None) -> None:
         """One datagram for all if one reaches them, else one each; what is too large for that is cut above."""

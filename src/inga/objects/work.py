@@ -400,9 +400,10 @@ class Work:
         return not any(base_of(entry.message, hosted.object) == base for entry in hosted.queue)
 
     def _disown(self, hosted: Hosted, response: Message) -> None:
-        """An answer to a copy that is gone, of an instance that has come to nothing at the others before it had asked:
-        take back what was done."""
+        """An answer to an instance that has come to nothing here before it had asked. If the copy that did ask is gone,
+        and perhaps did not get round to it, take back what was done; as long as it is there, remember to."""
         if len(self.alive) == len(self.roster.members) or self._alive_of(response.dst)[:1] != (hosted.place,):
+            remember(hosted.disowned, (*response.call, response.src), response)
             return
         nobody = hosted.order.root()
         hosted.order.abort()
