@@ -157,8 +157,8 @@ class ObjectOrder(Unordered):
         async def body(ctx: Any) -> None:
             ctx.oneway(names, FREE if key is None else MESSAGE, *said)
 
-        self.host.begin(self.stack.now, body)
         self._plain = True
+        self.host.begin(self.stack.now, body)
         sends = self.host.sends(self.stack.now)
         self._plain = False
         self._act(sends, packet)
