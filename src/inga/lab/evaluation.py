@@ -52,12 +52,19 @@ def page(
 
 
 def _html_table(table: Table) -> str:
-    head = "".join(f'<th class="number">{escape(column)}</th>' for column in table.columns)
-    rows = "".join(
-        "<tr>" + "".join(f'<td class="number">{escape(show(value))}</td>' for value in row) + "</tr>"
+    """Words to the left, numbers to the right."""
+    words = [any(isinstance(row[at], str) for row in table.rows) for at in range(len(table.columns))]
+    marks = ["" if is_word else ' class="number"' for is_word in words]
+    lines = [
+        "<tr>"
+        + "".join(f"<td{mark}>{escape(show(value))}</td>" for mark, value in zip(marks, row, strict=True))
+        + "</tr>"
         for row in table.rows
+    ]
+    head = "".join(
+        f"<th{mark}>{escape(column)}</th>" for mark, column in zip(marks, table.columns, strict=True)
     )
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
 
 
 def show(value: Any) -> str:

@@ -7,7 +7,7 @@ from math import ceil, floor, log10
 Point = tuple[float, float]
 
 WIDTH, HEIGHT = 560, 300
-LEFT, RIGHT, TOP, BOTTOM = 52, 92, 16, 40
+LEFT, RIGHT, TOP, BOTTOM = 52, 92, 28, 40
 CROWD = 20
 """Numbers along the axis, from which on not each of them is written."""
 COLOURS = ("#3056d3", "#d97706", "#117a4b", "#c0262d", "#7a3ec8", "#667085", "#0e7490")
@@ -110,7 +110,7 @@ def _labels(x: str, y: str) -> list[str]:
     middle = (LEFT + WIDTH - RIGHT) / 2
     return [
         f'<text x="{middle:.0f}" y="{HEIGHT - 4}" text-anchor="middle">{escape(x)}</text>',
-        f'<text x="{LEFT - 40}" y="{TOP - 4}">{escape(y)}</text></g>',
+        f'<text x="{LEFT - 40}" y="{TOP - 16}">{escape(y)}</text></g>',
     ]
 
 
