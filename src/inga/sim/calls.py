@@ -1,16 +1,15 @@
 """One simulated trial of objects: `inga sim --objects K`."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 from time import process_time
 from typing import Any
-from uuid import UUID
 
 from inga.layers.shape import Faults
 from inga.objects.invoke import Root
 from inga.recipes import Options, find
 from inga.sim.case import Case
+from inga.sim.recording import Recording
 from inga.sim.simulator import Sim, Site
 from inga.trace.manifest import Manifest
 from inga.trace.writer import TraceWriter
@@ -38,18 +37,13 @@ class CallCase:
     def run(self, trace: Path | None = None, *, full: bool = True) -> CallResult:
         """Run it to the end, and judge it."""
         started = process_time()
-        manifest, writers = (None, []) if trace is None else self._open(trace, full)
-        sim = self._sim(writers)
+        recording = None if trace is None else self._recording(trace, full)
+        sim = self._sim([] if recording is None else recording.writers)
         roots = self._load(sim)
-        complete = False
-        try:
+        if recording is None:
             sim.run()
-            complete = True
-        finally:
-            for writer in writers:
-                writer.close(complete=complete)
-        if manifest is not None and trace is not None:
-            replace(manifest, complete=True).write(trace)
+        else:
+            recording.run(sim)
         return self._judge(sim, roots, process_time() - started, trace)
 
     def _sim(self, writers: list[TraceWriter]) -> Sim:
@@ -116,17 +110,15 @@ class CallCase:
             trace=None if trace is None else str(trace),
         )
 
-    def _open(self, directory: Path, full: bool) -> tuple[Manifest, list[TraceWriter]]:
+    def _recording(self, directory: Path, full: bool) -> Recording:
         """The manifest has the conflicts that there are, also if the members were told others."""
         case, recipe = self.case, find(self.case.order)
         people = names(case.members)
         layout = recipe.layout(people, {name: tally() for name in self.load.names}, dict(case.option))
         assert layout is not None
-        processes = layout.processes.names
         manifest = Manifest(
-            run=str(UUID(int=Random(case.seed).getrandbits(128), version=4)),
             group="sim",
-            processes=processes,
+            processes=layout.processes.names,
             source="sim",
             order=recipe.name,
             guarantees=recipe.claims(full=full, objects=True),
@@ -135,13 +127,8 @@ class CallCase:
             seed=case.seed,
             clock="virtual",
             conflicts=layout.conflicts,
-            complete=False,
         )
-        manifest.write(directory)
-        return manifest, [
-            TraceWriter(directory, index, name, len(processes), full=full, clock="virtual", background=False)
-            for index, name in enumerate(processes)
-        ]
+        return Recording(directory, manifest, full=full)
 
     def _told(self) -> dict[str, Any]:
         return {**self.case.told(), "objects": self.objects, "wrong": self.wrong and "/".join(self.wrong)}

@@ -3,19 +3,18 @@
 So whatever a hunt finds can be said again as one command.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
-from random import Random
 from shlex import quote
 from time import process_time
 from typing import Any
-from uuid import UUID
 
 from inga.layers.newcomer import Newcomer
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.steps import Trace
 from inga.recipes import Options, find
+from inga.sim.recording import Recording
 from inga.sim.simulator import DELAY, Sim
 from inga.trace.manifest import Manifest
 from inga.trace.writer import TraceWriter
@@ -137,7 +136,6 @@ class Case:
         recipe = find(self.order)
         layout = recipe.layout(names(self.members), None, dict(self.option))
         manifest = Manifest(
-            run=str(UUID(int=Random(self.seed).getrandbits(128), version=4)),
             group="sim",
             processes=list(names(self.members)),
             source="sim",
@@ -148,29 +146,16 @@ class Case:
             seed=self.seed,
             clock="virtual",
             conflicts=None if layout is None else layout.conflicts,
-            complete=False,
         )
-        manifest.write(directory)
-        writers = [
-            TraceWriter(directory, index, name, self.members, full=full, clock="virtual", background=False)
-            for index, name in enumerate(names(self.members))
-        ]
-        sim = self.sim(traces=writers)
+        recording = Recording(directory, manifest, full=full)
+        sim = self.sim(traces=recording.writers)
 
         def late(index: int, name: str, n: int, newcomer: Newcomer) -> TraceWriter:
-            writer = TraceWriter(directory, index, name, n, full=full, clock="virtual", background=False)
-            writers.append(writer)
+            writer = recording.add(index, name, n)
             if newcomer.cuts:
                 writer.cut(min(newcomer.sizes) - 1, newcomer.cuts)
             return writer
 
         sim.trace_newcomers(late)
-        complete = False
-        try:
-            sim.run()
-            complete = True
-        finally:
-            for writer in writers:
-                writer.close(complete=complete)
-        replace(manifest, complete=True).write(directory)
+        recording.run(sim)
         return sim
