@@ -49,7 +49,7 @@ def data(net: Net) -> list[Packet]:
 
 def test_order_repair_and_flow_are_one_layer() -> None:
     names = [layer.name for layer in find("co").build(Options())]
-    assert names == ["bundle", "fragment", "co", "membership", "shape"]
+    assert names == ["bundle", "fragment", "co", "session", "shape"]
 
 
 @pytest.mark.parametrize(

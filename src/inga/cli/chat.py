@@ -359,7 +359,7 @@ class Chat:
 
     async def _wait_for_others(self) -> None:
         """Let everybody get what was said, also those who come within the time."""
-        if self._receipt is not None and "confirmed" in self._group.stack.levels:
+        if self._receipt is not None and "confirmed" in self._group.stack.chain.levels:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._linger):
                     await self._receipt.reached("confirmed")

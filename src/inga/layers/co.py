@@ -23,13 +23,12 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from inga.causality.knowledge import ALL_RISEN, FIRST, SAME, Knowledge
-from inga.layers.flow import WARN_AFTER, charged, share_of
+from inga.layers.flow import charged, share_of
 from inga.layers.numbers import check_delay, check_number, check_seconds
 from inga.layers.order import Order
-from inga.model.errors import Gap, UsageError, WireError
+from inga.model.errors import Gap, UsageError
 from inga.model.packet import HEADER_MAX, Packet, Runs
 from inga.model.view import View
-from inga.wire.bundle import count
 from inga.wire.packet import RUNS_MAX
 
 FULL_EVERY = 32
@@ -52,7 +51,6 @@ REPAIRS_MAX = 64
 LEVELS = ("causal", "confirmed", "acknowledged")
 SELF_KNOWLEDGE = ("eager", "printed")
 EAGER_CONFIRM = ("never", "heard", "window")
-GOODBYE = b"goodbye"
 
 Claims = list[tuple[int, int]]
 """(member, number it was expected to send next) where that rose since the sender's message before."""
@@ -164,7 +162,7 @@ class CausalBroadcast(Order):
         self.early: list[dict[int, Packet]] = [{} for _ in range(n)]
         self.accepted: list[deque[Entry]] = [deque() for _ in range(n)]  # RRL
         self.log: list[Packet] = []  # PRL
-        self.held = [0] * n  # messages of each sender in early, accepted and log
+        self.held_of = [0] * n  # messages of each sender in early, accepted and log
         self._held = 0  # their sum
         self._ready: list[Packet] = []  # to be handed over
         # since the last message of ours
@@ -196,14 +194,7 @@ class CausalBroadcast(Order):
         self._round = 0.0  # how long it takes until everybody has confirmed a message of ours, smoothed
         self._resend_at: float | None = None
         self._resend_wait = self.resend
-        # people
-        self._blocked_since: float | None = None
-        self._warned = False
-        self._unheard = set(self.stack.others()) if self.greet else set()
-        self._greet_at: float | None = now if self._unheard else None
-        self._greet_wait = 0.02
         self._me = me
-        self._admit()
         self._rearm()
 
     # Sending
@@ -236,7 +227,7 @@ class CausalBroadcast(Order):
 
     def _may_send(self) -> bool:
         me = self._me
-        if self.held[me] >= self.quota:
+        if self.held_of[me] >= self.quota:
             return False
         if self.stack.alone:
             return True
@@ -289,8 +280,6 @@ class CausalBroadcast(Order):
     # Receiving data
 
     def up(self, batch: list[Packet]) -> None:
-        if self._unheard:
-            self._unheard.difference_update([packet.src for packet in batch])
         for packet in batch:
             self._receive(packet)
         self._settle()
@@ -311,9 +300,10 @@ class CausalBroadcast(Order):
                 self._owe()  # R1: its sender may have missed that we have it
             self._received(packet, "duplicate")
             return
+        self.stack.meet(packet, fresh=True)
         if seq >= self.known_sent[src]:
             self.known_sent[src] = seq + 1  # R2: failure condition 1
-        if self.held[src] >= self.quota and not self._make_room(src, seq):
+        if self.held_of[src] >= self.quota and not self._make_room(src, seq):
             return
         if seq == expected:
             claims = self._claims(packet, self.vectors[src])
@@ -478,8 +468,6 @@ class CausalBroadcast(Order):
         self.free_buffers[src] = packet.free
         self._risen.add(src)
         packet.deps = tuple([number - 1 for number in vector])
-        if self.stack.trace is not None:
-            self._count(packet)
         if self.deliver != "causal" and not packet.bare:
             self.stack.store(packet)
         self._owe()
@@ -491,19 +479,6 @@ class CausalBroadcast(Order):
             self._stuck_since.pop(src, None)
         if self.known_sent[src] <= packet.seq:
             self.known_sent[src] = packet.seq + 1
-
-    def _count(self, packet: Packet) -> None:
-        """How many messages of the application it completes. What is no bundle is ordered, and not handed over."""
-        if packet.bare:
-            return
-        if packet.frag is not None:
-            packet.count = int(packet.frag[0] == packet.frag[1] - 1)  # only single messages are cut
-            return
-        try:
-            packet.count = count(packet.body)
-        except WireError as error:
-            self.stack.reject(error.reason, packet)
-            packet.bare = True
 
     # Stages
 
@@ -599,7 +574,7 @@ class CausalBroadcast(Order):
                     out.append(packet)
             elif self.echo or (packet.dst is not None and packet.dst >> me & 1):
                 copy = packet.copy_to(me)
-                copy.count, copy.deps = packet.count, packet.deps
+                copy.encoded = None
                 out.append(copy)
         self._ready = []
         if out:
@@ -610,7 +585,6 @@ class CausalBroadcast(Order):
 
     def control(self, packet: Packet) -> None:
         src = packet.src
-        self._unheard.discard(src)
         ack, confirmed = packet.ack, packet.buf
         if (
             ack is None
@@ -622,10 +596,9 @@ class CausalBroadcast(Order):
         if not self._are_possible(enumerate(ack)) or packet.seq >= self.expected[src] + AHEAD_MAX:
             self.stack.reject("forged", packet)
             return
+        self.stack.meet(packet)
         self._merge(packet, ack, confirmed)
-        if packet.ext == GOODBYE:
-            self.stack.gone(src)
-        elif packet.runs is not None:
+        if packet.runs is not None:
             self._repair(src, packet.runs)
         elif packet.urgent:
             self._confirm(src)  # K4
@@ -789,11 +762,11 @@ class CausalBroadcast(Order):
         return 0 if self._behind else self.capacity - self._held
 
     def _hold_one(self, src: int) -> None:
-        self.held[src] += 1
+        self.held_of[src] += 1
         self._held += 1
 
     def _let_go(self, src: int) -> None:
-        self.held[src] -= 1
+        self.held_of[src] -= 1
         self._held -= 1
 
     def taken(self, packets: list[Packet]) -> None:
@@ -817,8 +790,6 @@ class CausalBroadcast(Order):
             self._ask_all(now)  # K3
         if self._resend_at is not None and self._resend_at <= now:
             self._resend_all(now)
-        if self._greet_at is not None and self._greet_at <= now:
-            self._greet(now)
         self._settle()
 
     def _poll_due(self) -> float:
@@ -833,23 +804,8 @@ class CausalBroadcast(Order):
             return
         self._confirm(None, poll=True)
 
-    def _greet(self, now: float) -> None:
-        """Before anything else: find out who is there."""
-        if not self._unheard:
-            self._greet_at = None
-            return
-        packet = self._packet(None)
-        packet.buf, packet.seq, packet.urgent = (
-            tuple(self.known_accepted.lowest),
-            self.expected[self._me],
-            True,
-        )
-        self.stack.emit([packet])
-        self._greet_wait = min(2 * self._greet_wait, self.wait_max)
-        self._greet_at = now + self._greet_wait * (1 + 0.25 * self.stack.rng.random())
-
     def _is_unfinished(self) -> bool:
-        if self._waiting or self.unreleased or self._held or not self.stack.passable:
+        if self._waiting or self.unreleased or self._held or not self.is_passable:
             return True
         return self._is_missing_something()
 
@@ -872,32 +828,33 @@ class CausalBroadcast(Order):
             self._ask()
         if self._ready:
             self._hand_over()
-        self._admit()
+        self.stack.review()
         self._rearm()
 
-    def _admit(self) -> None:
-        """Tell those above whether more may come, and a person who lets us wait."""
-        stack = self.stack
-        stack.passable = not self._waiting and self._may_send()
-        closed = bool(self._waiting)
-        stack.writable = not closed
-        if not closed:
-            if self._blocked_since is not None:
-                self._control_row("window_opened", None, len(self.unreleased))
-            self._blocked_since = None
-            return
-        if self._blocked_since is None:
-            self._blocked_since, self._warned = stack.now, False
-            self._control_row("window_closed", None, len(self.unreleased))
-        elif not self._warned and stack.now - self._blocked_since >= WARN_AFTER:
-            self._warned = True
-            stack.notice(f"sending has waited {WARN_AFTER:g} s for {', '.join(self._slowest())}")
+    @property
+    def is_open(self) -> bool:
+        return not self._waiting
 
-    def _slowest(self) -> list[str]:
-        row, names = self.known_accepted.rows[self._me], self.stack.view.names
-        peers = self.stack.peers()
+    @property
+    def is_passable(self) -> bool:
+        return not self._waiting and self._may_send()
+
+    @property
+    def outstanding(self) -> int:
+        return len(self.unreleased)
+
+    def blockers(self) -> list[int]:
+        row, peers = self.known_accepted.rows[self._me], self.stack.peers()
         least = min([row[m] for m in peers], default=0)
-        return [names[m] for m in peers if row[m] == least]
+        return [m for m in peers if row[m] == least]
+
+    @property
+    def held(self) -> int:
+        return 0
+
+    @held.setter
+    def held(self, held: int) -> None:
+        pass
 
     def _rearm(self) -> None:
         if self.stack.alone or self.lossless:
@@ -910,8 +867,6 @@ class CausalBroadcast(Order):
             due.append(self._poll_due())
         if self._resend_at is not None:
             due.append(self._resend_at)
-        if self._greet_at is not None:
-            due.append(self._greet_at)
         self.wake = min(due, default=None)
 
     # Leaving, and changing to another order
@@ -932,7 +887,7 @@ class CausalBroadcast(Order):
     def settled(self) -> bool:
         """Whether everybody who was ever heard has all we sent, and all of us who are here know it."""
         peers = self.stack.peers()
-        heard = [m for m in peers if m in self.stack.addresses]
+        heard = [m for m in peers if m in self.stack.met]
         sent = self.expected[self._me]
         if not heard:
             return not self._waiting and (not peers or sent == FIRST)
@@ -941,19 +896,8 @@ class CausalBroadcast(Order):
             return False
         return len(heard) < len(peers) or not (self._held or self.dirty or self._is_missing_something())
 
-    def goodbye(self) -> None:
-        packet = self._packet(None)
-        packet.buf, packet.seq = tuple(self.known_accepted.lowest), self.expected[self._me]
-        packet.ext = GOODBYE
-        self.stack.emit([packet])
-        self.dirty = False
-        self._nack_at.clear()
-        self._found_at.clear()
-        self._resend_at = self._greet_at = self.wake = None
-
     def gone(self, member: int) -> None:
         """Nobody waits for the word of one who has left."""
-        self._unheard.discard(member)
         self._nack_at.pop(member, None)
         self._found_at.pop(member, None)
         self._raised.update(self.known_accepted.forget(member))

@@ -27,7 +27,6 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
-from inga.layers.alarms import Alarms
 from inga.layers.sco_parts import (
     Control,
     Copies,
@@ -46,6 +45,7 @@ from inga.layers.sco_parts import (
     Told,
 )
 from inga.model.packet import Runs
+from inga.session.alarms import Alarms
 
 SMOOTHING = 8
 """Answers over which the time they take is averaged."""

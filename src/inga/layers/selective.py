@@ -15,8 +15,8 @@ only in stamps, which name the newest message that precedes, not the next.
 from dataclasses import replace
 from typing import Any
 
-from inga.layers.flow import WARN_AFTER, charged, share_of
 from inga.layers.flow import WINDOW_MAX as WINDOW_BYTES
+from inga.layers.flow import charged, share_of
 from inga.layers.order import Order
 from inga.layers.sco import LSN_WINDOW, SelectiveOrder, mask
 from inga.layers.sco_parts import (
@@ -38,18 +38,12 @@ from inga.model.errors import Gap, UsageError, WireError
 from inga.model.packet import HEADER_MAX, Packet
 from inga.model.stamp import Stamp
 from inga.model.view import View
+from inga.session.pressure import Unread
 from inga.wire.selective import NOTHING, pack, unpack
 
 LEVELS = ("received", "accepted", "causal", "confirmed")
-HELLO, GOODBYE = b"hello", b"goodbye"
-GREETING, GREETING_MAX = 0.02, 1.0
-"""Seconds between greetings while somebody was not heard: the first wait, doubled each time, and the longest."""
-
 TWO_WAYS = 0.02
 """Seconds for which something may be overtaken where some datagrams go to all and others to one, by another socket."""
-
-GOODBYES = 3
-"""A goodbye that is lost makes others wait for one who has left."""
 
 STEPS = {"accepted": "accept", "causal": "causal", "confirmed": "confirm"}
 """The trace's name of reaching a level."""
@@ -135,13 +129,9 @@ class Sco(Order):
         self.machine.now = self.stack.now
         self._everybody = (1 << len(view)) - 1
         self._acting = False
-        self._blocked_since: float | None = None
-        self._warned = False
         self._heard = 0  # our newest message that some destination has accepted
         self._prompt: set[int] = set()  # senders of partial bundles that wait for us to say something
-        self._unheard = set(self.stack.others()) if self.greet else set()
-        self._greet_wait = GREETING
-        self._greet_at = self.stack.now if self._unheard else None
+        self._unread = Unread(self.queue_max)
         self._rearm()
 
     # Sending
@@ -163,8 +153,6 @@ class Sco(Order):
             self._act()
 
     def tick(self, now: float) -> None:
-        if self._greet_at is not None and self._greet_at <= now:
-            self._greet(now)
         self.machine.tick(now)
         self._act()
 
@@ -175,7 +163,6 @@ class Sco(Order):
         machine.now = self.stack.now
         fresh: list[tuple[Message, Packet]] = []
         for packet in batch:
-            self._unheard.discard(packet.src)
             message = self._message(packet)
             if message is None:
                 continue
@@ -183,6 +170,7 @@ class Sco(Order):
             if reason is not None:
                 self.stack.reject(reason, packet)
                 continue
+            self.stack.meet(packet, fresh=message.body is not None)
             fresh.append((message, packet))
             if packet.partial and self._is_first(message):
                 self._prompt.add(packet.src)
@@ -195,23 +183,14 @@ class Sco(Order):
                 packet.keep()
 
     def control(self, packet: Packet) -> None:
-        src = packet.src
-        self._unheard.discard(src)
-        if packet.ext == GOODBYE:
-            self.stack.gone(src)
-            return
-        if packet.ext == HELLO:
-            self._say(src, Packet(self.stack.me, self.stack.view.number, kind=self.id))
-            return
-        if packet.ext is None:
-            return  # an answer to a greeting: that it came is all it says
         reason = self._heed(packet)
         if reason is not None:
             self.stack.reject(reason, packet)
+        else:
+            self.stack.meet(packet)
         self._run()
 
     def gone(self, member: int) -> None:
-        self._unheard.discard(member)
         self._prompt.discard(member)
         self.machine.leave_out(member)
         self._run()
@@ -231,6 +210,21 @@ class Sco(Order):
     def waiting(self) -> int:
         return len(self.machine.waiting)
 
+    @property
+    def is_open(self) -> bool:
+        return not self.machine.waiting
+
+    @property
+    def is_passable(self) -> bool:
+        return self.machine.is_open
+
+    @property
+    def outstanding(self) -> int:
+        return len(self.machine.unreleased)
+
+    def blockers(self) -> list[int]:
+        return [m for m in self.stack.peers() if not self.machine.has_all(m)]
+
     def sent(self) -> list[int]:
         """The number of our newest message to each; our own entry is how many there are."""
         return list(self.machine.last_to)
@@ -246,22 +240,13 @@ class Sco(Order):
         """Whether all we sent was accepted by everybody ever heard of, and we owe nobody a confirmation."""
         machine = self.machine
         peers = self.stack.peers()
-        heard = [m for m in peers if m in self.stack.addresses]
+        heard = [m for m in peers if m in self.stack.met]
         if machine.waiting:
             return not peers
         if peers and not heard:
             return not machine.unreleased
         owed = machine.owed_since.keys() - self.stack.left
         return not owed and all(machine.has_all(m) for m in heard)
-
-    def goodbye(self) -> None:
-        for member in sorted(self.machine.owed_since):
-            self.machine.confirm_now(member)
-        self._act()
-        for _ in range(GOODBYES):
-            packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
-            packet.ext = GOODBYE
-            self.stack.emit([packet])
 
     def fit(self, granted: int) -> None:
         self.machine.window_bytes = share_of(granted, len(self.stack.view))
@@ -351,31 +336,12 @@ class Sco(Order):
             if machine.waiting:
                 machine.stages()
         self._acting = False
-        stack = self.stack
-        stack.writable = not machine.waiting and not stack.closing
-        self._tell_who_holds_us_up()
-        stack.passable = machine.is_open
+        self.stack.review()
         if not machine.is_behind:
             machine.is_behind = self._is_behind()
         self._rearm()
         if released:
             self.above(released)
-
-    def _tell_who_holds_us_up(self) -> None:
-        """Say the names of those we have waited for, once, after a while."""
-        stack, machine = self.stack, self.machine
-        if not machine.waiting:
-            if self._blocked_since is not None:
-                self._talk("window_opened", None, n=len(machine.unreleased))
-            self._blocked_since = None
-        elif self._blocked_since is None:
-            self._blocked_since, self._warned = stack.now, False
-            self._talk("window_closed", None, n=len(machine.unreleased))
-        elif not self._warned and stack.now - self._blocked_since >= WARN_AFTER:
-            self._warned = True
-            slow = [m for m in stack.peers() if not machine.has_all(m)] or stack.peers()
-            names = ", ".join(stack.view.names[m] for m in slow)
-            stack.notice(f"sending has waited {WARN_AFTER:g} s for {names}")
 
     def _do(self, event: Any, released: list[Packet]) -> None:
         match event:
@@ -396,7 +362,7 @@ class Sco(Order):
             case Heard(seq):
                 if seq > self._heard:  # links are not in step with each other
                     self._heard = seq
-                    self.stack.heard(seq)
+                    self.stack.acknowledged(seq)
             case Discarded(reason, message):
                 self._discard(reason, message)
             case GaveUp(src):
@@ -434,13 +400,9 @@ class Sco(Order):
         if message.src == self.stack.me:
             packet = packet.copy_to(self.stack.me)
             packet.encoded = None
-            packet.seq, packet.deps, packet.count = message.seq, message.deps, message.body.count
+            packet.seq, packet.deps = message.seq, message.deps
         message.body = None
         if self.stack.trace is not None:
-            if packet.frag is not None:  # a message larger than a datagram ends with its last piece
-                packet.count = int(packet.frag[0] + 1 == packet.frag[1])
-            elif not self._counted(packet):
-                return
             self._row("deliver", packet, packet.count)
         released.append(packet)
 
@@ -496,7 +458,7 @@ class Sco(Order):
         packet.ext = pack(copy.have, copy.ack, lsns) if copy.ack or lsns or copy.have > 1 else None
         packet.free = copy.buf
         packet.frag = original.frag
-        packet.partial = original.partial
+        packet.partial, packet.count = original.partial, original.count
         return packet
 
     def _tell(self, to: int, control: Control) -> None:
@@ -519,28 +481,11 @@ class Sco(Order):
         packet.to = to
         self.stack.emit([packet])
 
-    def _greet(self, now: float) -> None:
-        """Say that we are here, until everybody was heard."""
-        if not self._unheard:
-            self._greet_at = None
-            return
-        packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
-        packet.ext = HELLO
-        self._talk("control", None, note="greeting")
-        self._say(None, packet)
-        self._greet_at = now + self._greet_wait * (1 + 0.25 * self.stack.rng.random())
-        self._greet_wait = min(2 * self._greet_wait, GREETING_MAX)
-
     def _is_behind(self) -> bool:
-        """Behind from `queue_max` unread bytes, caught up at half of that."""
-        limit = self.queue_max // 2 if self.machine.is_behind else self.queue_max
-        return self.stack.queued >= limit
+        return self._unread.is_behind(self.stack.queued)
 
     def _rearm(self) -> None:
-        wake = None if self.lossless else self.machine.wake
-        if self._greet_at is not None and (wake is None or self._greet_at < wake):
-            wake = self._greet_at
-        self.wake = wake
+        self.wake = None if self.lossless else self.machine.wake
 
     def _talk(self, step: str, peer: int | None, *, n: int | None = None, note: str | None = None) -> None:
         trace = self.stack.trace

@@ -57,6 +57,10 @@ class Carrier(ABC):
         """The view has grown: who we are, and where everybody is."""
         raise NotImplementedError  # where members are found without being told
 
+    def learns(self, addresses: dict[int, Hashable]) -> None:
+        """Where members are, as the stack learns it; only where nobody says so beforehand."""
+        return
+
     @abstractmethod
     def close(self) -> None:
         """Close everything; nothing is delivered afterwards."""
@@ -185,6 +189,9 @@ class MulticastCarrier(UdpCarrier):
         log.info("multicast %s:%d by %s (%s)", *self._target, self._interface.address, self._interface.reason)
         self._listen(shared, deliver)
         self._listen(own, deliver)
+
+    def learns(self, addresses: dict[int, Hashable]) -> None:
+        self.addresses = addresses
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
         # Whom we have not heard yet has no address, nor has who is no member: theirs goes to everybody.

@@ -16,10 +16,6 @@ from itertools import repeat
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from inga.layers.causal import Causal
-from inga.layers.membership import Membership
-from inga.layers.order import Order
-from inga.layers.shape import Shape
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import Concurrent, IngaError, TraceError, UsageError, WouldBlock
 from inga.model.view import View
@@ -38,8 +34,9 @@ from inga.wire.bundle import split
 
 log = logging.getLogger("inga")
 
-LINGER = 2.0
-"""Seconds a leaving member waits for the others to have all it sent."""
+LINGER, FAREWELL = 2.0, 0.5
+"""Seconds a leaving member waits for the others to have all it sent and to know that it leaves; and at least for the
+second."""
 
 POLITE = 16
 """Batches an iteration yields before others in the loop get a turn."""
@@ -261,22 +258,13 @@ class Group:
         member = self._member(to)
         if member == self.stack.me:
             raise UsageError("a delay to oneself has no effect; name another member")
-        shape = self.stack.layer("shape")
-        if shape is None:
-            raise UsageError(f"order {self.recipe.name!r} has no place for delays")
-        if not isinstance(shape, Shape):
-            shape = Shape()
-            self.stack.replace("shape", shape, now=self._time())
-        shape.delay(member, seconds, jitter, keep_order)
+        self.stack.delay(member, seconds, jitter, keep_order, now=self._time())
 
     async def use(self, order: str) -> View:
         """Change the order for the whole group, between two messages: everybody gets all that was sent
         before under the old one, and all that is sent afterwards under the new one."""
         self._check_open()
         recipe = find(order)
-        membership = self.stack.layer("membership")
-        if not isinstance(membership, Membership):
-            raise UsageError(f"order {self.recipe.name!r} cannot be changed while the group runs")
         future: asyncio.Future[None] = self._loop.create_future()
 
         def done(why: str | None) -> None:
@@ -287,8 +275,7 @@ class Group:
             else:
                 future.set_exception(UsageError(f"the order stays {self.recipe.name!r}: {why}"))
 
-        self.stack.now = self._time()
-        membership.propose(recipe.name, done)
+        self.stack.propose(recipe.name, done, now=self._time())
         self._end_turn()
         self._changes.add(future)
         try:
@@ -301,13 +288,7 @@ class Group:
         """`open`: deliver here as messages come, in whatever order; `closed`: hold again what comes
         before its cause. Only this member is concerned, and messages are stamped all the while."""
         self._check_open()
-        if state not in ("open", "closed"):
-            raise UsageError(f"a gate is 'open' or 'closed', not {state!r}")
-        order = next((layer for layer in self.stack.layers if isinstance(layer, Order)), None)
-        if order is None:
-            raise UsageError(f"order {self.recipe.name!r} has no gate")
-        self.stack.now = self._time()
-        order.gate(state == "open")
+        self.stack.gate(state, now=self._time())
         if state == "open" and self.trace is not None:
             self.trace.disclaim("fifo", "stamps", "causal")
         self._end_turn()
@@ -369,8 +350,7 @@ class Group:
 
     def begin(self, bases: dict[str, list[int]] | None = None) -> None:
         """The sockets are open: the first view begins, for a newcomer where the others are."""
-        self.stack.now = self._time()
-        self.stack.begin(bases)
+        self.stack.begin(bases, now=self._time())
         self._end_turn()
         if self.trace is not None:
             self._poll_trace()
@@ -379,11 +359,15 @@ class Group:
         """Leave: wait a moment for the others to have all we sent, say goodbye, close everything."""
         if self._closed:
             return
+        deadline = self._time() + linger
         try:
             if self._error is None:
-                await self._settle(linger)
-                self.stack.goodbye(now=self._time())
+                self.stack.flush()
                 self._end_turn()
+                await self._until(lambda: self.stack.settled, deadline)
+                self.stack.goodbye(now=self._time())
+            self._end_turn()
+            await self._until(lambda: self.stack.has_left, max(deadline, self._time() + FAREWELL))
         finally:
             self._shut()
             if self.trace is not None:
@@ -395,14 +379,9 @@ class Group:
             warnings.warn(f"group {self.name!r} was never closed", ResourceWarning, source=self, stacklevel=2)
             self.carrier.close()
 
-    async def _settle(self, seconds: float) -> None:
-        """Wait until everybody who is here has all we sent."""
-        self.stack.flush()
-        self._end_turn()
-        deadline = self._time() + seconds
-        while not self.stack.settled:
-            if self._time() >= deadline:
-                return
+    async def _until(self, is_so: Callable[[], bool], deadline: float) -> None:
+        """Wait for something that nobody announces, but not for ever."""
+        while not is_so() and self._time() < deadline:
             await asyncio.sleep(0.005)
 
     def _shut(self) -> None:
@@ -429,7 +408,7 @@ class Group:
         """What the sockets have for us."""
         stack = self.stack
         stack.receive(burst, now=self._time())
-        if len(stack.addresses) != self._here or stack.left:
+        if len(stack.met) != self._here or stack.left:
             self._notice_members()
         # An application that waits for what this burst delivers gets to answer before the turn ends.
         if self._reader is not None:
@@ -451,8 +430,7 @@ class Group:
     def _end_turn(self) -> None:
         self._ending = False
         if not self._closed:
-            self.stack.now = self._time()
-            self._act(self.stack.ready())
+            self._act(self.stack.ready(now=self._time()))
 
     def _act(self, ready: Ready) -> None:
         if self.stack.view is not self._view:
@@ -492,7 +470,7 @@ class Group:
         """The application begins a packet: it becomes a cause of what is sent from here on."""
         stack = self.stack
         stack.taken([batch.packet], now=self._time())
-        if stack.has_output or stack.report:
+        if stack.has_output or stack.report_wanted:
             self._schedule_end()
         if self._raises and batch.concurrent:
             self._stop = self._complaint(batch)
@@ -501,8 +479,7 @@ class Group:
     def _complaint(self, batch: Batch) -> Concurrent:
         """Neither caused the other: the error that ends the iteration, with both."""
         member, _, seq = batch.concurrent_with[0]
-        order = next(layer for layer in self.stack.layers if isinstance(layer, Causal))
-        packet = order.latest.get(member)
+        packet = self.stack.chain.order.latest.get(member)
         other = None
         if packet is not None and packet.seq == seq:
             if packet.payloads is None:  # our own, as it was sent
@@ -548,7 +525,7 @@ class Group:
         self.recipe = find(view.recipe)
         if self.trace is not None:
             self.trace.disclaim(*(set(CHECKS) - set(self.recipe.guarantees)))
-        self.receipts.levels = stack.levels
+        self.receipts.levels = stack.chain.levels
         self._put: Callable[[list[bytes], int | None], Any] = stack.entrance  # makes LiveReceipts
         self._know_objects()
         self._raises = any(getattr(layer, "on_concurrent", "") == "error" for layer in stack.layers)
@@ -570,10 +547,10 @@ class Group:
 
     def _notice_members(self) -> None:
         stack = self.stack
-        present = set(stack.addresses) - stack.left
+        present = stack.met - stack.left
         names = self.view.names
         joined, left = present - self._present, self._present - present
-        self._present, self._here = present, len(stack.addresses)
+        self._present, self._here = present, len(stack.met)
         for member in sorted(joined):
             for listener in self._on_join:
                 listener(names[member])
@@ -593,7 +570,6 @@ class Group:
 
     def _dismiss(self, why: str) -> None:
         """Nothing will come of what anybody waits for."""
-        self.stack.writable = False  # so that every way of sending looks why
         watchers = [future for _, future in self._watchers]
         if self._object_calls is not None:
             self._object_calls.dismiss(why)

@@ -12,8 +12,6 @@ from typing import Any
 
 from inga.layers.envelope import PLACE
 from inga.layers.flow import WINDOW_MAX
-from inga.layers.membership import WARN_AFTER, Membership
-from inga.layers.newcomer import Newcomer
 from inga.layers.shape import Faults
 from inga.model.errors import IngaError, TraceError, UsageError
 from inga.model.view import Member, View
@@ -25,6 +23,8 @@ from inga.net.tcp import TcpCarrier
 from inga.objects.hosting import Layout
 from inga.objects.layer import ObjectOrder
 from inga.recipes import Options, Recipe, find, refuse_late, refuse_unsafe
+from inga.session.newcomer import Newcomer
+from inga.session.pressure import WARN_AFTER
 from inga.stack.stack import Stack
 from inga.trace.manifest import Manifest
 from inga.trace.reader import read_manifest
@@ -100,6 +100,8 @@ async def join(
         objects=objects or {},
         queue_max=queue_max,
         flow={"window": window or WINDOW_MAX},
+        config={"order": recipe.name + " with matrix=True" * matrix},
+        accepts=_is_reachable if addresses is not None else None,
         start=int(time.time()),
         place=(place.group, place.port) if place.kind == "udp" else PLACE,
     )
@@ -110,7 +112,8 @@ async def join(
     rng = Random(seed)
     newcomer: Newcomer | None = None
     if late:
-        newcomer = Newcomer(known_as, Member(name, Random().getrandbits(31), address or ""), now=loop.time())
+        person = Member(name, Random().getrandbits(31), address or "")
+        newcomer = Newcomer(known_as, person, now=loop.time(), lobby=group)
         door = _Door(carrier, newcomer, addresses, loop)
         await door.knock()
     if newcomer is None:
@@ -126,16 +129,13 @@ async def join(
         view,
         rng=rng,
         group=known_as,
+        lobby=group,
         receipt=receipts,
         datagram_max=carrier.datagram_max,
         now=loop.time(),
         sizes=None if newcomer is None else newcomer.sizes,
     )
-    if isinstance(carrier, MulticastCarrier):
-        carrier.addresses = stack.addresses
-    membership = stack.layer("membership")
-    if isinstance(membership, Membership) and addresses is not None:
-        membership.accepts = _is_reachable
+    carrier.learns(stack.addresses)
     writer: TraceWriter | None = None
     if trace is not None:
         try:
