@@ -31,10 +31,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--regex",
         metavar="R",
-        help="shiviz: one event, in the syntax of JavaScript or Python (default: the first line of FILE if it is "
-        f"one, else {DEFAULT})".replace("%", "%%"),
+        help=f"shiviz: one event, in the syntax of JavaScript or Python (default {DEFAULT})".replace(
+            "%", "%%"
+        ),
     )
     add("--executions", metavar="R", help="shiviz: what separates executions; each becomes a trace")
+    add(
+        "--trust-header",
+        action="store_true",
+        help="shiviz: use the expressions that FILE begins with; a malicious one can run for hours",
+    )
     add(
         "--send",
         metavar="R",
@@ -60,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
             options.out,
             regex=options.regex,
             executions=options.executions,
+            trust=options.trust_header,
             roles=Roles(options.send, options.deliver, options.crash),
             claims=claims,
             encoding=options.encoding,
