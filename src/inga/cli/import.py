@@ -17,8 +17,9 @@ import argparse
 from dataclasses import asdict
 from time import monotonic
 
-from inga.cli.output import Progress, plain, print_json
+from inga.cli.output import Progress, print_json
 from inga.model.errors import UsageError
+from inga.model.text import printable
 from inga.trace import CHECKS
 from inga.trace.importers import DEFAULT, FORMATS, Imported, Roles, import_log
 
@@ -91,5 +92,7 @@ def _sentences(options: argparse.Namespace, found: Imported, seconds: float) -> 
     if found.unmatched:
         lines.append(f"{found.unmatched:,} deliveries are of messages that nobody sent; they are events only")
     if found.skipped:
-        lines.append(f"{found.skipped:,} lines belong to no event; the first is {plain(found.skipped_first)}")
+        lines.append(
+            f"{found.skipped:,} lines belong to no event; the first is {printable(found.skipped_first)}"
+        )
     return "\n".join(lines)

@@ -7,7 +7,6 @@ our acknowledgement leave in one datagram.
 """
 
 import asyncio
-import logging
 import warnings
 import weakref
 from collections import deque
@@ -25,6 +24,7 @@ from inga.model.errors import Concurrent, IngaError, TraceError, UsageError, Wou
 from inga.model.view import View
 from inga.net.address import parse_host_port
 from inga.net.carrier import Arrivals, Carrier
+from inga.net.log import log
 from inga.net.objects import RETRIES, Calls, Proxy, Transaction, answers_of
 from inga.net.receipt import LiveReceipt
 from inga.objects.declare import ObjectClass, Target
@@ -35,8 +35,6 @@ from inga.stack.stack import Ready, Stack
 from inga.trace.manifest import CHECKS
 from inga.trace.writer import TraceWriter
 from inga.wire.bundle import split
-
-log = logging.getLogger("inga")
 
 LINGER = 2.0
 """Seconds a leaving member waits for the others to have all it sent."""
