@@ -6,7 +6,6 @@ and transmits to one member or to everybody.
 
 import asyncio
 import ctypes
-import logging
 import socket
 import struct
 from abc import ABC, abstractmethod
@@ -16,9 +15,8 @@ from collections.abc import Callable, Hashable
 from inga.model.errors import UsageError
 from inga.model.packet import Buffer
 from inga.net.address import LOOPBACK_DATAGRAM, Interface, Via
+from inga.net.log import log
 from inga.stack.stack import Address, Datagram, Outsider
-
-log = logging.getLogger("inga")
 
 Arrivals = list[tuple[Buffer, Hashable]]
 Deliver = Callable[[Arrivals], None]

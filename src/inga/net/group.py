@@ -7,7 +7,6 @@ our acknowledgement leave in one datagram.
 """
 
 import asyncio
-import logging
 import warnings
 import weakref
 from collections import deque
@@ -17,10 +16,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from inga.model.delivery import Batch, Delivery
-from inga.model.errors import Concurrent, IngaError, TraceError, UsageError, WouldBlock
+from inga.model.errors import Concurrent, IngaError, NotReady, TraceError, UsageError, WouldBlock
 from inga.model.view import View
 from inga.net.address import parse_host_port
 from inga.net.carrier import Arrivals, Carrier
+from inga.net.log import log
 from inga.net.objects import RETRIES, Calls, Proxy, Transaction, answers_of
 from inga.net.receipt import LiveReceipt
 from inga.objects.declare import ObjectClass, Target
@@ -32,7 +32,8 @@ from inga.trace.manifest import CHECKS
 from inga.trace.writer import TraceWriter
 from inga.wire.bundle import split
 
-log = logging.getLogger("inga")
+MISSED_SECONDS = 5.0
+"""After which a warning names the members that somebody waits for."""
 
 LINGER, FAREWELL = 2.0, 0.5
 """Seconds a leaving member waits for the others to have all it sent and to know that it leaves; and at least for the
@@ -230,27 +231,63 @@ class Group:
         left_out = {self.stack.me, *map(self._member, names)}
         return [name for index, name in enumerate(self.view.names) if index not in left_out]
 
-    async def ready(self, at_least: int | None = None) -> None:
-        """Wait until so many members are here, ourselves included; all of them if not said."""
+    async def ready(self, at_least: int | None = None, timeout: float | None = None) -> None:
+        """Wait until so many members are here, ourselves included; all of them if not said.
+
+        After `timeout` seconds it raises `NotReady`, which names those that are missing. Without one it waits
+        as long as it takes; a warning then names them once.
+        """
         wanted = len(self.view) if at_least is None else at_least
         if wanted > len(self.view):
             raise UsageError(f"ready(at_least={wanted}): the group has {len(self.view)} members")
         self._check_open()
-        if len(self.here) < wanted:
-            future = self._loop.create_future()
-            self._watchers.append((wanted, future))
-            await future
+        if len(self.here) >= wanted:
+            return
+        watcher = wanted, self._loop.create_future()
+        self._watchers.append(watcher)
+        warning = self._loop.call_later(MISSED_SECONDS, self._warn_of_missing, wanted)
+        try:
+            async with asyncio.timeout(timeout):
+                await watcher[1]
+        except TimeoutError:
+            raise NotReady(f"{self._who_is_missing(wanted)} after {timeout:g} s", self._missing) from None
+        finally:
+            warning.cancel()
+            if watcher in self._watchers:
+                self._watchers.remove(watcher)
+
+    @property
+    def _missing(self) -> tuple[str, ...]:
+        here = set(self.here)
+        return tuple(name for name in self.view.names if name not in here)
+
+    def _who_is_missing(self, wanted: int) -> str:
+        return f"{len(self.here)} of {wanted} members are here, missing are {', '.join(self._missing)}"
+
+    def _warn_of_missing(self, wanted: int) -> None:
+        log.warning("group %s: %s", self.name, self._who_is_missing(wanted))
 
     def on_join(self, listener: Listener) -> None:
-        """Call with a member's name when it is first heard of; at once for those already here."""
+        """Call with a member's name when it is first heard of; at once for those already here.
+
+        What a listener raises goes to the event loop's exception handler, and concerns nobody else.
+        """
         self._on_join.append(listener)
         for name in self.here:
             if name != self.me:
-                listener(name)
+                self._tell(listener, name)
 
     def on_leave(self, listener: Listener) -> None:
-        """Call with a member's name when it leaves."""
+        """Call with a member's name when it leaves; what it raises is treated as in `on_join`."""
         self._on_leave.append(listener)
+
+    def _tell(self, listener: Listener, name: str) -> None:
+        try:
+            listener(name)
+        except Exception as error:
+            self._loop.call_exception_handler(
+                {"message": "Exception in a listener for members that join or leave", "exception": error}
+            )
 
     def delay(self, to: str, seconds: float, jitter: float = 0.0, *, keep_order: bool = False) -> None:
         """For tests: everything we send to `to` leaves at least so much later."""
@@ -553,10 +590,10 @@ class Group:
         self._present, self._here = present, len(stack.met)
         for member in sorted(joined):
             for listener in self._on_join:
-                listener(names[member])
+                self._tell(listener, names[member])
         for member in sorted(left):
             for listener in self._on_leave:
-                listener(names[member])
+                self._tell(listener, names[member])
         if joined:
             count = len(present) + 1
             for wanted, future in self._watchers:

@@ -1,7 +1,6 @@
 """Joining a group: options checked, a stack built, sockets opened."""
 
 import asyncio
-import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from inga.model.view import Member, View
 from inga.net.address import Via, choose_interface, parse_host_port, parse_via
 from inga.net.carrier import Arrivals, Carrier, MulticastCarrier, UnicastCarrier
 from inga.net.group import Group, learn_addresses
+from inga.net.log import log
 from inga.net.receipt import receipts_of_a_group
 from inga.net.tcp import TcpCarrier
 from inga.objects.hosting import Layout
@@ -29,8 +29,6 @@ from inga.stack.stack import Stack
 from inga.trace.manifest import Manifest
 from inga.trace.reader import read_manifest
 from inga.trace.writer import TraceWriter
-
-log = logging.getLogger("inga")
 
 
 @asynccontextmanager
