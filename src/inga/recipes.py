@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from inga.layers.acks import Acknowledged
 from inga.layers.bundle import Bundle
 from inga.layers.causal import Causal
-from inga.layers.co import EAGER_CONFIRM, WINDOW_MAX, CausalBroadcast
-from inga.layers.co import LEVELS as CO_LEVELS
+from inga.layers.co.layer import EAGER_CONFIRM, WINDOW_MAX, Co
+from inga.layers.co.layer import LEVELS as CO_LEVELS
 from inga.layers.envelope import PLACE, Envelope
 from inga.layers.fifo import Fifo, Unordered, Unreliable
 from inga.layers.flow import Flow
@@ -23,8 +23,8 @@ from inga.layers.order import Order
 from inga.layers.relay import Hop, Relay
 from inga.layers.reliable import Reliable
 from inga.layers.remiop import ReMiop
-from inga.layers.selective import LEVELS as SCO_LEVELS
-from inga.layers.selective import Sco
+from inga.layers.sco.layer import LEVELS as SCO_LEVELS
+from inga.layers.sco.layer import Sco
 from inga.layers.shape import Faults, Shape, Unshaped
 from inga.model.errors import UsageError
 from inga.model.receipt import LEVELS
@@ -293,7 +293,7 @@ def _co(options: Options) -> list[Layer]:
         "queue_max": options.queue_max,
         "bytes_max": None if options.lossless else options.flow.get("window"),
     }
-    order = tuned(CausalBroadcast, "co", own, **given)
+    order = tuned(Co, "co", own, **given)
     layers: list[Layer] = [Bundle(gather=False, coarse=True), Pieces(), order]
     if not options.lossless:
         layers += _ground(options, "co")
@@ -404,9 +404,7 @@ def _remiop_co(options: Options) -> list[Layer]:
         "wait_max": 4.0,
     }
     defaults = {**patient, "repeats": REPEATS}
-    order, *below = miop_layers(
-        "remiop+co", ReMiop, options, also=[(CausalBroadcast, given)], defaults=defaults
-    )
+    order, *below = miop_layers("remiop+co", ReMiop, options, also=[(Co, given)], defaults=defaults)
     envelope = Envelope(greet=options.greet, receipts=False, place=options.place)
     return [Bundle(gather=False, coarse=True), Pieces(), order, envelope, *below]
 

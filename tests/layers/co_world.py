@@ -14,7 +14,7 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from inga.layers.co import EAGER_CONFIRM, LEVELS, CausalBroadcast, precedes
+from inga.layers.co.layer import EAGER_CONFIRM, LEVELS, Co, precedes
 from inga.layers.shape import Faults
 from inga.model.packet import DATA, Packet
 from inga.model.view import View
@@ -31,7 +31,7 @@ SECONDS_MAX = 120.0
 """Of virtual time: a group that is not done by then never will be."""
 
 
-class Observed(CausalBroadcast):
+class Observed(Co):
     """Remembers in which order messages were confirmed."""
 
     def __init__(self, **options: Any) -> None:
@@ -46,7 +46,7 @@ class Observed(CausalBroadcast):
 class Entities:
     """E_1 to E_n as the paper numbers them, without timers. Messages have names."""
 
-    def __init__(self, n: int, layer: Callable[..., CausalBroadcast] = Observed, **options: Any) -> None:
+    def __init__(self, n: int, layer: Callable[..., Co] = Observed, **options: Any) -> None:
         given = {
             "self_knowledge": "printed",
             "nack_delay": 0,
@@ -71,9 +71,9 @@ class Entities:
         self.control: list[tuple[int, int | None, Packet]] = []  # (from, to, packet)
         self.resent: list[tuple[int, int, int]] = []  # (from, to, number)
 
-    def co(self, entity: int) -> CausalBroadcast:
+    def co(self, entity: int) -> Co:
         layer = self.stacks[entity - 1].layers[1]
-        assert isinstance(layer, CausalBroadcast)
+        assert isinstance(layer, Co)
         return layer
 
     def play(self, script: Iterable[str], check: Callable[[str], None] = lambda name: None) -> None:
@@ -181,7 +181,7 @@ class Setting:
 class World:
     """A random schedule, judged as it goes."""
 
-    def __init__(self, setting: Setting, layer: type[CausalBroadcast] = CausalBroadcast) -> None:
+    def __init__(self, setting: Setting, layer: type[Co] = Co) -> None:
         self.setting = setting
         self.random = Random(setting.seed + 1)
         n = self.n = setting.n
@@ -231,9 +231,9 @@ class World:
                 at += self.random.expovariate(1 / 0.01)
                 self._push(at, "send", member, None)
 
-    def co(self, member: int) -> CausalBroadcast:
+    def co(self, member: int) -> Co:
         layer = self.stacks[member].layers[1]
-        assert isinstance(layer, CausalBroadcast)
+        assert isinstance(layer, Co)
         return layer
 
     def run(self) -> None:
@@ -372,7 +372,7 @@ class World:
                     assert said == true, f"3: {one} < {other} is said to be {said}"
 
 
-def found(layer: type[CausalBroadcast], seeds: Iterable[int], **fixed: Any) -> str | None:
+def found(layer: type[Co], seeds: Iterable[int], **fixed: Any) -> str | None:
     """What the judge first finds wrong with a protocol, and the seed."""
     for seed in seeds:
         try:

@@ -16,8 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from inga.layers.sco import SelectiveOrder, mask, precedes
-from inga.layers.sco_parts import Control, Copies, Happened, Message, Request, Settings, Told
+from inga.layers.sco.machine import ScoMachine, mask, precedes
+from inga.layers.sco.parts import Control, Copies, Happened, Message, Request, Settings, Told
 
 from .sco_world import clone
 
@@ -48,7 +48,7 @@ def blocks(path: Path) -> list[tuple[str, str]]:
 class Script:
     """Machines that do what a scenario says."""
 
-    def __init__(self, make: type[SelectiveOrder] = SelectiveOrder) -> None:
+    def __init__(self, make: type[ScoMachine] = ScoMachine) -> None:
         self._make = make
         self._names: dict[tuple[int, int], str] = {}
         self._copies: dict[tuple[str, int], Message] = {}
@@ -147,7 +147,7 @@ class Script:
         by_ack = p.seq < self._acks[words[1]][p.src]
         return [f"csn {_answer(precedes(p, q))} ack {_answer(by_ack)}"]
 
-    def _said(self, machine: SelectiveOrder) -> list[str]:
+    def _said(self, machine: ScoMachine) -> list[str]:
         events, machine.events = machine.events, []
         lines: list[str] = []
         moved = []
@@ -177,7 +177,7 @@ class Script:
     def _name(self, message: Message) -> str:
         return self._names[message.src, message.seq]
 
-    def _row(self, machine: SelectiveOrder) -> list[int]:
+    def _row(self, machine: ScoMachine) -> list[int]:
         return [machine.accepted_by(machine.me, j) for j in range(len(self.machines))]
 
 

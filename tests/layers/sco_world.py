@@ -11,8 +11,8 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
-from inga.layers.sco import SelectiveOrder, mask, precedes
-from inga.layers.sco_parts import (
+from inga.layers.sco.machine import ScoMachine, mask, precedes
+from inga.layers.sco.parts import (
     Control,
     Copies,
     Discarded,
@@ -28,7 +28,7 @@ from inga.layers.sco_parts import (
 )
 
 Id = tuple[int, int]
-Make = Callable[[int, int, Settings], SelectiveOrder]
+Make = Callable[[int, int, Settings], ScoMachine]
 
 PATIENCE = 50_000.0
 """Virtual time after the last request by which a run must be over: many times what it takes."""
@@ -164,7 +164,7 @@ class Judge:
 class World:
     """A group of machines in virtual time."""
 
-    def __init__(self, plan: Plan, seed: int, make: Make = SelectiveOrder) -> None:
+    def __init__(self, plan: Plan, seed: int, make: Make = ScoMachine) -> None:
         self.plan = plan
         self.rng = Random(seed)
         self.now = 0.0
@@ -219,7 +219,7 @@ class World:
         self._act(machine)
         self._check(machine)
 
-    def _give(self, machine: SelectiveOrder, what: Any) -> str | None:
+    def _give(self, machine: ScoMachine, what: Any) -> str | None:
         match what:
             case int():
                 machine.request(what, None)
@@ -231,7 +231,7 @@ class World:
             case _:
                 return machine.asked(what)
 
-    def _act(self, machine: SelectiveOrder) -> None:
+    def _act(self, machine: ScoMachine) -> None:
         events, machine.events = machine.events, []
         me = machine.me
         for event in events:
@@ -268,7 +268,7 @@ class World:
                 due = self._last_due[src, to] = max(due, self._last_due.get((src, to), 0.0))
             self.push(due, to, clone(what) if isinstance(what, Message) else what)
 
-    def _check(self, machine: SelectiveOrder) -> None:
+    def _check(self, machine: ScoMachine) -> None:
         """Numbers only grow, stay below what others know of themselves, and buffers are bounded."""
         n, me = self.plan.members, machine.me
         numbers = (
@@ -334,7 +334,7 @@ def plan(seed: int, **fixed: Any) -> Plan:
     )
 
 
-def run_seed(seed: int, make: Make = SelectiveOrder, *, patience: float = PATIENCE, **fixed: Any) -> World:
+def run_seed(seed: int, make: Make = ScoMachine, *, patience: float = PATIENCE, **fixed: Any) -> World:
     """One random schedule, to its end."""
     world = World(replace(plan(seed, **fixed), patience=patience), seed, make)
     try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inga.layers.co import AHEAD_MAX, FULL_EVERY, CausalBroadcast
+from inga.layers.co.layer import AHEAD_MAX, FULL_EVERY, Co
 from inga.layers.flow import WARN_AFTER
 from inga.model.errors import Gap, UsageError
 from inga.model.packet import DATA, Packet
@@ -17,7 +17,7 @@ from inga.wire.packet import encode
 
 from ..stack.harness import Net
 
-CO = CausalBroadcast.id
+CO = Co.id
 
 
 def group(members: int = 3, *, deliver: str | None = None, takes: bool = True, **more: Any) -> Net:
@@ -34,9 +34,9 @@ def group(members: int = 3, *, deliver: str | None = None, takes: bool = True, *
 TUNABLE = "window capacity units self_knowledge eager_confirm confirm_delay nack_delay patience".split()
 
 
-def co(net: Net, member: int) -> CausalBroadcast:
+def co(net: Net, member: int) -> Co:
     layer = net.stacks[member].layer("co")
-    assert isinstance(layer, CausalBroadcast)
+    assert isinstance(layer, Co)
     return layer
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from inga.layers import co as module
-from inga.layers.co import CausalBroadcast
+from inga.layers.co import layer as module
+from inga.layers.co.layer import Co
 from inga.model.packet import Packet, Runs
 
 from .co_world import Setting, World, found
@@ -52,14 +52,14 @@ def test_the_worlds_are_worth_judging() -> None:
 # Broken rules: each must be found by the judge
 
 
-class NoGate(CausalBroadcast):
+class NoGate(Co):
     """A1 without `ACK_k <= REQ_k`."""
 
     def _is_acceptable(self, claims: Any) -> bool:
         return True
 
 
-class Mixed(CausalBroadcast):
+class Mixed(Co):
     """P3 by the entry-wise maximum of what data and words say."""
 
     def _acknowledge(self) -> None:
@@ -70,7 +70,7 @@ class Mixed(CausalBroadcast):
         super()._acknowledge()
 
 
-class Mute(CausalBroadcast):
+class Mute(Co):
     """No confirmations at all."""
 
     def _confirm(self, to: int | None, *, poll: bool = False) -> None:
@@ -78,7 +78,7 @@ class Mute(CausalBroadcast):
         self._spoke()
 
 
-class PrintedRange(CausalBroadcast):
+class PrintedRange(Co):
     """L3 as printed, `(ACK_j, LSEQ]`, without the time-out of the source."""
 
     def _repair(self, member: int, runs: Runs) -> None:
@@ -88,14 +88,14 @@ class PrintedRange(CausalBroadcast):
         self._resend_at = None
 
 
-class Forgetful(CausalBroadcast):
+class Forgetful(Co):
     """K1 without processing our own confirmation."""
 
     def _know_ourselves(self) -> None:
         pass
 
 
-class NoPolls(CausalBroadcast):
+class NoPolls(Co):
     """No K3."""
 
     def _is_unfinished(self) -> bool:
@@ -131,7 +131,7 @@ def test_mutation_no_polls_under_loss() -> None:
 # Others, of rules that are easily lost
 
 
-class EarlyRelease(CausalBroadcast):
+class EarlyRelease(Co):
     """L5 as soon as one other member has it."""
 
     def _release_own(self, bound: int) -> None:
@@ -143,7 +143,7 @@ class EarlyRelease(CausalBroadcast):
         self._release_own(0)
 
 
-class RefreshedVector(CausalBroadcast):
+class RefreshedVector(Co):
     """A repeated message that tells the latest."""
 
     def _send_again(self, member: int, packets: list[Packet]) -> None:
@@ -153,14 +153,14 @@ class RefreshedVector(CausalBroadcast):
         super()._send_again(member, packets)
 
 
-class NoQuota(CausalBroadcast):
+class NoQuota(Co):
     """B2 without eviction or refusal."""
 
     def _make_room(self, src: int, seq: int) -> bool:
         return True
 
 
-class SilentDuplicates(CausalBroadcast):
+class SilentDuplicates(Co):
     """R1 without owing a confirmation, and no polls to make up for it."""
 
     def _receive(self, packet: Packet) -> None:
@@ -175,20 +175,20 @@ class SilentDuplicates(CausalBroadcast):
 
 
 @pytest.mark.parametrize("broken", [EarlyRelease, RefreshedVector, NoQuota, SilentDuplicates])
-def test_other_mutations(broken: type[CausalBroadcast]) -> None:
+def test_other_mutations(broken: type[Co]) -> None:
     assert found(broken, range(120)) is not None
 
 
 def test_mutation_log_without_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """P5 that always appends."""
     monkeypatch.setattr(module, "insert_causally", lambda log, packet, start=0: log.append(packet))
-    assert found(CausalBroadcast, range(120)) is not None
+    assert found(Co, range(120)) is not None
 
 
 def test_mutation_vectors_never_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong base for a vector is noticed: here every message claims to be the first in full."""
 
-    class WrongBase(CausalBroadcast):
+    class WrongBase(Co):
         def _vector_before(self, src: int, seq: int) -> Any:
             return self.vectors[src]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inga.layers.co import CausalBroadcast, insert_causally, precedes
+from inga.layers.co.layer import Co, insert_causally, precedes
 from inga.layers.shape import Faults
 from inga.model.packet import Packet
 
@@ -175,7 +175,7 @@ def test_two_ways_to_know_are_not_mixed() -> None:
 # V6
 
 
-class Mute(CausalBroadcast):
+class Mute(Co):
     """Sends no confirmations."""
 
     def _confirm(self, to: int | None, *, poll: bool = False) -> None:
@@ -185,7 +185,7 @@ class Mute(CausalBroadcast):
 class AtOnce(World):
     """Every member fills its window before anything arrives."""
 
-    def __init__(self, setting: Setting, layer: type[CausalBroadcast]) -> None:
+    def __init__(self, setting: Setting, layer: type[Co]) -> None:
         super().__init__(setting, layer)
         self.heap.clear()
         for member in range(setting.n):
@@ -212,7 +212,7 @@ def test_full_windows_need_confirmations(window: int, self_knowledge: str) -> No
     expected = file["without_confirmations"]
     assert sum(map(len, mute.confirmed)) == expected["confirmed"]
     assert sum(map(len, mute.acknowledged)) == expected["acknowledged"]
-    talking = AtOnce(setting, CausalBroadcast)
+    talking = AtOnce(setting, Co)
     talking.run()
     assert file["with_confirmations"]["acknowledged"] == "all"
     assert [len(each) for each in talking.acknowledged] == [window * file["n"]] * file["n"]

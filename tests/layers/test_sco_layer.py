@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from inga.layers.selective import Sco
+from inga.layers.sco.layer import Sco
 from inga.model.packet import Packet
 from inga.model.stamp import Stamp
 from inga.model.view import View

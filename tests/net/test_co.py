@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import inga
-from inga.layers.co import CausalBroadcast
+from inga.layers.co.layer import Co
 from inga.net.cluster import Cluster
 from inga.trial.workload import Workload
 
@@ -163,7 +163,7 @@ def test_a_member_stopped_for_two_seconds(free_port: FreePort, group_name: str) 
         cluster.tell("finish", sent=sent)
         for name, each in zip(PEOPLE, cluster.gather("done", timeout=SECONDS), strict=True):
             assert each["taken"] == {**sent, name: 0}
-        layer = CausalBroadcast()
+        layer = Co()
         for each in report():
             assert 0 < each["held_max"] <= 4 * layer.window
         cluster.tell("close")

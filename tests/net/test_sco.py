@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import inga
-from inga.layers.selective import Sco
+from inga.layers.sco.layer import Sco
 from inga.trial.workload import Workload
 
 from .helpers import CARRIERS, Party, Run, texts, until

@@ -2,7 +2,7 @@
 
 import pytest
 
-from inga.layers.co import CausalBroadcast
+from inga.layers.co.layer import Co
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.recipes import Options, find
@@ -16,7 +16,7 @@ from inga.trace.memory import MemoryTrace
 from inga.trial.workload import Workload
 
 
-class NoGate(CausalBroadcast):
+class NoGate(Co):
     """Accepts what is next of its sender, whatever precedes it."""
 
     def _is_acceptable(self, claims: object) -> bool:

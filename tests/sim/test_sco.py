@@ -11,7 +11,7 @@ from inga.certify.certificate import certify
 from inga.certify.chunk import DELIVER, from_table
 from inga.certify.combine import Process
 from inga.certify.local import Chunks
-from inga.layers.selective import Sco
+from inga.layers.sco.layer import Sco
 from inga.layers.shape import Faults
 from inga.recipes import Options, find
 from inga.sim import Sim

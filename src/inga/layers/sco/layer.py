@@ -18,8 +18,8 @@ from typing import Any
 from inga.layers.flow import WARN_AFTER, charged, share_of
 from inga.layers.flow import WINDOW_MAX as WINDOW_BYTES
 from inga.layers.order import Order
-from inga.layers.sco import LSN_WINDOW, SelectiveOrder, mask
-from inga.layers.sco_parts import (
+from inga.layers.sco.machine import LSN_WINDOW, ScoMachine, mask
+from inga.layers.sco.parts import (
     Control,
     Copies,
     Discarded,
@@ -131,7 +131,7 @@ class Sco(Order):
             settings = replace(settings, nack_delay=max(settings.nack_delay, TWO_WAYS))
         if self.lossless:
             settings = replace(settings, window=LSN_WINDOW, quota=LSN_WINDOW, throttle=False)
-        self.machine = SelectiveOrder(self.stack.me, len(view), settings)
+        self.machine = ScoMachine(self.stack.me, len(view), settings)
         self.machine.now = self.stack.now
         self._everybody = (1 << len(view)) - 1
         self._acting = False

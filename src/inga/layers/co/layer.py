@@ -60,7 +60,7 @@ Claims = list[tuple[int, int]]
 Entry = tuple[Packet, Claims]
 
 
-class CausalBroadcast(Order):
+class Co(Order):
     """All that one member knows. Numbers are those expected next; times are in seconds."""
 
     name = "co"

@@ -28,7 +28,7 @@ from math import inf
 from typing import Any
 
 from inga.layers.alarms import Alarms
-from inga.layers.sco_parts import (
+from inga.layers.sco.parts import (
     Control,
     Copies,
     Discarded,
@@ -60,7 +60,7 @@ _CONFIRM, _FOUND, _ASK, _RESEND, _PROBE, _POLL, _FLOW = range(7)
 _HANDLERS = "_on_confirm _on_found _on_ask _on_resend _on_probe _on_poll _on_flow".split()
 
 
-class SelectiveOrder:
+class ScoMachine:
     """The order one member sees. Give it requests, messages and the time; `events` is what that made happen."""
 
     def __init__(self, me: int, members: int, settings: Settings | None = None) -> None:
