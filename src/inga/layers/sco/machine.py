@@ -27,6 +27,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
+from inga.causality.arrivals import missing_runs
 from inga.layers.alarms import Alarms
 from inga.layers.sco.parts import (
     Control,
@@ -743,17 +744,7 @@ class ScoMachine:
 
     def missing(self, src: int) -> Runs:
         """L1: runs of numbers on the link from `src` that were used and have not come."""
-        early = self.early.get(src, {})
-        runs: list[tuple[int, int]] = []
-        low = self.expected_lsn[src]
-        for lsn in sorted(early):
-            if lsn > low:
-                runs.append((low, lsn))
-            low = lsn + 1
-        bound = self.known_sent.get(src, 1)
-        if low < bound:
-            runs.append((low, bound))
-        return tuple(runs)
+        return missing_runs(self.expected_lsn[src], self.early.get(src, ()), self.known_sent.get(src, 1))
 
     def _ask(self, src: int) -> None:
         """L1: RET for what was not asked for before; the timer repeats the rest."""
