@@ -2,15 +2,18 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from inga.layers.acks import Acknowledged
 from inga.layers.bundle import Bundle
 from inga.layers.causal import Causal
-from inga.layers.co.layer import EAGER_CONFIRM, WINDOW_MAX, Co
-from inga.layers.co.layer import LEVELS as CO_LEVELS
+from inga.layers.co.layer import Co
+from inga.layers.co.lossless import LosslessCo
+from inga.layers.co.machine import CoMachine
+from inga.layers.co.parts import LEVELS as CO_LEVELS
+from inga.layers.co.parts import WINDOW_MAX
 from inga.layers.envelope import PLACE, Envelope
 from inga.layers.fifo import Fifo, Unordered, Unreliable
 from inga.layers.flow import Flow
@@ -224,10 +227,9 @@ def refuse_late(recipe: Recipe) -> None:
         )
 
 
-def tuned(layer: Callable[..., Made], name: str, options: Mapping[str, Any], **given: Any) -> Made:
+def tuned(layer: type[Made], name: str, options: Mapping[str, Any], **given: Any) -> Made:
     """A layer that is a protocol of its own, with what the user says about it."""
-    known = [key for key in inspect.signature(layer).parameters if key not in given]
-    _refuse_unknown(name, options, known)
+    _refuse_unknown(name, options, [key for key in parameters(layer) if key not in given])
     return layer(**given, **options)
 
 
@@ -244,7 +246,7 @@ def tuned_together(
 
 
 def parameters(kind: type[Layer]) -> list[str]:
-    """What can be said when a layer is made, also to the class it is made from."""
+    """What can be said when a layer is made, also to the class it is made from, or about its settings."""
     found: dict[str, None] = {}
     for base in kind.__mro__:
         if "__init__" in vars(base) and issubclass(base, Layer):
@@ -254,7 +256,9 @@ def parameters(kind: type[Layer]) -> list[str]:
             )
             if not any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values()):
                 break
-    return list(found)
+    return (
+        [*found, *(each.name for each in fields(kind.settings))] if hasattr(kind, "settings") else list(found)
+    )
 
 
 def _refuse_unknown(name: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
@@ -288,10 +292,10 @@ def _co(options: Options) -> list[Layer]:
     given = {
         "deliver": level,
         "greet": options.greet,
-        "lossless": options.lossless,
+        "machine": LosslessCo if options.lossless else CoMachine,
         "echo": bool(options.echo),
         "queue_max": options.queue_max,
-        "bytes_max": None if options.lossless else options.flow.get("window"),
+        "window_bytes": None if options.lossless else options.flow.get("window"),
     }
     order = tuned(Co, "co", own, **given)
     layers: list[Layer] = [Bundle(gather=False, coarse=True), Pieces(), order]
@@ -390,10 +394,10 @@ def _remiop_co(options: Options) -> list[Layer]:
     given = {
         "deliver": options.deliver or "acknowledged",
         "greet": False,
-        "lossless": False,
+        "machine": CoMachine,
         "echo": bool(options.echo),
         "queue_max": options.queue_max,
-        "bytes_max": options.flow.get("window"),
+        "window_bytes": options.flow.get("window"),
     }
     patient = {
         "confirm_delay": 0.02,
@@ -401,7 +405,6 @@ def _remiop_co(options: Options) -> list[Layer]:
         "nack_again": 2.0,
         "resend": 2.0,
         "poll": 1.0,
-        "wait_max": 4.0,
     }
     defaults = {**patient, "repeats": REPEATS}
     order, *below = miop_layers("remiop+co", ReMiop, options, also=[(Co, given)], defaults=defaults)
@@ -499,8 +502,7 @@ register(
     tunings={
         "window": (1, 2, 4, 8),
         "capacity": (None, 5, 10, 40),
-        "self_knowledge": ("eager", "printed"),
-        "eager_confirm": EAGER_CONFIRM,
+        "confirm_every": (None, 0, 1),
     },
 )
 register(
@@ -571,7 +573,6 @@ register(
         **_REMIOP_TUNINGS,
         "rmin": (1_000_000,),
         "window": (1, 2, 4, 8),
-        "self_knowledge": ("eager", "printed"),
     },
     wire="miop",
 )

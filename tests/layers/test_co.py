@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from inga.layers.co.layer import AHEAD_MAX, FULL_EVERY, Co
+from inga.layers.co.layer import Co
+from inga.layers.co.machine import FULL_EVERY, CoMachine
+from inga.layers.co.parts import AHEAD_MAX
 from inga.layers.flow import WARN_AFTER
 from inga.model.errors import Gap, UsageError
 from inga.model.packet import DATA, Packet
@@ -31,13 +33,13 @@ def group(members: int = 3, *, deliver: str | None = None, takes: bool = True, *
     return Net(members, "co", options=options, takes=takes, **more)
 
 
-TUNABLE = "window capacity units self_knowledge eager_confirm confirm_delay nack_delay patience".split()
+TUNABLE = "window capacity units confirm_every confirm_delay nack_delay patience".split()
 
 
-def co(net: Net, member: int) -> Co:
+def co(net: Net, member: int) -> CoMachine:
     layer = net.stacks[member].layer("co")
     assert isinstance(layer, Co)
-    return layer
+    return layer.machine
 
 
 def data(net: Net) -> list[Packet]:
@@ -60,8 +62,9 @@ def test_order_repair_and_flow_are_one_layer() -> None:
         ({"window": True}, "window is a whole number"),
         ({"units": 0}, "units is a whole number"),
         ({"capacity": 0}, "capacity is a whole number"),
-        ({"self_knowledge": "vain"}, "self_knowledge is eager or printed, not 'vain'"),
-        ({"eager_confirm": "often"}, "eager_confirm is one of never, heard, window, not 'often'"),
+        ({"confirm_every": "often"}, "confirm_every is a whole number from 0 to 4096, not 'often'"),
+        ({"self_knowledge": "printed"}, "no option 'self_knowledge'; there are window"),
+        ({"machine": None}, "no option 'machine'"),
         ({"poll": 0}, "poll is a number of seconds above 0, not 0"),
         ({"nack_delay": -1}, "nack_delay is a number of seconds"),
         ({"deliver": "causal"}, "no option 'deliver'"),
