@@ -145,3 +145,28 @@ def test_a_person_is_told_who_holds_us_up() -> None:
         alice.tick(now)
         notices += alice.ready().notices
     assert notices == ["sending has waited 5 s for bob"]
+
+
+# What must not keep the next bundle waiting
+
+
+def sent_to(stack: Stack) -> list[int | None]:
+    return [to for to, _ in copies(stack)]
+
+
+def test_a_message_to_oneself_alone_lets_the_next_one_go() -> None:
+    alice = member(0)
+    alice.send(b"to me", 0b001, now=1.0)
+    assert sent_to(alice) == []
+    alice.send(b"to bob", 0b010, now=1.0)
+    assert sent_to(alice) == [1]
+
+
+def test_one_who_leaves_with_the_last_bundle_unheard_lets_the_next_one_go() -> None:
+    alice = member(0)
+    alice.send(b"to bob", 0b010, now=1.0)
+    assert sent_to(alice) == [1]
+    alice.send(b"to cathy", 0b100, now=1.0)
+    assert sent_to(alice) == [], "in company, once bob has the first"
+    alice.gone(1)
+    assert sent_to(alice) == [2]

@@ -373,8 +373,7 @@ class Sco(Order):
             self._talk("window_closed", None, n=len(machine.unreleased))
         elif not self._warned and stack.now - self._blocked_since >= WARN_AFTER:
             self._warned = True
-            slow = [m for m in stack.peers() if not machine.has_all(m)] or stack.peers()
-            names = ", ".join(stack.view.names[m] for m in slow)
+            names = ", ".join(stack.view.names[m] for m in machine.blockers())
             stack.notice(f"sending has waited {WARN_AFTER:g} s for {names}")
 
     def _do(self, event: Any, released: list[Packet]) -> None:

@@ -266,6 +266,32 @@ class ScoMachine:
         row = self.known_accepted.get(reporter)
         return 1 if row is None else row.get(source, 1)
 
+    def blockers(self) -> list[int]:
+        """The members because of whom nothing more can be sent: those who lack the oldest message of a full window,
+        or, of those the next one is for, those with the least room. Nobody, if our own application does not read."""
+        dst, size = self.waiting[0][::2] if self.waiting else (0, 0)
+        if self._may_send(dst, size):
+            return []
+        if self._is_window_full(size):
+            oldest = self.oldest_unreleased
+            return sorted(m for m, copies in self._outstanding.items() if copies[0].seq == oldest)
+        if dst >> self.me & 1 and self.held[self.me] >= self.settings.quota:
+            return self.awaited()
+        remote = self._remote(dst)
+        least = min([self._free(m) for m in remote])
+        return [m for m in remote if self._free(m) == least]
+
+    def awaited(self, level: str = "confirmed") -> list[int]:
+        """The members whose messages or word is missing for what is held here and has not reached that level."""
+        if level == "received":
+            return []
+        found = {m for m in self.known_sent if self.missing(m)}
+        if level != "accepted":
+            found.update(*[self._silent_blockers(queue[0]) for queue in self.accepted.values()])
+        if level == "confirmed":
+            found.update(*[_members(queue[0].missing) for queue in self.log.values()])
+        return sorted(found - self.gone - {self.me})
+
     # S1 to S3: sending
 
     def _may_send(self, dst: int, size: int) -> bool:
@@ -273,14 +299,21 @@ class ScoMachine:
         settings = self.settings
         if dst >> self.me & 1 and self.held[self.me] >= settings.quota:
             return False
-        if self.unreleased and self._unreleased_bytes + size > self.window_bytes:
+        if self._is_window_full(size):
             return False
-        window = settings.window
-        if settings.throttle:
-            unit = settings.buffers_per_message * self.members
-            free = [self.free_buffers.get(h, self.capacity) for h in self._remote(dst)]
-            window = min(window, min(free, default=self.capacity) // unit)
-        return self.seq < self.oldest_unreleased + window
+        if not settings.throttle:
+            return True
+        free = [self._free(h) for h in self._remote(dst)]
+        room = min(free, default=self.capacity) // (settings.buffers_per_message * self.members)
+        return self.seq < self.oldest_unreleased + room
+
+    def _is_window_full(self, size: int) -> bool:
+        if self.unreleased and self._unreleased_bytes + size > self.window_bytes:
+            return True
+        return self.seq >= self.oldest_unreleased + self.settings.window
+
+    def _free(self, member: int) -> int:
+        return self.free_buffers.get(member, self.capacity)
 
     def _send(self, dst: int, body: Any, size: int) -> None:
         """S3."""
@@ -311,7 +344,7 @@ class ScoMachine:
                 outstanding.append(copy)
             self.events.append(Copies(copies, remote, together))
         else:
-            self.events.append(Released(own))
+            self.events += (Released(own), Heard(own.seq))
         for copy in mine:
             self.lsn[self.me] += 1
             self.expected_lsn[self.me] += 1
@@ -621,14 +654,13 @@ class ScoMachine:
         """L4: our messages below `upto` need not be kept for this member any more."""
         outstanding = self._outstanding.get(member)
         while outstanding and outstanding[0].seq < upto:
-            copy = outstanding.popleft()
-            self._settle(copy)
-            self.events.append(Heard(copy.seq))
+            self._settle(outstanding.popleft())
         self._alarms.progress((_RESEND, member))
         if outstanding is not None and not outstanding:
             del self._outstanding[member]
 
     def _settle(self, copy: Message) -> None:
+        """A destination has the message, or has left: it is not waited for any more."""
         own = copy.own
         assert own is not None
         own.remaining -= 1
@@ -637,6 +669,7 @@ class ScoMachine:
             del self.unreleased[own.seq]
             self._unreleased_bytes -= own.size
             self.events.append(Released(own))
+        self.events.append(Heard(copy.seq))
 
     def _confirm(self) -> None:
         """F2: what all destinations have accepted leaves the log, unless something before it has not."""
@@ -712,7 +745,7 @@ class ScoMachine:
     @property
     def is_open(self) -> bool:
         """Whether the window leaves room for one more message."""
-        return not self.waiting and self.seq < self.oldest_unreleased + self.settings.window
+        return not (self.waiting or self._is_window_full(0))
 
     def has_all(self, member: int) -> bool:
         """Whether a member has accepted all that we sent to it."""

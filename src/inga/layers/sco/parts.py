@@ -196,7 +196,7 @@ class Released(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """A destination has accepted our message `seq`, and all before it that are for it."""
+    """A destination has accepted our message `seq`, and all before it that are for it; or there is none to wait for."""
 
     seq: int
 
