@@ -513,7 +513,6 @@ register(
     level="confirmed",
     levels=SCO_LEVELS,
     tunings={
-        "mode": ("csn", "csn", "wait"),
         "ack_level": ("causal", "continuous"),
         "window": (1, 2, 8, 64),
         "quota": (1, 2, 8, 64),

@@ -1,6 +1,6 @@
 """Plays a scenario of tests/scenarios/sco: commands, a line of dashes, and what they printed.
 
-    group 4 mode=csn k=4           new machines; any setting of SCO, and the times k, T_ret, T_rtx, T_poll, T_probe
+    group 4 mode=csn k=4           new machines; any setting of SCO, mode=wait as printed, and the times k, T_ret, T_rtx, T_poll, T_probe
     send 1 p to 2 4                prints the message's fields
     rx 4 q p                       copies arrive, one after the other; prints what leaves or moves
     ctl 4 from 2 sqn 2 lsn 1       a confirmation arrives; `ack` and four numbers may follow
@@ -13,12 +13,14 @@ Members are numbered from 1 as in the papers. What machines send reaches nobody 
 """
 
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from inga.layers.sco.machine import ScoMachine, mask, precedes
 from inga.layers.sco.parts import Control, Copies, Happened, Message, Request, Settings, Told
 
+from .sco_printed import variant
 from .sco_world import clone
 
 TIMES = {
@@ -29,7 +31,14 @@ TIMES = {
     "T_probe": "probe_after",
 }
 PAPER = Settings(
-    confirm_delay=4.0, nack_again=1000.0, resend_after=1000.0, poll_after=1000.0, probe_after=1000.0
+    confirm_delay=4.0,
+    confirm_every=0,
+    nack_delay=0.0,
+    patience=inf,
+    nack_again=1000.0,
+    resend_after=1000.0,
+    poll_after=1000.0,
+    probe_after=1000.0,
 )
 """Long waits, so that in a scenario only what is asked for happens."""
 
@@ -65,14 +74,17 @@ class Script:
         return "\n".join(lines)
 
     def _group(self, words: list[str]) -> list[str]:
-        settings = PAPER
+        settings, make = PAPER, self._make
         for word in words[1:]:
             name, value = word.split("=")
+            if name == "mode":
+                make = variant(make, mode=value)
+                continue
             field = TIMES.get(name, name)
             kind = type(getattr(PAPER, field))
             settings = replace(settings, **{field: value == "True" if kind is bool else kind(value)})
         n = int(words[0])
-        self.machines = [self._make(member, n, settings) for member in range(n)]
+        self.machines = [make(member, n, settings) for member in range(n)]
         self._moves = {member: [] for member in range(n)}
         return []
 

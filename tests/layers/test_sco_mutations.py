@@ -7,6 +7,7 @@ import pytest
 from inga.layers.sco.machine import ScoMachine, precedes
 from inga.layers.sco.parts import Message, Pairs
 
+from .sco_printed import InHand
 from .sco_script import Script, blocks
 from .sco_world import Broken, Links, Plan, World, plan, run_seed
 
@@ -33,12 +34,12 @@ def differs(make: type[ScoMachine], scenario: str) -> list[str]:
     return [c for c, expected in blocks(FOLDER / f"{scenario}.txt") if script.play(c) != expected]
 
 
-class PrintedStep2(ScoMachine):
+class PrintedStep2(InHand):
     """With a clear top, also move every top concurrent with it."""
 
-    def _order_with_all_in_hand(self) -> None:
+    def _order(self) -> None:
         self._work.clear()
-        while not self._silent and self.accepted:
+        while self.accepted and self._has_all_in_hand():
             tops = [queue[0] for queue in self.accepted.values()]
             clear = [top for top in tops if self._is_clear_of_all(top)]
             if not clear:
@@ -142,7 +143,7 @@ def deadlocks(*, fifo: bool) -> int:
     stuck = 0
     for seed in range(40):
         drawn = plan(seed, mode="csn", fifo=fifo, quota=1, window=8, throttle=False)
-        tight = Plan(4, drawn.settings, Links(), sends=24, span=6.0, patience=1500.0)
+        tight = Plan(4, drawn.settings, Links(), sends=24, span=6.0, patience=1500.0, printed=drawn.printed)
         try:
             World(tight, seed).run()
         except Broken:

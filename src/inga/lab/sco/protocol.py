@@ -23,6 +23,8 @@ class Protocol(Sending):
             window=1 << 20,
             quota=1 << 20,
             confirm_delay=k,
+            confirm_every=0,
+            nack_delay=0.0,
             nack_again=2 * ROUND,
             resend_after=NEVER,  # nothing is lost, and obligations may be long
             poll_after=2 * ROUND + 2 * k,

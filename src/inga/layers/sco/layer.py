@@ -17,6 +17,7 @@ from typing import Any
 
 from inga.layers.flow import WARN_AFTER, charged, share_of
 from inga.layers.flow import WINDOW_MAX as WINDOW_BYTES
+from inga.layers.numbers import check_number
 from inga.layers.order import Order
 from inga.layers.sco.machine import LSN_WINDOW, ScoMachine, mask
 from inga.layers.sco.parts import (
@@ -62,6 +63,7 @@ class Sco(Order):
     id = 4
     provides = frozenset({"reliable", "flow", "fifo", "causal"})
     levels = ("confirmed",)
+    settings = Settings
 
     def __init__(
         self,
@@ -71,59 +73,27 @@ class Sco(Order):
         greet: bool = False,
         lossless: bool = False,
         queue_max: int = 16 << 20,
-        window_bytes: int | None = None,
-        mode: str = "csn",
-        ack_level: str = "causal",
-        fifo: int = 0,
-        window: int = 256,
-        quota: int = 256,
-        confirm_delay: float = 0.005,
-        confirm_every: int | None = None,
-        nack_delay: float = 0.001,
-        nack_again: float = 0.01,
-        resend_after: float = 0.05,
-        poll_after: float = 0.05,
-        probe_after: float = 0.005,
-        patience: float = 60.0,
         multicast: bool = True,
-        multicast_from: int = 0,
+        **settings: Any,
     ) -> None:
         """`deliver` is a level. `lossless`: nothing is lost and questions are answered at once, so there is nothing to
         confirm or to send again, and no time passes: for orders played move by move.
         Where one datagram can reach everybody (`multicast`), it replaces copies from `multicast_from` remote
         destinations on; 0: never, since copies were cheaper wherever that was measured. The rest is explained
-        with `Settings`; times are in seconds. Unless told otherwise, half a window of one sender's messages is
-        confirmed without waiting for company."""
+        with `Settings`; times are in seconds."""
         super().__init__(echo=echo)
         if deliver not in LEVELS:
             raise UsageError(f"deliver is one of {', '.join(LEVELS)}, not {deliver!r}")
-        bounded: dict[str, object] = {"window": window, "quota": quota, "multicast_from": multicast_from}
-        for name, number in bounded.items():
-            if not isinstance(number, int) or not 0 <= number <= LSN_WINDOW // 2:
-                raise UsageError(f"{name} is a whole number up to {LSN_WINDOW // 2}, not {number!r}")
-        if fifo not in (0, 1):
-            raise UsageError(f"fifo is 0 or 1, not {fifo!r}")
+        made = Settings(**settings)
+        for name in ("window", "quota", "multicast_from"):
+            check_number(name, getattr(made, name), 0, LSN_WINDOW // 2)
         self.deliver = deliver
         self.greet = greet
         self.lossless = lossless
         self.queue_max = queue_max
-        self._settings = Settings(
-            mode=mode,
-            ack_level=ack_level,
-            fifo=bool(fifo),
-            window=window,
-            window_bytes=WINDOW_BYTES if window_bytes is None else window_bytes,
-            quota=quota,
-            confirm_delay=confirm_delay,
-            confirm_every=(window + 1) // 2 if confirm_every is None else confirm_every,
-            nack_delay=nack_delay,
-            nack_again=nack_again,
-            resend_after=resend_after,
-            poll_after=poll_after,
-            probe_after=probe_after,
-            patience=patience,
-            multicast_from=multicast_from if multicast else 0,
-        )
+        if made.window_bytes is None:
+            made = replace(made, window_bytes=WINDOW_BYTES)
+        self._settings = made if multicast else replace(made, multicast_from=0)
 
     def view(self, view: View) -> None:
         settings = self._settings

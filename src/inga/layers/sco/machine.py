@@ -69,7 +69,7 @@ class ScoMachine:
         self.members = members
         self.settings = settings or Settings()
         self.capacity = self.settings.quota * members  # C
-        self.window_bytes = self.settings.window_bytes
+        self.window_bytes: float = self.settings.window_bytes or inf
         self.is_behind = False  # our application does not keep up: nobody is told of free buffers
         self.now = 0.0
         self.events: list[Event] = []
@@ -91,7 +91,6 @@ class ScoMachine:
         self.known_sent: dict[int, int] = {}  # GAP, else 1
         self.free_buffers: dict[int, int] = {}  # BUF, else the capacity
         self.owed_since: dict[int, float] = {}  # ACC
-        self.heard_control = [0] * members  # CTLSEEN
         # stamps travel as changes: who changed last, newest last, and what each link has seen
         self._version = 0
         self._changed: dict[int, int] = {}  # member -> version of its last change
@@ -103,14 +102,12 @@ class ScoMachine:
         self.early: dict[int, dict[int, Message]] = {}  # STASH, by lsn
         self.accepted: dict[int, deque[Message]] = {}  # RRQ; only those that hold something
         self.log: dict[int, deque[Message]] = {}  # CRQ by source; only those that hold something
-        self._log_in_order: deque[Message] = deque()  # with `fifo` only
         self.held = [0] * members
         self.held_in_all = 0
         self._given_back: dict[int, set[int]] = {}  # lsn of what was received and then evicted
         # who waits for whom
         self._work: deque[int] = deque()  # sources whose top is to be looked at
         self._waits: dict[int, list[tuple[int, int]]] = {}  # member -> heap of (clock needed, source)
-        self._silent = members - 1  # mode `wait`: members from whom nothing is in hand
         self._full: deque[int] = deque()  # sources whose oldest ordered message may be confirmed
         self._behind: dict[int, list[tuple[int, int]]] = {}  # member -> heap of (clock needed, source)
         # timers
@@ -118,6 +115,8 @@ class ScoMachine:
         self._to_ask: set[int] = set()  # sources that may have lost something
         self._accepted_since: dict[int, int] = {}  # per source, messages since we last told it anything
         self._to_confirm: set[int] = set()  # those for whom that is much
+        every = self.settings.confirm_every
+        self._confirm_every: float = (self.settings.window + 1) // 2 if every is None else every or inf
         self._lacking_since: dict[int, float] = {}  # sources with holes: when the last of one was filled
         self._asked_below: dict[int, int] = {}  # what was asked for before, and only the timer repeats
         self._to_answer: set[int] = set()
@@ -197,10 +196,7 @@ class ScoMachine:
 
     def stages(self) -> None:
         """C3, F2, L4, the flow rule and L1: run after every event, or after a batch of them."""
-        if self.settings.mode == "csn":
-            self._order()
-        else:
-            self._order_with_all_in_hand()
+        self._order()
         self._confirm()
         while self.waiting and self._may_send(*self.waiting[0][::2]):
             self._send(*self.waiting.popleft())
@@ -240,8 +236,6 @@ class ScoMachine:
         self._to_ask.discard(member)
         for kind in (_CONFIRM, _FOUND, _ASK, _RESEND):
             self._alarms.clear((kind, member))
-        self._silent -= member not in self.accepted and not self.heard_control[member]
-        self.heard_control[member] = max(1, self.heard_control[member])
         self._wake(member)
 
     @property
@@ -351,7 +345,7 @@ class ScoMachine:
             self._hold(copy)
             self._enter(copy)
         if mine:
-            self._order() if self.settings.mode == "csn" else self._order_with_all_in_hand()
+            self._order()
             self._confirm()
 
     def _copies(self, own: Own, to: list[int], together: bool) -> list[Message]:
@@ -468,7 +462,6 @@ class ScoMachine:
         if queue is None:
             self.accepted[src] = deque((message,))
             self._work.append(src)
-            self._silent -= src != self.me and not self.heard_control[src]
             self._wake(src)
             self._watch_top(message)
         else:
@@ -492,9 +485,6 @@ class ScoMachine:
         """What `src` sent us below `seq` has all come."""
         if seq > self.covered[src]:
             self.covered[src] = seq
-        if seq > self.heard_control[src]:
-            self._silent -= not self.heard_control[src] and src not in self.accepted
-            self.heard_control[src] = seq
         self._wake(src)
 
     def _hold(self, message: Message) -> None:
@@ -523,7 +513,7 @@ class ScoMachine:
                 self._work.append(heappop(heap)[1])
 
     def _order(self) -> None:
-        """C3, mode csn: move tops that are clear of all others, as long as there are any."""
+        """C3: move tops that are clear of all others, as long as there are any."""
         work = self._work
         while work:
             src = work.popleft()
@@ -538,7 +528,7 @@ class ScoMachine:
             self._wake(src)
 
     def _blocked(self, top: Message) -> tuple[int, int] | None:
-        """C2, mode csn: the first entry of the stamp that is not clear. Entries found clear stay so."""
+        """C2: the first entry of the stamp that is not clear. Entries found clear stay so."""
         delta = top.delta
         at = top.seen
         while at < len(delta):
@@ -550,30 +540,6 @@ class ScoMachine:
         top.seen = at
         return None
 
-    def _order_with_all_in_hand(self) -> None:
-        """C3, mode wait: move all tops that are clear now together; they are pairwise concurrent."""
-        self._work.clear()
-        while not self._silent and self.accepted:
-            clear = [queue[0] for queue in self.accepted.values() if self._is_clear_of_all(queue[0])]
-            if not clear:
-                return
-            for top in clear:
-                self._move(top)
-
-    def _is_clear_of_all(self, top: Message) -> bool:
-        """C2, mode wait."""
-        return not any(self._lacks_evidence(top, member) for member in range(self.members))
-
-    def _lacks_evidence(self, top: Message, member: int) -> bool:
-        if member == top.src:
-            return False
-        queue = self.accepted.get(member)
-        if queue is not None:
-            return queue[0].seq <= top.deps[member]
-        if member == self.me or member in self.gone:
-            return False
-        return self.heard_control[member] < max(1, top.deps[member] + 1)
-
     def _move(self, top: Message) -> None:
         """From the top of its queue to the log."""
         src = top.src
@@ -583,7 +549,6 @@ class ScoMachine:
             self._watch_top(queue[0])
         else:
             del self.accepted[src]
-            self._silent += src != self.me and not self.heard_control[src]
         self._alarms.progress((_PROBE, -1))
         if self.settings.ack_level == "causal":
             self._report(top)
@@ -604,9 +569,9 @@ class ScoMachine:
             self._due.setdefault(member, set()).add(src)
             self._owe(member)
         self._learn(self.me, src, message.seq + 1)
-        if self.settings.confirm_every and src != self.me:
+        if src != self.me:
             count = self._accepted_since[src] = self._accepted_since.get(src, 0) + 1
-            if count >= self.settings.confirm_every:
+            if count >= self._confirm_every:
                 self._to_confirm.add(src)
 
     # F1, F2, L4: from `log` to the end
@@ -626,8 +591,6 @@ class ScoMachine:
         queue.append(message)
         message.since = self.now
         self._alarms.sooner((_POLL, -1), self.now + self._pace(self.settings.poll_after))
-        if self.settings.fifo:
-            self._log_in_order.append(message)
 
     def _learn(self, reporter: int, source: int, upto: int) -> None:
         """`reporter` has accepted everything of `source` below `upto` that is for it (F1, L4)."""
@@ -673,11 +636,6 @@ class ScoMachine:
 
     def _confirm(self) -> None:
         """F2: what all destinations have accepted leaves the log, unless something before it has not."""
-        if self.settings.fifo:
-            while self._log_in_order and not self._log_in_order[0].missing:
-                self._leave_log(self._log_in_order.popleft().src)
-            self._full.clear()
-            return
         full = self._full
         while full:
             src = full.popleft()
@@ -874,10 +832,7 @@ class ScoMachine:
 
     def _silent_blockers(self, top: Message) -> set[int]:
         """Members that block a top through an empty queue."""
-        if self.settings.mode == "wait":
-            lacking = [h for h in range(self.members) if self._lacks_evidence(top, h)]
-        else:
-            lacking = [h for h, seq in top.delta[top.seen :] if h != top.src and self._cleared(h) <= seq]
+        lacking = [h for h, seq in top.delta[top.seen :] if h != top.src and self._cleared(h) <= seq]
         return {member for member in lacking if member not in self.accepted}
 
     def _on_poll(self, _: int) -> None:
