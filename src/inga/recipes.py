@@ -28,6 +28,8 @@ from inga.layers.reliable import Reliable
 from inga.layers.remiop import ReMiop
 from inga.layers.sco.layer import LEVELS as SCO_LEVELS
 from inga.layers.sco.layer import Sco
+from inga.layers.sco.lossless import LosslessSco
+from inga.layers.sco.machine import ScoMachine
 from inga.layers.shape import Faults, Shape, Unshaped
 from inga.model.errors import UsageError
 from inga.model.receipt import LEVELS
@@ -310,7 +312,7 @@ def _sco(options: Options) -> list[Layer]:
         "deliver": options.deliver or ("causal" if options.lossless else "confirmed"),
         "greet": options.greet,
         "echo": bool(options.echo),
-        "lossless": options.lossless,
+        "machine": LosslessSco if options.lossless else ScoMachine,
         "queue_max": options.queue_max,
         "window_bytes": options.flow.get("window"),
         "multicast": options.multicast,

@@ -71,14 +71,12 @@ class Sco(Order):
         deliver: str = "confirmed",
         echo: bool = False,
         greet: bool = False,
-        lossless: bool = False,
         queue_max: int = 16 << 20,
         multicast: bool = True,
+        machine: type[ScoMachine] = ScoMachine,
         **settings: Any,
     ) -> None:
-        """`deliver` is a level. `lossless`: nothing is lost and questions are answered at once, so there is nothing to
-        confirm or to send again, and no time passes: for orders played move by move.
-        Where one datagram can reach everybody (`multicast`), it replaces copies from `multicast_from` remote
+        """`deliver` is a level, `machine` the protocol, which an experiment may bend. Where one datagram can reach everybody (`multicast`), it replaces copies from `multicast_from` remote
         destinations on; 0: never, since copies were cheaper wherever that was measured. The rest is explained
         with `Settings`; times are in seconds."""
         super().__init__(echo=echo)
@@ -89,19 +87,17 @@ class Sco(Order):
             check_number(name, getattr(made, name), 0, LSN_WINDOW // 2)
         self.deliver = deliver
         self.greet = greet
-        self.lossless = lossless
         self.queue_max = queue_max
         if made.window_bytes is None:
             made = replace(made, window_bytes=WINDOW_BYTES)
         self._settings = made if multicast else replace(made, multicast_from=0)
+        self._kind = machine
 
     def view(self, view: View) -> None:
         settings = self._settings
         if settings.multicast_from:
             settings = replace(settings, nack_delay=max(settings.nack_delay, TWO_WAYS))
-        if self.lossless:
-            settings = replace(settings, window=LSN_WINDOW, quota=LSN_WINDOW, throttle=False)
-        self.machine = ScoMachine(self.stack.me, len(view), settings)
+        self.machine = self._kind(self.stack.me, len(view), settings)
         self.machine.now = self.stack.now
         self._everybody = (1 << len(view)) - 1
         self._acting = False
@@ -157,8 +153,6 @@ class Sco(Order):
             if packet.partial and self._is_first(message):
                 self._prompt.add(packet.src)
         machine.stages()
-        if self.lossless:
-            machine.probe_now()
         self._act()
         for message, packet in fresh:
             if message.body is not None:  # not handed over yet, so it outlives the reader's buffer
@@ -355,8 +349,7 @@ class Sco(Order):
             case Told(to, Control() as control):
                 self._tell(to, control)
             case Told(to, Request() as request):
-                if not self.lossless:
-                    self._ask(to, request)
+                self._ask(to, request)
             case Sent(own):
                 self._note_send(own)
             case Released(own):
@@ -506,7 +499,7 @@ class Sco(Order):
         return self.stack.queued >= limit
 
     def _rearm(self) -> None:
-        wake = None if self.lossless else self.machine.wake
+        wake = self.machine.wake
         if self._greet_at is not None and (wake is None or self._greet_at < wake):
             wake = self._greet_at
         self.wake = wake

@@ -823,13 +823,6 @@ class ScoMachine:
         if younger < inf:
             self._alarms.sooner((_PROBE, -1), younger)
 
-    def probe_now(self) -> None:
-        """Q1 without waiting."""
-        for member in sorted(
-            {h for queue in self.accepted.values() for h in self._silent_blockers(queue[0])}
-        ):
-            self._poll(member)
-
     def _silent_blockers(self, top: Message) -> set[int]:
         """Members that block a top through an empty queue."""
         lacking = [h for h, seq in top.delta[top.seen :] if h != top.src and self._cleared(h) <= seq]
