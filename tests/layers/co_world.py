@@ -16,7 +16,8 @@ from typing import Any
 
 from inga.lab.co.printed import PrintedCo
 from inga.layers.co.layer import Co
-from inga.layers.co.machine import CoMachine, precedes
+from inga.layers.co.machine import CoMachine
+from inga.layers.co.ordering import precedes
 from inga.layers.co.parts import LEVELS, Message
 from inga.layers.shape import Faults
 from inga.model.packet import DATA, Packet

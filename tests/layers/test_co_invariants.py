@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inga.layers.co import machine as module
+from inga.layers.co import ordering as module
 from inga.layers.co.machine import CoMachine
 from inga.layers.co.parts import Message
 from inga.model.packet import Runs
@@ -135,13 +135,12 @@ def test_mutation_no_polls_under_loss() -> None:
 class EarlyRelease(CoMachine):
     """L5 as soon as one other member has it."""
 
-    def _release_own(self, bound: int) -> None:
-        row = self.known_accepted.rows[self.me]
-        super()._release_own(max(number for m, number in enumerate(row) if m != self.me))
-
     def _merge(self, *given: Any) -> bool:
         moved = super()._merge(*given)
-        self._release_own(0)
+        row = self.known_accepted.rows[self.me]
+        bound = max(number for m, number in enumerate(row) if m != self.me)
+        for seq in [seq for seq in self.unreleased if seq < bound]:
+            del self.unreleased[seq]
         return moved
 
 

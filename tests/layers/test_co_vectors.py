@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from inga.lab.co.printed import PrintedCo
-from inga.layers.co.machine import CoMachine, insert_causally, precedes
+from inga.layers.co.machine import CoMachine
+from inga.layers.co.ordering import insert_causally, precedes
 from inga.layers.co.parts import Message, Reached
 from inga.layers.shape import Faults
 from inga.model.packet import Packet

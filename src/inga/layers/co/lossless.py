@@ -16,4 +16,4 @@ class LosslessCo(CoMachine):
         self.dirty = False
 
     def _look_for_holes(self) -> None:
-        self._to_ask.clear()
+        self._heard_of.clear()
