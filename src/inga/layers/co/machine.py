@@ -75,6 +75,7 @@ class CoMachine(Ordering):
         self._spoke_at = now
         self._polled_at = now
         # repair
+        self._found: set[int] = set()  # senders with holes that may close by themselves in a moment
         self._asked_below = [FIRST] * members  # what was asked for before, and only the timer repeats
         self._asked: dict[int, tuple[float, int]] = {}  # since when in vain, and what was expected then
         self._alarms = Alarms()
@@ -121,7 +122,7 @@ class CoMachine(Ordering):
             self._send(*self.waiting.popleft())
             if self._raised:
                 self._advance()
-        if self._heard_of:
+        if self._heard_of or self._found:
             self._look_for_holes()
         if self._told_free < self._plenty and self.buffers_free > self._told_free:
             self._owe()  # somebody may wait for the room we have again
@@ -331,17 +332,20 @@ class CoMachine(Ordering):
 
     def _look_for_holes(self) -> None:
         """L2: what is newly known to be missing is asked for, unless it was only overtaken: then it comes in a moment."""
-        for src in sorted(self._heard_of):
+        for src in sorted(self._heard_of | self._found):
             bound = self.known_sent[src]
             if src not in self.others or bound <= max(self.expected[src], self._asked_below[src]):
-                continue
-            if not self.settings.nack_delay:
+                self._found.discard(src)
+                self._alarms.clear((_FOUND, src))
+            elif not self.settings.nack_delay:
                 self._on_found(src)
-            elif (_FOUND, src) not in self._alarms:
+            elif src not in self._found:
+                self._found.add(src)
                 self._alarms.set((_FOUND, src), self.now + self.settings.nack_delay)
         self._heard_of.clear()
 
     def _on_found(self, src: int) -> None:
+        self._found.discard(src)
         asked = self._asked_below[src]
         runs = tuple([(max(low, asked), high) for low, high in self.missing(src) if high > asked])
         self._asked_below[src] = max(asked, self.known_sent[src])
