@@ -17,6 +17,7 @@ _HOMES = {
     "IngaError": "inga.model.errors",
     "UsageError": "inga.model.errors",
     "WouldBlock": "inga.model.errors",
+    "NotReady": "inga.model.errors",
     "Concurrent": "inga.model.errors",
     "Gap": "inga.model.errors",
     "Excluded": "inga.model.errors",

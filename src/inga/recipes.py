@@ -17,10 +17,9 @@ from inga.layers.co.parts import WINDOW_MAX
 from inga.layers.envelope import PLACE, Envelope
 from inga.layers.fifo import Fifo, Unordered, Unreliable
 from inga.layers.flow import Flow
-from inga.layers.fragment import Fragment, Pieces
+from inga.layers.fragment import Fragment, LossyFragment, Pieces
 from inga.layers.ladder import BENT, RUNGS, Rung
 from inga.layers.matrix import Matrix
-from inga.layers.membership import Membership
 from inga.layers.miop import MiopFragments, MiopPackets, Strategy
 from inga.layers.order import Order
 from inga.layers.relay import Hop, Relay
@@ -30,12 +29,14 @@ from inga.layers.sco.layer import LEVELS as SCO_LEVELS
 from inga.layers.sco.layer import Sco
 from inga.layers.sco.lossless import LosslessSco
 from inga.layers.sco.machine import ScoMachine
-from inga.layers.shape import Faults, Shape, Unshaped
+from inga.layers.shape import Faults, shaped
 from inga.model.errors import UsageError
 from inga.model.receipt import LEVELS
+from inga.model.view import Member
 from inga.objects.hosting import Layout
 from inga.objects.layer import BareObjects, ObjectOrder
 from inga.objects.messages import Messages
+from inga.session.session import Session
 from inga.stack.layer import Layer
 
 
@@ -51,7 +52,9 @@ class Options:
     lossless: bool = False  # the network loses nothing: leave out repair and flow
     deliver: str | None = None  # level at which messages are handed over; None = the recipe's own
     unsafe: bool = True  # a group may change to orders that are there to learn from
-    greet: bool = False  # say from the start that we are here, until everybody was heard
+    greet: bool = False  # say from the start that we are here, until everybody was met
+    accepts: Callable[[Member], str | None] | None = None  # the driver's objections to newcomers
+    config: Mapping[str, Any] = field(default_factory=dict)  # what members agree on, as people know it
     multicast: bool = True  # one datagram can reach everybody
     queue_max: int = 16 << 20  # unread bytes above which we let senders wait
     protocol: dict[str, Any] = field(default_factory=dict)  # of an order that is a protocol of its own
@@ -200,15 +203,16 @@ def _over_datagrams(order: Order, options: Options, reliable: type[Reliable] = R
     layers: list[Layer] = [Bundle(gather=not options.lossless, coarse=options.coarse), order, Fragment()]
     if not options.lossless:
         flow = {"queue_max": options.queue_max, **options.flow}
-        layers += [Flow(**flow), reliable(**{"greet": options.greet, **options.reliable})]
+        layers += [Flow(**flow), reliable(**options.reliable)]
         layers += _ground(options)
     return layers
 
 
 def _ground(options: Options, own: str = "") -> list[Layer]:
     """What stands at the bottom of every recipe that meets a real network."""
-    membership = Membership(partial(_other, options=options, own=own))
-    return [membership, Unshaped() if options.faults is None else Shape(options.faults)]
+    build = partial(_other, options=options, own=own)
+    session = Session(build, greet=options.greet, config=options.config, accepts=options.accepts)
+    return [session, shaped(options.faults)]
 
 
 def _other(name: str, options: Options, own: str = "") -> list[Layer]:
@@ -293,7 +297,6 @@ def _co(options: Options) -> list[Layer]:
     level = options.deliver or ("causal" if options.lossless else "acknowledged")
     given = {
         "deliver": level,
-        "greet": options.greet,
         "machine": LosslessCo if options.lossless else CoMachine,
         "echo": bool(options.echo),
         "queue_max": options.queue_max,
@@ -310,7 +313,6 @@ def _sco(options: Options) -> list[Layer]:
     """The same for messages to some: an order that sends nothing to those who are not addressed."""
     given = {
         "deliver": options.deliver or ("causal" if options.lossless else "confirmed"),
-        "greet": options.greet,
         "echo": bool(options.echo),
         "machine": LosslessSco if options.lossless else ScoMachine,
         "queue_max": options.queue_max,
@@ -353,7 +355,7 @@ def miop_layers(
     made = tuned_together(name, {**(defaults or {}), **options.protocol}, kinds)
     return [
         *made,
-        Unshaped() if options.faults is None else Shape(options.faults),
+        shaped(options.faults),
         MiopPackets(sender=sender),
     ]
 
@@ -365,10 +367,16 @@ def over_miop(
     if options.matrix and not isinstance(order, Matrix):
         raise UsageError("matrix=True is an option of order 'vector' alone; leave it out, or use that order")
     below = miop_layers(name, strategy, options, defaults=defaults)
-    top: list[Layer] = [Bundle(gather=False, coarse=options.coarse), order, Fragment()]
+    fragment = Fragment() if strategy is not None else LossyFragment()
+    top: list[Layer] = [Bundle(gather=False, coarse=options.coarse), order, fragment]
     if options.lossless:
         return top
-    return [*top, Envelope(greet=options.greet, place=options.place), *below]
+    return [*top, _fixed_session(options), Envelope(place=options.place), *below]
+
+
+def _fixed_session(options: Options) -> Session:
+    """Of a group whose members and order stay as they are."""
+    return Session(greet=options.greet, config=options.config)
 
 
 def _miop(options: Options) -> list[Layer]:
@@ -395,7 +403,6 @@ def _remiop_co(options: Options) -> list[Layer]:
         return _co(options)
     given = {
         "deliver": options.deliver or "acknowledged",
-        "greet": False,
         "machine": CoMachine,
         "echo": bool(options.echo),
         "queue_max": options.queue_max,
@@ -410,8 +417,8 @@ def _remiop_co(options: Options) -> list[Layer]:
     }
     defaults = {**patient, "repeats": REPEATS}
     order, *below = miop_layers("remiop+co", ReMiop, options, also=[(Co, given)], defaults=defaults)
-    envelope = Envelope(greet=options.greet, receipts=False, place=options.place)
-    return [Bundle(gather=False, coarse=True), Pieces(), order, envelope, *below]
+    envelope = Envelope(receipts=False, place=options.place)
+    return [Bundle(gather=False, coarse=True), Pieces(), order, _fixed_session(options), envelope, *below]
 
 
 OVER = ("reliable", "datagrams")
@@ -430,7 +437,7 @@ def _objects(name: str, options: Options, *, total: bool = False) -> list[Layer]
     if over == "datagrams":
         return [messages, Pieces(), order, *_ground(options, name)]
     flow = {"queue_max": options.queue_max, **options.flow}
-    reliable = Reliable(**{"greet": options.greet, **options.reliable})
+    reliable = Reliable(**options.reliable)
     return [messages, order, Fragment(), Flow(**flow), reliable, *_ground(options, name)]
 
 
@@ -442,8 +449,9 @@ def _remiop_objects(name: str, options: Options, *, total: bool = False) -> list
     defaults = {"repeats": REPEATS, "delta": 0.5}
     order, *below = miop_layers(name, ReMiop, options, also=[(ObjectOrder, given)], defaults=defaults)
     assert isinstance(order, ObjectOrder)
-    envelope = Envelope(greet=options.greet, place=options.place)
-    return [Messages(order, coarse=options.coarse), order, Fragment(), envelope, *below]
+    envelope = Envelope(place=options.place)
+    top: list[Layer] = [Messages(order, coarse=options.coarse), order, Fragment(), _fixed_session(options)]
+    return [*top, envelope, *below]
 
 
 def objects_order(name: str, options: Options, *, bare: bool = False, total: bool = False) -> ObjectOrder:
@@ -458,7 +466,6 @@ def _objects_given(options: Options, *, total: bool) -> dict[str, Any]:
         "echo": options.echo is not False,
         "objects": options.objects,
         "total": total,
-        "greet": options.greet,
         "crowded": False,
     }
     return {**given, "key": None, "keys": None} if total else given

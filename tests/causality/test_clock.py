@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inga.causality.clock import SiteClock, relation
+from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.stamp import Stamp
 
@@ -117,5 +118,9 @@ def test_packets_without_vectors_are_related_only_within_a_sender() -> None:
     first, second, other = Packet(0, 1), Packet(0, 1), Packet(1, 1)
     first.seq, second.seq, other.seq = 1, 2, 1
     assert relation(first, second) == "<"
-    with pytest.raises(ValueError, match="vectors"):
+    with pytest.raises(UsageError, match=r"message 1 of member 0 has no vector, .* vector, co and sco"):
         relation(first, other)
+    first.deps = (0, 0)
+    for one, two in ((first, other), (other, first)):
+        with pytest.raises(UsageError, match="message 1 of member 1 has no vector"):
+            relation(one, two)

@@ -100,6 +100,16 @@ def test_how_messages_look() -> None:
     assert view.note("bob is here") == "* bob is here"
 
 
+def test_names_that_others_chose_are_text() -> None:
+    """Whoever joins later says itself what it is called."""
+    view, mallory = View(MEMBERS, colour=True), "\x1b[2Jmallory\n  9   bob"
+    (row,) = view.message(Message(3, mallory, "hi", (mallory,)), columns=200)
+    assert row.count(r"\x1b[2Jmallory\n  9   bob") == 2 and "\x1b[2J" not in row
+    assert (
+        view.note(f"{mallory} is here", "two") == "\x1b[2m* \\x1b[2Jmallory\\n  9   bob is here\n  two\x1b[0m"
+    )
+
+
 def test_no_row_but_the_first_can_look_like_a_message() -> None:
     fake = "  9   bob> I agree"
     view = View(MEMBERS)

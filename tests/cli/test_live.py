@@ -4,13 +4,17 @@ import json
 import socket
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from inga import recipes
 from inga.cli.main import main
+from inga.net.live import LiveCase, run
 from inga.trace import read_manifest, read_processes, rows
+from inga.trial.calls import CallLoad
+from inga.trial.workload import Workload
 
 pytestmark = pytest.mark.network
 
@@ -104,6 +108,37 @@ def test_what_was_not_promised(capsys: pytest.CaptureFixture[str]) -> None:
     assert "site " in said, "a witness or two"
 
 
+@pytest.mark.parametrize("words", ["--order fifo --messages 12", "--order object --objects 1 --messages 12"])
+def test_a_rate_is_kept(capsys: pytest.CaptureFixture[str], tmp_path: Path, words: str) -> None:
+    """The last send of each is not before its time, which the seed decides; back to back it takes no time at all."""
+    trace = tmp_path / "trace"
+    assert live(*f"--members 2 --rate 20 --seed 5 --json --trace {trace} {words}".split()) == 0
+    content = found(capsys)
+    load = CallLoad(2, 12, 1, 20.0) if "--objects" in words else Workload(2, 12, rate=20.0)
+    for me in range(2):
+        rng = Random(f"5/{me}")
+        moves: Any = load.plan(rng, me) if isinstance(load, CallLoad) else load.plan(rng)
+        assert content["seconds"] > sum(move[0] for move in moves) > 0.3
+    assert read_manifest(trace).options["rate"] == 20.0
+
+
+def test_without_a_rate_members_send_back_to_back(tmp_path: Path) -> None:
+    """At the simulator's hundred a second it would take 20 seconds."""
+    trace, workload = tmp_path / "trace", Workload(2, 2000)
+    case = LiveCase(workload, order="fifo", trace=trace, trace_level="deliveries")
+    started: list[int] = []
+    result = run(case, starting=started.append)
+    assert result.delivered == 4000
+    assert result.seconds < sum(gap for gap, _ in workload.plan(Random("0/0")))
+    assert read_manifest(trace).options["rate"] is None
+    assert started == sorted(started) and started[-1] == 2
+
+
+def test_patience_knows_the_pace() -> None:
+    slow = LiveCase(Workload(2, 10, rate=0.01), stall=5.0, paced=True)
+    assert slow.patience == 2005.0 and replace(slow, paced=False).patience == 5.0
+
+
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["live", "--help"])
@@ -140,6 +175,9 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
         ("--messages -1", "-1 messages per member"),
         ("--size 3", "--size is at least 4"),
         ("--rate 0", "the rate must be above 0"),
+        ("--members 100000", "100000 live members would be as many processes, and 256 are the most"),
+        ("--members 200 --join 57", "257 live members"),
+        ("--order object --objects 1 --members 300", "300 live members"),
         ("--subset 4", "--subset 4: there are 3 others to choose from"),
         ("--subset 0", "--subset 0"),
         ("--loss 1", "with a loss of 1 nothing ever arrives"),

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any, NamedTuple
 
-from inga.layers.membership import Membership
-from inga.layers.newcomer import Newcomer
 from inga.model.delivery import Batch
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
 from inga.model.view import Member, View
 from inga.recipes import Options, find
+from inga.session.changes import Changes
+from inga.session.newcomer import Newcomer
+from inga.session.session import Session
 from inga.stack.stack import Outsider, Stack
 from inga.wire.packet import decode
 from inga.wire.told import said
@@ -38,7 +39,7 @@ class Copy(NamedTuple):
     @property
     def do(self) -> str:
         """What is told in words, if it is."""
-        if self.data[3] != Membership.id:
+        if self.data[3] != Session.id:
             return ""
         import json
 
@@ -89,10 +90,10 @@ class Town:
         assert isinstance(found, Stack)
         return found
 
-    def membership(self, name: str) -> Membership:
-        found = self.member(name).layer("membership")
-        assert isinstance(found, Membership)
-        return found
+    def changes(self, name: str) -> Changes:
+        found = self.member(name).layer("session")
+        assert isinstance(found, Session)
+        return found.changes
 
     @property
     def members(self) -> list[str]:
@@ -112,8 +113,7 @@ class Town:
     def use(self, name: str, order: str) -> list[str | None]:
         """How it ends, once it does."""
         outcome: list[str | None] = []
-        self.member(name).now = self.now
-        self.membership(name).propose(order, outcome.append)
+        self.member(name).propose(order, outcome.append, now=self.now)
         self.turn(name)
         return outcome
 
@@ -272,12 +272,12 @@ class Town:
 
 def worded(source: int, view: int, do: str, **what: Any) -> bytes:
     """A packet of membership as somebody might forge it."""
-    return of_membership(source, view, said(do, **what))
+    return of_session(source, view, said(do, **what))
 
 
-def of_membership(source: int, view: int, content: bytes) -> bytes:
+def of_session(source: int, view: int, content: bytes) -> bytes:
     from inga.wire.packet import encode
 
-    packet = Packet(source, view, kind=Membership.id)
+    packet = Packet(source, view, kind=Session.id)
     packet.ext = content
     return joined(encode(packet, 0))

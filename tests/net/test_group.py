@@ -606,6 +606,106 @@ def test_ready_for_more_than_there_are(run: Run, party: Party) -> None:
     run(main())
 
 
+def test_ready_names_who_does_not_come_in_time(run: Run, place: Place, group_name: str) -> None:
+    where = place("udp", 4)
+
+    async def main() -> None:
+        async with inga.join(group_name, "alice", **where) as alice:
+            with pytest.raises(
+                inga.NotReady, match=r"1 of 4 members are here, missing are bob, cathy, dave after 0 s"
+            ):
+                await alice.ready(timeout=0)
+            async with inga.join(group_name, "cathy", **where):
+                await alice.ready(at_least=2, timeout=60)
+                waiting = asyncio.create_task(alice.ready(at_least=3, timeout=60))
+                await asyncio.sleep(0)
+                skip(61)
+                with pytest.raises(inga.NotReady) as late:
+                    await waiting
+                assert isinstance(late.value, TimeoutError) and late.value.missing == ("bob", "dave")
+            assert not alice._watchers, "nobody waits any more"
+
+    run(main())
+
+
+def test_ready_warns_once_of_who_is_missing(
+    run: Run, place: Place, group_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    where = place("udp", 3)
+
+    def warnings() -> list[str]:
+        return [record.getMessage() for record in caplog.records if "missing" in record.getMessage()]
+
+    async def main() -> None:
+        async with inga.join(group_name, "alice", **where) as alice:
+            waiting = asyncio.create_task(alice.ready())
+            await asyncio.sleep(0)
+            skip(4.9)
+            await asyncio.sleep(0)
+            assert warnings() == []
+            skip(0.2)
+            await until(warnings)
+            skip(60)
+            await asyncio.sleep(0)
+            async with (
+                inga.join(group_name, "bob", **where) as bob,
+                inga.join(group_name, "cathy", **where) as cathy,
+            ):
+                await asyncio.gather(waiting, bob.ready(), cathy.ready())
+        text = f"group {group_name}: 1 of 3 members are here, missing are bob, cathy"
+        assert warnings() == [text]
+
+    with caplog.at_level(logging.WARNING, "inga"):
+        run(main())
+
+
+def test_a_wait_that_is_given_up_warns_of_nothing(
+    run: Run, place: Place, group_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    where = place("udp", 2)
+
+    async def main() -> None:
+        async with inga.join(group_name, "alice", **where) as alice:
+            waiting = asyncio.create_task(alice.ready())
+            await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            assert not alice._watchers
+            skip(60)
+            await asyncio.sleep(0)
+
+    with caplog.at_level(logging.WARNING, "inga"):
+        run(main())
+    assert not [record for record in caplog.records if "missing" in record.getMessage()]
+
+
+def test_a_listener_that_fails_keeps_nobody_waiting(run: Run, place: Place, group_name: str) -> None:
+    where = place("udp", 2)
+    reported: list[dict[str, Any]] = []
+    seen: list[str] = []
+
+    def fail(name: str) -> None:
+        raise ZeroDivisionError(name)
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        async with inga.join(group_name, "alice", **where) as alice:
+            for listen in (alice.on_join, alice.on_leave):
+                listen(fail)
+                listen(seen.append)
+            async with inga.join(group_name, "bob", **where) as bob:
+                await asyncio.gather(alice.ready(), bob.ready())
+                assert seen == ["bob"], "the next listener was told"
+                alice.on_join(fail)  # who is here already is told at once
+                await bob.send(b"hello")
+                assert await texts(alice, 1) == ["hello"]
+            await until(lambda: seen == ["bob", "bob"])
+        assert [str(context["exception"]) for context in reported] == ["bob"] * 3
+        assert all("listener" in context["message"] for context in reported)
+
+    run(main())
+
+
 def test_what_was_sent_before_anybody_came(run: Run, place: Place, group_name: str) -> None:
     where = place("udp", 2)
 

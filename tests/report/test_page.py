@@ -190,6 +190,15 @@ def test_hostile_names_are_text(opened: Any) -> None:
     assert all(label.bounding_box()["width"] < 150 for label in labels)
 
 
+def test_names_and_causes_are_escaped() -> None:
+    """Outside of the data for the script, which is quoted in a way of its own."""
+    outside = re.sub(r"<script.*?</script>", "", render([lunch(HOSTILE[:1] * 4)]), flags=re.DOTALL)
+    assert "<img" not in outside
+    told = "&lt;img src=x onerror=alert(1)&gt;"
+    for shown in (f"fifo: {told}", f"{told} is late"):
+        assert shown in outside
+
+
 def test_nothing_in_the_page_ends_its_script() -> None:
     page = render([lunch(HOSTILE)])
     assert page.count("</script>") == 2

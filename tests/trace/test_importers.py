@@ -8,11 +8,15 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from inga.model.errors import IngaError, TraceError, UsageError
 from inga.trace import Row, read_manifest, read_processes, rows, write_shiviz
-from inga.trace.importers import Roles, import_log, text
+from inga.trace.importers import DEFAULT, Roles, import_log, text
 from inga.trace.importers import otel as otel_reader
+from inga.trace.importers.shiviz import LINEAR
+from inga.trace.importers.text import compile_pattern
 
 LOG = """\
 a {"a":1}
@@ -86,9 +90,46 @@ def test_several_executions_are_several_traces(tmp_path: Path) -> None:
 def test_the_first_lines_may_say_how_to_read_the_log(tmp_path: Path) -> None:
     header = "(?<event>.*) (?<host>\\S*) (?<clock>{.*})\n^--$\n"
     log = write(tmp_path, header + 'x a {"a":1}\n--\ny a {"a":1}\n')
-    found = import_log("shiviz", log, tmp_path / "out")
+    found = import_log("shiviz", log, tmp_path / "out", trust=True)
     assert (len(found.traces), found.events, found.skipped) == (2, 2, 0)
     assert events(tmp_path / "out" / "2")[0][3:] == ("y", "x.log:5")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "(?<host>(a|a)*)*(?<clock>{})(?<event>)\n\n",  # 2^n ways to read n characters
+        DEFAULT + "\n(a|a)*b\n",
+    ],
+)
+def test_expressions_of_the_file_are_not_run_unasked(tmp_path: Path, header: str) -> None:
+    log = write(tmp_path, header + "a" * 64 + ' {"a":1}\n')
+    with pytest.raises(UsageError, match=r"x\.log begins with .* say --trust-header"):
+        import_log("shiviz", log, tmp_path / "out")
+    assert os.listdir(tmp_path) == ["x.log"]
+
+
+def test_the_default_needs_no_trust(tmp_path: Path) -> None:
+    found = import_log("shiviz", write(tmp_path, f"{DEFAULT}\n\n{LOG}"), tmp_path / "out")
+    assert (found.events, found.skipped) == (4, 0)
+    divided = write(tmp_path, f"{DEFAULT}\n(a|a)*b\n{LOG}", "y.log")
+    assert import_log("shiviz", divided, tmp_path / "other", executions="^--$").events == 4
+
+
+@given(st.text(alphabet='a{}" \t\n\u00a0', max_size=40))
+def test_the_default_finds_what_shiviz_finds(text: str) -> None:
+    def found(pattern: str) -> list[tuple[str, str, str]]:
+        matches = compile_pattern(pattern, "").finditer(text)
+        return [(match["host"], match["clock"], match["event"]) for match in matches]
+
+    assert found(LINEAR) == found(DEFAULT)
+
+
+@pytest.mark.parametrize("line", ["x", " {", "{ ", " { }x", "\t", "} "])
+def test_the_default_ends_soon_whatever_it_reads(tmp_path: Path, line: str) -> None:
+    """As written, it begins again at every character: 10^11 steps and more."""
+    found = import_log("shiviz", write(tmp_path, line * 500_000 + "\n" + LOG), tmp_path / "out")
+    assert (found.events, found.skipped) == (4, 0 if line.isspace() else 1)
 
 
 def test_lines_that_belong_to_no_event_are_counted(tmp_path: Path) -> None:

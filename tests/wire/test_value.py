@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inga.model.errors import UsageError, WireError
-from inga.wire import value
+from inga.wire import value, varint
 
 KEYS = st.one_of(st.none(), st.booleans(), st.integers(), st.text(), st.binary())
 VALUES: Any = st.recursive(
@@ -118,3 +118,46 @@ def test_a_copy_shares_nothing_that_can_change() -> None:
     inner.append(2)
     given["c"] = ([], {})
     assert found == {"a": ([1], {"b": [1]})}
+
+
+def pairs(count: int, key: Any) -> bytes:
+    """A dictionary as somebody else may send it, with these keys and None for every value."""
+    out = bytearray([value.DICT])
+    varint.put(out, count)
+    for number in range(count):
+        value.put(out, key(number))
+        value.put(out, None)
+    return bytes(out)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        lambda number: number * (2**61 - 1),  # all of one hash
+        lambda number: -number << 40,
+        lambda number: number / 4,
+        lambda number: (number * (2**61 - 1), "x"),
+    ],
+)
+def test_keys_that_can_be_made_to_collide_are_few(key: Any) -> None:
+    """The bound itself is right on both sides, one more is refused on both."""
+    most = {key(number): None for number in range(value.OTHER_KEYS_MAX)}
+    assert round_trip(most) == most
+    with pytest.raises(UsageError, match="1024 keys that are neither text nor bytes: send a list of pairs"):
+        value.copied({**most, key(value.OTHER_KEYS_MAX): None})
+    more = pairs(value.OTHER_KEYS_MAX + 1, key)
+    with pytest.raises(WireError, match="too many keys that may collide"):
+        value.get(more, 0)
+
+
+def test_keys_that_repeat_count_too() -> None:
+    """Whoever sends one key again and again is refused before all of them are read."""
+    with pytest.raises(WireError, match="too many keys that may collide"):
+        value.get(pairs(value.OTHER_KEYS_MAX + 1, lambda number: 0), 0)
+
+
+@pytest.mark.parametrize("key", [str, lambda number: b"%d" % number])
+def test_text_and_bytes_may_be_as_many_as_they_like(key: Any) -> None:
+    """Their hashes have a secret."""
+    many = {key(number): number for number in range(4 * value.OTHER_KEYS_MAX)}
+    assert round_trip({**many, 1: 2}) == {**many, 1: 2}

@@ -12,6 +12,7 @@ From Dewan's "Causality" lectures; the rules are docs/protocols/causality.md.
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
+from inga.model.errors import UsageError
 from inga.model.stamp import Deps, Stamp, is_past
 
 
@@ -83,11 +84,18 @@ Relation = Literal["<", ">", "||", "=="]
 
 
 def relation(a: Stamped, b: Stamped) -> Relation:
-    """Whether a caused b ("<"), b caused a (">"), neither ("||"), or they are one ("=="). O(1)."""
+    """Whether a caused b ("<"), b caused a (">"), neither ("||"), or they are one ("=="). O(1).
+
+    Of two senders that is known only where messages carry vectors; else it is a UsageError.
+    """
     if a.src == b.src:
         return "==" if a.seq == b.seq else "<" if a.seq < b.seq else ">"
     if a.deps is None or b.deps is None:
-        raise ValueError("only packets of an order that carries vectors can be related")
+        bare = a if a.deps is None else b
+        raise UsageError(
+            f"message {bare.seq} of member {bare.src} has no vector, so what caused it is not known; under the orders "
+            "vector, co and sco messages carry one"
+        )
     if is_past(b.deps, a.src, a.seq):
         return "<"
     if is_past(a.deps, b.src, b.seq):

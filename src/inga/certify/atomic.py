@@ -16,7 +16,7 @@ from inga.certify.chunk import Bools
 from inga.certify.combine import Line, Process, unaccepted_sources, unequal_pairs
 from inga.certify.compare import Range, Sends
 from inga.certify.fingerprint import Keys
-from inga.certify.pairs import ROWS_AT_ONCE, closed_view, excused, meant_for
+from inga.certify.pairs import ROWS_AT_ONCE, closed_view, gone, meant_for
 from inga.certify.roots import Bad
 from inga.certify.work import Fates, Row
 
@@ -47,7 +47,7 @@ class _Judge:
         self._processes = processes
         self._listed_max = listed_max
         self._closed_view = closed_view(lines)
-        self._excused = excused(lines, processes)
+        self._gone = gone(lines, processes)
 
     def judge(self, source: int, numbers: Range, parts: list[Fates]) -> Iterator[Bad]:
         n, width = len(self._processes), numbers.high - numbers.low
@@ -59,7 +59,7 @@ class _Judge:
             confirmed[part.confirmed - numbers.low] = True
         sends = compare.join_sends([part.sends for part in parts if part.sends is not None], n)
         for destination in range(n):
-            if destination == source or self._excused[destination]:
+            if destination == source or self._gone[destination]:
                 continue
             mine = meant_for(self._processes, sends, destination, source)
             mine &= sends.view > self._closed_view
@@ -76,7 +76,7 @@ class _Judge:
     def _witnesses(self, source: int, destination: int) -> NDArray[np.intp]:
         """The surviving destinations besides this one."""
         return np.array(
-            [at for at, gone in enumerate(self._excused) if not gone and at not in (source, destination)],
+            [at for at, is_gone in enumerate(self._gone) if not is_gone and at not in (source, destination)],
             np.intp,
         )
 

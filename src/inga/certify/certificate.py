@@ -47,6 +47,7 @@ class Source(Protocol):
 
     processes: Sequence[Process]
     receipt: str
+    guarantees: Sequence[str]  # what the run claims
     segment_names: Sequence[str]
     quiet_seconds: float  # after the last progress, within which control traffic ends
     conflicts: dict[str, list[list[str]]] | None  # object runs: per process, pairs of methods
@@ -189,13 +190,14 @@ class _Certification:
 
     def _compare(self) -> None:
         wanted = [check for check in ("integrity", "complete") if check in self._checks]
-        pairs = unequal_pairs(self._lines, self._source.processes) if wanted else []
+        source = self._source
+        pairs = unequal_pairs(self._lines, source.processes) if wanted else []
 
         def collect(questions: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
-            return self._source.map("segments compared", work.collect, questions)
+            return source.map("segments compared", work.collect, questions)
 
         for bad in compare_pairs(
-            self._lines, self._source.processes, pairs, self._keys, collect, self._listed_max
+            self._lines, source.processes, pairs, self._keys, collect, source.guarantees, self._listed_max
         ):
             if bad.check in wanted:
                 self._bad.append(bad)

@@ -32,7 +32,7 @@ NEVER_YET = -(2**63)
 EVERYBODY = -1
 """In `Chunk.dst`: all others of the view, not a set."""
 
-COLUMNS = ("process", "pos", "step", "view", "src", "seq", "dst", "deps", "n")
+COLUMNS = ("process", "pos", "step", "view", "src", "seq", "dst", "deps", "peer", "n")
 """What the checks need of a trace."""
 
 TIMED_COLUMNS = (*COLUMNS, "time")
@@ -80,7 +80,8 @@ class Chunk:
     sets: Bools
     payloads: int = 0  # application messages in the sends
     width: int = 0  # processes that the file's vectors had room for
-    left: bool = False  # the process says that it left or crashed
+    left: bool = False  # the process says that it left
+    crashed: bool = False  # or that it crashed
     flushed: int = -1  # the last view it helped to close
     clocked: Clocked | None = None  # if times were read
     refs: Any = None  # where rows come from, as an Arrow column, if that was read
@@ -105,7 +106,8 @@ class Chunk:
 
 def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, width: int = 0) -> Chunk:
     """The chunk of a table that the trace's reader made: types are right, vectors have n entries."""
-    kinds, left, flushed, installed = _kinds(table, process, receipt)
+    kinds, flushed, installed = _kinds(table, receipt)
+    left, crashed = (_tells_of_itself(table, process, step) for step in ("leave", "crash"))
     clocked = _clocked(table) if "time" in table.column_names else None
     events = table.num_rows
     first = table.column("pos")[0].as_py() if events else 0
@@ -141,14 +143,14 @@ def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, wi
     methods, method = _methods(table)
     return Chunk(
         process, first, events, pos, kinds, _numbers(table, "view", np.int32), src, seq, deps, stamped,
-        dst, sets, _payloads(table, sends), width, left, flushed, clocked,
+        dst, sets, _payloads(table, sends), width, left, crashed, flushed, clocked,
         table.column("ref") if "ref" in table.column_names else None,
         installed, methods, method,
     )  # fmt: skip
 
 
-def _kinds(table: Any, process: int, receipt: str) -> tuple[NDArray[np.uint16], bool, int, int]:
-    """What each row is, whether the process left, and the last view that it closed and installed."""
+def _kinds(table: Any, receipt: str) -> tuple[NDArray[np.uint16], int, int]:
+    """What each row is, and the last view that the process closed and installed."""
     steps = _one_array(table.column("step"))
     names = steps.dictionary.to_pylist()
     codes = steps.indices.to_numpy(zero_copy_only=False)
@@ -163,12 +165,15 @@ def _kinds(table: Any, process: int, receipt: str) -> tuple[NDArray[np.uint16], 
         installed = max(installed, table.column("view")[int(row)].as_py())
         if not table.column("deps")[int(row)].is_valid:
             kinds[row] = 0  # a view that tells nothing about what came before
-    about_itself = [
-        table.column("src")[int(row)].as_py() in (None, process)
-        for row in _rows_of(codes, names, ("leave", "crash"))
-    ]
     views = [table.column("view")[int(row)].as_py() for row in _rows_of(codes, names, ("flush",))]
-    return kinds, any(about_itself), max(views, default=-1), installed
+    return kinds, max(views, default=-1), installed
+
+
+def _tells_of_itself(table: Any, process: int, step: str) -> bool:
+    """Whether the process says that it left or crashed itself: a row about another names that one as `peer`."""
+    steps = _one_array(table.column("step"))
+    rows = _rows_of(steps.indices.to_numpy(zero_copy_only=False), steps.dictionary.to_pylist(), (step,))
+    return any(table.column("peer")[int(row)].as_py() in (None, process) for row in rows)
 
 
 def _clocked(table: Any) -> Clocked:

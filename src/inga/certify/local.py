@@ -17,12 +17,14 @@ class Chunks:
         receipt: str,
         quiet_seconds: float = 1.0,
         conflicts: dict[str, list[list[str]]] | None = None,
+        guarantees: Sequence[str] = (),
     ) -> None:
         self._chunks = list(chunks)
         self.processes = processes
         self.receipt = receipt
         self.quiet_seconds = quiet_seconds
         self.conflicts = conflicts
+        self.guarantees = guarantees
         self.segment_names = [f"{chunk.process} from {chunk.first}" for chunk in chunks]
 
     def map(

@@ -1,6 +1,6 @@
 """Pairs of a destination and a source whose sums disagree: their messages are compared, some at a time."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,11 @@ def compare_pairs(
     pairs: list[Pair],
     keys: Keys,
     collect: Collect,
+    guarantees: Container[str],
     listed_max: int,
 ) -> Iterator[Bad]:
     """What is wrong between them. Rounds are so small that memory does not depend on the trace."""
-    judge = _Judge(lines, processes, listed_max)
+    judge = _Judge(lines, processes, guarantees, listed_max)
     for group, numbers in _rounds(lines, pairs):
         questions = [
             (link.segment, (keys, wanted))
@@ -73,12 +74,15 @@ def _wanted(link: Link, pairs: list[Pair], numbers: Range) -> Wanted | None:
 
 
 class _Judge:
-    def __init__(self, lines: list[Line], processes: Sequence[Process], listed_max: int) -> None:
+    def __init__(
+        self, lines: list[Line], processes: Sequence[Process], guarantees: Container[str], listed_max: int
+    ) -> None:
         self._lines = lines
         self._processes = processes
+        self._guarantees = guarantees
         self._listed_max = listed_max
         self._closed_view = closed_view(lines)
-        self._excused = excused(lines, processes)
+        self._crashed = crashed(lines, processes)
 
     def judge(self, pairs: list[Pair], parts: list[Found]) -> Iterator[Bad]:
         n = len(self._processes)
@@ -107,14 +111,25 @@ class _Judge:
             yield self._bad("integrity", pair, what, delivered.seq[rows], delivered.pos[rows])
 
     def _lost(self, pair: Pair, sends: Sends, mine: Bools, delivered: Deliveries) -> Iterator[Bad]:
-        pair_of = (pair.destination, pair.source)
-        if pair.destination == pair.source or any(self._excused[at] for at in pair_of):
+        if pair.destination == pair.source or self._crashed[pair.destination] or self._crashed[pair.source]:
             return
         lost = compare.missing(sends, mine, delivered)
+        if has_left(self._lines[pair.destination]):
+            lost = lost[sends.seq[lost] <= self._passed(pair)]
         # What a view lost before it was closed, it lost by agreement.
         lost = lost[sends.view[lost] > self._closed_view]
         if len(lost):
             yield self._bad("complete", pair, "was never delivered", sends.seq[lost], np.zeros_like(lost))
+
+    def _passed(self, pair: Pair) -> int:
+        """The last number of the source that a member which left cannot have missed by leaving: what it
+        delivered comes later in the order that the run claims."""
+        summaries = [link.summary for link in self._lines[pair.destination]]
+        if "causal" in self._guarantees:
+            return max(int(summary.required[pair.source]) for summary in summaries)
+        if "fifo" in self._guarantees:
+            return max(int(summary.delivered_high[pair.source]) for summary in summaries)
+        return 0
 
     def _bad(self, check: str, pair: Pair, what: str, seqs: Ints, positions: Ints) -> Bad:
         rows = [
@@ -133,12 +148,22 @@ def meant_for(processes: Sequence[Process], sends: Sends, destination: int, sour
     return compare.is_for(sends, destination, source, members)
 
 
-def excused(lines: Sequence[Line], processes: Sequence[Process]) -> list[bool]:
-    """Whoever crashed or left need not deliver nor be delivered; an unfinished trace does not tell."""
+def crashed(lines: Sequence[Line], processes: Sequence[Process]) -> list[bool]:
+    """Whoever crashed need not deliver nor be delivered; an unfinished trace does not tell."""
     return [
-        process.crashed or not process.complete or any(link.summary.left for link in line)
+        process.crashed or not process.complete or any(link.summary.crashed for link in line)
         for process, line in zip(processes, lines, strict=True)
     ]
+
+
+def has_left(line: Line) -> bool:
+    """By its own word. What others say about it proves nothing: a goodbye may be forged."""
+    return any(link.summary.left for link in line)
+
+
+def gone(lines: Sequence[Line], processes: Sequence[Process]) -> list[bool]:
+    """Who did not see the end of the run: it crashed or left."""
+    return [fell or has_left(line) for fell, line in zip(crashed(lines, processes), lines, strict=True)]
 
 
 def closed_view(lines: Sequence[Line]) -> int:

@@ -112,6 +112,7 @@ class Summary:
     width: int
     last_view: int
     left: bool
+    crashed: bool
     flushed: int
     unstamped_deliveries: int  # rows without deps
     unstamped_known: int  # the same among sends and receipts
@@ -212,6 +213,7 @@ def describe(chunk: Chunk) -> Summary:
         width=chunk.width,
         last_view=int(chunk.view.max(initial=-1)),
         left=chunk.left,
+        crashed=chunk.crashed,
         flushed=chunk.flushed,
         unstamped_deliveries=int((deliveries & ~chunk.stamped).sum()),
         unstamped_known=int((known & ~chunk.stamped).sum()),

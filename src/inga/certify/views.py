@@ -14,7 +14,7 @@ from inga.certify.chunk import Bools
 from inga.certify.combine import Line, Process, is_member, unequal_pairs
 from inga.certify.compare import Range
 from inga.certify.fingerprint import Keys
-from inga.certify.pairs import ROWS_AT_ONCE, excused, meant_for
+from inga.certify.pairs import ROWS_AT_ONCE, gone, meant_for
 from inga.certify.roots import Bad
 from inga.certify.scan import Summary
 from inga.certify.work import Fates, Row
@@ -65,7 +65,7 @@ class _Judge:
     def __init__(self, lines: list[Line], processes: Sequence[Process], listed_max: int) -> None:
         self._processes = processes
         self._listed_max = listed_max
-        self._gone = excused(lines, processes)
+        self._gone = gone(lines, processes)
         self._installed = [max((link.summary.installed for link in line), default=-1) for line in lines]
 
     def judge(self, source: int, numbers: Range, parts: list[Fates]) -> Iterator[Bad]:

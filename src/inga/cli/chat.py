@@ -264,7 +264,7 @@ class Chat:
 
     def _do(self, command: Do) -> None:
         if command.name == "help":
-            self._note("\n".join([f"{name:<18}{what}" for name, what in COMMANDS.items()]))
+            self._note(*(f"{name:<18}{what}" for name, what in COMMANDS.items()))
         elif command.name == "who":
             self._note(self._who())
         elif command.name == "why":
@@ -359,7 +359,7 @@ class Chat:
 
     async def _wait_for_others(self) -> None:
         """Let everybody get what was said, also those who come within the time."""
-        if self._receipt is not None and "confirmed" in self._group.stack.levels:
+        if self._receipt is not None and "confirmed" in self._group.stack.chain.levels:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._linger):
                     await self._receipt.reached("confirmed")
@@ -372,8 +372,8 @@ class Chat:
         rows = [row for message in messages for row in self._view.message(message, self._screen.columns)]
         self._screen.show(rows or [self._view.note(otherwise)])
 
-    def _note(self, text: str) -> None:
-        self._screen.show([self._view.note(text)])
+    def _note(self, *lines: str) -> None:
+        self._screen.show([self._view.note(*lines)])
 
     def _announce(self, text: str) -> None:
         if not self._quiet:

@@ -15,6 +15,7 @@ from typing import Any
 from inga.causality.clock import relation
 from inga.cli.chat_text import harmless, shorten, width_of, wrap
 from inga.model.stamp import Deps
+from inga.model.text import printable
 
 MESSAGES_MAX = 2000
 """Messages remembered for `/history` and `/why`."""
@@ -202,9 +203,9 @@ class View:
     def message(self, message: Message, columns: int | None = None) -> list[str]:
         """One message. Whatever its text, no row but the first looks like the beginning of one."""
         mark = self._mark if message.concurrent else " " * len(self._mark)
-        who = message.sender
+        who = printable(message.sender)
         if message.to:
-            who += f" {self._arrow} {', '.join(message.to)}"
+            who += f" {self._arrow} {printable(', '.join(message.to))}"
         head = f"{message.number:>3} {mark} {who}> "
         indent = " " * (5 + len(self._mark)) + f"{self._bar} "
         text, omitted = shorten(harmless(message.text), TEXT_MAX, TEXT_LINES_MAX)
@@ -217,14 +218,16 @@ class View:
         first = f"{self._head(message, mark, who)}{rows[0]}"
         return [first, *(self._paint(indent, 2) + row for row in rows[1:])]
 
-    def note(self, text: str) -> str:
+    def note(self, *lines: str) -> str:
         """Something that is no message."""
-        return self._paint(f"* {harmless(text)}".replace("\n", "\n  "), 2)
+        return self._paint("* " + "\n  ".join(map(printable, lines)), 2)
 
     def prompt(self, name: str) -> str:
         return self._paint(f"{name}> ", 1)
 
     def _head(self, message: Message, mark: str, who: str) -> str:
+        if message.sender not in self._members:  # it joined later
+            self._members.append(message.sender)
         place = self._members.index(message.sender) % len(PALETTE)
         number, mark = self._paint(f"{message.number:>3}", 2), self._paint(mark, 1, 33)
         return f"{number} {mark} {self._paint(who, *((1,) if message.to else ()), PALETTE[place])}> "

@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from inga.cli.output import Progress, plain, print_json
+from inga.cli.output import Progress, print_json
 from inga.model.errors import UsageError
+from inga.model.text import printable
 
 if TYPE_CHECKING:
     from inga.certify.verdict import Certificate, Check
@@ -93,11 +94,13 @@ def table(certificate: "Certificate") -> str:
         f"{'check':<10} {'verdict':<8} {'violations':>10}",
     ]
     lines += [_line(check) for check in certificate.checks]
-    lines += [f"{'':<10} warning: {plain(text)}" for check in certificate.checks for text in check.warnings]
+    lines += [
+        f"{'':<10} warning: {printable(text)}" for check in certificate.checks for text in check.warnings
+    ]
     if certificate.groups:
         lines += ["", "causes:"]
         lines += [
-            f"  {group.count:>8,}  {plain(group.cause)} ({', '.join(group.checks)})"
+            f"  {group.count:>8,}  {printable(group.cause)} ({', '.join(group.checks)})"
             for group in certificate.groups[:GROUPS_SHOWN]
         ]
         rest = certificate.groups[GROUPS_SHOWN:]
@@ -106,13 +109,15 @@ def table(certificate: "Certificate") -> str:
     witnesses = [witness for check in certificate.checks for witness in check.witnesses]
     if witnesses:
         lines += ["", "for example:"]
-        lines += [f"  {each.check}: {plain(each.text)}{_place(each.segment, each.pos)}" for each in witnesses]
+        lines += [
+            f"  {each.check}: {printable(each.text)}{_place(each.segment, each.pos)}" for each in witnesses
+        ]
     return "\n".join([*lines, "", f"verdict: {certificate.verdict} ({certificate.seconds:.1f} s)"])
 
 
 def _line(check: "Check") -> str:
     line = f"{check.name:<10} {check.verdict:<8} {check.violations:>10,}"
-    return f"{line}  {plain(check.reason)}" if check.reason else line
+    return f"{line}  {printable(check.reason)}" if check.reason else line
 
 
 def _place(segment: str | None, pos: int) -> str:

@@ -5,12 +5,12 @@ from math import inf
 from typing import Any
 
 from inga.cli.ior import group_of, group_text, key_text
-from inga.cli.output import plain
 from inga.cli.streams import Streams, Whole
 from inga.layers.envelope import DOMAIN, OPERATION
 from inga.layers.miop import Piece, Reassembly
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
+from inga.model.text import printable
 from inga.wire import giop, miop, pcap
 from inga.wire.giop import KeyAddr, ProfileAddr, Request
 from inga.wire.packet import HEAD
@@ -243,7 +243,7 @@ def line(entry: dict[str, Any], start: float) -> str:
     if "message" in entry:
         return where + _message_text(entry["message"])
     if "refused" in entry:
-        return f"{where}refused, {plain(entry['why'])}"
+        return f"{where}refused, {printable(entry['why'])}"
     if "control" in entry:
         return where + _control_text(entry["control"])
     note = f" ({entry['note']})" if "note" in entry else ""
@@ -264,15 +264,13 @@ def _control_text(control: dict[str, Any]) -> str:
 
 
 def _message_text(message: dict[str, Any]) -> str:
-    refused = f"; refused, {plain(message['why'])}" if "refused" in message else ""
+    refused = f"; refused, {printable(message['why'])}" if "refused" in message else ""
     if "giop" not in message:
         return f"message of {message['octets']} octets{refused}"
     text = f"GIOP {message['giop']} {message['kind']}"
     if "operation" in message:
         kind = "" if message["response_flags"] else "oneway "
-        text += (
-            f" {message['request_id']}: {kind}{plain(message['operation'])}{_target_text(message['target'])}"
-        )
+        text += f" {message['request_id']}: {kind}{printable(message['operation'])}{_target_text(message['target'])}"
     elif "request_id" in message:
         text += f" {message['request_id']}" + (f": {message['status']}" if "status" in message else "")
     if message.get("body"):

@@ -19,8 +19,9 @@ from pathlib import Path
 from time import monotonic
 from typing import TextIO
 
-from inga.cli.output import Progress, plain, print_json
+from inga.cli.output import Progress, print_json
 from inga.model.errors import UsageError
+from inga.model.text import printable
 from inga.trace import ALIASES, read_processes, write_jsonl, write_perfetto, write_shiviz
 from inga.trace.export import Exported
 
@@ -110,5 +111,5 @@ def _sentence(options: argparse.Namespace, exported: Exported, seconds: float) -
         f"in {options.file} ({seconds:.1f} s)"
     )
     if exported.incomplete:
-        text += f"\nthe last rows are missing of {', '.join(map(plain, exported.incomplete))}"
+        text += f"\nthe last rows are missing of {', '.join(map(printable, exported.incomplete))}"
     return text

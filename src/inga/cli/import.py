@@ -17,8 +17,9 @@ import argparse
 from dataclasses import asdict
 from time import monotonic
 
-from inga.cli.output import Progress, plain, print_json
+from inga.cli.output import Progress, print_json
 from inga.model.errors import UsageError
+from inga.model.text import printable
 from inga.trace import CHECKS
 from inga.trace.importers import DEFAULT, FORMATS, Imported, Roles, import_log
 
@@ -31,10 +32,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--regex",
         metavar="R",
-        help="shiviz: one event, in the syntax of JavaScript or Python (default: the first line of FILE if it is "
-        f"one, else {DEFAULT})".replace("%", "%%"),
+        help=f"shiviz: one event, in the syntax of JavaScript or Python (default {DEFAULT})".replace(
+            "%", "%%"
+        ),
     )
     add("--executions", metavar="R", help="shiviz: what separates executions; each becomes a trace")
+    add(
+        "--trust-header",
+        action="store_true",
+        help="shiviz: use the expressions that FILE begins with; a malicious one can run for hours",
+    )
     add(
         "--send",
         metavar="R",
@@ -60,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
             options.out,
             regex=options.regex,
             executions=options.executions,
+            trust=options.trust_header,
             roles=Roles(options.send, options.deliver, options.crash),
             claims=claims,
             encoding=options.encoding,
@@ -84,5 +92,7 @@ def _sentences(options: argparse.Namespace, found: Imported, seconds: float) -> 
     if found.unmatched:
         lines.append(f"{found.unmatched:,} deliveries are of messages that nobody sent; they are events only")
     if found.skipped:
-        lines.append(f"{found.skipped:,} lines belong to no event; the first is {plain(found.skipped_first)}")
+        lines.append(
+            f"{found.skipped:,} lines belong to no event; the first is {printable(found.skipped_first)}"
+        )
     return "\n".join(lines)

@@ -14,8 +14,9 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from inga.cli.output import plain, print_json
+from inga.cli.output import print_json
 from inga.model.errors import UsageError, WireError
+from inga.model.text import printable
 from inga.wire import reference as references
 from inga.wire.giop import Tagged
 from inga.wire.reference import Group, Iiop, Reference, Uipmc
@@ -134,7 +135,7 @@ def group_of(group: Group) -> dict[str, Any]:
 def group_text(group: dict[str, Any]) -> str:
     """The same in a line of text."""
     version = f" version {group['ref_version']}" if group["ref_version"] else ""
-    return plain(f"{group['domain']}/{group['id']}{version}")
+    return printable(f"{group['domain']}/{group['id']}{version}")
 
 
 def _version(version: tuple[int, int]) -> str:
@@ -142,14 +143,14 @@ def _version(version: tuple[int, int]) -> str:
 
 
 def _lines(content: dict[str, Any]) -> list[str]:
-    lines = [f"type      {plain(content['type_id']) or '(not said)'}"]
+    lines = [f"type      {printable(content['type_id']) or '(not said)'}"]
     for profile in content["profiles"]:
         lines.append(f"profile   {_name(profile)}: {_what(profile)}")
         lines += (f"          - {_name(each)}: {_what(each)}" for each in profile.get("components", ()))
     if not content["profiles"]:
         lines.append("profile   none: this is the nil reference")
     if content["corbaloc"]:
-        lines.append(f"corbaloc  {plain(content['corbaloc'])}")
+        lines.append(f"corbaloc  {printable(content['corbaloc'])}")
     lines.append(f"ior       {content['ior']}")
     return lines
 
@@ -162,7 +163,7 @@ def _what(tagged: dict[str, Any]) -> str:
     if "damaged" in tagged:
         return f"damaged: {tagged['damaged']}"
     if "address" in tagged:
-        return plain(f"{tagged['address']} port {tagged['port']}, MIOP {tagged['version']}")
+        return printable(f"{tagged['address']} port {tagged['port']}, MIOP {tagged['version']}")
     if "host" in tagged:
         return _object_text(tagged)
     if "group" in tagged:
@@ -173,7 +174,9 @@ def _what(tagged: dict[str, Any]) -> str:
 
 
 def _object_text(body: dict[str, Any]) -> str:
-    return plain(f"{body['host']} port {body['port']}, IIOP {body['version']}, key {key_text(body['key'])}")
+    return printable(
+        f"{body['host']} port {body['port']}, IIOP {body['version']}, key {key_text(body['key'])}"
+    )
 
 
 def key_text(key: str) -> str:

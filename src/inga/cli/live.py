@@ -3,13 +3,15 @@
   inga live --order causal --members 4 --messages 20000 --size 1024 --loss 0.01 --trace run1
   inga live --order fifo --via tcp --messages 500
   inga live --members 3 --join 2 --messages 5000
+  inga live --members 8 --messages 500 --rate 50 --trace paced
   inga live --order object --objects 2 --members 5 --loss 0.05 --trace objects
 
-Members send back to back; faults are injected where datagrams arrive. Ends with 0 if the order kept
-all it promises, 1 if not. Times are in milliseconds.
+Members send back to back, or at the rate that is given; faults are injected where datagrams arrive. Ends with 0 if the
+order kept all it promises, 1 if not. Times are in milliseconds.
 """
 
 import argparse
+from collections.abc import Callable
 
 from inga.cli.output import Progress
 from inga.cli.sim import add_trial_options, check_trial_options, show
@@ -23,7 +25,7 @@ from inga.trial.workload import Workload
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    add_trial_options(parser, delay="0:0")
+    add_trial_options(parser, delay="0:0", rate=None)
     parser.add_argument(
         "--via",
         default=VIA,
@@ -43,7 +45,8 @@ def run(options: argparse.Namespace) -> int:
     faults = Faults(options.loss, options.dup, options.reorder, *options.delay)
     if faults.reorder and not faults.delay_max:
         raise UsageError("--reorder delays copies beyond the maximum of --delay, which is 0: give one")
-    workload = Workload(options.members, options.messages, options.size, options.rate, options.subset)
+    paced = {} if options.rate is None else {"rate": options.rate}
+    workload = Workload(options.members, options.messages, options.size, subset=options.subset, **paced)
     case = LiveCase(
         workload=workload,
         join=options.join,
@@ -60,6 +63,7 @@ def run(options: argparse.Namespace) -> int:
         trace_level=options.trace_level,
         stall=options.timeout,
         unsafe=options.unsafe,
+        paced=options.rate is not None,
     )
     if options.objects is not None:
         return _run_objects(case, options)
@@ -67,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     if case.join:
         total = None  # it depends on when they come
     progress = Progress("delivered", total, quiet=options.quiet)
-    result = run_live(case, progress)
+    result = run_live(case, progress, _starting(case, options))
     progress.end()
     show(result, options)
     return 1 if result.violations else 0
@@ -76,7 +80,21 @@ def run(options: argparse.Namespace) -> int:
 def _run_objects(case: LiveCase, options: argparse.Namespace) -> int:
     total = case.workload.members * case.workload.messages
     progress = Progress("called", total, quiet=options.quiet)
-    result = run_calls(LiveCalls(case, options.objects, options.misdeclare), progress)
+    calls = LiveCalls(case, options.objects, options.misdeclare)
+    result = run_calls(calls, progress, _starting(case, options))
     progress.end()
     show(result, options)
     return 1 if result.violations else 0
+
+
+def _starting(case: LiveCase, options: argparse.Namespace) -> Callable[[int], None]:
+    """Shows how many processes there are, until there are all."""
+    members = case.workload.members + case.join
+    progress = Progress("members started", members, quiet=options.quiet)
+
+    def started(count: int) -> None:
+        progress(count)
+        if count == members:
+            progress.end()
+
+    return started

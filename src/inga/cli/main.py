@@ -11,6 +11,7 @@ from importlib import import_module
 from importlib.metadata import version
 
 from inga.model.errors import IngaError
+from inga.model.text import printable
 
 COMMANDS = {
     "demo": "the main job: talk, trace, certify, show",
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return OK
     except (IngaError, OSError) as error:
-        print(f"inga {options.command}: {error}", file=sys.stderr)
+        print(f"inga {options.command}: {printable(str(error))}", file=sys.stderr)
         return BAD_USE
 
 

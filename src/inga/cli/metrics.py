@@ -14,7 +14,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from inga.cli.check import need_spark, watched
-from inga.cli.output import plain, print_json
+from inga.cli.output import print_json
+from inga.model.text import printable
 
 if TYPE_CHECKING:
     from inga.pipeline.jobs import Measured
@@ -98,7 +99,7 @@ def _per_message(found: "Measured") -> dict[str, float]:
 
 
 def _text(options: argparse.Namespace, found: "Measured", seconds: float) -> str:
-    names = [plain(name) for name in found.trace.manifest.processes]
+    names = [printable(name) for name in found.trace.manifest.processes]
     counts = _counts(found)
     lines = [
         f"{sum(counts.values()):,} rows of {len(names)} processes: {counts.get('send', 0):,} sends, "

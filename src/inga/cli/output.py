@@ -7,12 +7,9 @@ from typing import Any
 
 
 def print_json(content: dict[str, Any]) -> None:
-    print(json.dumps(content, ensure_ascii=False))
-
-
-def plain(text: str) -> str:
-    """Text of others, such as names, without what would steer a terminal or turn the line around."""
-    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+    """One line; all in ASCII if something in it would steer a terminal, since JSON escapes not all of that."""
+    text = json.dumps(content, ensure_ascii=False)
+    print(text if text.isprintable() else json.dumps(content))
 
 
 class Progress:

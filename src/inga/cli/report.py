@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inga.cli.check import EXIT_CODES, add_check_options, need_spark, watched
-from inga.cli.output import plain, print_json
+from inga.cli.output import print_json
 from inga.model.errors import UsageError
+from inga.model.text import printable
 from inga.report.page import render
 from inga.report.section import Section
 
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         for section in sections:
             answers = ", ".join(f"{each['name']} {each['verdict']}" for each in section.certificate["checks"])
-            print(f"{plain(section.title)}: {answers}")
+            print(f"{printable(section.title)}: {answers}")
         print(f"report: {out}")
     return EXIT_CODES[verdict]
 

@@ -34,14 +34,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--schedule", metavar="TEXT", help="play this schedule over lossless links instead")
 
 
-def add_trial_options(parser: argparse.ArgumentParser, *, delay: str = "1:10") -> None:
+def add_trial_options(
+    parser: argparse.ArgumentParser, *, delay: str = "1:10", rate: float | None = 100.0
+) -> None:
     """What simulated and live runs have in common."""
     add = parser.add_argument
     add("--order", default="causal", metavar="O", help=f"one of {', '.join(names())} (default causal)")
     add("--members", type=int, default=4, metavar="N", help="size of the group (default 4)")
     add("--messages", type=int, default=100, metavar="M", help="sends per member (default 100)")
     add("--size", type=int, default=64, metavar="B", help="bytes of each message (default 64)")
-    add("--rate", type=float, default=100.0, metavar="R", help="sends per second and member (default 100)")
+    pace = "as fast as the group takes them" if rate is None else f"{rate:g}"
+    add("--rate", type=float, default=rate, metavar="R", help=f"sends per second and member (default {pace})")
     add("--subset", type=int, metavar="K", help="each message goes to K random others")
     add("--matrix", action="store_true", help="vector: count per pair, for messages to some")
     add("--loss", type=float, default=0.0, metavar="P", help="share of copies lost")

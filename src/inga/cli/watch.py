@@ -14,8 +14,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from inga.cli.check import EXIT_CODES, add_check_options, need_spark, table, watched
-from inga.cli.output import plain, print_json
+from inga.cli.output import print_json
 from inga.model.errors import UsageError
+from inga.model.text import printable
 
 if TYPE_CHECKING:
     from inga.certify.verdict import Certificate
@@ -71,4 +72,4 @@ def _tell(certificate: "Certificate") -> None:
     print(f"{certificate.events:,} events: {what}", file=sys.stderr, flush=True)
     for check in certificate.checks:
         for witness in check.witnesses[:1]:
-            print(f"  {check.name}: {plain(witness.text)}", file=sys.stderr, flush=True)
+            print(f"  {check.name}: {printable(witness.text)}", file=sys.stderr, flush=True)

@@ -129,6 +129,7 @@ class _OneProcess:
         self._trace = trace
         self.processes: Sequence[Process] = trace.processes
         self.receipt = trace.receipt
+        self.guarantees: Sequence[str] = trace.manifest.guarantees
         self.segment_names: Sequence[str] = [file.name for file in trace.files]
         self.quiet_seconds = trace.quiet_seconds
         self.conflicts = trace.manifest.conflicts

@@ -57,7 +57,7 @@ class Acknowledged(Reported):
         self._left_at: dict[int, float] = {}  # of packets that were sent once
         self._round = 0.0  # until everybody has acknowledged one, smoothed
         super().view(view)
-        if self.is_open:
+        if self.is_public:
             raise UsageError("acks need to know the members: use remiop where anybody may speak")
         self._rearm()
 
@@ -117,7 +117,7 @@ class Acknowledged(Reported):
     def up(self, batch: list[Packet]) -> None:
         out = []
         for packet in batch:
-            what = packet.unfolded
+            what = packet.piece
             if type(what) is not Control:
                 if self._receive(packet, what):
                     out.append(packet)
@@ -146,7 +146,7 @@ class Acknowledged(Reported):
         self._say(STATE, entries)
 
     def taken(self, packets: list[Packet]) -> None:
-        if self._behind and self.stack.queued + self.stack.held < self.queue_max // 2:
+        if self._has_caught_up():
             self._acknowledge()
             self._rearm()
 

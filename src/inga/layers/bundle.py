@@ -19,8 +19,8 @@ from inga.wire import bundle as wire
 MESSAGES_MAX = 8192
 """Messages in a bundle: enough to fill a datagram with the smallest."""
 
-LENGTH = 4
-"""Bytes reckoned for each message's length."""
+HEAD, LENGTH = 5, 4
+"""Bytes of a bundle's own head, and reckoned for each message's length."""
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 """The largest single message; a larger one belongs in a file."""
@@ -43,15 +43,15 @@ class Bundle(Layer):
         self._since = 0.0  # when the open bundle was begun
         self._receipt: Receipt | None = None
         self._partial: Packet | None = None  # the last bundle that left before it was full
-        self._heard = 0  # lsn up to which somebody has everything
+        self._acknowledged = 0  # lsn up to which somebody has everything
 
     def view(self, view: View) -> None:
-        self._size_max = self.stack.body_max - 5  # a bundle's own head
+        self._size_max = self.stack.payload_max - HEAD
         self._partial = None
-        self._heard = 0
+        self._acknowledged = 0
 
     def extend(self, view: View) -> None:
-        self._size_max = self.stack.body_max - 5
+        self._size_max = self.stack.payload_max - HEAD
 
     def send(self, payloads: list[bytes], dst: int | None) -> Receipt:
         if not self._open:
@@ -137,21 +137,21 @@ class Bundle(Layer):
         if self._open and self._may_leave():
             self._close(full=False)
 
-    def heard(self, lsn: int) -> None:
-        self._heard = lsn
+    def acknowledged(self, lsn: int) -> None:
+        self._acknowledged = lsn
         if self._open and self._may_leave():
             self._close(full=False)
 
-    def drain(self) -> list[Packet]:
+    def flush(self) -> None:
         if self._open:
             self._close(full=False)
-        return []
 
     def _may_leave(self) -> bool:
         if not self.stack.passable:
             return False
         partial = self._partial
-        return not self.gather or partial is None or 0 < partial.lsn <= self._heard
+        # A packet that was cut never gets a number of its own, nor does it want company.
+        return not self.gather or partial is None or partial.is_cut or 0 < partial.lsn <= self._acknowledged
 
     def _close(self, *, full: bool) -> None:
         stack = self.stack
@@ -161,8 +161,7 @@ class Bundle(Layer):
         packet.receipt = self._receipt  # only if somebody asked for one
         if self.gather and not full:
             packet.partial = True
-            # A packet that will be cut never gets a number of its own, nor does it want company.
-            self._partial = packet if self._size <= self._size_max else None
+            self._partial = packet
         self._open = []
         self._size = 0
         self._receipt = None
@@ -175,5 +174,7 @@ def _take_apart(packet: Packet) -> None:
         packet.keep()
         body = packet.body
     packet.payloads = wire.split(body)
+    if len(packet.payloads) != packet.count:
+        raise WireError("malformed", f"{len(packet.payloads)} messages, announced {packet.count}")
     packet.size = len(body)
     packet.body = b""

@@ -72,6 +72,9 @@ class Causal(Order):
     def has(self, counts: list[int]) -> bool:
         return all(map(int.__ge__, self.inbox.vector, counts))
 
+    def awaited(self) -> set[int]:
+        return {member for member, _, _ in self.inbox.missing()}
+
     def past(self, sender: int) -> tuple[int, ...]:
         """What the last packet released of a sender names as its past."""
         return tuple(self._past[sender])

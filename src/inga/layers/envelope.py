@@ -2,8 +2,6 @@
 
     request    GIOP 1.2, to the group "inga" of this number at its multicast address, operation `inga`, one
                argument: the packet's own encoding as sequence<octet>
-    greeting   with `greet`, who we are and where our numbers begin, until we have heard the same of everybody
-    goodbye    we leave, nobody need wait for us
 
 Everything goes to everybody, also what is for one member or some: a group has one address. Who is not meant
 reads the header and passes over the rest.
@@ -11,61 +9,52 @@ reads the header and passes over the rest.
 
 from functools import lru_cache
 
-from inga.layers.miop import STRANGER, MiopFragments, Strategy
+from inga.layers.miop import STRANGER
 from inga.model.errors import WireError
 from inga.model.packet import Buffer, Packet
 from inga.model.view import View
 from inga.stack.layer import Layer
 from inga.wire.giop import Tagged
-from inga.wire.packet import decode, encode
+from inga.wire.packet import OUTSIDE, encode
 from inga.wire.reference import Group, Uipmc, encode_group, encode_uipmc
 from inga.wire.request import Oneway, decode_request, read_octets
 
 DOMAIN = "inga"
 OPERATION = "inga"
-GOODBYE = b"goodbye"
 REQUEST_IDS = 1 << 32
-
-GREET, GREET_MAX = 0.02, 1.0
-"""Seconds before a greeting is repeated: first, and after doubling."""
 
 PLACE = ("239.7.7.7", 7400)
 
 
 class Envelope(Layer):
-    """Wraps what leaves, unwraps what comes in; knows who has come and who has left."""
+    """Wraps what leaves, unwraps what comes in."""
 
     name = "envelope"
-    id = 9
     transparent = True
 
-    def __init__(self, *, greet: bool = False, receipts: bool = True, place: tuple[str, int] = PLACE) -> None:
+    def __init__(self, *, receipts: bool = True, place: tuple[str, int] = PLACE) -> None:
         """`receipts`: those beneath may confirm them. `place`: where the group is, as requests say."""
-        self.greet = greet
         self.receipts = receipts
         self.place = place
 
     def view(self, view: View) -> None:
-        stack = self.stack
-        self.group = Group(DOMAIN, stack.group)
-        self.profile = encode_uipmc(Uipmc(*self.place, components=(encode_group(self.group),)))
+        self.profile = self._profile(self.stack.group)
+        self.lobby = self._profile(self.stack.lobby)
         self._request_id = 0
-        found = stack.layer("fragments")
-        assert isinstance(found, MiopFragments)
-        self._fragments = found
-        self._strategy = next((layer for layer in stack.layers if isinstance(layer, Strategy)), None)
-        self._unheard = set(stack.others()) if self.greet else set()
-        self._wait = GREET
-        self._told_at = float("-inf")
-        self.wake = stack.now if self._unheard else None
+
+    def _profile(self, number: int) -> Tagged:
+        """The group of this number, as a request names it."""
+        return encode_uipmc(Uipmc(*self.place, components=(encode_group(Group(DOMAIN, number)),)))
 
     def down(self, batch: list[Packet]) -> None:
-        wrap, group = oneway(self.profile).encode, self.stack.group
         out = []
         for packet in batch:
+            if packet.to is not None and packet.dst is None:
+                packet.dst = 1 << packet.to
             if packet.encoded is None:
-                packet.encoded = [encode(packet, group), None]
+                packet.encoded = [encode(packet, self.stack.group_of(packet)), None]
             data = packet.encoded[0]
+            wrap = oneway(self.lobby if packet.view == OUTSIDE else self.profile).encode
             self._request_id = (self._request_id + 1) % REQUEST_IDS
             octets = b"".join(data) if isinstance(data, list) else data
             message = Packet(packet.src, packet.view, wrap(self._request_id, octets), kind=packet.kind)
@@ -76,72 +65,32 @@ class Envelope(Layer):
         self.below(out)
 
     def up(self, batch: list[Packet]) -> None:
-        stack = self.stack
         unwrap = oneway(self.profile).decode
-        group, sizes, me = stack.group, stack.sizes, stack.me
-        out = []
+        out: list[Packet] = []
         for message in batch:
             try:
                 known = unwrap(message.body)
                 octets = self._argument(message.body) if known is None else known[1]
-                packet = decode(octets, group, sizes, me)
-                if packet is None:
-                    continue
-                if message.src not in (STRANGER, packet.src):
-                    raise WireError("stranger", "a packet under another's number")
             except WireError as error:
-                stack.reject(error.reason)
+                self.stack.reject(error.reason)
                 continue
-            out.append(packet)
+            for packet in self.stack.wire.read([(octets, message.where)]):
+                if message.src in (STRANGER, packet.src):
+                    out.append(packet)
+                else:
+                    self.stack.reject("stranger")  # a packet under another's number
         if out:
             self.above(out)
 
     def _argument(self, message: Buffer) -> bytes:
         """Of a request that is not the usual one to the octet, but may still be for us."""
         request = decode_request(message)
-        if request.group[:3] != self.group[:3]:
+        known = [Group(DOMAIN, number)[:3] for number in (self.stack.group, self.stack.lobby)]
+        if request.group[:3] not in known:
             raise WireError("no_such_group", f"{request.group}")
         if request.operation != OPERATION:
             raise WireError("bad_operation", request.operation)
         return read_octets(request.arguments)
-
-    # Who is here
-
-    def control(self, packet: Packet) -> None:
-        if packet.ext == GOODBYE:
-            self._unheard.discard(packet.src)
-            self.stack.gone(packet.src)
-            return
-        self._unheard.discard(packet.src)
-        if self._strategy is not None:
-            self._strategy.begins(packet.src, packet.lsn)
-        if packet.urgent and self.stack.now - self._told_at >= GREET:
-            self._tell(urgent=False)  # to all: who asked a moment after another has its answer
-
-    def gone(self, member: int) -> None:
-        self._unheard.discard(member)
-
-    def tick(self, now: float) -> None:
-        if not self._unheard:
-            self.wake = None
-            return
-        self._tell(urgent=True)
-        self._wait = min(2 * self._wait, GREET_MAX)
-        self.wake = now + self._wait * (1 + 0.25 * self.stack.rng.random())
-
-    def goodbye(self) -> None:
-        self.wake = None
-        packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
-        packet.ext = GOODBYE
-        self.down([packet])
-
-    def _tell(self, *, urgent: bool) -> None:
-        """Here we are; `urgent`: who else is?"""
-        packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
-        self._told_at = self.stack.now
-        packet.lsn = self._fragments.first
-        packet.urgent = urgent
-        self.down([packet])
 
 
 @lru_cache(maxsize=64)

@@ -137,6 +137,9 @@ class Fifo(Unordered):
         if is_open:
             self._release(self._let_go())
 
+    def awaited(self) -> list[int]:
+        return [src for src, held in enumerate(self._held) if held]
+
     def _offer(self, packet: Packet, out: list[Packet]) -> None:
         src, seq = self._place(packet)
         arrived = self._arrived[src]

@@ -11,6 +11,8 @@ from collections import deque
 
 from inga.model.packet import HEADER_MAX, Packet
 from inga.model.view import View
+from inga.session.alarms import Backoff
+from inga.session.pressure import Unread
 from inga.stack.layer import Layer
 
 PACKETS_MAX = 4096
@@ -20,9 +22,6 @@ WINDOW_MAX = 1 << 20
 """Charged bytes a sender may have on their way: sixteen full bundles; more only makes queues."""
 
 WINDOW_MIN = 64 << 10
-
-WARN_AFTER = 5.0
-"""Seconds of a closed window before a person is told who does not read."""
 
 
 class Flow(Layer):
@@ -44,8 +43,7 @@ class Flow(Layer):
     ) -> None:
         self.window = window  # charged bytes on their way
         self.queue_max = queue_max  # unread bytes above which our counters stand still
-        self.probe = probe  # first question to a member that lets us wait, doubled each time
-        self.probe_max = probe_max
+        self.probe = Backoff(probe, probe_max)  # between questions to a member that lets us wait
 
     def view(self, view: View) -> None:
         n = len(view)
@@ -57,11 +55,9 @@ class Flow(Layer):
         self._consumed_by_all = 0
         self._unasked = 0  # charge since the last packet that asks for a report
         self._waiting: deque[Packet] = deque()
-        self._blocked_since: float | None = None
-        self._warned = False
-        self._probe_wait = self.probe
+        self.wake = None
         # as a receiver
-        self._behind = False
+        self._unread = Unread(self.queue_max)
         self._told: tuple[int, ...] = (0,) * n
 
     def extend(self, view: View) -> None:
@@ -112,6 +108,20 @@ class Flow(Layer):
         return len(self._waiting)
 
     @property
+    def is_open(self) -> bool:
+        return not self._waiting and self._on_way < self.window
+
+    is_passable = True  # bundles gather by acknowledgements here, not by what the window lets through
+
+    @property
+    def outstanding(self) -> int:
+        return self._on_way
+
+    def blockers(self) -> list[int]:
+        """Those who have consumed least."""
+        return [m for m in self.stack.peers() if self._consumed[m] == self._consumed_by_all]
+
+    @property
     def settled(self) -> bool:
         return not self._waiting
 
@@ -119,19 +129,12 @@ class Flow(Layer):
         self.window = share_of(granted, len(self.stack.view))
 
     def tick(self, now: float) -> None:
-        """Still closed: ask those who let us wait, and after a while say who they are."""
-        assert self._blocked_since is not None
-        slow = [m for m in self.stack.peers() if self._consumed[m] == self._consumed_by_all]
-        if not self._warned and now - self._blocked_since >= WARN_AFTER:
-            self._warned = True
-            names = ", ".join(self.stack.view.names[m] for m in slow)
-            self.stack.notice(f"sending has waited {WARN_AFTER:g} s for {names} to read")
-        for member in slow:
+        """Still closed: ask those who let us wait."""
+        for member in self.blockers():
             packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
             packet.to = member
             self.stack.emit([packet])
-        self._probe_wait = min(2 * self._probe_wait, self.probe_max)
-        self.wake = now + self._probe_wait * (1 + 0.25 * self.stack.rng.random())
+        self.wake = now + self.probe.next(self.stack.rng)
 
     def _pump(self) -> None:
         """Let through what the window admits, then say whether more may come."""
@@ -157,27 +160,17 @@ class Flow(Layer):
                 self._unasked = 0
         if out:
             self.below(out)
-        self._gate()
-
-    def _gate(self) -> None:
-        closed = bool(self._waiting) or self._on_way >= self.window
-        self.stack.writable = not closed and not self.stack.closing
-        if not closed:
-            if self._blocked_since is not None:
-                self._row("window_opened")
-            self._blocked_since = self.wake = None
-        elif self._blocked_since is None:
-            self._blocked_since = self.stack.now
-            self._warned = False
-            self._probe_wait = self.probe
-            self.wake = self.stack.now + self.probe
-            self._row("window_closed")
+        if self.is_open:
+            self.wake = None
+        elif self.wake is None:
+            self.wake = self.stack.now + self.probe.start()
+        self.stack.review()
 
     # Receiving
 
     def control(self, packet: Packet) -> None:
         """Somebody waits for our counters."""
-        self.stack.report = True
+        self.stack.want_report()
 
     def ride(self, packet: Packet) -> None:
         if self._is_behind():
@@ -187,19 +180,11 @@ class Flow(Layer):
             self._told = packet.ack
 
     def taken(self, packets: list[Packet]) -> None:
-        if self._behind and not self._is_behind():
-            self.stack.report = True
+        if self._unread.behind and not self._is_behind():
+            self.stack.want_report()
 
     def _is_behind(self) -> bool:
-        """Behind from `queue_max` unread bytes, caught up at half of that."""
-        unread = self.stack.queued + self.stack.held
-        self._behind = unread >= (self.queue_max // 2 if self._behind else self.queue_max)
-        return self._behind
-
-    def _row(self, step: str) -> None:
-        trace = self.stack.trace
-        if trace is not None and trace.full:
-            trace.row(step, self.stack.now, self.stack.view.number, n=self._on_way)
+        return self._unread.is_behind(self.stack.queued + self.stack.held)
 
 
 def share_of(granted: int, members: int) -> int:

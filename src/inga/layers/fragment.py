@@ -14,16 +14,20 @@ from inga.stack.layer import Layer
 ASSEMBLIES_MAX = 4096
 """Unfinished packets per sender: more than a window can hold."""
 
+LOSSY_MAX = 16
+"""The same where nothing is repaired: an older one lacks what was lost."""
+
 
 class _Assembly:
     """The pieces so far of one packet."""
 
-    __slots__ = ("count", "pieces", "whole")
+    __slots__ = ("count", "pieces", "size", "whole")
 
     def __init__(self, count: int) -> None:
         self.count = count
         self.whole: Packet | None = None  # the piece whose place the whole takes
         self.pieces: dict[int, tuple[bytes | bytearray | None, bytes]] = {}  # of `ext` and of the body
+        self.size = 0
 
 
 class Fragment(Layer):
@@ -31,6 +35,7 @@ class Fragment(Layer):
 
     name = "fragment"
     grows = True
+    assemblies_max = ASSEMBLIES_MAX
 
     def __init__(self) -> None:
         self._assemblies: dict[int, dict[int, _Assembly]] = {}
@@ -38,6 +43,24 @@ class Fragment(Layer):
 
     def adopt(self, bases: dict[str, list[int]]) -> None:
         self._bases = bases["seq"]
+
+    @property
+    def held(self) -> int:
+        """Bytes of unfinished packets, but for the oldest of each sender: if there is a later one, all of the oldest
+        was sent, so that senders who wait for us to have room never wait for themselves."""
+        return sum(
+            assembly.size
+            for assemblies in self._assemblies.values()
+            if len(assemblies) > 1
+            for number, assembly in assemblies.items()
+            if number != min(assemblies)
+        )
+
+    def awaited(self) -> list[int]:
+        return [src for src, assemblies in self._assemblies.items() if assemblies]
+
+    def gone(self, member: int) -> None:
+        self._assemblies.pop(member, None)
 
     def down(self, batch: list[Packet]) -> None:
         limit = self.stack.body_max
@@ -49,7 +72,7 @@ class Fragment(Layer):
             if _fits(packet, limit):
                 out.append(packet)
             else:
-                out.extend(_cut(packet, limit))
+                out.extend(self._cut(packet, limit))
         self.below(out)
 
     def up(self, batch: list[Packet]) -> None:
@@ -74,7 +97,7 @@ class Fragment(Layer):
         number = self._number(packet)
         assembly = assemblies.get(number)
         if assembly is None:
-            if len(assemblies) >= ASSEMBLIES_MAX:
+            if len(assemblies) >= self.assemblies_max and not self._make_room(assemblies):
                 self.stack.reject("fragments", packet)
                 return None
             assembly = assemblies[number] = _Assembly(count)
@@ -82,12 +105,15 @@ class Fragment(Layer):
             self.stack.reject("fragments", packet)
             return None
         assembly.pieces[index] = packet.ext, bytes(packet.body)
+        assembly.size += len(packet.body)
         if index == self._place(count):
             packet.body = b""
             assembly.whole = packet
         if len(assembly.pieces) < count:
             return None
         del assemblies[number]
+        if not assemblies:
+            del self._assemblies[packet.src]
         whole = assembly.whole
         assert whole is not None
         pieces = [assembly.pieces[i] for i in range(count)]
@@ -96,6 +122,27 @@ class Fragment(Layer):
             whole.ext = b"".join([ext for ext, _ in pieces if ext is not None])
         whole.frag = None
         return whole
+
+    def _cut(self, packet: Packet, limit: int) -> list[Packet]:
+        body, ext = memoryview(packet.body), packet.ext or b""
+        count = -(-(len(ext) + len(body)) // limit)
+        packet.is_cut = True
+        pieces = []
+        for index in range(count):
+            low, high = index * limit - len(ext), (index + 1) * limit - len(ext)  # as places in the body
+            piece = Packet(packet.src, packet.view, body[max(low, 0) : max(high, 0)], packet.dst)
+            if low < 0 or (index == 0 and packet.ext is not None):
+                piece.ext = ext[index * limit : (index + 1) * limit]
+            piece.seq, piece.frag, piece.at, piece.count = packet.seq, (index, count), packet.at, 0
+            pieces.append(piece)
+        pieces[0].stamp, pieces[0].trace = packet.stamp, packet.trace
+        pieces[-1].receipt, pieces[-1].partial = packet.receipt, packet.partial
+        pieces[self._place(count)].count = packet.count
+        return pieces
+
+    def _make_room(self, assemblies: dict[int, _Assembly]) -> bool:
+        """Whether one more may be begun after all."""
+        return False
 
     def _number(self, packet: Packet) -> int:
         """What the pieces of one packet have in common."""
@@ -117,24 +164,16 @@ class Pieces(Fragment):
         return count - 1
 
 
+class LossyFragment(Fragment):
+    """Fragments over a network that loses: what does not come is not waited for."""
+
+    held = 0
+    assemblies_max = LOSSY_MAX
+
+    def _make_room(self, assemblies: dict[int, _Assembly]) -> bool:
+        del assemblies[min(assemblies)]
+        return True
+
+
 def _fits(packet: Packet, limit: int) -> bool:
     return len(packet.body) <= limit and (packet.ext is None or len(packet.ext) + len(packet.body) <= limit)
-
-
-def _cut(packet: Packet, limit: int) -> list[Packet]:
-    body, ext = memoryview(packet.body), packet.ext or b""
-    count = -(-(len(ext) + len(body)) // limit)
-    pieces = []
-    for index in range(count):
-        low, high = index * limit - len(ext), (index + 1) * limit - len(ext)  # as places in the body
-        piece = Packet(packet.src, packet.view, body[max(low, 0) : max(high, 0)], packet.dst)
-        if low < 0 or (index == 0 and packet.ext is not None):
-            piece.ext = ext[index * limit : (index + 1) * limit]
-        piece.seq = packet.seq
-        piece.frag = (index, count)
-        pieces.append(piece)
-    pieces[0].stamp, pieces[0].trace = packet.stamp, packet.trace
-    pieces[-1].receipt, pieces[-1].partial, pieces[-1].count = packet.receipt, packet.partial, packet.count
-    for piece in pieces:
-        piece.at = packet.at
-    return pieces

@@ -25,6 +25,9 @@ from inga.model.stamp import Cells, Delta, Deps, Stamp
 from inga.model.view import View
 from inga.wire import matrix as wire
 
+CELLS_EXPECTED = 8
+"""Cells of the matrix for which a bundle leaves room; most packets tell fewer."""
+
 
 class Column(Inbox[Packet]):
     """The hold queue, asked about messages to this site alone: by their position among those."""
@@ -33,7 +36,8 @@ class Column(Inbox[Packet]):
         """Nothing that is sent from here comes here."""
 
     def offer(self, src: int, seq: int, delta: Delta, item: Packet, out: list[Packet]) -> int:
-        position, column = self.column(item.unfolded, src)
+        assert item.cells is not None
+        position, column = self.column(item.cells, src)
         return super().offer(src, position, column, item, out)
 
     def column(self, cells: Cells, src: int) -> tuple[int, Delta]:
@@ -94,6 +98,10 @@ class Matrix(Causal):
         """A cell that is not listed was told before: what passes early would hide causes from others."""
         raise UsageError("a group with matrix=True has no gate; leave the option out to have one")
 
+    def overhead(self, members: int) -> int:
+        """The vector, and cells as long as they are few: a packet with more of them may be cut."""
+        return 4 * members + CELLS_EXPECTED * 6
+
     # Sending
 
     def _sent(self, packet: Packet) -> None:
@@ -103,7 +111,7 @@ class Matrix(Causal):
         for j in targets:
             mine[j] += 1
             self._note(self.stack.me, j, packet.seq)
-        packet.unfolded = self._since(self._heard_of_us(targets, packet.seq))
+        packet.cells = self._since(self._heard_of_us(targets, packet.seq))
         for j in targets:
             self._last[j] = packet.seq
 
@@ -111,8 +119,8 @@ class Matrix(Causal):
         """Our own application gets them as they are, the others with the stamp in front."""
         super()._echo(batch)
         for packet in batch:
-            assert packet.deps is not None
-            packet.body = wire.put(packet.deps, packet.unfolded) + packet.body
+            assert packet.deps is not None and packet.cells is not None
+            packet.body = wire.put(packet.deps, packet.cells) + packet.body
             packet.stamp = None
 
     def _heard_of_us(self, targets: Iterable[int], seq: int) -> int:
@@ -147,7 +155,7 @@ class Matrix(Causal):
 
     def _unfold(self, packet: Packet) -> bool:
         """Take the stamp off the body; whether it can be right."""
-        if packet.unfolded is not None:
+        if packet.cells is not None:
             return True  # another layer has held it
         try:
             deps, cells, at = wire.get(packet.body, self.stack.sizes[packet.view])
@@ -163,7 +171,7 @@ class Matrix(Causal):
             return False
         delta = tuple([(k, count) for k, count in enumerate(deps) if count and k != src])
         packet.stamp = Stamp(delta, sum(deps) + 1)
-        packet.unfolded = cells
+        packet.cells = cells
         packet.body = packet.body[at:]
         return True
 
@@ -181,7 +189,8 @@ class Matrix(Causal):
     def _merge(self, packet: Packet) -> None:
         """The application knows from here on what the sender's knew."""
         following = self.clock.vector[self.stack.me] + 1
-        for k, j, value in packet.unfolded:
+        assert packet.cells is not None
+        for k, j, value in packet.cells:
             row = self.sent_to[k]
             if value > row[j]:
                 row[j] = value

@@ -5,7 +5,7 @@
     packets     a packet <-> a datagram, nothing else on the wire
 
 All three see everything that leaves and comes in, whatever layer it belongs to. Between them, a `Packet` stands
-for one MIOP packet: `body` is the whole datagram, `unfolded` says what it is (a `Piece`, or the `Control` of a
+for one MIOP packet: `body` is the whole datagram, `piece` says what it is (a `Piece`, or the `Control` of a
 strategy), `lsn` is its number where it has one, `src` the index of its sender, or STRANGER.
 
 Our unique ids name the sender and the number of the first packet, so the packets of a sender are one sequence
@@ -24,6 +24,7 @@ from inga.model.view import View
 from inga.stack.layer import Layer
 from inga.wire import miop
 from inga.wire.miop import Control
+from inga.wire.packet import OUTSIDE
 
 STRANGER = -1
 """The index of a sender that is no member of the view."""
@@ -79,7 +80,7 @@ class MiopPackets(Layer):
 
     def view(self, view: View) -> None:
         me, group = self.stack.me, self.stack.group
-        self.is_open = self._sender is not None
+        self.is_public = self._sender is not None
         if self._sender is not None:
             self.senders = [self._sender]
         else:
@@ -89,7 +90,7 @@ class MiopPackets(Layer):
 
     def read(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
         stack = self.stack
-        addresses, number = stack.addresses, stack.view.number
+        number = stack.view.number
         packets = []
         for data, address in batch:
             try:
@@ -97,9 +98,10 @@ class MiopPackets(Layer):
                 if fragment.is_control:
                     control = miop.decode_control(fragment, self.sender)
                     packet = Packet(self.members.get(control.sender, STRANGER), number, data)
-                    packet.unfolded = control
-                    if address is not None and packet.src != STRANGER:
-                        addresses[packet.src] = address  # nobody repeats it for another
+                    packet.piece = control
+                    packet.where = address
+                    if packet.src != STRANGER:
+                        stack.meet(packet)
                     packets.append(packet)
                     continue
             except WireError as error:
@@ -110,13 +112,16 @@ class MiopPackets(Layer):
             src = self.members.get(sender, STRANGER)
             start = len(data) - len(fragment.payload)
             packet = Packet(src, number, memoryview(data))
-            packet.unfolded = Piece(
+            packet.where = address
+            packet.piece = Piece(
                 unique_id, sender, base, fragment.number, fragment.count, fragment.is_last, start
             )
             if sender:
                 packet.lsn = base + fragment.number
-                if address is not None and src >= 0:
-                    addresses.setdefault(src, address)  # it may be a repair by another
+                if src >= 0:
+                    stack.meet(
+                        packet
+                    )  # it may be a repair by another, so it tells nothing new of where that is
             packets.append(packet)
         return packets
 
@@ -169,6 +174,7 @@ class MiopFragments(Layer):
         self._sender = found.sender
         self._payload_max = min(self.datagram, stack.datagram_max, 65507) - miop.HEADER
         self.next = self.first  # number of our next packet
+        self._unnumbered = self.first  # the same of messages whose packets have no numbers
         strategy = next((layer for layer in stack.layers if isinstance(layer, Strategy)), None)
         collections, octets, collect = self.collections_max, self.octets_max, self.collect
         if strategy is not None:
@@ -191,13 +197,13 @@ class MiopFragments(Layer):
         out = []
         now, add = self.stack.now, self.reassembly.add
         for packet in batch:
-            piece = packet.unfolded
+            piece = packet.piece
             if type(piece) is not Piece:
                 continue  # of some strategy that we have not; plain receivers ignore it
             message = add(piece, memoryview(packet.body)[piece.start :], now)
             if message is not None:
                 whole = Packet(packet.src, packet.view, message)  # a strategy may keep the packet as it came
-                whole.unfolded = piece
+                whole.piece, whole.where = piece, packet.where
                 out.append(whole)
         self.wake = self.reassembly.wake
         if out:
@@ -213,8 +219,11 @@ class MiopFragments(Layer):
         return min(OCTETS_MAX, self._payload_max * miop.COUNT_MAX)
 
     def _cut(self, message: Packet) -> list[Packet]:
-        base, sender = self.next, self._sender
-        unique_id = (miop.text_id if self.polyorb else miop.numbered_id)(sender, base)
+        is_numbered = (
+            message.view != OUTSIDE
+        )  # what belongs to no view waits for nobody, and nobody repairs it
+        base, sender = self.next if is_numbered else self._unnumbered, self._sender
+        unique_id = (miop.numbered_id if is_numbered and not self.polyorb else miop.text_id)(sender, base)
         datagrams = miop.split(
             message.body,
             unique_id,
@@ -222,14 +231,17 @@ class MiopFragments(Layer):
             length_includes_header=self.polyorb,
         )
         count = len(datagrams)
-        self.next = base + count
+        if is_numbered:
+            self.next = base + count
+        else:
+            self._unnumbered, sender = base + 1, 0
         start = len(datagrams[0]) - min(len(message.body), self._payload_max)
         packets = []
         for index, datagram in enumerate(datagrams):
             packet = Packet(message.src, message.view, datagram, kind=message.kind)
             packet.at, packet.to = message.at, message.to
-            packet.unfolded = Piece(unique_id, sender, base, index, count, index == count - 1, start)
-            packet.lsn = base + index
+            packet.piece = Piece(unique_id, sender, base, index, count, index == count - 1, start)
+            packet.lsn = base + index if is_numbered else 0
             packets.append(packet)
         packets[-1].receipt = message.receipt
         return packets
@@ -382,14 +394,19 @@ class Strategy(Layer):
     size: int = 0
     patience: float = 0.0
 
-    def begins(self, member: int, first: int) -> None:
+    first: int = 1  # the number of our first packet
+
+    def introduce(self) -> dict[str, int]:
+        return {"first": self.first}
+
+    def introduced(self, member: int, what: dict[str, int]) -> None:
         """The first packet of a member has this number; whatever follows it is wanted."""
 
 
 def control_packet(src: int, view: int, control: Control) -> Packet:
     """What a strategy says to its like, as a packet."""
     packet = Packet(src, view, miop.encode_control(control), kind=CONTROL_KIND)
-    packet.unfolded = control
+    packet.piece = control
     return packet
 
 

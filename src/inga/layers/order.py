@@ -4,21 +4,34 @@ A subset send has one number and one stamp like any other. Everybody gets the he
 have no holes; the body goes to its destinations. At the others it is *bare*: counted, not delivered.
 """
 
-from inga.model.errors import UsageError, WireError
+from collections.abc import Iterable
+
+from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.stack.layer import Layer
-from inga.wire.bundle import count
 
 
 class Order(Layer):
     """The base of `fifo` and `causal`: a subclass numbers on the way down, holds on the way up."""
 
+    held = 0  # bytes that wait for what comes before them
+    no_gate = "it holds nothing"  # why it has no gate, if it has none
+
     def __init__(self, *, echo: bool = False) -> None:
         self.echo = echo
+        self.held = 0
 
     def gate(self, is_open: bool) -> None:
         """Open: stop holding here, deliver on arrival and go on counting. Local, and harmless to others."""
-        raise UsageError(f"order {self.name!r} has no gate: it never holds anything")
+        raise UsageError(f"order {self.name!r} has no gate: {self.no_gate}")
+
+    def overhead(self, members: int) -> int:
+        """Bytes that it adds to a packet besides its stamp."""
+        return 0
+
+    def awaited(self) -> Iterable[int]:
+        """Members of whom something is missing for what is held."""
+        return ()
 
     def sent(self) -> list[int]:
         """How many packets of ours each member has to have, as things stand."""
@@ -41,7 +54,7 @@ class Order(Layer):
         copies = []
         for packet in wanted:
             copy = packet.copy_to(me)
-            copy.count, copy.deps = packet.count, packet.deps
+            copy.encoded = None
             copies.append(copy)
         if copies:
             self._delivered(copies)
@@ -58,13 +71,13 @@ class Order(Layer):
     def _hold(self, packet: Packet, position: int) -> None:
         packet.keep()
         packet.size = len(packet.body) + 1  # not 0, which means never held
-        self.stack.held += packet.size
+        self.held += packet.size
         self._received(packet, "hold", position)
 
     def _dismissed(self, packets: list[Packet]) -> list[Packet]:
         """Held packets that another layer goes on with."""
         for packet in packets:
-            self.stack.held -= packet.size
+            self.held -= packet.size
             packet.size = 0
         return packets
 
@@ -73,24 +86,13 @@ class Order(Layer):
         mine = []
         for packet in out:
             if packet.size:
-                self.stack.held -= packet.size
+                self.held -= packet.size
                 packet.size = 0
             if not self._is_bare(packet):
                 mine.append(packet)
-        if mine and self.stack.trace is not None:
-            mine = [packet for packet in mine if self._counted(packet)]
-            self._delivered(mine)
         if mine:
+            self._delivered(mine)
             self.above(mine)
-
-    def _counted(self, packet: Packet) -> bool:
-        """Whether the body is a bundle; its row says of how many messages."""
-        try:
-            packet.count = count(packet.body)
-        except WireError as error:
-            self.stack.reject(error.reason, packet)
-            return False
-        return True
 
     def _delivered(self, batch: list[Packet]) -> None:
         if self.stack.trace is not None:

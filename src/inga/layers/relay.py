@@ -51,11 +51,14 @@ class Relay(Fifo):
         self._stream = 0  # packets the relay has sent, its own and those of others
         self._sent_to = [0] * len(view)  # packets of ours for each member
         self._got = [0] * len(view)  # packets of each member for us
-        self.closed()
 
     def closed(self) -> None:
-        self.stack.held -= self._on_way
+        self.held -= self._on_way
         self._on_way = 0
+
+    def overhead(self, members: int) -> int:
+        """Who sent it first, and to whom."""
+        return 16 + members // 8
 
     def extend(self, view: View) -> None:
         super().extend(view)
@@ -127,7 +130,7 @@ class Relay(Fifo):
     def _unfold(self, packet: Packet) -> Packet | None:
         """What its sender sent, under that name and number; None if it is not our business. A packet of
         its own: other layers know this one by its link, and may come to see it twice."""
-        if packet.unfolded is not None:
+        if packet.hop is not None:
             return packet  # another layer has held it
         me, link = self.stack.me, (packet.src, packet.seq)
         if self.relay not in (me, packet.src):
@@ -146,14 +149,14 @@ class Relay(Fifo):
             self.stack.reject("forged", packet)
             return None
         original = Packet(origin.src, packet.view, packet.body, origin.dst)
-        original.seq, original.unfolded = origin.seq, link
+        original.seq, original.hop, original.count = origin.seq, link, packet.count
         original.ext, original.trace = packet.ext, packet.trace
         original.bare = packet.bare or origin.src == me
         return original
 
     def _place(self, packet: Packet) -> tuple[int, int]:
-        place: tuple[int, int] = packet.unfolded
-        return place
+        assert packet.hop is not None
+        return packet.hop
 
     def _received(self, packet: Packet, step: str, position: int | None = None) -> None:
         if packet.src != self.stack.me:  # what we sent ourselves is nothing new
@@ -184,7 +187,7 @@ class Relay(Fifo):
             # What is for everybody goes to everybody: its sender knows its own.
             copy = Packet(me, view.number, packet.body, None if everybody else targets)
             copy.seq = self._next_of_stream()
-            copy.ext = packet.ext
+            copy.ext, copy.count = packet.ext, packet.count
             if packet.trace is not None:
                 copy.trace = packet.trace + (0,) * (len(view) - len(packet.trace))
             self._count(copy)
@@ -201,12 +204,12 @@ class Relay(Fifo):
         if self.stack.layer("flow") is None:
             return
         size = len(packet.body)
-        self.stack.held += size
+        self.held += size
         self._on_way += size
         packet.receipt = Receipt()
         packet.receipt.when("confirmed", partial(self._passed_on, size))
 
     def _passed_on(self, size: int) -> None:
         size = min(size, self._on_way)
-        self.stack.held -= size
+        self.held -= size
         self._on_way -= size

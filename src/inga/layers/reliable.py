@@ -5,8 +5,6 @@
     asked      send the same bytes again, to the one who asked
     silence    while somebody lacks something, say from time to time how far we got: that reveals
                a lost last packet, and a lost acknowledgement
-    greeting   with `greet`, the same from the start, until every member was heard of
-    goodbye    a member that leaves says so, and nobody waits for it any more
     reports    when an urgent packet or some layer wants it, all our counters leave at the end of
                the turn, on data if some leaves, else in a packet of their own; for a partial
                bundle one member does so, the others within a moment
@@ -22,13 +20,15 @@ from inga.model.errors import Gap
 from inga.model.packet import Packet, Runs
 from inga.model.receipt import Receipt
 from inga.model.view import View
+from inga.session.alarms import Alarms, Backoff
 from inga.stack.layer import Layer
 from inga.wire.packet import RUNS_MAX
 
 LSN_WINDOW = 8192
 """How far ahead of a hole packets are taken: twice what flow control lets a sender have on its way."""
 
-GOODBYE = b"goodbye"
+_BEAT, _REPORT, _NACK = range(3)
+_BEATING, _REPORTING = (_BEAT, 0), (_REPORT, 0)
 
 
 class Reliable(Layer):
@@ -51,17 +51,14 @@ class Reliable(Layer):
         report_delay: float = 0.005,
         repairs_max: int = 64,
         patience: float = 60.0,
-        greet: bool = False,
     ) -> None:
         self.nack_delay = nack_delay  # a packet may only have been overtaken
         self.nack_again = nack_again  # first repetition, doubled each time
         self.nack_again_max = nack_again_max
-        self.heartbeat = heartbeat  # first, doubled each time
-        self.heartbeat_max = heartbeat_max
+        self.heartbeat = Backoff(heartbeat, heartbeat_max)
         self.report_delay = report_delay  # how long an acknowledgement waits for data to ride on
         self.repairs_max = repairs_max  # packets sent again for one request
         self.patience = patience  # without progress, after which a hole is lost for good
-        self.greet = greet  # say from the start that we are here, until everybody was heard
 
     def view(self, view: View) -> None:
         n = len(view)
@@ -73,32 +70,28 @@ class Reliable(Layer):
         self._acked = [0] * n  # per member
         self._receipts: deque[tuple[int, Receipt]] = deque()
         self._repaired: dict[tuple[int, int], float] = {}  # (member, lsn) -> when
-        self._unheard = set(self.stack.others()) if self.greet else set()
-        self._beat_at: float | None = self.stack.now if self._unheard else None
-        self._beat_wait = self.heartbeat
+        self._beat_due = 0.0  # when the next heartbeat is wanted: at or after its alarm
         # as a receiver
         self._arrived = [Arrivals() for _ in range(n)]
         self._known = [0] * n  # highest lsn each member is known to have used
-        self._nack_at: dict[int, float] = {}  # members with holes -> when to ask
-        self._nack_wait = [self.nack_again] * n
-        self._report_at: float | None = None  # when a report is due that nothing has carried so far
+        self._nack_wait = [self._new_wait() for _ in range(n)]
         self._progress = [0.0] * n
-        self._rearm()
+        self._alarms = Alarms()
+
+    @property
+    def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
+        return self._alarms.next
 
     def extend(self, view: View) -> None:
-        stack = self.stack
-        for newcomer in range(len(self._acked), len(view)):
+        for _ in range(len(self._acked), len(view)):
             self._acked.append(self._last)
             self._arrived.append(Arrivals())
             self._known.append(0)
-            self._nack_wait.append(self.nack_again)
-            self._progress.append(stack.now)
-            if self.greet:
-                self._unheard.add(newcomer)
-        if self._unheard and self._beat_at is None:
-            self._beat_wait = self.heartbeat
-            self._beat_at = stack.now + self._beat_wait
-            self._rearm()
+            self._nack_wait.append(self._new_wait())
+            self._progress.append(self.stack.now)
+
+    def _new_wait(self) -> Backoff:
+        return Backoff(self.nack_again, self.nack_again_max, 0.5)
 
     def base(self) -> dict[str, int]:
         return {"lsn": self._last}
@@ -131,34 +124,31 @@ class Reliable(Layer):
             self._settle()
             return
         # What waited while the view was extended is of the view before, where our counters do not fit.
-        if (stack.report or self._report_at is not None) and batch[-1].view == stack.view.number:
+        if (stack.report_wanted or _REPORTING in self._alarms) and batch[-1].view == stack.view.number:
             self._report_on(batch[-1])
-        self._beat_wait = self.heartbeat
-        self._beat_at = stack.now + self._beat_wait
-        self._rearm()
+        self._beat_due = stack.now + self.heartbeat.start()
+        if _BEATING not in self._alarms:
+            self._alarms.set(_BEATING, self._beat_due)
         self.below(batch)
 
     def turn(self) -> None:
-        if self.stack.report and not self.stack.alone:
+        if self.stack.report_wanted and not self.stack.alone:
             self._tell(None)
 
     def tick(self, now: float) -> None:
-        if self._report_at is not None and self._report_at <= now:
-            self._tell(None)
-        if self._beat_at is not None and self._beat_at <= now:
-            self._beat(now)
-        for member, due in sorted(self._nack_at.items()):
-            if due <= now:
+        for kind, member in self._alarms.due(now):
+            if kind == _REPORT:
+                self._tell(None)
+            elif kind == _BEAT:
+                self._beat(now)
+            else:
                 self._ask(member, now)
-        self._rearm()
 
     # Receiving
 
     def up(self, batch: list[Packet]) -> None:
         out = []
-        holes = False
-        if self._unheard:
-            self._unheard.difference_update([packet.src for packet in batch])
+        meet = self.stack.meet
         for packet in batch:
             src, lsn = packet.src, packet.lsn
             if packet.ack is not None:
@@ -168,21 +158,19 @@ class Reliable(Layer):
                 self.stack.reject("lsn", packet)
                 continue
             if packet.urgent:
-                self.stack.report = True
+                self.stack.want_report()
             elif packet.partial:
                 self._owe(src)
             if lsn > self._known[src]:
                 self._known[src] = lsn
             if not arrived.add(lsn):
-                self._row("duplicate", src, n=lsn)
+                self.stack.row("duplicate", src, n=lsn)
                 continue
+            meet(packet, fresh=True)
             out.append(packet)
-            if self._known[src] >= arrived.expected or src in self._nack_at:
-                holes = True
+            if self._known[src] >= arrived.expected or (_NACK, src) in self._alarms:
                 self._progress[src] = self.stack.now
                 self._note_hole(src)
-        if holes:
-            self._rearm()
         if out:
             self.above(out)
 
@@ -194,16 +182,12 @@ class Reliable(Layer):
         while following in stack.left:
             following = (following + 1) % len(stack.view)
         if following == stack.me:
-            stack.report = True
-        elif self._report_at is None:
-            self._report_at = stack.now + self.report_delay
-            self._rearm()
+            stack.want_report()
+        elif _REPORTING not in self._alarms:
+            self._alarms.set(_REPORTING, stack.now + self.report_delay)
 
     def control(self, packet: Packet) -> None:
-        self._unheard.discard(packet.src)
-        if packet.ext == GOODBYE:
-            self.stack.gone(packet.src)
-            return
+        self.stack.meet(packet)
         if packet.ack is not None:
             self._acknowledged(packet)
         if packet.runs is not None:
@@ -221,35 +205,24 @@ class Reliable(Layer):
             self._known[src] = lsn
         if self._known[src] >= arrived.expected:
             self._note_hole(src)
-            self._rearm()
         self._tell(src)
 
     # Leaving
 
-    def goodbye(self) -> None:
-        """Tell everybody that we leave; what they still lack of us is lost."""
-        packet = self._packet(None)
-        packet.ext = GOODBYE
-        self._beat_at = self._report_at = None
-        self._nack_at.clear()
-        self._rearm()
-        self.stack.emit([packet])
-
     @property
     def settled(self) -> bool:
-        """Whether everybody who was ever heard has all we sent. Somebody must have been heard: who
-        came just now may be there and not have answered yet."""
+        """Whether everybody who was met has all we sent. Somebody must have been met: a member that started just
+        now may be there and not have answered yet."""
         peers = self.stack.peers()
-        heard = [m for m in peers if m in self.stack.addresses]
-        if peers and not heard:
+        met = [m for m in peers if m in self.stack.met]
+        if peers and not met:
             return not self._last
-        return all(self._acked[m] >= self._last for m in heard)
+        return all(self._acked[m] >= self._last for m in met)
 
     def gone(self, member: int) -> None:
-        self._unheard.discard(member)
-        self._nack_at.pop(member, None)
+        self._alarms.clear((_NACK, member))
+        self._repaired = {key: at for key, at in self._repaired.items() if key[0] != member}
         self._settle()
-        self._rearm()
 
     # As the one who lacks something
 
@@ -257,32 +230,30 @@ class Reliable(Layer):
         now = self.stack.now
         arrived = self._arrived[src]
         if self._known[src] < arrived.expected or src in self.stack.left:
-            self._nack_at.pop(src, None)
+            self._alarms.clear((_NACK, src))
             return
-        if src not in self._nack_at:
-            self._nack_at[src] = now + self.nack_delay
+        if (_NACK, src) not in self._alarms:
+            self._alarms.set((_NACK, src), now + self.nack_delay)
             self._progress[src] = now
-            self._row("gap", src, n=self._known[src] + 1 - arrived.expected - len(arrived.early))
-        self._nack_wait[src] = self.nack_again
+            missing = self._known[src] + 1 - arrived.expected - len(arrived.early)
+            self.stack.row("gap", src, n=missing)
+        self._nack_wait[src].reset()
 
     def _ask(self, src: int, now: float) -> None:
         runs = self._arrived[src].missing(self._known[src] + 1)[:RUNS_MAX]
         if not runs:
-            del self._nack_at[src]
             return
         if now - self._progress[src] > self.patience:
             name = self.stack.view.names[src]
+            self.stack.row("gave_up", src)
             self.stack.fail(Gap(f"{name} did not repair what was lost within {self.patience:g} s"))
-            self._row("gave_up", src)
             return
         packet = self._packet(src)
         packet.runs = runs
         self.stack.counts["nack"] += 1
-        self._row("nack", src, n=sum(high - low for low, high in runs))
+        self.stack.row("nack", src, n=sum(high - low for low, high in runs))
         self.stack.emit([packet])
-        wait = self._nack_wait[src]
-        self._nack_at[src] = now + wait * (1 + 0.5 * self.stack.rng.random())
-        self._nack_wait[src] = min(2 * wait, self.nack_again_max)
+        self._alarms.set((_NACK, src), now + self._nack_wait[src].next(self.stack.rng))
 
     # As the one who has it
 
@@ -297,10 +268,10 @@ class Reliable(Layer):
                 if packet is None:
                     continue
                 if now - repaired.get((member, lsn), -1.0) < self.nack_delay:
-                    self._row("repair_suppressed", member, n=lsn)
+                    self.stack.row("repair_suppressed", member, n=lsn)
                     continue
                 repaired[member, lsn] = now
-                self._row("repair", member, n=lsn)
+                self.stack.row("repair", member, n=lsn)
                 batch.append(packet.copy_to(member))
         if batch:
             self.stack.counts["repair"] += len(batch)
@@ -318,7 +289,7 @@ class Reliable(Layer):
         self._settle()
         if lsn > self._somewhere:
             self._somewhere = lsn
-            stack.heard(lsn)
+            stack.acknowledged(lsn)
 
     def _settle(self) -> None:
         """Forget what everybody has."""
@@ -331,32 +302,32 @@ class Reliable(Layer):
                 self._receipts.popleft()[1].reach("confirmed")
             if self._repaired:
                 self._repaired = {key: at for key, at in self._repaired.items() if key[1] > everywhere}
-        if everywhere >= self._last and not self._unheard:
-            self._beat_at = None
-            self._rearm()
+        if everywhere >= self._last:
+            self._alarms.clear(_BEATING)
         if everywhere > self._somewhere:  # also when nobody is left who could say so
             self._somewhere = everywhere
-            self.stack.heard(everywhere)
+            self.stack.acknowledged(everywhere)
 
     def _beat(self, now: float) -> None:
-        lagging = [m for m in self.stack.peers() if self._acked[m] < self._last or m in self._unheard]
-        if not lagging:
-            self._beat_at = None
+        if self._beat_due > now:
+            self._alarms.set(_BEATING, self._beat_due)
+            return
+        if all(self._acked[m] >= self._last for m in self.stack.peers()):
             return
         # To everybody, even if only one lags: on the way of data it cannot overtake data.
         packet = self._packet(None)
         packet.lsn = self._last
         packet.urgent = True
-        self._row("control", None, note="heartbeat")
+        self.stack.row("control", note="heartbeat")
         self.stack.emit([packet])
-        self._beat_wait = min(2 * self._beat_wait, self.heartbeat_max)
-        self._beat_at = now + self._beat_wait * (1 + 0.25 * self.stack.rng.random())
+        self._beat_due = now + self.heartbeat.next(self.stack.rng)
+        self._alarms.set(_BEATING, self._beat_due)
 
     # Counters
 
     def _tell(self, member: int | None) -> None:
         """Send our counters in a packet of their own."""
-        self._row("control", member, note="ack")
+        self.stack.row("control", member, note="ack")
         packet = self._packet(member)
         if member is None:
             self._report_on(packet)
@@ -370,25 +341,11 @@ class Reliable(Layer):
         return packet
 
     def _report_on(self, packet: Packet) -> None:
-        self.stack.report = False
-        self._report_at = None
+        self.stack.want_report(False)
+        self._alarms.clear(_REPORTING)
         if packet.ack is None:
             packet.ack = self._counters()
             self.stack.ride(packet)
 
     def _counters(self) -> tuple[int, ...]:
         return tuple([arrived.expected - 1 for arrived in self._arrived])
-
-    def _rearm(self) -> None:
-        wake = self._beat_at
-        if self._report_at is not None and (wake is None or self._report_at < wake):
-            wake = self._report_at
-        for due in self._nack_at.values():
-            if wake is None or due < wake:
-                wake = due
-        self.wake = wake
-
-    def _row(self, step: str, peer: int | None, *, n: int | None = None, note: str | None = None) -> None:
-        trace = self.stack.trace
-        if trace is not None and trace.full:
-            trace.row(step, self.stack.now, self.stack.view.number, peer=peer, n=n, note=note)

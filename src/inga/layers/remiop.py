@@ -26,7 +26,6 @@ After Bessani, Fraga and Lung, "Extending the UMIOP Specification for Reliable M
 from collections.abc import Iterable
 from typing import Any
 
-from inga.layers.alarms import Alarms
 from inga.layers.miop import STRANGER, Piece
 from inga.layers.numbers import check_delay, check_number, check_seconds
 from inga.layers.rate import Rate
@@ -34,6 +33,7 @@ from inga.layers.reported import HEARD, NEW_LIFE, SENDERS_MAX, Reported, Stream
 from inga.model.errors import Gap, UsageError
 from inga.model.packet import DATA, Packet
 from inga.model.view import View
+from inga.session.alarms import Alarms
 from inga.wire.miop import NACK, STATE, Control
 
 RATE_MIN, RATE_MAX = 10_000_000, 1_000_000_000
@@ -144,7 +144,7 @@ class ReMiop(Reported):
     def up(self, batch: list[Packet]) -> None:
         out = []
         for packet in batch:
-            what = packet.unfolded
+            what = packet.piece
             if type(what) is Control:
                 self._hear(what)
             elif self._receive(packet, what):
@@ -167,13 +167,13 @@ class ReMiop(Reported):
         self._repair(self._repairs.due(now))
         if self._state_at is not None and self._state_at <= now:
             self._report_on_time(now)
-        if self.is_open and self._waiting:
+        if self.is_public and self._waiting:
             self._settle()
         self._pump()
         self._rearm()
 
     def taken(self, packets: list[Packet]) -> None:
-        if self._behind and self.stack.queued + self.stack.held < self.queue_max // 2:
+        if self._has_caught_up():
             self._tell_all()
             self._rearm()
 
@@ -348,7 +348,7 @@ class ReMiop(Reported):
 
     def _promise(self, packet: Packet) -> None:
         """Schedule a repair, unless it was repaired often enough, or is about to be."""
-        piece = packet.unfolded
+        piece = packet.piece
         key = piece.sender, packet.lsn
         if key in self._repairs or self.stack.now < piece.spared_until:
             return
@@ -361,7 +361,7 @@ class ReMiop(Reported):
     def _spare(self, packet: Packet | None) -> None:
         """It was repaired just now: who asks for it still has not seen that yet."""
         if packet is not None:
-            packet.unfolded.spared_until = self.stack.now + self.spare
+            packet.piece.spared_until = self.stack.now + self.spare
 
     def _repair(self, due: Iterable[tuple[int, int]]) -> None:
         batch: list[Packet] = []
@@ -377,7 +377,7 @@ class ReMiop(Reported):
             if packet is not None:
                 self._row("repair", packet.src, n=number)
                 packet.kind = DATA  # a repair is counted as data, whatever it repairs
-                packet.unfolded.spared_until = self.stack.now + self.spare
+                packet.piece.spared_until = self.stack.now + self.spare
                 batch.append(packet)
         if batch:
             self.stack.counts["repair"] += len(batch)
@@ -404,7 +404,7 @@ class ReMiop(Reported):
 
     def _first_heard_of(self, sender: int, number: int) -> Stream | None:
         """Somebody says that it has sent something, of which nothing has come."""
-        if not self.is_open or self.baseline != "start" or len(self._streams) >= SENDERS_MAX:
+        if not self.is_public or self.baseline != "start" or len(self._streams) >= SENDERS_MAX:
             return None
         start = self._start(number)
         return None if start is None else self._new_stream(sender, STRANGER, start, is_sure=True)
@@ -418,7 +418,7 @@ class ReMiop(Reported):
             if now - self._heard_at <= HEARD:
                 return
         self._state_at = None
-        if self._lags() and (self._waiting or not self.stack.passable or self._polls < POLLS_MAX):
+        if self._lags() and (not self.is_passable or self._polls < POLLS_MAX):
             self._polls += 1
             self._say(STATE, self._ourselves())
             wait = min(self.state_interval * 2 ** min(self._polls, 32), WAIT_MAX)

@@ -10,13 +10,14 @@ reports itself too: that is how far it has sent.
 from collections import deque
 
 from inga.causality.arrivals import Arrivals
-from inga.layers.flow import WARN_AFTER, charged
+from inga.layers.flow import charged
 from inga.layers.miop import STRANGER, MiopFragments, MiopPackets, Piece, Strategy, control_packet
 from inga.layers.numbers import check_number
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
 from inga.model.view import View
-from inga.wire.miop import ENTRIES_MAX, NACK, STATE, Control, quad
+from inga.session.pressure import Unread
+from inga.wire.miop import ENTRIES_MAX, NACK, STATE, Control
 
 SIZE = 512
 """Packets kept of each sender."""
@@ -94,7 +95,7 @@ class Reported(Strategy):
         found = stack.layer("miop")
         assert isinstance(found, MiopPackets)
         self.miop = found
-        self.is_open = found.is_open
+        self.is_public = found.is_public
         fragments = stack.layer("fragments")
         assert isinstance(fragments, MiopFragments)
         self._datagram = min(fragments.datagram, stack.datagram_max)
@@ -107,12 +108,10 @@ class Reported(Strategy):
         self._reported_at: dict[int, float] = {}  # who did, where anybody may come
         self._everywhere = self.first - 1
         self._receipts: deque[tuple[int, Receipt]] = deque()
-        self._blocked_since: float | None = None
-        self._warned = False
         # as a receiver
         self._streams: dict[int, Stream] = {}
-        self._behind = False
-        if self.is_open:
+        self._unread = Unread(self.queue_max)
+        if self.is_public:
             self.levels = ()  # type: ignore[misc]  # nobody knows who has to have it
             return
         for member in stack.others():
@@ -125,7 +124,10 @@ class Reported(Strategy):
 
     def down(self, batch: list[Packet]) -> None:
         now = self.stack.now
-        self._waiting.extend([(now, packet) for packet in batch])
+        unnumbered = [packet for packet in batch if not packet.lsn]
+        if unnumbered:
+            self.below(unnumbered)
+        self._waiting.extend([(now, packet) for packet in batch if packet.lsn])
         self._pump()
         self._rearm()
 
@@ -147,7 +149,7 @@ class Reported(Strategy):
         if out:
             self.below(out)
             self._settle()
-        self._gate()
+        self.stack.review()
 
     def _has_room(self) -> bool:
         return not self.waits or self._last - self._everywhere < self._window
@@ -159,31 +161,27 @@ class Reported(Strategy):
     def _left(self, since: float, packet: Packet) -> None:
         """A packet of ours leaves for the first time."""
 
-    def _gate(self) -> None:
-        """Tell those above whether more may come, and a person who lets us wait."""
-        stack = self.stack
-        closed = bool(self._waiting)
-        stack.passable = not closed and self._has_room()
-        stack.writable = not closed
-        if closed and not self._has_room():
-            if self._blocked_since is None:
-                self._blocked_since, self._warned = stack.now, False
-                self._row("window_closed", None, n=self._last - self._everywhere)
-            elif not self._warned and stack.now - self._blocked_since >= WARN_AFTER:
-                self._warned = True
-                stack.notice(f"sending has waited {WARN_AFTER:g} s for {', '.join(self._slowest())}")
-        elif self._blocked_since is not None:
-            self._blocked_since = None
-            self._row("window_opened", None, n=self._last - self._everywhere)
+    @property
+    def is_open(self) -> bool:
+        return not self._waiting
 
-    def _slowest(self) -> list[str]:
-        slow = [sender for sender in self._listeners() if self._has[sender] == self._everywhere]
-        names = self.stack.view.names
-        return [quad(each) if self.is_open else names[self.miop.members[each]] for each in slow]
+    @property
+    def is_passable(self) -> bool:
+        return not self._waiting and self._has_room()
+
+    @property
+    def outstanding(self) -> int:
+        return self._last - self._everywhere
+
+    def blockers(self) -> list[int]:
+        """Members that have least of ours, if that is what keeps us."""
+        if self.is_public or self._has_room():
+            return []
+        return [m for s, m in self.miop.members.items() if self._has.get(s) == self._everywhere]
 
     def _told_of_us(self, sender: int, number: int) -> None:
         """Somebody has everything of ours up to there."""
-        if self.is_open:
+        if self.is_public:
             if len(self._reported_at) >= SENDERS_MAX and sender not in self._reported_at:
                 return
             self._reported_at[sender] = self.stack.now
@@ -195,7 +193,7 @@ class Reported(Strategy):
 
     def _listeners(self) -> list[int]:
         """Those whose reports count."""
-        if not self.is_open:
+        if not self.is_public:
             return [self.miop.senders[member] for member in self.stack.peers()]
         now, reported_at = self.stack.now, self._reported_at
         for sender in [sender for sender, at in reported_at.items() if now - at > HEARD]:
@@ -223,9 +221,9 @@ class Reported(Strategy):
         if self._waiting:
             return False
         senders = self._listeners()
-        if not self.is_open:
-            members, addresses = self.miop.members, self.stack.addresses
-            heard = [sender for sender in senders if members[sender] in addresses]
+        if not self.is_public:
+            members, met = self.miop.members, self.stack.met
+            heard = [sender for sender in senders if members[sender] in met]
             if senders and not heard:
                 return self._last < self.first
             senders = heard
@@ -250,8 +248,9 @@ class Reported(Strategy):
 
     # As a receiver
 
-    def begins(self, member: int, first: int) -> None:
-        if self.is_open or member == self.stack.me or first < 1:
+    def introduced(self, member: int, what: dict[str, int]) -> None:
+        first = what.get("first", 0)
+        if self.is_public or member == self.stack.me or first < 1:
             return
         sender = self.miop.senders[member]
         stream = self._streams.get(sender)
@@ -291,14 +290,14 @@ class Reported(Strategy):
         if stream is None:
             if not piece.sender or piece.sender == self.miop.sender:
                 return None
-            if packet.src == STRANGER and not self.is_open:
+            if packet.src == STRANGER and not self.is_public:
                 return None
             if len(self._streams) >= SENDERS_MAX:
                 self.stack.counts["senders"] += 1
                 return None
             baseline = self._baseline(piece)
-            stream = self._new_stream(piece.sender, packet.src, baseline, is_sure=self.is_open)
-        elif self.is_open and piece.base > stream.known + NEW_LIFE:
+            stream = self._new_stream(piece.sender, packet.src, baseline, is_sure=self.is_public)
+        elif self.is_public and piece.base > stream.known + NEW_LIFE:
             self.stack.counts["new_life"] += 1
             self._forget(stream)
             stream = self._new_stream(piece.sender, packet.src, self._baseline(piece), is_sure=True)
@@ -307,7 +306,7 @@ class Reported(Strategy):
     def _is_credible(self, stream: Stream, number: int) -> bool:
         """Whether a sender may have used that number. One that waits for reports cannot be further ahead of what
         we have than by a buffer; whoever says so is not that sender."""
-        if self.is_open or not self.waits:
+        if self.is_public or not self.waits:
             return number <= stream.known + NEW_LIFE
         return number <= (stream.stable if stream.is_sure else max(stream.known, stream.baseline)) + self.size
 
@@ -367,15 +366,18 @@ class Reported(Strategy):
 
     def _report(self) -> list[tuple[int, int]]:
         """All we know: how far we have each sender's packets, and how far we have sent."""
-        unread = self.stack.queued + self.stack.held
-        self._behind = unread >= (self.queue_max // 2 if self._behind else self.queue_max)
+        is_behind = self._unread.is_behind(self.stack.queued + self.stack.held)
         entries = self._ourselves()
         for stream in self._streams.values():
-            if not self._behind:
+            if not is_behind:
                 stream.told = stream.stable
             if stream.is_sure and stream.known >= stream.baseline:
                 entries.append((stream.sender, max(0, stream.told)))
         return entries
+
+    def _has_caught_up(self) -> bool:
+        """Whether our reports stood still, and need not any more."""
+        return self._unread.behind and not self._unread.is_behind(self.stack.queued + self.stack.held)
 
     def _ourselves(self) -> list[tuple[int, int]]:
         return [(self.miop.sender, self._last)] if self._last >= self.first else []

@@ -49,7 +49,7 @@ class Requests(Layer):
             except WireError as error:
                 self.stack.reject(error.reason)
                 continue
-            sender = packet.unfolded.sender
+            sender = packet.piece.sender
             self._hand_over(quad(sender) if sender else "", packet)
 
     def _hand_over(self, sender: str, packet: Packet) -> None:

@@ -51,6 +51,11 @@ class Faults:
         return delay
 
 
+def shaped(faults: Faults | None) -> Layer:
+    """The layer for these faults, or one that costs nothing."""
+    return Unshaped() if faults is None else Shape(faults)
+
+
 class Unshaped(Layer):
     """Keeps the place of a `shape` layer that may come later, and costs nothing."""
 
@@ -58,6 +63,12 @@ class Unshaped(Layer):
     transparent = True
     grows = True
     stays = True
+
+    def delay(self, member: int, seconds: float, jitter: float = 0.0, keep_order: bool = False) -> None:
+        """The first delay that is asked for: from now on there is a layer that knows delays."""
+        shape = Shape()
+        self.stack.replace(self.name, shape, now=self.stack.now)
+        shape.delay(member, seconds, jitter, keep_order)
 
 
 class PeerDelay(NamedTuple):

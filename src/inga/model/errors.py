@@ -15,6 +15,14 @@ class WouldBlock(IngaError):
     """The flow window is closed, and the caller asked not to wait."""
 
 
+class NotReady(IngaError, TimeoutError):
+    """Members that somebody waited for did not come in time; `missing` are their names."""
+
+    def __init__(self, text: str, missing: tuple[str, ...]) -> None:
+        super().__init__(text)
+        self.missing = missing
+
+
 class Concurrent(IngaError):
     """Two messages of which neither caused the other, under the policy that forbids them.
 

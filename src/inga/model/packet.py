@@ -1,9 +1,10 @@
 """The stamped unit that travels down one stack and up the others."""
 
+from collections.abc import Hashable
 from typing import Any, TypeAlias
 
 from inga.model.receipt import Receipt
-from inga.model.stamp import Delta, Deps, Stamp
+from inga.model.stamp import Cells, Delta, Deps, Stamp
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Runs: TypeAlias = tuple[tuple[int, int], ...]
@@ -46,15 +47,19 @@ class Packet:
         "urgent",  # please acknowledge at once, everybody
         "partial",  # a bundle that left before it was full: somebody acknowledge at once, all soon
         "bare",  # the body went to others; only the header is for us
+        "count",  # application messages in the body
         "body",
         # never on the wire
         "at",  # when the application sent (the first message of) it; 0 = nobody did
         "to",  # the one member a datagram is for; None = as `dst` says
-        "count",  # application messages in the body
+        "where",  # the address it came from, if the driver knows
         "payloads",  # those messages, once split
         "size",  # bytes they take in the application's queue
         "receipt",  # whom to tell how far it got
-        "unfolded",  # what the order layer has read from it besides, for later
+        "is_cut",  # it left in pieces, which have numbers of their own
+        "cells",  # `matrix`: what it says of sends to each member, as read from the body
+        "hop",  # `relay`: (member, number) by which it came, as it comes under its sender's name
+        "piece",  # MIOP: what the datagram says about itself
         "deps",  # full causal past, rebuilt by the order layer
         "known",  # the taker's vector just before the take, if `concurrent`
         "concurrent",
@@ -81,14 +86,18 @@ class Packet:
     urgent: bool
     partial: bool
     bare: bool
+    count: int
     body: Buffer
     at: float
     to: int | None
-    count: int
+    where: Hashable
     payloads: list[Buffer] | None
     size: int
     receipt: Receipt | None
-    unfolded: Any
+    is_cut: bool
+    cells: Cells | None
+    hop: tuple[int, int] | None
+    piece: Any
     deps: Deps | None
     known: Deps | None
     concurrent: bool
@@ -117,14 +126,18 @@ class Packet:
         self.urgent = False
         self.partial = False
         self.bare = False
+        self.count = 1
         self.body = body
         self.at = 0.0
         self.to = None
-        self.count = 0
+        self.where = None
         self.payloads = None
         self.size = 0
         self.receipt = None
-        self.unfolded = None
+        self.is_cut = False
+        self.cells = None
+        self.hop = None
+        self.piece = None
         self.deps = None
         self.known = None
         self.concurrent = False
@@ -137,22 +150,17 @@ class Packet:
         if type(self.body) is memoryview:
             self.body = bytes(self.body)
 
+    def is_for_others(self, me: int) -> bool:
+        """Whether it names its destinations, and we are none of them."""
+        return self.dst is not None and not self.dst >> me & 1
+
     def copy_to(self, member: int) -> "Packet":
         """The same packet for one member: it shares the encoded form, so it is the same bytes."""
-        copy = Packet(self.src, self.view, self.body, self.dst, self.kind)
-        copy.seq, copy.stamp, copy.lsn, copy.frag, copy.trace = (
-            self.seq,
-            self.stamp,
-            self.lsn,
-            self.frag,
-            self.trace,
-        )
-        copy.ack, copy.buf, copy.runs = self.ack, self.buf, self.runs
-        copy.delta, copy.free = self.delta, self.free
-        copy.ext, copy.urgent = self.ext, self.urgent
-        copy.partial, copy.at = self.partial, self.at
-        copy.encoded = self.encoded
+        copy = Packet.__new__(Packet)
+        for name in Packet.__slots__:
+            setattr(copy, name, getattr(self, name))
         copy.to = member
+        copy.receipt = None
         return copy
 
     def __getstate__(self) -> dict[str, Any]:

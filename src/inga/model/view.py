@@ -1,5 +1,6 @@
 """Who is in the group: members, and the numbered list of them that all agree on."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 
@@ -37,6 +38,10 @@ class View:
     def reordered(self, recipe: str) -> "View":
         """The next view, of the same members under another recipe."""
         return View(self.number + 1, self.members, recipe, self.traced)
+
+    def listed(self, members: Iterable[int]) -> str:
+        """Members by name, for a sentence."""
+        return ", ".join(self.names[member] for member in sorted(members))
 
     @classmethod
     def of(cls, *names: str, recipe: str = "", traced: bool = False) -> "View":

@@ -6,7 +6,6 @@ and transmits to one member or to everybody.
 
 import asyncio
 import ctypes
-import logging
 import socket
 import struct
 from abc import ABC, abstractmethod
@@ -16,9 +15,8 @@ from collections.abc import Callable, Hashable
 from inga.model.errors import UsageError
 from inga.model.packet import Buffer
 from inga.net.address import LOOPBACK_DATAGRAM, Interface, Via
+from inga.net.log import log
 from inga.stack.stack import Address, Datagram, Outsider
-
-log = logging.getLogger("inga")
 
 Arrivals = list[tuple[Buffer, Hashable]]
 Deliver = Callable[[Arrivals], None]
@@ -56,6 +54,10 @@ class Carrier(ABC):
     def knows(self, me: int, addresses: list[tuple[str, int]]) -> None:
         """The view has grown: who we are, and where everybody is."""
         raise NotImplementedError  # where members are found without being told
+
+    def learns(self, addresses: dict[int, Hashable]) -> None:
+        """Where members are, as the stack learns it; only where nobody says so beforehand."""
+        return
 
     @abstractmethod
     def close(self) -> None:
@@ -185,6 +187,9 @@ class MulticastCarrier(UdpCarrier):
         log.info("multicast %s:%d by %s (%s)", *self._target, self._interface.address, self._interface.reason)
         self._listen(shared, deliver)
         self._listen(own, deliver)
+
+    def learns(self, addresses: dict[int, Hashable]) -> None:
+        self.addresses = addresses
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
         # Whom we have not heard yet has no address, nor has who is no member: theirs goes to everybody.

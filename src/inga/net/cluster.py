@@ -33,6 +33,7 @@ class Cluster:
         self._partial = [b"" for _ in configs]
         self._done = [0 for _ in configs]  # what each says it has done
         self._moved = 0.0  # when one of them last said more
+        self.started = 0  # workers that have begun with their job
         self._selector = selectors.DefaultSelector()
         self._errors = [tempfile.TemporaryFile() for _ in configs]  # noqa: SIM115 — closed in _reap
 
@@ -127,6 +128,9 @@ class Cluster:
             for content in (json.loads(line) for line in lines if line.startswith(b"{")):
                 if content["kind"] == "progress":
                     self._advance(index, content["taken"])
+                elif content["kind"] == "started":
+                    self.started += 1
+                    self._moved = monotonic()
                 else:
                     self._heard[index].append(content)
         for index in wanted:

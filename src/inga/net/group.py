@@ -7,7 +7,6 @@ our acknowledgement leave in one datagram.
 """
 
 import asyncio
-import logging
 import warnings
 import weakref
 from collections import deque
@@ -16,15 +15,12 @@ from itertools import repeat
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from inga.layers.causal import Causal
-from inga.layers.membership import Membership
-from inga.layers.order import Order
-from inga.layers.shape import Shape
 from inga.model.delivery import Batch, Delivery
-from inga.model.errors import Concurrent, IngaError, TraceError, UsageError, WouldBlock
+from inga.model.errors import Concurrent, IngaError, NotReady, TraceError, UsageError, WouldBlock
 from inga.model.view import View
 from inga.net.address import parse_host_port
 from inga.net.carrier import Arrivals, Carrier
+from inga.net.log import log
 from inga.net.objects import RETRIES, Calls, Proxy, Transaction, answers_of
 from inga.net.receipt import LiveReceipt
 from inga.objects.declare import ObjectClass, Target
@@ -36,10 +32,12 @@ from inga.trace.manifest import CHECKS
 from inga.trace.writer import TraceWriter
 from inga.wire.bundle import split
 
-log = logging.getLogger("inga")
+MISSED_SECONDS = 5.0
+"""After which a warning names the members that somebody waits for."""
 
-LINGER = 2.0
-"""Seconds a leaving member waits for the others to have all it sent."""
+LINGER, FAREWELL = 2.0, 0.5
+"""Seconds a leaving member waits for the others to have all it sent and to know that it leaves; and at least for the
+second."""
 
 POLITE = 16
 """Batches an iteration yields before others in the loop get a turn."""
@@ -233,27 +231,63 @@ class Group:
         left_out = {self.stack.me, *map(self._member, names)}
         return [name for index, name in enumerate(self.view.names) if index not in left_out]
 
-    async def ready(self, at_least: int | None = None) -> None:
-        """Wait until so many members are here, ourselves included; all of them if not said."""
+    async def ready(self, at_least: int | None = None, timeout: float | None = None) -> None:
+        """Wait until so many members are here, ourselves included; all of them if not said.
+
+        After `timeout` seconds it raises `NotReady`, which names those that are missing. Without one it waits
+        as long as it takes; a warning then names them once.
+        """
         wanted = len(self.view) if at_least is None else at_least
         if wanted > len(self.view):
             raise UsageError(f"ready(at_least={wanted}): the group has {len(self.view)} members")
         self._check_open()
-        if len(self.here) < wanted:
-            future = self._loop.create_future()
-            self._watchers.append((wanted, future))
-            await future
+        if len(self.here) >= wanted:
+            return
+        watcher = wanted, self._loop.create_future()
+        self._watchers.append(watcher)
+        warning = self._loop.call_later(MISSED_SECONDS, self._warn_of_missing, wanted)
+        try:
+            async with asyncio.timeout(timeout):
+                await watcher[1]
+        except TimeoutError:
+            raise NotReady(f"{self._who_is_missing(wanted)} after {timeout:g} s", self._missing) from None
+        finally:
+            warning.cancel()
+            if watcher in self._watchers:
+                self._watchers.remove(watcher)
+
+    @property
+    def _missing(self) -> tuple[str, ...]:
+        here = set(self.here)
+        return tuple(name for name in self.view.names if name not in here)
+
+    def _who_is_missing(self, wanted: int) -> str:
+        return f"{len(self.here)} of {wanted} members are here, missing are {', '.join(self._missing)}"
+
+    def _warn_of_missing(self, wanted: int) -> None:
+        log.warning("group %s: %s", self.name, self._who_is_missing(wanted))
 
     def on_join(self, listener: Listener) -> None:
-        """Call with a member's name when it is first heard of; at once for those already here."""
+        """Call with a member's name when it is first heard of; at once for those already here.
+
+        What a listener raises goes to the event loop's exception handler, and concerns nobody else.
+        """
         self._on_join.append(listener)
         for name in self.here:
             if name != self.me:
-                listener(name)
+                self._tell(listener, name)
 
     def on_leave(self, listener: Listener) -> None:
-        """Call with a member's name when it leaves."""
+        """Call with a member's name when it leaves; what it raises is treated as in `on_join`."""
         self._on_leave.append(listener)
+
+    def _tell(self, listener: Listener, name: str) -> None:
+        try:
+            listener(name)
+        except Exception as error:
+            self._loop.call_exception_handler(
+                {"message": "Exception in a listener for members that join or leave", "exception": error}
+            )
 
     def delay(self, to: str, seconds: float, jitter: float = 0.0, *, keep_order: bool = False) -> None:
         """For tests: everything we send to `to` leaves at least so much later."""
@@ -261,22 +295,13 @@ class Group:
         member = self._member(to)
         if member == self.stack.me:
             raise UsageError("a delay to oneself has no effect; name another member")
-        shape = self.stack.layer("shape")
-        if shape is None:
-            raise UsageError(f"order {self.recipe.name!r} has no place for delays")
-        if not isinstance(shape, Shape):
-            shape = Shape()
-            self.stack.replace("shape", shape, now=self._time())
-        shape.delay(member, seconds, jitter, keep_order)
+        self.stack.delay(member, seconds, jitter, keep_order, now=self._time())
 
     async def use(self, order: str) -> View:
         """Change the order for the whole group, between two messages: everybody gets all that was sent
         before under the old one, and all that is sent afterwards under the new one."""
         self._check_open()
         recipe = find(order)
-        membership = self.stack.layer("membership")
-        if not isinstance(membership, Membership):
-            raise UsageError(f"order {self.recipe.name!r} cannot be changed while the group runs")
         future: asyncio.Future[None] = self._loop.create_future()
 
         def done(why: str | None) -> None:
@@ -287,8 +312,7 @@ class Group:
             else:
                 future.set_exception(UsageError(f"the order stays {self.recipe.name!r}: {why}"))
 
-        self.stack.now = self._time()
-        membership.propose(recipe.name, done)
+        self.stack.propose(recipe.name, done, now=self._time())
         self._end_turn()
         self._changes.add(future)
         try:
@@ -301,13 +325,7 @@ class Group:
         """`open`: deliver here as messages come, in whatever order; `closed`: hold again what comes
         before its cause. Only this member is concerned, and messages are stamped all the while."""
         self._check_open()
-        if state not in ("open", "closed"):
-            raise UsageError(f"a gate is 'open' or 'closed', not {state!r}")
-        order = next((layer for layer in self.stack.layers if isinstance(layer, Order)), None)
-        if order is None:
-            raise UsageError(f"order {self.recipe.name!r} has no gate")
-        self.stack.now = self._time()
-        order.gate(state == "open")
+        self.stack.gate(state, now=self._time())
         if state == "open" and self.trace is not None:
             self.trace.disclaim("fifo", "stamps", "causal")
         self._end_turn()
@@ -369,8 +387,7 @@ class Group:
 
     def begin(self, bases: dict[str, list[int]] | None = None) -> None:
         """The sockets are open: the first view begins, for a newcomer where the others are."""
-        self.stack.now = self._time()
-        self.stack.begin(bases)
+        self.stack.begin(bases, now=self._time())
         self._end_turn()
         if self.trace is not None:
             self._poll_trace()
@@ -379,11 +396,15 @@ class Group:
         """Leave: wait a moment for the others to have all we sent, say goodbye, close everything."""
         if self._closed:
             return
+        deadline = self._time() + linger
         try:
             if self._error is None:
-                await self._settle(linger)
-                self.stack.goodbye(now=self._time())
+                self.stack.flush()
                 self._end_turn()
+                await self._until(lambda: self.stack.settled, deadline)
+                self.stack.goodbye(now=self._time())
+            self._end_turn()
+            await self._until(lambda: self.stack.has_left, max(deadline, self._time() + FAREWELL))
         finally:
             self._shut()
             if self.trace is not None:
@@ -395,14 +416,9 @@ class Group:
             warnings.warn(f"group {self.name!r} was never closed", ResourceWarning, source=self, stacklevel=2)
             self.carrier.close()
 
-    async def _settle(self, seconds: float) -> None:
-        """Wait until everybody who is here has all we sent."""
-        self.stack.flush()
-        self._end_turn()
-        deadline = self._time() + seconds
-        while not self.stack.settled:
-            if self._time() >= deadline:
-                return
+    async def _until(self, is_so: Callable[[], bool], deadline: float) -> None:
+        """Wait for something that nobody announces, but not for ever."""
+        while not is_so() and self._time() < deadline:
             await asyncio.sleep(0.005)
 
     def _shut(self) -> None:
@@ -429,7 +445,7 @@ class Group:
         """What the sockets have for us."""
         stack = self.stack
         stack.receive(burst, now=self._time())
-        if len(stack.addresses) != self._here or stack.left:
+        if len(stack.met) != self._here or stack.left:
             self._notice_members()
         # An application that waits for what this burst delivers gets to answer before the turn ends.
         if self._reader is not None:
@@ -451,8 +467,7 @@ class Group:
     def _end_turn(self) -> None:
         self._ending = False
         if not self._closed:
-            self.stack.now = self._time()
-            self._act(self.stack.ready())
+            self._act(self.stack.ready(now=self._time()))
 
     def _act(self, ready: Ready) -> None:
         if self.stack.view is not self._view:
@@ -492,7 +507,7 @@ class Group:
         """The application begins a packet: it becomes a cause of what is sent from here on."""
         stack = self.stack
         stack.taken([batch.packet], now=self._time())
-        if stack.has_output or stack.report:
+        if stack.has_output or stack.report_wanted:
             self._schedule_end()
         if self._raises and batch.concurrent:
             self._stop = self._complaint(batch)
@@ -501,8 +516,7 @@ class Group:
     def _complaint(self, batch: Batch) -> Concurrent:
         """Neither caused the other: the error that ends the iteration, with both."""
         member, _, seq = batch.concurrent_with[0]
-        order = next(layer for layer in self.stack.layers if isinstance(layer, Causal))
-        packet = order.latest.get(member)
+        packet = self.stack.chain.order.latest.get(member)
         other = None
         if packet is not None and packet.seq == seq:
             if packet.payloads is None:  # our own, as it was sent
@@ -548,7 +562,7 @@ class Group:
         self.recipe = find(view.recipe)
         if self.trace is not None:
             self.trace.disclaim(*(set(CHECKS) - set(self.recipe.guarantees)))
-        self.receipts.levels = stack.levels
+        self.receipts.levels = stack.chain.levels
         self._put: Callable[[list[bytes], int | None], Any] = stack.entrance  # makes LiveReceipts
         self._know_objects()
         self._raises = any(getattr(layer, "on_concurrent", "") == "error" for layer in stack.layers)
@@ -570,16 +584,16 @@ class Group:
 
     def _notice_members(self) -> None:
         stack = self.stack
-        present = set(stack.addresses) - stack.left
+        present = stack.met - stack.left
         names = self.view.names
         joined, left = present - self._present, self._present - present
-        self._present, self._here = present, len(stack.addresses)
+        self._present, self._here = present, len(stack.met)
         for member in sorted(joined):
             for listener in self._on_join:
-                listener(names[member])
+                self._tell(listener, names[member])
         for member in sorted(left):
             for listener in self._on_leave:
-                listener(names[member])
+                self._tell(listener, names[member])
         if joined:
             count = len(present) + 1
             for wanted, future in self._watchers:
@@ -593,7 +607,6 @@ class Group:
 
     def _dismiss(self, why: str) -> None:
         """Nothing will come of what anybody waits for."""
-        self.stack.writable = False  # so that every way of sending looks why
         watchers = [future for _, future in self._watchers]
         if self._object_calls is not None:
             self._object_calls.dismiss(why)

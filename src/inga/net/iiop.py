@@ -15,7 +15,6 @@ close an idle connection in good order (CloseConnection): requests that it had n
 
 import asyncio
 import inspect
-import logging
 import os
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable
@@ -24,6 +23,7 @@ from functools import partial
 from typing import Any, cast
 
 from inga.model.errors import IngaError, UsageError, WireError
+from inga.net.log import log
 from inga.objects.framing import MESSAGE_MAX, Framer
 from inga.objects.idl import SystemException, UserException
 from inga.objects.orb import TEXT_UNAGREED, Broker, Exchange, ForwardRequest, Invocation, agreed_text
@@ -38,8 +38,6 @@ from inga.wire.giop import (
     Reply,
     Request,
 )
-
-log = logging.getLogger("inga")
 
 REQUEST_ID_MAX = (1 << 32) - 1
 BEGUN_AGAIN_MAX = 3

@@ -1,7 +1,6 @@
 """Joining a group: options checked, a stack built, sockets opened."""
 
 import asyncio
-import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -12,25 +11,24 @@ from typing import Any
 
 from inga.layers.envelope import PLACE
 from inga.layers.flow import WINDOW_MAX
-from inga.layers.membership import WARN_AFTER, Membership
-from inga.layers.newcomer import Newcomer
 from inga.layers.shape import Faults
 from inga.model.errors import IngaError, TraceError, UsageError
 from inga.model.view import Member, View
 from inga.net.address import Via, choose_interface, parse_host_port, parse_via
 from inga.net.carrier import Arrivals, Carrier, MulticastCarrier, UnicastCarrier
 from inga.net.group import Group, learn_addresses
+from inga.net.log import log
 from inga.net.receipt import receipts_of_a_group
 from inga.net.tcp import TcpCarrier
 from inga.objects.hosting import Layout
 from inga.objects.layer import ObjectOrder
 from inga.recipes import Options, Recipe, find, refuse_late, refuse_unsafe
+from inga.session.newcomer import Newcomer
+from inga.session.pressure import WARN_AFTER
 from inga.stack.stack import Stack
 from inga.trace.manifest import Manifest
 from inga.trace.reader import read_manifest
 from inga.trace.writer import TraceWriter
-
-log = logging.getLogger("inga")
 
 
 @asynccontextmanager
@@ -100,6 +98,8 @@ async def join(
         objects=objects or {},
         queue_max=queue_max,
         flow={"window": window or WINDOW_MAX},
+        config={"order": recipe.name + " with matrix=True" * matrix},
+        accepts=_is_reachable if addresses is not None else None,
         start=int(time.time()),
         place=(place.group, place.port) if place.kind == "udp" else PLACE,
     )
@@ -110,7 +110,8 @@ async def join(
     rng = Random(seed)
     newcomer: Newcomer | None = None
     if late:
-        newcomer = Newcomer(known_as, Member(name, Random().getrandbits(31), address or ""), now=loop.time())
+        person = Member(name, Random().getrandbits(31), address or "")
+        newcomer = Newcomer(known_as, person, now=loop.time(), lobby=group)
         door = _Door(carrier, newcomer, addresses, loop)
         await door.knock()
     if newcomer is None:
@@ -126,16 +127,13 @@ async def join(
         view,
         rng=rng,
         group=known_as,
+        lobby=group,
         receipt=receipts,
         datagram_max=carrier.datagram_max,
         now=loop.time(),
         sizes=None if newcomer is None else newcomer.sizes,
     )
-    if isinstance(carrier, MulticastCarrier):
-        carrier.addresses = stack.addresses
-    membership = stack.layer("membership")
-    if isinstance(membership, Membership) and addresses is not None:
-        membership.accepts = _is_reachable
+    carrier.learns(stack.addresses)
     writer: TraceWriter | None = None
     if trace is not None:
         try:

@@ -31,6 +31,9 @@ STALL_SECONDS = 60.0
 LISTEN_SECONDS = 1.5
 """How long members of an order that promises to go quiet stay on, so that their trace can show it."""
 
+MEMBERS_MAX = 256
+"""Members of a live run. Each is a process, and for each its launcher opens three files of the 1,024 it may have."""
+
 NO_FAULTS = Faults()
 
 VIA = "udp://239.7.7.7:0"
@@ -56,9 +59,27 @@ class LiveCase:
     stall: float = STALL_SECONDS
     unsafe: bool = False
     join: int = 0  # members that come later
+    paced: bool = False  # members keep the workload's rate; else they send as fast as the group takes it
+
+    def __post_init__(self) -> None:
+        members = self.workload.members + self.join
+        if members > MEMBERS_MAX:
+            raise UsageError(
+                f"{members} live members would be as many processes, and {MEMBERS_MAX} are the most that are started; "
+                "inga sim plays larger groups"
+            )
+
+    @property
+    def patience(self) -> float:
+        """Seconds without any progress that mean that none will come."""
+        return self.stall + (self.workload.longest_gap if self.paced else 0.0)
 
 
-def run(case: LiveCase, progress: Callable[[int], None] = lambda taken: None) -> Result:
+def run(
+    case: LiveCase,
+    progress: Callable[[int], None] = lambda taken: None,
+    starting: Callable[[int], None] = lambda started: None,
+) -> Result:
     """Start the members, let them talk, judge what they wrote in their diaries."""
     recipe = find(case.order)
     refuse_unsafe(recipe, case.unsafe)
@@ -72,16 +93,16 @@ def run(case: LiveCase, progress: Callable[[int], None] = lambda taken: None) ->
         late = frozenset(range(workload.members, len(configs)))
         places = list(range(len(configs)))  # of members in the last view
         with Cluster("inga.net.member:play", configs) as cluster:
-            cluster.gather("ready", timeout=START_SECONDS, without=late)
+            gather_ready(cluster, starting, without=late)
             started = monotonic()
             cluster.tell("go")
             if case.join:
-                sent = cluster.gather("sent", timeout=case.stall, progress=progress)
+                sent = cluster.gather("sent", timeout=case.patience, progress=progress)
                 places = [line["index"] for line in sent]
                 for worker, place in enumerate(places):
                     expected = sum(line["to"].get(str(place), 0) for line in sent)
                     cluster.tell("expect", worker, expected=expected)
-            cluster.gather("done", timeout=case.stall, progress=progress)
+            cluster.gather("done", timeout=case.patience, progress=progress)
             seconds = monotonic() - started
             if case.trace is not None and "quiet" in recipe.guarantees:
                 sleep(LISTEN_SECONDS)
@@ -105,6 +126,15 @@ def run(case: LiveCase, progress: Callable[[int], None] = lambda taken: None) ->
         cpu_seconds=sum(end["cpu"] for end in ends),
         trace=None if case.trace is None else str(case.trace),
         recovery=recovered([end["counts"] for end in ends]) if recipe.wire == "miop" else {},
+    )
+
+
+def gather_ready(
+    cluster: Cluster, starting: Callable[[int], None], without: frozenset[int] = frozenset()
+) -> None:
+    """Wait until all have met; `starting` is told how many processes there are, which can take a while."""
+    cluster.gather(
+        "ready", timeout=START_SECONDS, without=without, progress=lambda _: starting(cluster.started)
     )
 
 
@@ -194,7 +224,7 @@ class _Judge:
 def _audiences(workload: Workload, seed: int, member: int) -> list[int | None]:
     """Destinations of a member's sends, in the order of its plan, which gives them their numbers."""
     moves = plan(workload, member, Random(f"{seed}/{member}"))
-    return [dst for dst, _ in moves]
+    return [dst for _, dst, _ in moves]
 
 
 def _expected(case: LiveCase) -> list[int]:
@@ -244,6 +274,7 @@ def configs_of(case: LiveCase, scratch: Path, *, kept: bool = True) -> list[dict
             "faults": faults,
             "seed": case.seed,
             "workload": asdict(case.workload),
+            "paced": case.paced,
             "expected": expected[me],
             "diary": str(scratch / f"{me}.diary"),
         }
@@ -288,6 +319,7 @@ def manifest_of(case: LiveCase, recipe: Recipe, layout: Layout | None = None) ->
         receipt=recipe.receipt,
         options={
             **asdict(case.workload),
+            "rate": case.workload.rate if case.paced else None,
             **asdict(case.faults),
             "via": case.via,
             "deliver": recipe.level_of(case.deliver),

@@ -18,7 +18,8 @@ from inga.model.errors import IngaError
 from inga.net.cluster import Cluster, WorkerDied
 from inga.net.group import Group
 from inga.net.join import join
-from inga.net.live import START_SECONDS, LiveCase, configs_of, manifest_of
+from inga.net.live import START_SECONDS, LiveCase, configs_of, gather_ready, manifest_of
+from inga.net.member import Pace
 from inga.net.worker import Link
 from inga.objects.declare import Abort
 from inga.objects.layer import ObjectOrder
@@ -50,7 +51,11 @@ class LiveCalls:
         return CallLoad(workload.members, workload.messages, self.objects, workload.rate)
 
 
-def run(calls: LiveCalls, progress: Callable[[int], None] = lambda done: None) -> CallResult:
+def run(
+    calls: LiveCalls,
+    progress: Callable[[int], None] = lambda done: None,
+    starting: Callable[[int], None] = lambda started: None,
+) -> CallResult:
     """Start the members, let them call, judge what they say."""
     case, load = calls.case, calls.load
     recipe = find(case.order)
@@ -65,10 +70,10 @@ def run(calls: LiveCalls, progress: Callable[[int], None] = lambda done: None) -
         for config in configs_of(case, Path(), kept=False)
     ]
     with Cluster(JOB, configs) as cluster:
-        cluster.gather("ready", timeout=START_SECONDS)
+        gather_ready(cluster, starting)
         started = monotonic()
         cluster.tell("go")
-        told = cluster.gather("done", timeout=case.stall, progress=progress)
+        told = cluster.gather("done", timeout=case.patience, progress=progress)
         _until_quiet(cluster, case.stall)
         seconds = monotonic() - started
         cluster.tell("close")
@@ -157,7 +162,8 @@ async def play(config: dict[str, Any], link: Link) -> None:
         link.say("ready")
         await link.hear()
         started = process_time()
-        outcomes = await _ask(group, [each for _, each in load.plan(Random(f"{seed}/{me}"), me)], link)
+        plan = list(load.plan(Random(f"{seed}/{me}"), me))
+        outcomes = await _ask(group, plan, link, Pace(config["paced"]))
         link.say("done", outcomes=outcomes)
         while (await link.hear())["kind"] == "count":
             await asyncio.sleep(LOOK_AGAIN)
@@ -168,13 +174,14 @@ async def play(config: dict[str, Any], link: Link) -> None:
     link.say("closed", counts=dict(group.stack.counts), cpu=cpu, began=order.diary, states=states)
 
 
-async def _ask(group: Group, plan: list[Asked], link: Link) -> list[str]:
+async def _ask(group: Group, plan: list[tuple[float, Asked]], link: Link, pace: Pace) -> list[str]:
     """Make all requests, some at a time; what became of each."""
     outcomes = [""] * len(plan)
     left = iter(enumerate(plan))
 
     async def worker() -> None:
-        for number, asked in left:
+        for number, (gap, asked) in left:
+            await pace.wait(gap)
             try:
                 await group.transact(asked.body)
                 outcomes[number] = "committed"

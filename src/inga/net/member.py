@@ -67,7 +67,8 @@ async def play(config: dict[str, Any], link: Link) -> None:
             link.say("ready")
             await link.hear()
         started = process_time()
-        part = Part(group, Workload(**config["workload"]), me, seed, config["everybody"])
+        workload = Workload(**config["workload"])
+        part = Part(group, workload, me, seed, config["everybody"], paced=config["paced"])
         reports = asyncio.create_task(_report(part, link))
         try:
             if "complete" not in group.recipe.guarantees:
@@ -91,11 +92,34 @@ async def play(config: dict[str, Any], link: Link) -> None:
     )
 
 
+class Pace:
+    """Keeps the times of a plan. What is late is done at once, so that the rate is kept on the whole."""
+
+    def __init__(self, paced: bool) -> None:
+        """Not `paced`: everything is due at once."""
+        self._paced = paced
+        self._time = asyncio.get_running_loop().time
+        self._due = self._time()
+
+    async def wait(self, gap: float) -> None:
+        """Until so many seconds after what was due before."""
+        if self._paced:
+            self._due += gap
+            await asyncio.sleep(max(self._due - self._time(), 0.0))
+
+
 class Part:
     """A member's sends and takes."""
 
     def __init__(
-        self, group: Group, workload: Workload, me: int, seed: int, everybody: int | None = None
+        self,
+        group: Group,
+        workload: Workload,
+        me: int,
+        seed: int,
+        everybody: int | None = None,
+        *,
+        paced: bool = False,
     ) -> None:
         """`everybody`: how many members there are once all have come."""
         self.diary = array("q")
@@ -107,6 +131,7 @@ class Part:
         self._group = group
         self._workload = workload
         self._me = me
+        self._paced = paced
         self._rng = Random(f"{seed}/{me}")
         self._answers: deque[tuple[int, int | None]] = deque()  # sends that wait for a question
         self._names = group.view.names
@@ -126,10 +151,11 @@ class Part:
         listening = asyncio.create_task(self._listen(None))
         try:
             await _first_of(self._talk(), listening)
+            silence = SILENCE_SECONDS + (self._workload.longest_gap if self._paced else 0.0)
             before = -1
             while self.taken > before:
                 before = self.taken
-                await _first_of(asyncio.sleep(SILENCE_SECONDS), listening)
+                await _first_of(asyncio.sleep(silence), listening)
         finally:
             listening.cancel()
 
@@ -161,10 +187,11 @@ class Part:
             self._known += 1
 
     async def _talk(self) -> None:
-        turn = 0
-        for place, (dst, answers) in enumerate(plan(self._workload, self._me, self._rng)):
+        turn, pace = 0, Pace(self._paced)
+        for place, (gap, dst, answers) in enumerate(plan(self._workload, self._me, self._rng)):
             if place == self._workload.messages // 2:
                 await self._until_all_are_here()
+            await pace.wait(gap)
             if answers:
                 self._answers.append((place, dst))
                 continue
@@ -212,9 +239,10 @@ class Part:
         self.sent_to.update([*audience, mine] if self._echoes else audience)
 
 
-def plan(workload: Workload, me: int, rng: Random) -> list[tuple[int | None, bool]]:
-    """Destinations of each send of one member, and whether it answers; the launcher knows it too."""
-    return [(workload.destinations(rng, me), answers) for _, answers in list(workload.plan(rng))]
+def plan(workload: Workload, me: int, rng: Random) -> list[tuple[float, int | None, bool]]:
+    """Of each send of one member the gap before it, its destinations, and whether it answers; the launcher
+    knows it too."""
+    return [(gap, workload.destinations(rng, me), answers) for gap, answers in list(workload.plan(rng))]
 
 
 async def _first_of(work: Coroutine[Any, Any, None], listening: "asyncio.Task[None]") -> None:

@@ -10,7 +10,6 @@ member that is slow slows down what its group sends, and nothing else.
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,13 +17,12 @@ from typing import Any
 from inga.layers.shape import Faults
 from inga.model.errors import IngaError, UsageError, WireError
 from inga.net.group import Group
+from inga.net.log import log
 from inga.net.requests import open_requests
 from inga.objects.groups import NO_ADDRESS, is_reliable
 from inga.objects.orb import Broker
 from inga.wire.reference import Uipmc
 from inga.wire.request import decode_request
-
-log = logging.getLogger("inga")
 
 Place = tuple[str, int]
 

@@ -66,7 +66,7 @@ class Calls:
             else:
                 ended.set_exception(root.error)
 
-        self.order.stack.now = self._loop.time()
+        self.order.stack.advance(self._loop.time())
         root = self.order.begin(body, done, retry_of=retry_of)
         self._schedule()
         return root, ended
@@ -74,7 +74,7 @@ class Calls:
     def cancel(self, root: Root, why: str = "cancelled by its caller") -> None:
         """Nobody waits for it any more: take back what it did."""
         if not root.done:
-            self.order.stack.now = self._loop.time()
+            self.order.stack.advance(self._loop.time())
             self.order.cancel(root, why)
             self._schedule()
 
@@ -105,7 +105,7 @@ class Calls:
             self.order.host.engine.fail(instance, text)
 
     def _go_on(self, instance: Instance) -> None:
-        self.order.stack.now = self._loop.time()
+        self.order.stack.advance(self._loop.time())
         self.order.resume(instance)
         self._schedule()
 

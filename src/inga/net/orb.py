@@ -10,7 +10,6 @@ exception that the interface declares, or with a `SystemException` that says wha
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -19,13 +18,12 @@ from typing import Any, Self, TypeVar, cast
 
 from inga.model.errors import IngaError, UsageError, WireError
 from inga.net.iiop import REQUEST_ID_MAX, Client, Limits, Server, answered_within
+from inga.net.log import log
 from inga.net.multicast import Channels, Multicast
 from inga.objects.idl import Interface, Operation, SystemException, interface_of
 from inga.objects.orb import Adapter, Broker, Gateway, ImplicitObject, NotAGroupObject
 from inga.objects.request import Answered, Call, code_set_component, ways
 from inga.wire.reference import TAG_GROUP, Iiop, Reference, Uipmc, encode_iiop, read
-
-log = logging.getLogger("inga")
 
 T = TypeVar("T")
 

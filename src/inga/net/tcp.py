@@ -6,7 +6,6 @@ that finds too much queued is dropped, and `reliable` repairs it: TCP is one mor
 """
 
 import asyncio
-import logging
 import struct
 from collections.abc import Hashable, Iterable
 from contextlib import suppress
@@ -15,9 +14,8 @@ from typing import cast
 from inga.model.errors import UsageError
 from inga.net.address import LOOPBACK_DATAGRAM
 from inga.net.carrier import BACKLOG_MAX, Arrivals, Carrier, Deliver
+from inga.net.log import log
 from inga.stack.stack import Address, Datagram, Outsider
-
-log = logging.getLogger("inga")
 
 FRAME_MAX = 1 << 20
 HELLO = b"inga"

@@ -63,6 +63,7 @@ async def _work(job: Job, config: dict[str, Any]) -> None:
     assert task is not None
     loop.add_signal_handler(signal.SIGTERM, task.cancel)
     link = Link(loop)
+    link.say("started")
     try:
         await job(config, link)
     except IngaError as error:

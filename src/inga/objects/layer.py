@@ -29,16 +29,9 @@ from inga.objects.options import Options
 from inga.wire.invocation import decode, encode
 from inga.wire.value import put
 
-HELLO, GOODBYE = b"hello", b"goodbye"
-GREETING, GREETING_MAX = 0.02, 1.0
-"""Seconds between greetings while somebody was not heard: the first wait, doubled each time, and the longest."""
-
 HEAD, HEAD_OF_PLACE = 512, 6
 """Bytes that a call takes besides arguments or result, and for each place of the group: a bound for calls that are
 not nested very deep."""
-
-GOODBYES = 3
-"""A goodbye that is lost makes others wait for one who has left."""
 
 STEPS = {step: step for step in "request start commit abort response undo".split()} | {"die": "abort"}
 """What is recorded of objects, by what the engine calls it."""
@@ -60,7 +53,6 @@ class ObjectOrder(Unordered):
         echo: bool = True,
         objects: Mapping[str, Any] | None = None,
         total: bool = False,
-        greet: bool = False,
         crowded: bool = False,
         delta: float = 0.05,
         grace: float | None = None,
@@ -87,7 +79,6 @@ class ObjectOrder(Unordered):
             raise UsageError(f"keys is a whole number from 1, not {keys!r}")
         self.objects = objects
         self.total = total
-        self.greet = greet
         self.crowded = crowded  # below, heartbeats wait with everything else: none is added to those that do
         self.keyed = not total and (key is not None or keys is not None)
         self._keys = keys
@@ -112,9 +103,6 @@ class ObjectOrder(Unordered):
         self._others = tuple(self.stack.others())
         self._repaired = 0  # packets that the engine has sent again, as counted
         self._passed = 0  # packets of data, for those who join their pieces
-        self._unheard = set(self._others) if self.greet and not self.reliable else set()
-        self._greet_wait = GREETING
-        self._greet_at = self.stack.now if self._unheard else None
         classes = {name: each.cls for name, each in self.hosted.items() if self.stack.me in each.at}
         classes[mailbox(self.stack.me)] = self._mailbox()
         self.host = Host(
@@ -135,8 +123,6 @@ class ObjectOrder(Unordered):
         self._act(self.host.sends(self.stack.now))
 
     def tick(self, now: float) -> None:
-        if self._greet_at is not None and self._greet_at <= now:
-            self._greet(now)
         self._act(self.host.tick(now))
 
     def key_of(self, payload: bytes) -> Any:
@@ -189,10 +175,9 @@ class ObjectOrder(Unordered):
             packet.dst = sum(1 << member for member in members)
         self.below([packet])
 
-    def _say(self, members: tuple[int, ...], body: bytes, ext: bytes | None = None) -> None:
+    def _say(self, members: tuple[int, ...], body: bytes) -> None:
         """A packet of our own kind, which may be lost."""
         for packet in self._addressed(members, body, kind=self.id):
-            packet.ext = ext
             self.stack.emit([packet])
 
     def _addressed(self, members: tuple[int, ...], body: bytes, kind: int = DATA) -> Iterator[Packet]:
@@ -231,21 +216,9 @@ class ObjectOrder(Unordered):
         self._take([packet for packet in batch if not self._is_bare(packet)])
 
     def control(self, packet: Packet) -> None:
-        if self._is_bare(packet):
-            return
-        if packet.ext == GOODBYE:
-            self._unheard.discard(packet.src)
-            self.stack.gone(packet.src)
-        elif packet.ext == HELLO:
-            self._unheard.discard(packet.src)
-            self._say((packet.src,), b"", b"")
-        elif packet.ext is not None:
-            self._unheard.discard(packet.src)  # an answer to a greeting: that it came is all it says
-        else:
-            self._take([packet])
+        self._take([packet])
 
     def gone(self, member: int) -> None:
-        self._unheard.discard(member)
         self._act(self.host.suspect(self.stack.now, member))
         self._act(self.host.view(self.stack.now, [*self.stack.peers(), self.stack.me]))
 
@@ -260,7 +233,7 @@ class ObjectOrder(Unordered):
             if _speaker(spoken, self.roster.member_of) != packet.src:
                 self.stack.reject("forged", packet)
                 continue
-            self._unheard.discard(packet.src)
+            self.stack.meet(packet)
             heard.append(spoken)
         if heard:
             self._act(self.host.receive(self.stack.now, heard))
@@ -294,9 +267,6 @@ class ObjectOrder(Unordered):
         if not self.total and not self.hosted and key is not None:
             self._row("start", packet, count, op=key_label(key))
         self._release([packet])
-
-    def _counted(self, packet: Packet) -> bool:
-        return True  # its sender said how many messages there are
 
     def _row(
         self, step: str, packet: Packet, messages: int, *, dst: int | None = None, op: str | None = None
@@ -359,25 +329,11 @@ class ObjectOrder(Unordered):
     def settled(self) -> bool:
         return self.host.idle
 
-    def goodbye(self) -> None:
-        if not self.reliable:
-            for _ in range(GOODBYES):
-                self._say(self._others, b"", GOODBYE)
-
     def drain(self) -> list[Packet]:
         return []
 
-    def _greet(self, now: float) -> None:
-        """Ask those who were not heard of whether they are there."""
-        self._greet_at = None
-        if self._unheard:
-            self._say(tuple(sorted(self._unheard)), b"", HELLO)
-            self._greet_wait = min(2 * self._greet_wait, GREETING_MAX)
-            self._greet_at = now + self._greet_wait * (1 + 0.25 * self.stack.rng.random())
-
     def _rearm(self) -> None:
-        due = [at for at in (self.host.wake, self._greet_at) if at is not None]
-        self.wake = min(due, default=None)
+        self.wake = self.host.wake
 
 
 class _Observer:

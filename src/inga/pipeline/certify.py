@@ -28,6 +28,7 @@ class SparkSource:
         self._files = files
         self.processes: Sequence[Process] = trace.processes
         self.receipt = trace.receipt
+        self.guarantees: Sequence[str] = trace.manifest.guarantees
         self.segment_names: Sequence[str] = [file.name for file in trace.files]
         self.read = lru_cache(CHUNKS_KEPT)(self._read)
 

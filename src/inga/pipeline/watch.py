@@ -35,7 +35,7 @@ from inga.pipeline.storage import Trace, is_remote, open_trace
 
 ALWAYS = ("fifo", "stamps", "causal")
 GROWTH = 1.5  # of the trace, after which messages under way are compared again
-FORMAT = 2
+FORMAT = 3
 
 
 class Memory:

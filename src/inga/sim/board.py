@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 from inga.causality.cut import closed_cut, gapless_cut
 from inga.layers.causal import Causal
-from inga.layers.order import Order
 from inga.model.delivery import Batch
 from inga.model.errors import UsageError
 from inga.model.packet import DATA, Buffer, Packet
@@ -167,7 +166,7 @@ class Board:
         self._released.append(deque())
         if self._eager:
             for stack in self.stacks:
-                stack.extend(self._entering.view, now=self._tick())
+                stack.views.extend(self._entering.view, now=self._tick())
         if self._entry == "zero":
             self._start(self._entering, {"seq": [0] * (site + 1)})
         elif self._entry == "copy":
@@ -276,12 +275,12 @@ class Board:
         stack = self.stacks[site]
         now = self._tick()
         if stack.view.number < entering.view.number:
-            stack.extend(entering.view, now=now)
+            stack.views.extend(entering.view, now=now)
         else:
-            for layer in stack.layers:
-                layer.extend(entering.view)
+            for extend in stack.chain.hooks("extend"):
+                extend(entering.view)
         if site not in entering.bases:
-            entering.bases[site] = stack.bases()
+            entering.bases[site] = stack.views.bases()
             self.oracle.admit(site, len(entering.view) - 1)
             founders = len(entering.view) - 1
             if self._entry == "copy late" and site == founders - 1:
@@ -298,11 +297,9 @@ class Board:
         event = Gate(site, is_open)
         self.played.append(event)
         stack = self.stacks[site]
-        order = next(layer for layer in stack.layers if isinstance(layer, Order))
-        stack.now = self._tick()
         self._flags = False
         (self._open.add if is_open else self._open.discard)(site)
-        order.gate(is_open)
+        stack.gate("open" if is_open else "closed", now=self._tick())
         self._collect(site, event)
 
     def _is_pending(self) -> bool:

@@ -9,11 +9,11 @@ from shlex import quote
 from time import process_time
 from typing import Any
 
-from inga.layers.newcomer import Newcomer
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.steps import Trace
 from inga.recipes import Options, find
+from inga.session.newcomer import Newcomer
 from inga.sim.recording import Recording
 from inga.sim.simulator import DELAY, Sim
 from inga.trace.manifest import Manifest

@@ -20,9 +20,6 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
-from inga.layers.membership import Membership
-from inga.layers.newcomer import Newcomer
-from inga.layers.order import Order
 from inga.layers.shape import Faults
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import UsageError
@@ -33,6 +30,7 @@ from inga.objects.declare import Target
 from inga.objects.invoke import Body, Root
 from inga.objects.layer import ObjectOrder
 from inga.recipes import Options, find, refuse_late
+from inga.session.newcomer import Newcomer
 from inga.sim.board import Board, lossless, sees_concurrency
 from inga.sim.recorder import Recorder, Tap
 from inga.sim.schedule import Schedule
@@ -252,22 +250,14 @@ class Sim:
     def use(self, site: Site, order: str) -> None:
         """Change the order of the whole group, as `site` wishes."""
         recipe = find(order)
-        membership = self._member(site).layer("membership")
-        if not isinstance(membership, Membership):
-            raise UsageError(f"order {self.order!r} cannot be changed while the group runs")
-        site.stack.now = self.now
-        membership.propose(recipe.name, self.outcomes.append)
+        self._member(site).propose(recipe.name, self.outcomes.append, now=self.now)
         self.guarantees = tuple(name for name in self.guarantees if name in recipe.guarantees)
         self._flags = self._flags and recipe.name == "vector"
         self._pump(site)
 
     def gate(self, site: Site, state: str) -> None:
         """Stop or resume holding at one site; what others may expect of it ends with that."""
-        order = next(layer for layer in self._member(site).layers if isinstance(layer, Order))
-        if state not in ("open", "closed"):
-            raise UsageError(f"a gate is 'open' or 'closed', not {state!r}")
-        site.stack.now = self.now
-        order.gate(state == "open")
+        self._member(site).gate(state, now=self.now)
         self.guarantees = tuple(name for name in self.guarantees if name not in ("fifo", "causal"))
         self._flags = False
         self._pump(site)
@@ -275,7 +265,7 @@ class Sim:
     def begin(self, site: Site, body: Body, retry_of: Root | None = None) -> Root:
         """A transaction of one member, in a turn of its own."""
         order = self.objects(site)
-        site.stack.now = self.now
+        site.stack.advance(self.now)
         root = order.begin(body, retry_of=retry_of)
         self._pump(site)
         return root

@@ -8,21 +8,27 @@
 
 The stack encodes and decodes at its bottom, counts what it cannot decode, and hands a layer's own
 packets straight to that layer, so that nothing above ever sees or holds them.
+
+What several layers have a say in has one owner, the stack: whether one may send (`writable`), whether what is sent
+leaves at once (`passable`), what is held, who was met and where they are, who has left. Layers say what they know
+and call a method; nobody writes these attributes from outside.
 """
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 from inga.model.delivery import Batch
-from inga.model.errors import IngaError, UsageError, WireError, WouldBlock
-from inga.model.packet import DATA, HEADER_MAX, Buffer, Packet
+from inga.model.errors import IngaError, UsageError, WouldBlock
+from inga.model.packet import HEADER_MAX, Buffer, Packet
 from inga.model.receipt import Receipt
 from inga.model.steps import Trace
 from inga.model.view import View
+from inga.stack.chain import Chain, check
 from inga.stack.layer import Layer
-from inga.wire.packet import INDEX_MAX, decode, encode, group_id, view_of
+from inga.stack.native import NativeWire
+from inga.stack.views import Views
+from inga.wire.packet import OUTSIDE, encode, group_id
 
 EVERYBODY = None
 """The address of a datagram for all other members."""
@@ -39,11 +45,8 @@ Address = int | Outsider | None
 
 Datagram = Buffer | list[Buffer]
 
-OUTSIDE = 0
-"""The number of no view: packets of those who are no members yet."""
-
-AHEAD_MAX = 1024
-"""Datagrams of a view that is not installed here yet; what is more is repaired."""
+Done = Callable[[str | None], None]
+"""Told of the end of a change that was asked for: nothing, or why it did not come about."""
 
 
 class Rng(Protocol):
@@ -75,7 +78,10 @@ class Ready:
 
 
 class Stack:
-    """Layers from top to bottom, bound to each other; the drivers use these methods and no others."""
+    """Layers from top to bottom, bound to each other.
+
+    Drivers use the methods under "What drivers do" and read attributes; layers use those under "What layers do".
+    """
 
     def __init__(
         self,
@@ -85,6 +91,7 @@ class Stack:
         *,
         rng: Rng,
         group: str = "",
+        lobby: str | None = None,
         trace: Trace | None = None,
         beneath: Iterable[str] = (),
         receipt: Callable[[], Receipt] = Receipt,
@@ -92,43 +99,46 @@ class Stack:
         now: float = 0.0,
         sizes: dict[int, int] | None = None,
     ) -> None:
-        """`beneath` names services the network itself provides, such as "reliable" in a test.
+        """`group` is what members agree on, `lobby` what also those know who do not: packets that belong to no view
+        carry that. `beneath` names services the network itself provides, such as "reliable" in a test.
         `sizes` is for a newcomer: how many members the earlier views had whose packets still come."""
         self.me = me
         self.view = view
         self.now = now
         self.rng = rng
         self.trace = trace
+        self.identity = group
         self.group = group_id(group)
+        self.lobby = self.group if lobby is None else group_id(lobby)
         self.receipt = receipt
         self.datagram_max = datagram_max
         self.writable = True
-        self.closing = False  # the view is being closed: nothing more is sent in it
-        self.sizes = {view.number: len(view)} | (sizes or {})  # of the views whose packets are read
         self.passable = True  # what is passed down now leaves at once; else company is worth waiting for
-        self.report = False  # some layer wants our counters told to all at the end of this turn
-        self.held = 0  # bytes that wait for their causes
+        self.closing = False  # the view is being closed: nothing more is sent in it
+        self.leaving = False  # we have said goodbye: only the session still speaks
+        self.sizes = {view.number: len(view)} | (sizes or {})  # of the views whose packets are read
+        self.report_wanted = False  # our counters are to be told to all at the end of this turn
         self.queued = 0  # bytes delivered and not yet taken
-        self.counts: Counter[str] = (
-            Counter()
-        )  # packets sent: data (repairs included), control, repair, nack; bytes
+        self.delivered = 0  # packets, so far
+        # packets sent: data (repairs included), control, repair, nack; bytes
+        self.counts: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()  # datagrams and packets dropped, by reason
-        self.addresses: dict[int, Hashable] = {}  # where each member's last valid packet came from
+        self.met: set[int] = set()  # members of whom something was accepted
+        self.addresses: dict[int, Hashable] = {}  # where each of them is
         self.left: set[int] = set()  # members that have left for good
-        self.layers = list(layers)
-        self.emit: Callable[[list[Packet]], None]  # where a layer sends packets of its own kind
+        self.untaken = 0  # packets delivered and not yet taken
+        self.wire = NativeWire(self)
+        self.views = Views(self)
         self._beneath = frozenset(beneath)
-        self._next: tuple[View, Sequence[Layer], Sequence[int]] | None = None  # to be installed
-        self._ahead: list[tuple[bytes, Hashable]] = []  # of views not installed here yet
-        self._retired: list[tuple[int, list[Layer]]] = []  # of closed views, for what is not taken yet
+        self._windows_open = True
         self._send: list[tuple[Address, Datagram]] = []
         self._deliver: list[Batch | View] = []
         self._notices: list[str] = []
         self._error: IngaError | None = None
-        self._check()
-        self._bind()
+        self.bind(layers)
         for layer in reversed(self.layers):
             layer.view(view)
+        self.review()
 
     # What drivers do
 
@@ -138,8 +148,7 @@ class Stack:
 
     def send_many(self, payloads: list[bytes], to: int | None = None, *, now: float) -> Receipt:
         """Queue several; the receipt is that of the last."""
-        if self._error is not None:
-            raise UsageError(f"the group has failed: {self._error}")
+        self._refuse_if_failed()
         if not self.writable:
             raise WouldBlock("the flow window is closed")
         if to is not None and (to <= 0 or to >> len(self.view)):
@@ -150,17 +159,13 @@ class Stack:
     def receive(self, batch: Iterable[tuple[Buffer, Hashable]], *, now: float) -> None:
         """Take datagrams and where they came from. Whatever they hold, nothing is raised."""
         self.now = now
-        if self._error is not None:
-            return
         packets = self._read(batch)
         if packets:
-            self._lowest(packets)
+            self.chain.lowest(packets)
 
     def tick(self, now: float) -> None:
         """Let layers act whose time has come."""
         self.now = now
-        if self._error is not None:
-            return
         for layer in self._timed:
             if layer.wake is not None and layer.wake <= now:
                 layer.tick(now)
@@ -168,249 +173,257 @@ class Stack:
     def taken(self, packets: list[Packet], *, now: float) -> None:
         """The application has begun these packets, in this order."""
         self.now = now
-        if self._error is not None:
-            return
         for packet in packets:
             self.queued -= packet.size
-        if self._retired:
-            packets = self._taken_of_closed_views(packets)
+        self.untaken -= len(packets)
+        if self._error is not None:
+            return
+        packets = self.views.taken(packets)
         for take in self._takers:
             take(packets)
 
-    def replace(self, name: str, layer: Layer, *, now: float) -> None:
-        """Put another layer in the place of the one called `name`; what that held goes through it."""
-        if self._error is not None:
-            raise UsageError(f"the group has failed: {self._error}")
-        self.now = now
-        at = next((i for i, old in enumerate(self.layers) if old.name == name), None)
-        if at is None:
-            raise UsageError(f"no layer {name!r} here, only {', '.join(x.name for x in self.layers)}")
-        old = self.layers[at]
-        self.layers[at] = layer
-        try:
-            self._check()
-        except UsageError:
-            self.layers[at] = old
-            raise
-        held = old.drain()
-        self._bind()
-        layer.view(self.view)
-        if held:
-            layer.up(held)
-
-    # Views
-
-    def begin(self, bases: dict[str, list[int]] | None = None) -> None:
-        """The first view counts from here: from nothing, or, for a newcomer, from the others' bases."""
-        if bases is not None:
-            for layer in reversed(self.layers):
-                layer.adopt(bases)
-        if self.trace is not None:
-            self._record_view(None if bases is None else tuple(bases["seq"]), self.view.names)
-
-    def extend(self, view: View, *, now: float) -> dict[str, int]:
-        """Install a view with members appended; what a newcomer has to know of us to start."""
-        self.now = now
-        if not self._grows:
-            raise UsageError(f"nobody can join while the group uses the order {self.view.recipe!r}")
-        self.flush()  # what was sent so far is not for the newcomer
-        self.view = view
-        self.sizes[view.number] = len(view)
-        for layer in reversed(self.layers):
-            layer.extend(view)
-        if self.trace is not None:
-            self.trace.grow(len(view))
-            self._record_view(None, view.joined)
-        self._deliver.append(view)
-        bases = self.bases()
-        self._catch_up()
-        return bases
-
-    def bases(self) -> dict[str, int]:
-        """What a newcomer has to know of us if it starts now."""
-        return {key: count for layer in self.layers for key, count in layer.base().items()}
-
-    def install(self, view: View, layers: Sequence[Layer], cut: Sequence[int]) -> None:
-        """Close the view in force, of which everybody has `cut` packets of each member, and go on
-        with other layers, which count anew: once all that is being done in the old view is done."""
-        self._next = (view, layers, cut)
-
-    def _install(self, view: View, layers: Sequence[Layer], cut: Sequence[int]) -> None:
-        old, now = self.layers, self.now
-        for layer in old:
-            layer.closed()
-        self._retired.append((self.view.number, old))
-        staying = {layer.name: layer for layer in old if layer.stays}
-        self.layers = [staying.get(layer.name, layer) for layer in layers]
-        self._check()
-        self._bind()
-        if self.trace is not None:
-            self.trace.row("flush", now, self.view.number)
-            self.trace.cut(self.view.number, cut)
-        self.view = view
-        self.sizes = {view.number: len(view)}
-        self.report = False
-        self.writable = self.passable = True
-        self.closing = False
-        for layer in reversed(self.layers):
-            layer.view(view)
-        if self.trace is not None:
-            self._record_view((0,) * len(view), view.joined)
-        self._deliver.append(view)
-        self._catch_up()
-
-    def _record_view(self, known: tuple[int, ...] | None, joined: Iterable[str]) -> None:
-        """Rows of a view and its new members. `known`: what its installation makes known here."""
-        trace, view = self.trace, self.view
-        assert trace is not None
-        height = None if known is None else sum(known) + 1
-        trace.row("view", self.now, view.number, deps=known, height=height, n=len(view), note=view.recipe)
-        for name in joined:
-            trace.row("join", self.now, view.number, peer=view.names.index(name), note=name)
-
-    def _of_another_view(self, data: Buffer, address: Hashable) -> None:
-        number = view_of(data)
-        if number == OUTSIDE:
-            self._from_outside(data, address)
-        elif number < self.view.number:
-            self.counts["stale"] += 1  # of a view that is closed
-        elif number == self.view.number + 1 and (self._grows or self._watchers):
-            self.counts["ahead"] += 1
-            if len(self._ahead) < AHEAD_MAX:
-                self._ahead.append((bytes(data), address))
-            for watch in self._watchers:
-                watch(number)
-        else:
-            self.reject("view")
-
-    def _from_outside(self, data: Buffer, address: Hashable) -> None:
-        """Somebody who is no member yet says something to one of our layers."""
-        try:
-            packet = decode(data, self.group, {OUTSIDE: INDEX_MAX}, self.me)
-        except WireError as error:
-            self.reject(error.reason)
-            return
-        target = None if packet is None else self._kinds.get(packet.kind)
-        if packet is None or target is None:
-            self.reject("stranger")
-        else:
-            target.outside(packet, address)
-
-    def _catch_up(self) -> None:
-        """Read what came too early for the views before this one."""
-        if self._ahead:
-            waiting, self._ahead = self._ahead, []
-            self.receive(waiting, now=self.now)
-
-    def _taken_of_closed_views(self, packets: list[Packet]) -> list[Packet]:
-        """Let the layers that delivered them know; the rest is of views in force."""
-        rest = []
-        for packet in packets:
-            layers = next((layers for last, layers in self._retired if packet.view <= last), None)
-            if layers is None:
-                rest.append(packet)
-                continue
-            for layer in layers:
-                layer.taken([packet])
-        if rest:
-            self._retired.clear()  # packets are taken in the order in which they were delivered
-        return rest
-
-    def ready(self, *, turn: bool = True) -> Ready:
+    def ready(self, *, now: float | None = None, turn: bool = True) -> Ready:
         """Hand over all effects since the last call, and forget them.
 
         `turn` ends the turn, so that what waited for company leaves; without it, only what is
         complete anyway, for a driver whose application is still at work in this turn.
         """
-        wake = None
+        if now is not None:
+            self.now = now
         if self._error is None:
-            while self._next is not None:
-                change, self._next = self._next, None
-                self._install(*change)
+            self.views.change()
             if turn:
                 for end_turn in self._turners:
                     end_turn()
-            for layer in self._timed:
-                if layer.wake is not None and (wake is None or layer.wake < wake):
-                    wake = layer.wake
+        wake = None
+        for layer in self._timed:
+            due = layer.wake
+            if due is not None and (wake is None or due < wake):
+                wake = due
         ready = Ready(self._send, self._deliver, wake, self.writable, self._error, self._notices)
         self._send, self._deliver = [], []
         if self._notices:
             self._notices = []
         return ready
 
-    @property
-    def settled(self) -> bool:
-        """Whether everybody ever heard of has all we sent, so that we may leave."""
-        return all(layer.settled for layer in self.layers)
+    def begin(self, bases: dict[str, list[int]] | None = None, *, now: float | None = None) -> None:
+        """The first view counts from here: from nothing, or, for a newcomer, from the others' bases."""
+        if now is not None:
+            self.now = now
+        self.views.begin(bases)
+
+    def advance(self, now: float) -> None:
+        """It is so late now: for drivers that are about to speak to a layer, as those who call objects do."""
+        self.now = now
+
+    def propose(self, recipe: str, done: Done, *, now: float) -> None:
+        """Ask for another recipe in the whole group; `done` is told how that ended."""
+        self._refuse_if_failed()
+        self.now = now
+        propose = self.chain.hook("propose")
+        if propose is None:
+            raise UsageError(f"order {self.view.recipe!r} cannot be changed while the group runs")
+        propose(recipe, done)
+
+    def gate(self, state: str, *, now: float) -> None:
+        """`open`: deliver here as packets come; `closed`: hold again what comes before its cause."""
+        self._refuse_if_failed()
+        if state not in ("open", "closed"):
+            raise UsageError(f"a gate is 'open' or 'closed', not {state!r}")
+        self.now = now
+        gate = self.chain.hook("gate")
+        if gate is None:
+            raise UsageError(f"order {self.view.recipe!r} has no gate")
+        gate(state == "open")
+
+    def delay(
+        self, member: int, seconds: float, jitter: float = 0.0, keep_order: bool = False, *, now: float
+    ) -> None:
+        """For tests: what is sent to that member leaves so much later from now on."""
+        self._refuse_if_failed()
+        self.now = now
+        delay = self.chain.hook("delay")
+        if delay is None:
+            raise UsageError(f"order {self.view.recipe!r} has no place for delays")
+        delay(member, seconds, jitter, keep_order)
 
     def goodbye(self, *, now: float) -> None:
-        """Tell everybody that we leave; what they still lack of us is lost."""
+        """Tell everybody that we leave; what they still lack of us is lost. The driver goes on with `receive`,
+        `tick` and `ready` until `has_left`, or as long as it likes: nothing but the goodbye is said any more."""
         self.now = now
-        for layer in self.layers:
-            layer.goodbye()
+        if not self.leaving:
+            self.leaving = True
+            if self.trace is not None and self._error is None:
+                self.trace.row("leave", now, self.view.number, peer=self.me)
+            for goodbye in self.chain.hooks("goodbye"):
+                goodbye()
+            self.chain.mute()
+            self._find_hooks()
+            self.review()
+
+    @property
+    def has_left(self) -> bool:
+        """Whether everybody who was met knows that we have left."""
+        return self.leaving and all(layer.settled for layer in self._settling if layer.stays)
+
+    @property
+    def settled(self) -> bool:
+        """Whether everybody who was met has all we sent, so that we may leave."""
+        return all(layer.settled for layer in self._settling)
 
     def fit(self, granted: int) -> None:
         """Size windows by what the kernel granted a receiver, in charged bytes."""
-        for layer in self.layers:
-            layer.fit(granted)
+        for fit in self.chain.hooks("fit"):
+            fit(granted)
 
-    # What layers do
+    def replace(self, name: str, layer: Layer, *, now: float) -> None:
+        """Put another layer in the place of the one called `name`; what that held goes through it."""
+        self._refuse_if_failed()
+        self.now = now
+        at = next((i for i, old in enumerate(self.layers) if old.name == name), None)
+        if at is None:
+            raise UsageError(f"no layer {name!r} here, only {', '.join(x.name for x in self.layers)}")
+        old = self.layers[at]
+        check([*self.layers[:at], layer, *self.layers[at + 1 :]], self._beneath)  # before the old one lets go
+        drain = getattr(old, "drain", None)
+        held = [] if drain is None else drain()
+        self.bind([*self.layers[:at], layer, *self.layers[at + 1 :]])
+        layer.view(self.view)
+        if held:
+            layer.up(held)
+        self.review()
+
+    @property
+    def has_output(self) -> bool:
+        """Whether datagrams wait for the driver."""
+        return bool(self._send)
+
+    def layer(self, name: str) -> Layer | None:
+        """The layer of that name, if the recipe has it."""
+        return next((layer for layer in self.layers if layer.name == name), None)
+
+    # What layers do: packets
 
     def reject(self, reason: str, packet: Packet | None = None) -> None:
         """Count something that cannot be right, and go on."""
         self.rejected[reason] += 1
-        if self.trace is not None and self.trace.full:
-            peer = None if packet is None else packet.src
-            self.trace.row("rejected", self.now, self.view.number, peer=peer, note=reason)
+        peer = None if packet is None or packet.src < 0 else packet.src
+        self.row("rejected", peer, note=reason)
 
     def answer(self, packet: Packet, address: Hashable) -> None:
         """Send something to one who is no member; to everybody if nobody knows where it is."""
         to = EVERYBODY if address is None else Outsider(address)
         self.counts["control"] += 1
-        self._send.append((to, encode(packet, self.group)))
+        self._send.append((to, encode(packet, self.group_of(packet))))
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
         """Send bytes as they are, for a layer that has a wire format of its own."""
         self._send.append((to, datagram))
 
+    def group_of(self, packet: Packet) -> int:
+        """What a packet carries to be known by: what belongs to no view is for all who know the group's name."""
+        return self.lobby if packet.view == OUTSIDE else self.group
+
     def deliver(self, sender: str, packet: Packet) -> None:
         """Hand a packet to the application, as one of `sender`."""
         self.queued += packet.size
+        self.delivered += 1
+        self.untaken += 1
         self._deliver.append(Batch(sender, packet))
+
+    def announce(self, view: View) -> None:
+        """Let the application know of a view, in its place among the packets."""
+        self._deliver.append(view)
 
     def flush(self) -> None:
         """Let go of what was sent and waits for company."""
-        next(layer for layer in self.layers if _overrides(layer, "send")).drain()
-
-    def fail(self, error: IngaError) -> None:
-        """Stop for good: deliver what there is, then raise."""
-        if self._error is None:
-            self._error = error
-
-    def notice(self, text: str) -> None:
-        """Tell a person something, through the driver's log."""
-        self._notices.append(text)
+        for flush in self.chain.hooks("flush"):
+            flush()
 
     def ride(self, packet: Packet) -> None:
         """Let every layer put its counters on a packet."""
         for ride in self._riders:
             ride(packet)
 
+    def acknowledged(self, lsn: int) -> None:
+        """Tell the layers that some member has everything up to `lsn`."""
+        for acknowledged in self._listeners:
+            acknowledged(lsn)
+
+    def row(
+        self, step: str, peer: int | None = None, *, n: int | None = None, note: str | None = None
+    ) -> None:
+        """A row of a full trace that is about no message."""
+        trace = self.trace
+        if trace is not None and trace.full:
+            trace.row(step, self.now, self.view.number, peer=peer, n=n, note=note)
+
+    # What layers do: what is shared
+
+    def review(self) -> None:
+        """Something that decides whether one may send may have changed: draw the conclusions."""
+        is_open = passable = True
+        for window in self._windows:
+            is_open = is_open and window.is_open
+            passable = passable and window.is_passable
+        self.passable = passable
+        self.writable = is_open and not self.closing and not self.leaving and self._error is None
+        if is_open is not self._windows_open:
+            self._windows_open = is_open
+            if not self.leaving:
+                n = sum(window.outstanding for window in self._windows)
+                self.row("window_opened" if is_open else "window_closed", n=n)
+                for reviewed in self.chain.hooks("reviewed"):
+                    reviewed(is_open)
+
+    def want_report(self, wanted: bool = True) -> None:
+        """Our counters are to be told to all at the end of this turn; or they were."""
+        self.report_wanted = wanted
+
+    @property
+    def held(self) -> int:
+        """Bytes that came and wait for something else."""
+        return sum(layer.held for layer in self._holders)
+
+    @property
+    def waiting(self) -> int:
+        """Packets that layers were given to send and have not passed on."""
+        return sum(window.waiting for window in self._windows)
+
+    def blockers(self) -> set[int]:
+        """Members because of whom nothing more may be sent."""
+        return {m for window in self._windows if not window.is_open for m in window.blockers()}
+
+    def awaited(self) -> set[int]:
+        """Members because of whom nothing that is held can be delivered."""
+        return {m for layer in self._holders if layer.held for m in layer.awaited()}
+
+    def meet(self, packet: Packet, *, fresh: bool = False) -> None:
+        """A layer has accepted a packet of a member. Only what is new can tell that it is elsewhere now: what was
+        said before can be said again by anybody, from anywhere."""
+        src = packet.src
+        self.met.add(src)
+        if packet.where is not None and (fresh or src not in self.addresses):
+            self.addresses[src] = packet.where
+
     def gone(self, member: int) -> None:
-        """Tell the layers that a member has left for good."""
+        """A member has left for good: tell the layers."""
         self.left.add(member)
+        if self.trace is not None:
+            self.trace.row("leave", self.now, self.view.number, peer=member)
         for gone in self._mourners:
             gone(member)
+        self.review()
 
-    def heard(self, lsn: int) -> None:
-        """Tell the layers that some member has everything up to `lsn`."""
-        for heard in self._hearers:
-            heard(lsn)
+    def fail(self, error: IngaError) -> None:
+        """Stop for good: deliver what there is, say goodbye, then raise."""
+        if self._error is None:
+            self._error = error
+            self.goodbye(now=self.now)
 
-    def layer(self, name: str) -> Layer | None:
-        """The layer of that name, if the recipe has it."""
-        return next((layer for layer in self.layers if layer.name == name), None)
+    def notice(self, text: str) -> None:
+        """Tell a person something, through the driver's log."""
+        self._notices.append(text)
 
     def others(self) -> Iterable[int]:
         """Everybody's index but ours."""
@@ -426,153 +439,50 @@ class Stack:
         return len(self.view) - len(self.left) == 1
 
     @property
-    def has_output(self) -> bool:
-        """Whether datagrams wait for the driver."""
-        return bool(self._send)
-
-    @property
     def body_max(self) -> int:
         """The largest body that fits one datagram beside its header and a vector or two."""
         return self.datagram_max - min(HEADER_MAX + 6 * len(self.view), self.datagram_max // 2)
 
     @property
-    def levels(self) -> tuple[str, ...]:
-        """The levels a receipt can reach in this recipe."""
-        return tuple(level for layer in self.layers for level in layer.levels)
+    def payload_max(self) -> int:
+        """The same, of what the application may put into it: the order may add to a body."""
+        body_max, overhead = self.body_max, self.chain.hook("overhead")
+        return body_max if overhead is None else max(body_max - overhead(len(self.view)), body_max // 2)
 
-    # The two ends of the chain
+    # Inside
 
-    def _decode(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
-        """What datagrams hold, on the native wire."""
-        packets: list[Packet] = []
-        group, sizes, me = self.group, self.sizes, self.me
-        for data, address in batch:
-            try:
-                packet = decode(data, group, sizes, me)
-            except WireError as error:
-                if error.reason == "view":
-                    self._of_another_view(data, address)
-                else:
-                    self.reject(error.reason)
-                continue
-            if packet is None:
-                continue
-            if address is not None:
-                self.addresses[packet.src] = address
-            packets.append(packet)
-        return packets
+    def bind(self, layers: Sequence[Layer]) -> None:
+        """Put these layers in place, if they fit together."""
+        self.chain = Chain(self, layers, self._beneath)
+        self._find_hooks()
 
-    def _encode(self, batch: list[Packet]) -> None:
-        send = self._send
-        counts = self.counts
-        for packet in batch:
-            counts["data" if packet.kind == DATA else "control"] += 1
-            counts["bytes"] += len(packet.body)
-            if packet.encoded is None:
-                packet.encoded = [encode(packet, self.group), None]
-            full, bare = packet.encoded
-            if packet.dst is None:
-                send.append((packet.to, full))
-                continue
-            for member in self.others() if packet.to is None else (packet.to,):
-                if packet.dst >> member & 1:
-                    send.append((member, full))
-                    continue
-                if bare is None:
-                    bare = packet.encoded[1] = encode(packet, self.group, bare=True)
-                send.append((member, bare))
+    def _find_hooks(self) -> None:
+        """Those that are called often are looked up once."""
+        chain = self.chain
+        self.layers, self.emit = chain.layers, chain.emit
+        self._read = chain.hook("read") or self.wire.read
+        self.entrance: Callable[[list[bytes], int | None], Receipt] = chain.hook("send")
+        self.store: Callable[[Packet], None] = chain.hook("store") or Packet.keep
+        self._takers, self._turners, self._mourners = (
+            chain.hooks(name) for name in ("taken", "turn", "gone")
+        )
+        self._riders, self._listeners = chain.hooks("ride"), chain.hooks("acknowledged")
+        self._timed, self._windows, self._holders, self._settling = (
+            chain.having(name) for name in ("tick", "is_open", "held", "settled")
+        )
 
-    def _split(self, batch: list[Packet]) -> None:
-        """Data goes up; a layer's own packets go to that layer, in the order they came."""
-        data: list[Packet] = []
-        for packet in batch:
-            if packet.kind == DATA:
-                data.append(packet)
-                continue
-            if data:
-                self._up(data)
-                data = []
-            target = self._kinds.get(packet.kind)
-            if target is None:
-                self.reject("kind", packet)
-                continue
-            target.control(packet)
-            for note in self._noters:
-                note(packet)
-        if data:
-            self._up(data)
-
-    def _hand_over(self, batch: list[Packet]) -> None:
+    def hand_over(self, batch: list[Packet]) -> None:
+        """What the topmost layer passes up is for the application."""
         names = self.view.names
         for packet in batch:
-            self.queued += packet.size
-            self._deliver.append(Batch(names[packet.src], packet))
+            self.deliver(names[packet.src], packet)
 
-    # Composition
-
-    def _check(self) -> None:
-        """Every layer's needs are met from below, or the error names who could meet them."""
-        provided = set(self._beneath)
-        seen_opaque = False
-        for layer in reversed(self.layers):
-            if layer.transparent and seen_opaque:
-                raise UsageError(f"layer {layer.name!r} must stand below all that are not transparent")
-            seen_opaque = seen_opaque or not layer.transparent
-            missing = layer.requires - provided
-            if missing:
-                need = ", ".join(sorted(missing))
-                raise UsageError(f"layer {layer.name!r} needs {need} from below{_suppliers(missing)}")
-            provided |= layer.provides
-        kinds = [layer.id for layer in self.layers if layer.id]
-        if len(set(kinds)) < len(kinds):
-            raise UsageError("two layers of one id cannot tell their packets apart")
-        if not any(_overrides(layer, "send") for layer in self.layers):
-            raise UsageError("no layer takes what the application sends: put `bundle` on top")
-
-    def _bind(self) -> None:
-        """Compute all routes once, past layers that do not override a direction."""
-        for layer in self.layers:
-            layer.stack = self
-        above: Callable[[list[Packet]], None] = self._hand_over
-        opaque = [layer for layer in self.layers if not layer.transparent]
-        for layer in opaque:
-            layer.above = above
-            if _overrides(layer, "up"):
-                above = layer.up
-        self._up = above
-        above = self._split
-        for layer in (layer for layer in self.layers if layer.transparent):
-            layer.above = above
-            if _overrides(layer, "up"):
-                above = layer.up
-        self._lowest = above
-        self._read = next((layer.read for layer in self.layers if _overrides(layer, "read")), self._decode)
-        below: Callable[[list[Packet]], None] = self._encode
-        self.emit = below
-        for layer in reversed(self.layers):
-            layer.below = below
-            if _overrides(layer, "down"):
-                below = layer.down
-                if layer.transparent:
-                    self.emit = below
-        self._kinds = {layer.id: layer for layer in self.layers if layer.id}
-        self.entrance = next(layer.send for layer in self.layers if _overrides(layer, "send"))
-        self.store = next((x.store for x in self.layers if _overrides(x, "store")), Packet.keep)
-        self._takers = [layer.taken for layer in self.layers if _overrides(layer, "taken")]
-        self._turners = [layer.turn for layer in self.layers if _overrides(layer, "turn")]
-        self._timed = [layer for layer in self.layers if _overrides(layer, "tick")]
-        self._riders = [layer.ride for layer in reversed(self.layers) if _overrides(layer, "ride")]
-        self._noters = [layer.note for layer in reversed(self.layers) if _overrides(layer, "note")]
-        self._mourners = [layer.gone for layer in reversed(self.layers) if _overrides(layer, "gone")]
-        self._grows = all(layer.grows for layer in self.layers)
-        self._watchers = [layer.ahead for layer in self.layers if _overrides(layer, "ahead")]
-        self._hearers = [layer.heard for layer in reversed(self.layers) if _overrides(layer, "heard")]
+    def _refuse_if_failed(self) -> None:
+        if self._error is not None:
+            raise UsageError(f"the group has failed: {self._error}")
 
     def __getstate__(self) -> dict[str, Any]:
-        routes = "store emit _read _up _lowest _kinds entrance _takers _turners _timed _riders _noters _mourners _watchers _grows _hearers".split()
-        state = self.__dict__.copy()
-        for name in (*routes, "trace", "receipt"):
-            state.pop(name, None)
+        state = {key: value for key, value in self.__dict__.items() if key not in COMPUTED}
         state["_send"] = [(address, joined(data)) for address, data in self._send]
         return state
 
@@ -580,33 +490,21 @@ class Stack:
         self.__dict__.update(state)
         self.trace = None
         self.receipt = Receipt
-        for _, layers in self._retired:
-            for layer in layers:
-                layer.stack = self
-        self._bind()
+        self.wire.stack = self.views.stack = self
+        self.bind(self.layers)
+        self.views.revive()
+        if self.leaving:
+            self.chain.mute()
+            self._find_hooks()
+
+
+COMPUTED = frozenset(
+    """trace receipt chain store emit entrance _read _takers _turners _mourners _riders _listeners _timed _windows
+    _holders _settling""".split()
+)
+"""What follows from the layers, and what a driver lends: no part of a stack that is copied or put away."""
 
 
 def joined(datagram: Datagram) -> bytes:
     """A datagram in one piece that nobody else holds."""
     return b"".join(datagram) if isinstance(datagram, list) else bytes(datagram)
-
-
-def _overrides(layer: Layer, name: str) -> bool:
-    return _replaces(type(layer), name)  # type: ignore[arg-type]  # mypy: classes can be hashed, too
-
-
-@cache
-def _replaces(kind: type[Layer], name: str) -> bool:
-    return getattr(kind, name) is not getattr(Layer, name)
-
-
-def _suppliers(missing: Iterable[str]) -> str:
-    """Which known layers could supply what is missing, as the end of a sentence."""
-
-    def known(cls: type[Layer]) -> Iterable[type[Layer]]:
-        for sub in cls.__subclasses__():
-            yield sub
-            yield from known(sub)
-
-    names = sorted({cls.name for cls in known(Layer) if cls.provides & set(missing)})
-    return f"; {' or '.join(names)} could supply it" if names else ""

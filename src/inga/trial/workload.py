@@ -1,7 +1,7 @@
 """What members say in a trial: how often, to whom, and which sends answer something.
 
 A share of the sends answer a message just taken, or causality would have nothing to relate. The same
-plan serves the simulator, which keeps its times, and live members, which send back to back.
+plan serves the simulator, which keeps its times, and live members, which keep them if asked and else send back to back.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class Workload:
     members: int
     messages: int  # per member
     size: int = 64  # bytes each
-    rate: float = 100.0  # sends per second and member, in virtual time
+    rate: float = 100.0  # sends per second and member, where times are kept
     subset: int | None = None  # each message goes to so many others
 
     def __post_init__(self) -> None:
@@ -38,6 +38,11 @@ class Workload:
             raise UsageError("the rate must be above 0")
         if self.subset is not None and not 1 <= self.subset < self.members:
             raise UsageError(f"--subset {self.subset}: there are {self.members - 1} others to choose from")
+
+    @property
+    def longest_gap(self) -> float:
+        """Seconds between two sends of a member; one gap in 10^8 is longer."""
+        return 20.0 / self.rate
 
     def destinations(self, rng: Rng, me: int) -> int | None:
         """Where one message goes: None for all others, or a bit set."""

@@ -42,12 +42,17 @@ BARE = 1 << 11
 PARTIAL = 1 << 12
 DELTA = 1 << 13  # a vector by what rose since the sender's last: see `vector`
 FREE = 1 << 14  # free buffers
-ALL = (1 << 15) - 1
+COUNT = 1 << 15  # messages in the body, if not one
 
 GATHERED_FROM = 16 * 1024
 """Bodies from this size are not copied behind their header: the socket gathers both."""
 
+OUTSIDE = 0
+"""The number of no view: greetings, goodbyes, and packets of those who are no members yet."""
+
 INDEX_MAX = 1 << 16
+MESSAGES_MAX = 1 << 16
+"""Messages that one packet can hold."""
 COUNT_MAX = (1 << 31) - 1
 """The largest `seq`, and so the largest entry of a vector: what a trace can hold of it."""
 RUNS_MAX = 1 << 10
@@ -107,6 +112,9 @@ def encode(packet: Packet, group: int, *, bare: bool = False) -> Buffer | list[B
     if packet.free is not None:
         sections |= FREE
         put(out, packet.free)
+    if packet.count != 1:
+        sections |= COUNT
+        put(out, packet.count)
     if packet.urgent:
         sections |= URGENT
     if packet.partial:
@@ -144,8 +152,6 @@ def decode(data: Buffer, group: int, sizes: Mapping[int, int], me: int) -> Packe
         raise WireError("view", f"a packet of view {view}")
     if src >= members:
         raise WireError("stranger", f"source {src} of {members} members")
-    if sections & ~ALL:
-        raise WireError("malformed", "unknown sections")
     packet = Packet(src, view, b"", None, kind)
     at = _get_sections(packet, sections, data, members) if sections else 20
     if at + size != len(data):
@@ -216,6 +222,10 @@ def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> 
         packet.free, at = get(data, at)
         if packet.free > COUNT_MAX:
             raise WireError("malformed", f"{packet.free} free buffers")
+    if sections & COUNT:
+        packet.count, at = get(data, at)
+        if packet.count > MESSAGES_MAX or packet.count == 1:
+            raise WireError("malformed", f"{packet.count} messages")
     packet.urgent = bool(sections & URGENT)
     packet.partial = bool(sections & PARTIAL)
     packet.bare = bool(sections & BARE)

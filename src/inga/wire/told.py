@@ -10,6 +10,9 @@ from typing import Any, Self
 from inga.model.errors import WireError
 from inga.wire.packet import COUNT_MAX
 
+LARGE_MAX = 1 << 62
+"""The largest number that counts packets since a point in time, not since a start."""
+
 TEXT_MAX = 4096
 """Characters of a text: a sentence that explains something is shorter."""
 
@@ -47,9 +50,12 @@ class Told:
         """From 0 to the largest count there is."""
         return _number(self._get(key))
 
-    def counts(self) -> dict[str, int]:
-        """Everything told besides `do`, which must be numbers."""
-        return {key: _number(value) for key, value in self._content.items() if key != "do"}
+    def counts(self, key: str | None = None) -> dict[str, int]:
+        """Everything told besides `do`, or everything under that key, which must be numbers."""
+        content = self._content if key is None else self._get(key)
+        if not isinstance(content, dict):
+            raise _malformed(f"{key} is no object")
+        return {key: _number(value, LARGE_MAX) for key, value in content.items() if key != "do"}
 
     def flag(self, key: str) -> bool:
         value = self._get(key)
@@ -60,6 +66,9 @@ class Told:
     def numbers(self, key: str, count: int | None = None) -> list[int]:
         """A list of so many numbers, or of any length."""
         return [_number(each) for each in _items(self._get(key), count)]
+
+    def texts(self, key: str) -> list[str]:
+        return [_text(each) for each in _items(self._get(key))]
 
     def table(self, key: str, rows: int, columns: int) -> list[list[int]]:
         lines = _items(self._get(key), rows)
@@ -83,8 +92,8 @@ def _text(value: Any) -> str:
     return value
 
 
-def _number(value: Any) -> int:
-    if type(value) is not int or not 0 <= value <= COUNT_MAX:
+def _number(value: Any, most: int = COUNT_MAX) -> int:
+    if type(value) is not int or not 0 <= value <= most:
         raise _malformed("no count")
     return value
 

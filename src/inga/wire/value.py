@@ -20,6 +20,12 @@ DEPTH_MAX = 32
 NUMBER_BYTES_MAX = 1 << 10
 """Bytes of a whole number: Python refuses to print one of more than 4300 digits."""
 
+OTHER_KEYS_MAX = 1 << 10
+"""Keys of one dictionary that are neither text nor bytes. Python hashes those two with a secret and all others
+without one, so that whoever chooses them can make each collide with all before it: 20,000 such numbers cost 2 * 10^8
+comparisons, these at most 2^19. No range of numbers is safe, since a dictionary also looks for a free place in a way
+that is known. Larger dictionaries of that kind can be sent as a list of pairs."""
+
 SMALL_MAX = (1 << 63) - 1
 
 FLOAT = Struct(">d")
@@ -40,6 +46,11 @@ def copied(value: Any, depth: int = 0) -> Any:
     if kind in (list, tuple):
         return kind([copied(each, depth + 1) for each in value])
     if kind is dict:
+        if sum(map(_is_guessable, value)) > OTHER_KEYS_MAX:
+            raise UsageError(
+                f"a dictionary has more than {OTHER_KEYS_MAX} keys that are neither text nor bytes: "
+                "send a list of pairs"
+            )
         return {copied(key, depth + 1): copied(each, depth + 1) for key, each in value.items()}
     raise UsageError(
         f"arguments and results are None, bool, int, float, str, bytes, list, tuple and dict, not {kind.__name__}"
@@ -119,8 +130,12 @@ def _get_items(data: Buffer, at: int, kind: int, n: int, depth: int) -> tuple[An
         raise WireError("malformed", "nested too deep")
     if kind == DICT:
         pairs = {}
+        guessable = 0
         for _ in range(n):
             key, at = get(data, at, depth + 1)
+            guessable += _is_guessable(key)
+            if guessable > OTHER_KEYS_MAX:
+                raise WireError("malformed", "too many keys that may collide")
             value, at = get(data, at, depth + 1)
             try:
                 pairs[key] = value
@@ -132,6 +147,11 @@ def _get_items(data: Buffer, at: int, kind: int, n: int, depth: int) -> tuple[An
         item, at = get(data, at, depth + 1)
         items.append(item)
     return (items if kind == LIST else tuple(items)), at
+
+
+def _is_guessable(key: Any) -> bool:
+    """Whether everybody can know the hash of a key."""
+    return type(key) not in (str, bytes)
 
 
 def _put_number(out: bytearray, value: int) -> None:

@@ -23,15 +23,13 @@ from inga.layers.co.parts import (
     Settings,
     Told,
 )
-from inga.layers.flow import WARN_AFTER, charged, share_of
+from inga.layers.flow import charged, share_of
 from inga.layers.order import Order
-from inga.model.errors import Gap, UsageError, WireError
+from inga.model.errors import Gap, UsageError
 from inga.model.packet import HEADER_MAX, Packet
 from inga.model.view import View
-from inga.wire.bundle import count
+from inga.session.pressure import Unread
 from inga.wire.packet import RUNS_MAX
-
-GOODBYE = b"goodbye"
 
 STEPS = {"causal": "accept", "confirmed": "confirm", "acknowledged": "acknowledge"}
 """The trace's name of reaching a level."""
@@ -51,7 +49,6 @@ class Co(Order):
         *,
         deliver: str = "acknowledged",
         echo: bool = False,
-        greet: bool = False,
         queue_max: int = 16 << 20,
         machine: type[CoMachine] = CoMachine,
         **settings: Any,
@@ -62,7 +59,6 @@ class Co(Order):
         if deliver not in LEVELS:
             raise UsageError(f"co delivers at level {', '.join(LEVELS)}, not {deliver!r}")
         self.deliver = deliver
-        self.greet = greet
         self.queue_max = queue_max
         self._settings = Settings(**settings)
         self._kind = machine
@@ -70,12 +66,8 @@ class Co(Order):
     def view(self, view: View) -> None:
         stack = self.stack
         self.machine = self._kind(stack.me, len(view), self._settings, stack.now)
-        self._blocked_since: float | None = None
-        self._warned = False
-        self._unheard = set(stack.others()) if self.greet else set()
-        self._greet_at: float | None = stack.now if self._unheard else None
-        self._greet_wait = 0.02
-        self._act()
+        self._unread = Unread(self.queue_max)
+        self.held = 0
 
     # Sending
 
@@ -91,16 +83,12 @@ class Co(Order):
             self._act()
 
     def tick(self, now: float) -> None:
-        if self._greet_at is not None and self._greet_at <= now:
-            self._greet(now)
         self.machine.tick(now)
         self._act()
 
     # Receiving
 
     def up(self, batch: list[Packet]) -> None:
-        if self._unheard:
-            self._unheard.difference_update([packet.src for packet in batch])
         machine = self.machine
         machine.now = self.stack.now
         for packet in batch:
@@ -109,20 +97,24 @@ class Co(Order):
                 continue
             self._received(packet, "receive")
             message = Message(packet.src, packet.seq, packet.ack, packet.delta, packet.free, packet)
-            if machine.receive(message) and message.deps is None:  # it came before something that precedes it
+            if not machine.receive(message):
+                continue
+            self.stack.meet(packet, fresh=True)
+            message.size = len(packet.body) + 1
+            self.held += message.size
+            if message.deps is None:  # it came before something that precedes it
                 packet.keep()
                 self._received(packet, "hold")
         machine.stages()
         self._act()
 
     def control(self, packet: Packet) -> None:
-        self._unheard.discard(packet.src)
         self.machine.now = self.stack.now
         reason = self._heed(packet)
         if reason is not None:
             self.stack.reject(reason, packet)
-        elif packet.ext == GOODBYE:
-            self.stack.gone(packet.src)
+        else:
+            self.stack.meet(packet)
         self._run()
 
     def _heed(self, packet: Packet) -> str | None:
@@ -137,7 +129,6 @@ class Co(Order):
         return self.machine.confirmed(Confirmation(src, packet.seq, ack, confirmed, free, packet.urgent))
 
     def gone(self, member: int) -> None:
-        self._unheard.discard(member)
         self.machine.leave_out(member)
         self._run()
 
@@ -154,8 +145,30 @@ class Co(Order):
     # What drivers want, and what a change of the order needs
 
     @property
+    def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
+        return self.machine.wake
+
+    @property
     def waiting(self) -> int:
         return len(self.machine.waiting)
+
+    @property
+    def is_open(self) -> bool:
+        return not self.machine.waiting
+
+    @property
+    def is_passable(self) -> bool:
+        return self.machine.is_open
+
+    @property
+    def outstanding(self) -> int:
+        return len(self.machine.unreleased)
+
+    def blockers(self) -> list[int]:
+        return self.machine.blockers()
+
+    def awaited(self) -> list[int]:
+        return self.machine.awaited(self.deliver)
 
     def sent(self) -> list[int]:
         machine = self.machine
@@ -168,22 +181,17 @@ class Co(Order):
 
     @property
     def settled(self) -> bool:
-        """Whether everybody who was ever heard has all we sent, and all of us who are here know it."""
+        """Whether everybody who was met has all we sent, and all of us who are here know it."""
         machine = self.machine
         peers = self.stack.peers()
-        heard = [m for m in peers if m in self.stack.addresses]
+        met = [m for m in peers if m in self.stack.met]
         if machine.waiting:
             return False
-        if not heard:
+        if not met:
             return not peers or not machine.unreleased
-        if not all(machine.has_all(m) for m in heard):
+        if not all(machine.has_all(m) for m in met):
             return False
-        return len(heard) < len(peers) or machine.is_idle
-
-    def goodbye(self) -> None:
-        self.stack.emit([self._last_word(GOODBYE)])
-        self.machine.rest()
-        self._greet_at = self.wake = None
+        return len(met) < len(peers) or machine.is_idle
 
     def fit(self, granted: int) -> None:
         self.machine.window_bytes = share_of(granted, len(self.stack.view))
@@ -220,8 +228,7 @@ class Co(Order):
             self.above(released)
         if not machine.is_behind:
             machine.is_behind = self._is_behind()
-        self._admit()
-        self._rearm()
+        self.stack.review()
 
     def _leave(self, packets: list[Packet]) -> None:
         if self.machine.others:
@@ -230,20 +237,20 @@ class Co(Order):
     def _do(self, event: Any) -> None:
         match event:
             case Told(to, Confirmation() as word):
-                self._control_row("poll" if word.poll else "control", to)
+                self.stack.row("poll" if word.poll else "control", to)
                 self.stack.emit([self._word(to, word)])
             case Told(int() as to, Nack() as nack, again):
                 self._ask(to, nack, again)
             case SentAgain(to, messages):
                 self.stack.counts["repair"] += len(messages)
                 for message in messages:
-                    self._control_row("repair", to, message.seq)
+                    self.stack.row("repair", to, n=message.seq)
                 self.stack.emit([message.body.copy_to(to) for message in messages])
             case Discarded(reason, message):
-                self._discard(reason, message.body)
+                self._discard(reason, message)
             case GaveUp(src):
                 name = self.stack.view.names[src]
-                self._control_row("gave_up", src)
+                self.stack.row("gave_up", src)
                 self.stack.fail(
                     Gap(f"{name} did not repair what was lost within {self._settings.patience:g} s")
                 )
@@ -267,37 +274,23 @@ class Co(Order):
                     packet.receipt.reach(level)
                 if is_due and (self.echo or (packet.dst is not None and packet.dst >> me & 1)):
                     copy = packet.copy_to(me)
-                    copy.count, copy.deps = packet.count, packet.deps
+                    copy.encoded = None
                     released.append(copy)
             else:
                 if level == "causal":
-                    self._accepted(packet, message)
-                if is_due and not self._is_bare(packet):
-                    released.append(packet)
+                    packet.deps = message.deps
+                    if not (is_due or packet.bare):
+                        self.stack.store(packet)
+                if is_due:
+                    self.held -= message.size
+                    if not self._is_bare(packet):
+                        released.append(packet)
             if stack.trace is not None:
                 self._row(STEPS[level], packet, packet.count)
 
-    def _accepted(self, packet: Packet, message: Message) -> None:
-        packet.deps = message.deps
-        if self.stack.trace is not None:
-            self._count(packet)
-        if self.deliver != "causal" and not packet.bare:
-            self.stack.store(packet)
-
-    def _count(self, packet: Packet) -> None:
-        """How many messages of the application it completes. What is no bundle is ordered, and not handed over."""
-        if packet.bare:
-            return
-        if packet.frag is not None:
-            packet.count = int(packet.frag[0] == packet.frag[1] - 1)  # only single messages are cut
-            return
-        try:
-            packet.count = count(packet.body)
-        except WireError as error:
-            self.stack.reject(error.reason, packet)
-            packet.bare = True
-
-    def _discard(self, reason: str, packet: Packet) -> None:
+    def _discard(self, reason: str, message: Message) -> None:
+        packet: Packet = message.body
+        self.held -= message.size
         if reason == "duplicate":
             self._received(packet, "duplicate")
         elif reason == "overrun":
@@ -321,60 +314,9 @@ class Co(Order):
         self.stack.counts["nack"] += 1
         numbers = sum(high - low for low, high in nack.runs)
         if not again:
-            self._control_row("gap", to, numbers)
-        self._control_row("nack", to, numbers)
+            self.stack.row("gap", to, n=numbers)
+        self.stack.row("nack", to, n=numbers)
         self.stack.emit([packet])
 
     def _is_behind(self) -> bool:
-        """Behind from `queue_max` unread bytes, caught up at half of that."""
-        return self.stack.queued >= (self.queue_max // 2 if self.machine.is_behind else self.queue_max)
-
-    def _control_row(self, step: str, peer: int | None, n: int | None = None) -> None:
-        trace = self.stack.trace
-        if trace is not None and trace.full:
-            trace.row(step, self.stack.now, self.stack.view.number, peer=peer, n=n)
-
-    # People, coming and going
-
-    def _last_word(self, ext: bytes | None = None) -> Packet:
-        machine = self.machine
-        numbers = (
-            machine.expected[machine.me],
-            tuple(machine.expected),
-            tuple(machine.known_accepted.lowest),
-        )
-        packet = self._word(None, Confirmation(machine.me, *numbers, machine.buffers_free, ext is None))
-        packet.ext = ext
-        return packet
-
-    def _greet(self, now: float) -> None:
-        """Before anything else: find out who is there."""
-        if not self._unheard:
-            self._greet_at = None
-            return
-        self.stack.emit([self._last_word()])
-        self._greet_wait = min(2 * self._greet_wait, 1.0)
-        self._greet_at = now + self._greet_wait * (1 + 0.25 * self.stack.rng.random())
-
-    def _admit(self) -> None:
-        """Tell those above whether more may come, and a person who lets us wait."""
-        stack, machine = self.stack, self.machine
-        stack.passable = machine.is_open
-        stack.writable = not machine.waiting
-        if not machine.waiting:
-            if self._blocked_since is not None:
-                self._control_row("window_opened", None, len(machine.unreleased))
-            self._blocked_since = None
-        elif self._blocked_since is None:
-            self._blocked_since, self._warned = stack.now, False
-            self._control_row("window_closed", None, len(machine.unreleased))
-        elif not self._warned and stack.now - self._blocked_since >= WARN_AFTER:
-            self._warned = True
-            names = ", ".join(stack.view.names[m] for m in machine.blockers())
-            stack.notice(f"sending has waited {WARN_AFTER:g} s for {names}")
-
-    def _rearm(self) -> None:
-        wake = self.machine.wake
-        if self._greet_at is not None and (wake is None or self._greet_at < wake):
-            wake = self._greet_at
-        self.wake = wake
+        return self._unread.is_behind(self.stack.queued)

@@ -24,7 +24,6 @@ from math import inf
 from typing import Any
 
 from inga.causality.knowledge import ALL_RISEN, FIRST, SAME
-from inga.layers.alarms import Alarms
 from inga.layers.co.ordering import Ordering
 from inga.layers.co.parts import (
     AHEAD_MAX,
@@ -39,6 +38,7 @@ from inga.layers.co.parts import (
     Vector,
 )
 from inga.model.packet import Runs
+from inga.session.alarms import Alarms
 
 FULL_EVERY = 32
 """Messages of a sender of which one carries its whole vector: a receiver waits for no more to read one."""
@@ -153,14 +153,10 @@ class CoMachine(Ordering):
             for kind in (_FOUND, _ASK):
                 self._alarms.clear((kind, member))
         else:
-            self.rest()  # there is nobody to talk to
+            self._alarms, self.dirty = Alarms(), False  # there is nobody to talk to
         self._raised.update(self.known_accepted.forget(member))
         self.known_confirmed.forget(member)
         self.reported_confirmed.forget(member)
-
-    def rest(self) -> None:
-        """Say nothing more that nobody asks for."""
-        self._alarms, self.dirty = Alarms(), False
 
     def caught_up(self) -> None:
         """Our application keeps up again: say so to those who may have been told otherwise."""

@@ -75,7 +75,7 @@ class Message:
         "rises",  # by how much that is more than in its sender's message before; None = `vector` came in full
         "free",  # buffers its sender had left
         "body",  # what is carried, of no interest here
-        "size",  # what it counts against the window's bytes
+        "size",  # of our own, what it counts against the window's bytes; else bytes held here
         "claims",  # what rose in its vector, once it is accepted
         "deps",  # its vector as counts of messages that precede it; None = it is not accepted yet
         "sent_at",

@@ -15,8 +15,8 @@ only in stamps, which name the newest message that precedes, not the next.
 from dataclasses import replace
 from typing import Any
 
-from inga.layers.flow import WARN_AFTER, charged, share_of
 from inga.layers.flow import WINDOW_MAX as WINDOW_BYTES
+from inga.layers.flow import charged, share_of
 from inga.layers.numbers import check_number
 from inga.layers.order import Order
 from inga.layers.sco.machine import LSN_WINDOW, ScoMachine, mask
@@ -39,18 +39,12 @@ from inga.model.errors import Gap, UsageError, WireError
 from inga.model.packet import HEADER_MAX, Packet
 from inga.model.stamp import Stamp
 from inga.model.view import View
+from inga.session.pressure import Unread
 from inga.wire.selective import NOTHING, pack, unpack
 
 LEVELS = ("received", "accepted", "causal", "confirmed")
-HELLO, GOODBYE = b"hello", b"goodbye"
-GREETING, GREETING_MAX = 0.02, 1.0
-"""Seconds between greetings while somebody was not heard: the first wait, doubled each time, and the longest."""
-
 TWO_WAYS = 0.02
 """Seconds for which something may be overtaken where some datagrams go to all and others to one, by another socket."""
-
-GOODBYES = 3
-"""A goodbye that is lost makes others wait for one who has left."""
 
 STEPS = {"accepted": "accept", "causal": "causal", "confirmed": "confirm"}
 """The trace's name of reaching a level."""
@@ -70,15 +64,14 @@ class Sco(Order):
         *,
         deliver: str = "confirmed",
         echo: bool = False,
-        greet: bool = False,
         queue_max: int = 16 << 20,
         multicast: bool = True,
         machine: type[ScoMachine] = ScoMachine,
         **settings: Any,
     ) -> None:
-        """`deliver` is a level, `machine` the protocol, which an experiment may bend. Where one datagram can reach everybody (`multicast`), it replaces copies from `multicast_from` remote
-        destinations on; 0: never, since copies were cheaper wherever that was measured. The rest is explained
-        with `Settings`; times are in seconds."""
+        """`deliver` is a level, `machine` the protocol, which an experiment may bend. Where one datagram can reach
+        everybody (`multicast`), it replaces copies from `multicast_from` remote destinations on; 0: never, since
+        copies were cheaper wherever that was measured. The rest is explained with `Settings`; times are in seconds."""
         super().__init__(echo=echo)
         if deliver not in LEVELS:
             raise UsageError(f"deliver is one of {', '.join(LEVELS)}, not {deliver!r}")
@@ -86,7 +79,6 @@ class Sco(Order):
         for name in ("window", "quota", "multicast_from"):
             check_number(name, getattr(made, name), 0, LSN_WINDOW // 2)
         self.deliver = deliver
-        self.greet = greet
         self.queue_max = queue_max
         if made.window_bytes is None:
             made = replace(made, window_bytes=WINDOW_BYTES)
@@ -101,14 +93,10 @@ class Sco(Order):
         self.machine.now = self.stack.now
         self._everybody = (1 << len(view)) - 1
         self._acting = False
-        self._blocked_since: float | None = None
-        self._warned = False
         self._heard = 0  # our newest message that some destination has accepted
         self._prompt: set[int] = set()  # senders of partial bundles that wait for us to say something
-        self._unheard = set(self.stack.others()) if self.greet else set()
-        self._greet_wait = GREETING
-        self._greet_at = self.stack.now if self._unheard else None
-        self._rearm()
+        self._unread = Unread(self.queue_max)
+        self.held = 0
 
     # Sending
 
@@ -129,8 +117,6 @@ class Sco(Order):
             self._act()
 
     def tick(self, now: float) -> None:
-        if self._greet_at is not None and self._greet_at <= now:
-            self._greet(now)
         self.machine.tick(now)
         self._act()
 
@@ -141,7 +127,6 @@ class Sco(Order):
         machine.now = self.stack.now
         fresh: list[tuple[Message, Packet]] = []
         for packet in batch:
-            self._unheard.discard(packet.src)
             message = self._message(packet)
             if message is None:
                 continue
@@ -159,23 +144,14 @@ class Sco(Order):
                 packet.keep()
 
     def control(self, packet: Packet) -> None:
-        src = packet.src
-        self._unheard.discard(src)
-        if packet.ext == GOODBYE:
-            self.stack.gone(src)
-            return
-        if packet.ext == HELLO:
-            self._say(src, Packet(self.stack.me, self.stack.view.number, kind=self.id))
-            return
-        if packet.ext is None:
-            return  # an answer to a greeting: that it came is all it says
         reason = self._heed(packet)
         if reason is not None:
             self.stack.reject(reason, packet)
+        else:
+            self.stack.meet(packet)
         self._run()
 
     def gone(self, member: int) -> None:
-        self._unheard.discard(member)
         self._prompt.discard(member)
         self.machine.leave_out(member)
         self._run()
@@ -192,8 +168,30 @@ class Sco(Order):
     # What drivers want, and what a change of the order needs
 
     @property
+    def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
+        return self.machine.wake
+
+    @property
     def waiting(self) -> int:
         return len(self.machine.waiting)
+
+    @property
+    def is_open(self) -> bool:
+        return not self.machine.waiting
+
+    @property
+    def is_passable(self) -> bool:
+        return self.machine.is_open
+
+    @property
+    def outstanding(self) -> int:
+        return len(self.machine.unreleased)
+
+    def blockers(self) -> list[int]:
+        return self.machine.blockers()
+
+    def awaited(self) -> list[int]:
+        return self.machine.awaited(self.deliver)
 
     def sent(self) -> list[int]:
         """The number of our newest message to each; our own entry is how many there are."""
@@ -207,25 +205,16 @@ class Sco(Order):
 
     @property
     def settled(self) -> bool:
-        """Whether all we sent was accepted by everybody ever heard of, and we owe nobody a confirmation."""
+        """Whether all we sent was accepted by everybody who was met, and we owe nobody a confirmation."""
         machine = self.machine
         peers = self.stack.peers()
-        heard = [m for m in peers if m in self.stack.addresses]
+        met = [m for m in peers if m in self.stack.met]
         if machine.waiting:
             return not peers
-        if peers and not heard:
+        if peers and not met:
             return not machine.unreleased
         owed = machine.owed_since.keys() - self.stack.left
-        return not owed and all(machine.has_all(m) for m in heard)
-
-    def goodbye(self) -> None:
-        for member in sorted(self.machine.owed_since):
-            self.machine.confirm_now(member)
-        self._act()
-        for _ in range(GOODBYES):
-            packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
-            packet.ext = GOODBYE
-            self.stack.emit([packet])
+        return not owed and all(machine.has_all(m) for m in met)
 
     def fit(self, granted: int) -> None:
         self.machine.window_bytes = share_of(granted, len(self.stack.view))
@@ -315,30 +304,11 @@ class Sco(Order):
             if machine.waiting:
                 machine.stages()
         self._acting = False
-        stack = self.stack
-        stack.writable = not machine.waiting and not stack.closing
-        self._tell_who_holds_us_up()
-        stack.passable = machine.is_open
-        if not machine.is_behind:
-            machine.is_behind = self._is_behind()
-        self._rearm()
         if released:
             self.above(released)
-
-    def _tell_who_holds_us_up(self) -> None:
-        """Say the names of those we have waited for, once, after a while."""
-        stack, machine = self.stack, self.machine
-        if not machine.waiting:
-            if self._blocked_since is not None:
-                self._talk("window_opened", None, n=len(machine.unreleased))
-            self._blocked_since = None
-        elif self._blocked_since is None:
-            self._blocked_since, self._warned = stack.now, False
-            self._talk("window_closed", None, n=len(machine.unreleased))
-        elif not self._warned and stack.now - self._blocked_since >= WARN_AFTER:
-            self._warned = True
-            names = ", ".join(stack.view.names[m] for m in machine.blockers())
-            stack.notice(f"sending has waited {WARN_AFTER:g} s for {names}")
+        if not machine.is_behind:
+            machine.is_behind = self._is_behind()
+        self.stack.review()
 
     def _do(self, event: Any, released: list[Packet]) -> None:
         match event:
@@ -358,7 +328,7 @@ class Sco(Order):
             case Heard(seq):
                 if seq > self._heard:  # links are not in step with each other
                     self._heard = seq
-                    self.stack.heard(seq)
+                    self.stack.acknowledged(seq)
             case Discarded(reason, message):
                 self._discard(reason, message)
             case GaveUp(src):
@@ -379,7 +349,10 @@ class Sco(Order):
         is_own = message.src == self.stack.me
         if level == "received":
             assert packet is not None
+            self.stack.meet(packet, fresh=True)
             self._received(packet, "receive")
+            message.size = len(packet.body) + 1
+            self.held += message.size
         elif level == "accepted" and packet is not None and not is_own:
             packet.deps = message.deps
         if self.stack.trace is not None and level in STEPS and not is_own:
@@ -396,13 +369,11 @@ class Sco(Order):
         if message.src == self.stack.me:
             packet = packet.copy_to(self.stack.me)
             packet.encoded = None
-            packet.seq, packet.deps, packet.count = message.seq, message.deps, message.body.count
+            packet.seq, packet.deps = message.seq, message.deps
+        else:
+            self.held -= message.size
         message.body = None
         if self.stack.trace is not None:
-            if packet.frag is not None:  # a message larger than a datagram ends with its last piece
-                packet.count = int(packet.frag[0] + 1 == packet.frag[1])
-            elif not self._counted(packet):
-                return
             self._row("deliver", packet, packet.count)
         released.append(packet)
 
@@ -421,6 +392,7 @@ class Sco(Order):
             )
 
     def _discard(self, reason: str, message: Message) -> None:
+        self.held -= message.size
         if reason == "duplicate":
             self._received(message.body, "duplicate")
         else:
@@ -429,7 +401,7 @@ class Sco(Order):
 
     def _give_up(self, src: int) -> None:
         name = self.stack.view.names[src]
-        self._talk("gave_up", src)
+        self.stack.row("gave_up", src)
         self.stack.fail(Gap(f"{name} did not repair what was lost within {self._settings.patience:g} s"))
 
     def _transmit(self, copies: list[Message], to: list[int], together: bool, again: bool) -> None:
@@ -440,7 +412,7 @@ class Sco(Order):
         for member, copy in zip(to, copies, strict=True):
             if again:
                 self.stack.counts["repair"] += 1
-                self._talk("repair", member, n=copy.lsn)
+                self.stack.row("repair", member, n=copy.lsn)
             packet = self._packet(copy)
             packet.to = member
             batch.append(packet)
@@ -458,7 +430,7 @@ class Sco(Order):
         packet.ext = pack(copy.have, copy.ack, lsns) if copy.ack or lsns or copy.have > 1 else None
         packet.free = copy.buf
         packet.frag = original.frag
-        packet.partial = original.partial
+        packet.partial, packet.count = original.partial, original.count
         return packet
 
     def _tell(self, to: int, control: Control) -> None:
@@ -466,7 +438,7 @@ class Sco(Order):
         packet.seq, packet.lsn, packet.free = control.seq, control.lsn, control.buf
         packet.ext = pack(control.have, control.ack)
         packet.urgent = control.poll
-        self._talk("poll" if control.poll else "control", to)
+        self.stack.row("poll" if control.poll else "control", to)
         self._say(to, packet)
 
     def _ask(self, to: int, request: Request) -> None:
@@ -474,37 +446,12 @@ class Sco(Order):
         packet.runs, packet.free = request.runs, request.buf
         packet.ext = pack(request.have, request.ack)
         self.stack.counts["nack"] += 1
-        self._talk("nack", to, n=sum(high - low for low, high in request.runs))
+        self.stack.row("nack", to, n=sum(high - low for low, high in request.runs))
         self._say(to, packet)
 
     def _say(self, to: int | None, packet: Packet) -> None:
         packet.to = to
         self.stack.emit([packet])
 
-    def _greet(self, now: float) -> None:
-        """Say that we are here, until everybody was heard."""
-        if not self._unheard:
-            self._greet_at = None
-            return
-        packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
-        packet.ext = HELLO
-        self._talk("control", None, note="greeting")
-        self._say(None, packet)
-        self._greet_at = now + self._greet_wait * (1 + 0.25 * self.stack.rng.random())
-        self._greet_wait = min(2 * self._greet_wait, GREETING_MAX)
-
     def _is_behind(self) -> bool:
-        """Behind from `queue_max` unread bytes, caught up at half of that."""
-        limit = self.queue_max // 2 if self.machine.is_behind else self.queue_max
-        return self.stack.queued >= limit
-
-    def _rearm(self) -> None:
-        wake = self.machine.wake
-        if self._greet_at is not None and (wake is None or self._greet_at < wake):
-            wake = self._greet_at
-        self.wake = wake
-
-    def _talk(self, step: str, peer: int | None, *, n: int | None = None, note: str | None = None) -> None:
-        trace = self.stack.trace
-        if trace is not None and trace.full:
-            trace.row(step, self.stack.now, self.stack.view.number, peer=peer, n=n, note=note)
+        return self._unread.is_behind(self.stack.queued)

@@ -28,7 +28,6 @@ from math import inf
 from typing import Any
 
 from inga.causality.arrivals import missing_runs
-from inga.layers.alarms import Alarms
 from inga.layers.sco.parts import (
     Control,
     Copies,
@@ -47,6 +46,7 @@ from inga.layers.sco.parts import (
     Told,
 )
 from inga.model.packet import Runs
+from inga.session.alarms import Alarms
 
 SMOOTHING = 8
 """Answers over which the time they take is averaged."""

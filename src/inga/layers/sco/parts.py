@@ -74,7 +74,7 @@ class Message:
         "buf",  # free buffers of the sender
         "have",  # the lsn its sender expects next from this destination
         "body",  # what is carried, of no interest here
-        "size",
+        "size",  # of our own, what it counts against the window's bytes; else bytes held here
         "deps",  # the full stamp; rebuilt at acceptance
         "missing",  # bit set of destinations not known to have accepted it, once it is ordered
         "seen",  # entries of the stamp found clear of what is not ordered yet

@@ -23,6 +23,7 @@ def import_log(
     *,
     regex: str | None = None,
     executions: str | None = None,
+    trust: bool = False,
     roles: Roles = NO_ROLES,
     claims: list[str] | None = None,
     encoding: str = "utf-8",
@@ -30,20 +31,24 @@ def import_log(
 ) -> Imported:
     """Make a trace of a log. `out` must not exist; it appears when it is whole.
 
-    `regex`, `executions` are for shiviz, `roles` for shiviz and govector; `claims` are guarantees that the
+    `regex`, `executions` are for shiviz; with `trust` those that its file begins with may be used. `roles` are for shiviz and govector; `claims` are guarantees that the
     trace shall claim beside those that its format allows.
     """
     path = Path(file)
     if format not in FORMATS:
         raise UsageError(f"no format {format!r}; there are {', '.join(FORMATS)}")
-    if format != "shiviz" and (regex or executions):
-        raise UsageError(f"--regex and --executions are for shiviz: {format} logs have one form")
+    if format != "shiviz" and (regex or executions or trust):
+        raise UsageError(
+            f"--regex, --executions and --trust-header are for shiviz: {format} logs have one form"
+        )
     if format not in ("shiviz", "govector") and roles != NO_ROLES:
         raise UsageError(f"--send, --deliver and --crash are for shiviz and govector, not for {format}")
     if format == "otel":
         return otel.import_spans(path, Path(out), claims=claims, encoding=encoding, progress=progress)
     if format == "shiviz":
-        log = shiviz.open_log(path, regex=regex, executions=executions, roles=roles, encoding=encoding)
+        log = shiviz.open_log(
+            path, regex=regex, executions=executions, trust=trust, roles=roles, encoding=encoding
+        )
     elif format == "govector":
         log = govector.open_log(path, roles=roles, encoding=encoding)
     else:

@@ -1,4 +1,4 @@
-"""Many timers of one layer, of which the stack sees the next.
+"""Timers of a layer, of which the stack sees the next, and waits that grow while nothing comes of them.
 
 An alarm is known by a key. Setting one costs a push onto a heap; one that is set anew leaves its old entry behind,
 which counts for nothing when its time comes. So an alarm that is wanted later than it was set need not be touched:
@@ -8,6 +8,7 @@ whoever handles it sees that it came too soon, and sets it again.
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from math import inf
+from typing import Protocol
 
 Key = tuple[int, int]
 """What it is about, and whom."""
@@ -17,6 +18,40 @@ BACK_OFF = 2.0
 
 WAIT_MAX = 8.0
 """The longest wait of a repetition, in multiples of the first."""
+
+
+class Rng(Protocol):
+    """Where the random part of a wait comes from."""
+
+    def random(self) -> float: ...
+
+
+class Backoff:
+    """How long to wait before one thing is repeated: twice as long each time, up to a limit, and a random
+    part longer, so that members that began together do not go on together."""
+
+    __slots__ = ("_jitter", "_most", "_next", "first")
+
+    def __init__(self, first: float, most: float, jitter: float = 0.25) -> None:
+        self.first = first
+        self._most = most
+        self._jitter = jitter
+        self._next = first
+
+    def start(self) -> float:
+        """The wait before the first repetition; what follows begins anew."""
+        self._next = min(2 * self.first, self._most)
+        return self.first
+
+    def reset(self) -> None:
+        """Something came of it: the next wait is the first again."""
+        self._next = self.first
+
+    def next(self, rng: Rng) -> float:
+        """The wait before another repetition."""
+        wait = self._next * (1 + self._jitter * rng.random())
+        self._next = min(2 * self._next, self._most)
+        return wait
 
 
 class Alarms:

@@ -28,41 +28,41 @@ views without a member that has left.
 """
 
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from inga.layers.order import Order
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.view import Member, View
+from inga.session.alarms import Backoff
+from inga.session.pressure import WARN_AFTER
 from inga.stack.layer import Layer
-from inga.stack.stack import OUTSIDE
+from inga.stack.stack import Done, Stack
+from inga.wire.packet import OUTSIDE
 from inga.wire.told import TEXT_MAX, Told, said
+
+if TYPE_CHECKING:
+    from inga.session.session import Session
 
 PAUSE, PAUSE_MAX = 0.005, 0.1
 """Seconds before a question is repeated: first, and after doubling."""
 
-WARN_AFTER = 5.0
-"""Seconds of a change under way before a person is told for whom it waits."""
-
 NAME_MAX = 255
 """Characters of a newcomer's name, and of its address."""
 
-Done = Callable[[str | None], None]
-"""Told of the end of a change one asked for: nothing, or why it did not come about."""
+Build = Callable[[str], list[Layer]]
+"""Makes the layers of a recipe by its name."""
+
+Accepts = Callable[[Member], str | None]
+"""Why somebody cannot join, if so."""
 
 
-class Membership(Layer):
-    """Leads view changes, and follows."""
+class Changes:
+    """Leads view changes, and follows; part of the session."""
 
-    name = "membership"
-    id = 3
-    grows = True
-    stays = True
-
-    def __init__(self, build: Callable[[str], list[Layer]]) -> None:
-        """`build` makes the layers of a recipe by its name."""
+    def __init__(self, session: "Session", build: Build | None, accepts: Accepts | None) -> None:
+        self._session = session
         self._build = build
-        self.accepts: Callable[[Member], str | None] | None = None  # the driver's objections
+        self._accepts = accepts  # the driver's objections to newcomers
         self._wish: _Wish | None = None
         self._wishes = 0  # so far
         self._attempts = 0  # to change the recipe, which we led
@@ -74,13 +74,18 @@ class Membership(Layer):
         self.cuts: list[int] = []  # what members had sent in views that are closed, if any
         self._since = 0.0
         self._warned = False
-        self._pause = PAUSE
+        self._pause = Backoff(PAUSE, PAUSE_MAX, 0.0)
         self._asked: set[tuple[Any, ...]] = set()  # whom we have asked what since the last tick
+        self.wake: float | None = None
 
-    # What drivers do
+    @property
+    def stack(self) -> Stack:
+        return self._session.stack
 
     def propose(self, recipe: str, done: Done) -> None:
         """Ask for another recipe in the whole group."""
+        if self._build is None:
+            raise UsageError(f"order {self.stack.view.recipe!r} cannot be changed while the group runs")
         if self._wish is not None:
             raise UsageError("this member has asked for a change of order that is still under way")
         self._made(recipe)  # or it raises what is wrong with it
@@ -93,8 +98,6 @@ class Membership(Layer):
     def settled(self) -> bool:
         """Whether no change is under way."""
         return self._change is None and self._closing is None and self._wish is None
-
-    # Hooks
 
     def view(self, view: View) -> None:
         """Another recipe is installed; the first view comes here too."""
@@ -127,45 +130,26 @@ class Membership(Layer):
             self._install(closing)
 
     def tick(self, now: float) -> None:
-        self._pause = min(2 * self._pause, PAUSE_MAX)
         self.wake = None
         self._asked.clear()
         self._work()
 
-    def control(self, packet: Packet) -> None:
-        try:
-            told = Told.read(packet.ext)
-            answer = _ANSWERS.get(told.do)
-            if answer is None:
-                raise WireError("malformed", f"nobody does {told.do!r}")
-            answer(self, packet.src, told)
-        except WireError as error:
-            self.stack.reject(error.reason, packet)
-            return
+    def hear(self, src: int, told: Told) -> None:
+        """A member says something; WireError if it cannot be right."""
+        answer = _ANSWERS.get(told.do)
+        if answer is None:
+            raise WireError("malformed", f"nobody does {told.do!r}")
+        answer(self, src, told)
         self._work()
 
-    def goodbye(self) -> None:
-        """The others may be in the next view already, and not hear what is said in this one."""
-        if self._closing is not None and self._closing.reached:
-            packet = Packet(self.stack.me, OUTSIDE, kind=self.id)
-            packet.ext = leaving(self.stack.view.members[self.stack.me])
-            self.stack.emit([packet])
-
-    def outside(self, packet: Packet, address: Hashable) -> None:
-        """A newcomer asks to be let in, or what it has to know of us; or somebody leaves between views."""
-        try:
-            told = Told.read(packet.ext)
-            if told.do == "hello":
-                self._on_hello(told, address)
-            elif told.do == "bases":
-                self._on_bases(told)
-            elif told.do == "leaves":
-                self._on_leaves(told)
-            else:
-                raise WireError("stranger", f"not a member, and says {told.do!r}")
-        except WireError as error:
-            self.stack.reject(error.reason)
-            return
+    def hear_newcomer(self, told: Told, address: Hashable) -> None:
+        """A newcomer asks to be let in, or what it has to know of us."""
+        if told.do == "hello":
+            self._on_hello(told, address)
+        elif told.do == "bases":
+            self._on_bases(told)
+        else:
+            raise WireError("stranger", f"not a member, and says {told.do!r}")
         self._work()
 
     # The work to be done, again and again until it is
@@ -180,7 +164,7 @@ class Membership(Layer):
         if self.settled:
             self.wake = None
         elif self.wake is None:  # answers that keep coming do not put off what has to be repeated
-            self.wake = self.stack.now + self._pause
+            self.wake = self.stack.now + self._pause.next(self.stack.rng)
 
     def _ask(self, wish: "_Wish") -> None:
         leader = self._leader()
@@ -194,8 +178,8 @@ class Membership(Layer):
 
     def _follow(self, closing: "_Closing") -> None:
         stack = self.stack
-        order = self._order()
-        if closing.counts is None and not any(layer.waiting for layer in stack.layers):
+        order = stack.chain.order
+        if closing.counts is None and not stack.waiting:
             closing.counts = order.sent()
         if closing.cut is None:
             if closing.counts is not None:
@@ -225,17 +209,19 @@ class Membership(Layer):
             if change.recipe is not None:
                 self._question(missing, "install", number=change.number)
             else:
-                self._question(missing, "view", True, **_described(stack.view, stack.sizes, self.cuts))
+                self._question(missing, "view", True, **described(stack.view, stack.sizes, self.cuts))
         self._warn(missing)
 
     def _warn(self, missing: set[int]) -> None:
         if not self._warned and self.stack.now - self._since >= WARN_AFTER:
             self._warned = True
-            names = ", ".join(self.stack.view.names[member] for member in sorted(missing))
-            self.stack.notice(f"a change of the view has waited {WARN_AFTER:g} s for {names}")
+            self.stack.notice(
+                f"a change of the view has waited {WARN_AFTER:g} s for {self.stack.view.listed(missing)}"
+            )
 
     def _begin(self) -> None:
-        self._since, self._warned, self._pause = self.stack.now, False, PAUSE
+        self._since, self._warned = self.stack.now, False
+        self._pause.reset()
         self._asked.clear()
 
     # Another recipe
@@ -250,8 +236,8 @@ class Membership(Layer):
         self._attempts += 1
         change = _Change(stack.view.number + 1, recipe, self._attempts, asker, wish)
         if stack.left:
-            names = ", ".join(stack.view.names[member] for member in sorted(stack.left))
-            self._refuse(change, f"{names} left, and views without a former member are not built yet")
+            who = stack.view.listed(stack.left)
+            self._refuse(change, f"{who} left, and views without a former member are not built yet")
             return
         self._begin()
         self._change = change
@@ -277,15 +263,13 @@ class Membership(Layer):
             return
         self._begin()
         self._closing = _Closing(number, attempt, recipe, layers)
-        stack.closing = True
-        stack.writable = False
-        stack.flush()
+        stack.views.close()
 
     def _made(self, recipe: str) -> list[Layer]:
         """The layers of a recipe to which a group that runs can change."""
-        layers = self._build(recipe)
-        orders = [layer for layer in layers if isinstance(layer, Order)]
-        if not any(layer.name == self.name for layer in layers) or not orders:
+        layers = [] if self._build is None else self._build(recipe)
+        orders = [layer for layer in layers if hasattr(layer, "sent")]
+        if not any(layer.name == self._session.name for layer in layers) or not orders:
             raise UsageError(f"a group that runs already cannot change to the order {recipe!r}")
         return layers
 
@@ -329,7 +313,7 @@ class Membership(Layer):
         closing.installing = True
         before = self.cuts + [0] * (len(closing.sent) - len(self.cuts))
         self.cuts = [past + count for past, count in zip(before, closing.sent, strict=True)]
-        self.stack.install(self.stack.view.reordered(closing.recipe), closing.layers, closing.sent)
+        self.stack.views.install(self.stack.view.reordered(closing.recipe), closing.layers, closing.sent)
 
     def _cannot(self, closing: "_Closing", why: str) -> None:
         """As a member: we do not follow any further."""
@@ -370,11 +354,9 @@ class Membership(Layer):
 
     def _reopen(self, closing: "_Closing") -> None:
         """The view is not closed after all."""
-        stack = self.stack
         assert closing is self._closing and not closing.installing
         self._closing = None
-        stack.closing = False
-        stack.writable = not any(layer.waiting for layer in stack.layers)
+        self.stack.views.reopen()
 
     def _end_wish(self, why: str | None) -> None:
         wish, self._wish = self._wish, None
@@ -389,6 +371,11 @@ class Membership(Layer):
         if self._leader() != stack.me or newcomer in stack.view.members:
             return  # not ours to answer; or its view is on the way
         why = self._objection(newcomer)
+        if told.text("group") != self._session.digest:
+            why = (
+                "this group has another order, other founders or other objects: "
+                f"order {self._session.presence.order!r}, founded by {', '.join(stack.view.names)}"
+            )
         if why is not None:
             self._tell_outsider(newcomer, why, address)
             return
@@ -408,10 +395,9 @@ class Membership(Layer):
             return f"there is a member {newcomer.name!r} already"
         if stack.left:
             return "a member has left, and joining after that is not built yet"
-        fixed = [layer.name for layer in stack.layers if not layer.grows]
-        if fixed:
+        if stack.views.fixed:
             return f"its order {stack.view.recipe!r} works with a fixed group only"
-        return None if self.accepts is None else self.accepts(newcomer)
+        return None if self._accepts is None else self._accepts(newcomer)
 
     def _on_view(self, src: int, told: Told) -> None:
         stack = self.stack
@@ -419,14 +405,14 @@ class Membership(Layer):
         if src != self._leader():
             return
         if view.number == stack.view.number + 1 and self._closing is None:
-            if view.members[:-1] != stack.view.members:
-                raise WireError("malformed", "a view of other members")
+            if view.members[:-1] != stack.view.members or stack.views.fixed:
+                raise WireError("malformed", "a view that this one cannot become")
             self._extend(view)
         if view.number == stack.view.number:
             self._tell(src, "installed", number=view.number)
 
     def _extend(self, view: View) -> None:
-        self._bases = self.stack.extend(view, now=self.stack.now)
+        self._bases = self.stack.views.extend(view, now=self.stack.now)
         self._tell_base()
 
     def _on_bases(self, told: Told) -> None:
@@ -436,12 +422,6 @@ class Membership(Layer):
 
     def _tell_base(self) -> None:
         self._tell(None, "base", False, number=self.stack.view.number, **self._bases)
-
-    def _on_leaves(self, told: Told) -> None:
-        who = (told.text("name"), told.number("incarnation"))
-        for index, member in enumerate(self.stack.view.members):
-            if (member.name, member.incarnation) == who and index not in self.stack.left:
-                self.stack.gone(index)
 
     def _on_installed(self, src: int, told: Told) -> None:
         if self._change is not None and told.number("number") == self._change.number:
@@ -455,9 +435,6 @@ class Membership(Layer):
     def _leader(self) -> int:
         stack = self.stack
         return next(member for member in range(len(stack.view)) if member not in stack.left)
-
-    def _order(self) -> Order:
-        return next(layer for layer in self.stack.layers if isinstance(layer, Order))
 
     def _tell_leader(self, do: str, **what: Any) -> None:
         self._tell(self._leader(), do, **what)
@@ -477,15 +454,11 @@ class Membership(Layer):
         if to == stack.me:
             _ANSWERS[do](self, stack.me, Told(what))
             return
-        number = stack.view.number
-        packet = Packet(stack.me, number - 1 if earlier else number, kind=self.id)
-        packet.to = to
-        packet.ext = said(do, **what)
-        stack.emit([packet])
+        self._session.say(to, stack.view.number - earlier, do, what)
 
     def _tell_outsider(self, newcomer: Member, why: str, address: Hashable) -> None:
         """That it cannot join: to all, and to where it wrote from, for who is no member may not hear us."""
-        packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
+        packet = Packet(self.stack.me, OUTSIDE, kind=self._session.id)
         packet.ext = said("closed", name=newcomer.name, incarnation=newcomer.incarnation, why=why[:TEXT_MAX])
         self.stack.answer(packet, address)
 
@@ -539,16 +512,12 @@ class _Closing:
         return {"number": self.number, "attempt": self.attempt}
 
 
-def leaving(member: Member) -> bytes:
-    """What a member says that leaves and is in no view that all know of."""
-    return said("leaves", name=member.name, incarnation=member.incarnation)
-
-
 def _key(told: Told) -> dict[str, int]:
     return {"number": told.number("number"), "attempt": told.number("attempt")}
 
 
-def _described(view: View, sizes: dict[int, int], cuts: list[int]) -> dict[str, Any]:
+def described(view: View, sizes: dict[int, int], cuts: list[int]) -> dict[str, Any]:
+    """What a newcomer is told of its first view."""
     return {
         "number": view.number,
         "members": [[member.name, member.incarnation, member.address] for member in view.members],
@@ -568,18 +537,18 @@ def view_described(told: Told) -> View:
     return View(told.number("number"), members, told.text("recipe"), told.flag("traced"), (members[-1].name,))
 
 
-_ANSWERS: dict[str, Callable[[Membership, int, Told], None]] = {
-    "use": Membership._on_use,
-    "flush": Membership._on_flush,
-    "flushed": Membership._on_flushed,
-    "cut": Membership._on_cut,
-    "reached": Membership._on_reached,
-    "install": Membership._on_install,
-    "installed": Membership._on_installed,
-    "cannot": Membership._on_cannot,
-    "refused": Membership._on_refused,
-    "view": Membership._on_view,
-    "base": Membership._on_nothing,
-    "closed": Membership._on_nothing,
+_ANSWERS: dict[str, Callable[[Changes, int, Told], None]] = {
+    "use": Changes._on_use,
+    "flush": Changes._on_flush,
+    "flushed": Changes._on_flushed,
+    "cut": Changes._on_cut,
+    "reached": Changes._on_reached,
+    "install": Changes._on_install,
+    "installed": Changes._on_installed,
+    "cannot": Changes._on_cannot,
+    "refused": Changes._on_refused,
+    "view": Changes._on_view,
+    "base": Changes._on_nothing,
+    "closed": Changes._on_nothing,
 }
 """What members say to each other."""

@@ -5,21 +5,34 @@
 
 It delivers nothing before it has all bases. Starting from nothing it would wait for history that was
 never sent to it; from one member's counts, wait for what that one lacked or drop what was on its way.
-What comes in the meantime is kept, for the stack that begins then. See `membership` for the other side.
+What comes in the meantime is kept, for the stack that begins then. See `changes` for the other side.
 """
 
 from collections.abc import Hashable, Iterable
+from typing import Any
 
-from inga.layers.membership import PAUSE, PAUSE_MAX, Membership, leaving, view_described
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Buffer, Packet
 from inga.model.view import Member, View
-from inga.stack.stack import EVERYBODY, OUTSIDE, Address, Datagram
-from inga.wire.packet import INDEX_MAX, decode, encode, group_id, kind_of, view_of
+from inga.session.alarms import Backoff
+from inga.session.changes import PAUSE, PAUSE_MAX, view_described
+from inga.session.session import Session
+from inga.stack.stack import EVERYBODY, Address, Datagram
+from inga.wire.packet import INDEX_MAX, OUTSIDE, decode, encode, group_id, kind_of, view_of
 from inga.wire.told import Told, said
 
 BACKLOG_MAX = 4096
 """Datagrams kept for later; what is more is repaired."""
+
+
+class _Steady:
+    """No chance: who asks to be let in asks alone."""
+
+    def random(self) -> float:
+        return 0.0
+
+
+STEADY = _Steady()
 
 NOBODY = INDEX_MAX - 1
 """The source of packets of one who has no index yet."""
@@ -28,9 +41,11 @@ NOBODY = INDEX_MAX - 1
 class Newcomer:
     """Datagrams and time in, datagrams out; finished once `bases` is there."""
 
-    def __init__(self, group: str, member: Member, *, now: float) -> None:
+    def __init__(self, group: str, member: Member, *, now: float, lobby: str | None = None) -> None:
+        """`group` and `lobby` are those of the stack that it will have."""
         self.member = member
         self.group = group_id(group)
+        self.lobby = self.group if lobby is None else group_id(lobby)
         self.view: View | None = None
         self.sizes: dict[int, int] = {}  # of the views whose packets still come
         self.cuts: list[int] = []  # what members had sent in views that are closed
@@ -38,7 +53,8 @@ class Newcomer:
         self.refused: UsageError | None = None
         self.backlog: list[tuple[bytes, Hashable]] = []
         self.wake = now
-        self._pause = PAUSE
+        self._pause = Backoff(PAUSE, PAUSE_MAX, 0.0)
+        self._pause.start()
         self._heard: dict[int, dict[str, int]] = {}
 
     @property
@@ -48,35 +64,38 @@ class Newcomer:
 
     def tick(self, now: float) -> list[tuple[Address, Datagram]]:
         """Ask (again)."""
-        self._pause = min(2 * self._pause, PAUSE_MAX)
-        self.wake = now + self._pause
-        member = self.member
+        self.wake = now + self._pause.next(STEADY)
         if self.view is None:
-            asked = said("hello", name=member.name, incarnation=member.incarnation, address=member.address)
+            asked = said("hello", **self._signed(), address=self.member.address)
         else:
             asked = said("bases", number=self.view.number)
         return [(EVERYBODY, self._encoded(asked))]
 
     def goodbye(self) -> list[tuple[Address, Datagram]]:
         """It does not join after all: whoever has let it in is not to wait for it."""
-        return [(EVERYBODY, self._encoded(leaving(self.member)))]
+        return [(EVERYBODY, self._encoded(said("goodbye", **self._signed(), itself=False)))]
+
+    def _signed(self) -> dict[str, Any]:
+        member = self.member
+        return {"name": member.name, "incarnation": member.incarnation, "group": f"{self.group:08x}"}
 
     def _encoded(self, content: bytes) -> Datagram:
-        packet = Packet(NOBODY, OUTSIDE, kind=Membership.id)
+        packet = Packet(NOBODY, OUTSIDE, kind=Session.id)
         packet.ext = content
-        return encode(packet, self.group)
+        return encode(packet, self.lobby)
 
     def receive(self, batch: Iterable[tuple[Buffer, Hashable]], *, now: float) -> None:
         for data, address in batch:
-            kind = kind_of(data, self.group)
-            if kind == Membership.id:
-                self._hear(data, now)
+            if kind_of(data, self.lobby) == Session.id and view_of(data) == OUTSIDE:
+                self._hear(data, self.lobby, now)
+            elif (kind := kind_of(data, self.group)) == Session.id:
+                self._hear(data, self.group, now)
             elif kind is not None and len(self.backlog) < BACKLOG_MAX:
                 self.backlog.append((bytes(data), address))
 
-    def _hear(self, data: Buffer, now: float) -> None:
+    def _hear(self, data: Buffer, group: int, now: float) -> None:
         try:
-            packet = decode(data, self.group, {view_of(data): INDEX_MAX}, NOBODY)
+            packet = decode(data, group, {view_of(data): INDEX_MAX}, NOBODY)
             if packet is not None:
                 self._learn(packet.src, Told.read(packet.ext), now)
         except WireError:
@@ -91,7 +110,8 @@ class Newcomer:
                 if view.members[-1] == self.member:
                     self.view, self.cuts = view, cuts
                     self.sizes = dict(zip(views, sizes, strict=True))
-                    self.wake, self._pause = now, PAUSE
+                    self.wake = now
+                    self._pause.start()
             case "base":
                 self._heard[src] = told.counts()
             case "closed" if self.view is None:

@@ -11,19 +11,21 @@ from inga import recipes
 from inga.layers.bundle import Bundle
 from inga.layers.fifo import Unordered
 from inga.layers.flow import Flow
-from inga.layers.membership import NAME_MAX, WARN_AFTER, Membership
-from inga.layers.newcomer import NOBODY, Newcomer
 from inga.layers.reliable import Reliable
 from inga.layers.shape import Faults
 from inga.model.delivery import Batch
 from inga.model.errors import UsageError, WouldBlock
 from inga.model.view import Member, View
 from inga.recipes import Options
+from inga.session.changes import NAME_MAX
+from inga.session.newcomer import NOBODY, Newcomer
+from inga.session.pressure import WARN_AFTER
+from inga.session.session import Session
 from inga.stack.layer import Layer
 from inga.stack.stack import OUTSIDE, Stack
 
 from ..stack.harness import NAMES
-from .town import Copy, Town, of_membership, worded
+from .town import Copy, Town, of_session, worded
 
 ORDERS = ("none", "fifo", "vector")
 ABC = NAMES[:3]
@@ -91,7 +93,7 @@ def test_use_with_a_step_lost(do: str, times: int) -> None:
     outcome = town.use("cathy", "fifo")
     town.wait(5.0, lose)
     assert outcome == [None]
-    assert not lose(Copy("", "", of_membership(0, 1, b'{"do":"%s"}' % do.encode()))), "so many were lost"
+    assert not lose(Copy("", "", of_session(0, 1, b'{"do":"%s"}' % do.encode()))), "so many were lost"
     town.check("fifo", *ABC)
 
 
@@ -148,7 +150,7 @@ def test_the_view_stands_between_the_messages_of_before_and_after() -> None:
 def test_use_of_the_order_in_force() -> None:
     town = Town(3, "fifo")
     assert town.use("bob", "fifo") == [None]
-    assert not town.under_way and town.membership("bob").settled
+    assert not town.under_way and town.changes("bob").settled
     town.check("fifo", *ABC)
 
 
@@ -177,7 +179,7 @@ def test_one_wish_at_a_time() -> None:
     town = Town(3)
     town.use("bob", "fifo")
     with pytest.raises(UsageError, match="has asked for a change of order that is still under way"):
-        town.membership("bob").propose("none", lambda why: None)
+        town.changes("bob").propose("none", lambda why: None)
     town.quiet()
     town.check("fifo", *ABC)
 
@@ -199,7 +201,7 @@ def test_changes_in_a_storm(seed: int) -> None:
     outcomes = []
     for _ in range(3):
         chatter(town, "before")
-        askers = [name for name in rng.sample(names, rng.randint(1, 2)) if town.membership(name).settled]
+        askers = [name for name in rng.sample(names, rng.randint(1, 2)) if town.changes(name).settled]
         outcomes += [town.use(name, rng.choice(ORDERS)) for name in askers]
         town.storm(loss=0.3, doubled=0.3, turns=rng.randint(10, 400))
         chatter(town, "after")
@@ -226,7 +228,7 @@ def refuse_at(town: Town, name: str) -> None:
     def build(recipe: str) -> list[Layer]:
         raise UsageError(f"no order {recipe!r}")
 
-    town.membership(name)._build = build
+    town.changes(name)._build = build
 
 
 @pytest.mark.parametrize("asker", ABC)
@@ -256,13 +258,13 @@ def test_unknown_to_the_asker_itself() -> None:
 def test_a_refusal_that_comes_late_does_not_end_the_next_attempt() -> None:
     """Otherwise members would go on sending while the leader reckons with what they had sent."""
     town = Town(3)
-    build = town.membership("cathy")._build
+    build = town.changes("cathy")._build
     refuse_at(town, "cathy")
     assert town.use("bob", "fifo") == []
     town.quiet()
     refusals = [copy for copy in town.log if copy.do in ("refused", "cannot")]
     assert {copy.do for copy in refusals} == {"refused", "cannot"}
-    town.membership("cathy")._build = build
+    town.changes("cathy")._build = build
     outcome = town.use("bob", "fifo")
     for _ in range(6):
         for copy in refusals:
@@ -289,7 +291,7 @@ def test_who_missed_the_refusal_follows_the_next_attempt_only() -> None:
     first = town.use("alice", "fifo")
     town.wait(0.0, lose)
     assert first == ["cathy: no order 'fifo'"] and town.member("bob").closing and lost
-    town.membership("cathy")._build = town.membership("bob")._build
+    town.changes("cathy")._build = town.changes("bob")._build
     second = town.use("alice", "none")
     town.wait(5.0, lose)
     assert second == [None]
@@ -298,14 +300,14 @@ def test_who_missed_the_refusal_follows_the_next_attempt_only() -> None:
 
 def test_a_wish_is_not_ended_by_the_refusal_of_anothers() -> None:
     town = Town(3)
-    build = town.membership("cathy")._build
+    build = town.changes("cathy")._build
 
     def picky(recipe: str) -> list[Layer]:
         if recipe == "fifo":
             raise UsageError("not that")
         return build(recipe)
 
-    town.membership("cathy")._build = picky
+    town.changes("cathy")._build = picky
     bad, good = town.use("bob", "fifo"), town.use("alice", "none")
     town.quiet()
     assert (bad, good) == (["cathy: not that"], [None])
@@ -357,7 +359,7 @@ def test_leaving_in_the_middle_of_a_change(leaver: str, do: str, deaf: str) -> N
         assert len(outcome) == 1
     for name in rest:
         stack = town.member(name)
-        assert stack.writable and not stack.closing and town.membership(name).settled
+        assert stack.writable and not stack.closing and town.changes(name).settled
     for name in rest:
         before = {other: len(town.texts(other)) for other in rest}
         town.member(name).send(b"still here", now=town.now)
@@ -393,7 +395,7 @@ def test_the_leader_leaves_right_after_it_installed() -> None:
     town.wait(3.0)
     assert outcome == [None]
     assert [town.member(name).view.number for name in ("bob", "cathy")] == [2, 2]
-    assert all(town.membership(name).settled for name in ("bob", "cathy"))
+    assert all(town.changes(name).settled for name in ("bob", "cathy"))
 
 
 # A member more
@@ -540,7 +542,7 @@ def test_names_nobody_can_have(name: str, reason: str) -> None:
 
 def test_what_the_driver_objects_to() -> None:
     town = Town(2)
-    town.membership("alice").accepts = lambda member: f"{member.name} is not on the list"
+    town.changes("alice")._accepts = lambda member: f"{member.name} is not on the list"
     newcomer = town.knock("dave")
     town.wait(0.2)
     assert str(newcomer.refused) == "'dave' cannot join: dave is not on the list"
@@ -579,7 +581,7 @@ def test_newcomers_and_another_order(seed: int) -> None:
     town.knock("dave")
     town.storm(loss=0.3, doubled=0.2, turns=rng.randint(1, 60))
     asker = rng.choice(ABC)
-    if town.membership(asker).settled:
+    if town.changes(asker).settled:
         outcomes.append(town.use(asker, "none"))
     town.knock("erin")
     town.storm(loss=0.3, doubled=0.2, turns=rng.randint(1, 200))
@@ -718,7 +720,7 @@ def test_a_step_of_the_old_view_does_not_count_in_the_new() -> None:
     town = Town(2)
     town.send("alice", b"one")
     town.wait(0.2)
-    old = [copy for copy in town.log if copy.data[3] != Membership.id]
+    old = [copy for copy in town.log if copy.data[3] != Session.id]
     town.use("alice", "fifo")
     town.quiet()
     receipt = town.send("alice", b"two")
@@ -793,7 +795,7 @@ IGNORED = {("view", "views"), ("view", "sizes"), ("view", "cuts")}
 def test_garbage(source: int) -> None:
     town = Town(3)
     for content in GARBAGE:
-        town.inject("bob", of_membership(source, 1, content))
+        town.inject("bob", of_session(source, 1, content))
     assert town.member("bob").rejected == {"malformed": len(GARBAGE)}
     town.member("bob").rejected.clear()
     town.check("vector", *ABC)
@@ -828,7 +830,7 @@ def test_words_of_the_wrong_kind() -> None:
             wrong = spoiled()
             for _, content in wrong:
                 before = town.member(target).rejected["malformed"]
-                town.inject(target, of_membership(source, 1, content))
+                town.inject(target, of_session(source, 1, content))
                 assert town.member(target).rejected["malformed"] == before + 1, content[:200]
             town.member(target).rejected.clear()
             town.quiet()
@@ -910,7 +912,7 @@ def test_garbage_at_the_door() -> None:
     for what in wrong:
         town.inject("alice", worded(NOBODY, OUTSIDE, "hello", **what))
     for content in GARBAGE:
-        town.inject("alice", of_membership(NOBODY, OUTSIDE, content))
+        town.inject("alice", of_session(NOBODY, OUTSIDE, content))
     for value in BAD_VALUES:
         town.inject("alice", worded(NOBODY, OUTSIDE, "bases", number=value))
     assert sum(town.member("alice").rejected.values()) == len(wrong) + len(GARBAGE) + len(BAD_VALUES)
@@ -922,7 +924,7 @@ def test_a_newcomer_is_not_misled() -> None:
     """Garbage, wrong types and answers to others leave it asking."""
     for content in (*GARBAGE, *(content for _, content in spoiled())):
         newcomer = Newcomer("", Member("dave", 7), now=0.0)
-        newcomer.receive([(of_membership(0, 1, content), None)], now=0.0)
+        newcomer.receive([(of_session(0, 1, content), None)], now=0.0)
         assert newcomer.refused is None and newcomer.bases is None
     newcomer = Newcomer("", Member("dave", 7), now=0.0)
     right = WORDS["view"]
@@ -958,7 +960,7 @@ def test_a_pickle_in_the_middle_of_changes(seed: int) -> None:
     for _ in range(3):
         chatter(town, "before")
         asker = rng.choice(ABC)
-        if town.membership(asker).settled:
+        if town.changes(asker).settled:
             orders.append(rng.choice(ORDERS))
             town.use(asker, orders[-1])
         for _ in range(3):

@@ -1,0 +1,196 @@
+"""Who is here and who has left: greetings until everybody was met, goodbyes until everybody knows.
+
+    here       with `greet`, who we are and what we take the group for, until we have met everybody; whoever
+               asks is answered
+    goodbye    we leave: repeated until everybody we met has said `farewell`. A member that failed says it, too
+    farewell   that was heard, and nobody waits for that member any more
+    who        we have waited for these members: whoever knows that one of them has left says so
+
+All of it belongs to no view and carries the group's name alone, so that it is understood by members that are in the
+next view already, and by those who were told something else about the group: they say what differs, once.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from inga.model.packet import Packet
+from inga.session.alarms import Alarms, Backoff
+from inga.wire.told import TEXT_MAX, Told
+
+if TYPE_CHECKING:
+    from inga.session.session import Session
+
+GREETING, GREETING_MAX = 0.02, 1.0
+"""Seconds between greetings while somebody was not met: the first wait, doubled each time, and the longest."""
+
+GOODBYE, GOODBYE_MAX = 0.01, 0.25
+"""The same between goodbyes, which people wait for."""
+
+GOODBYES_MAX = 64
+"""Goodbyes to those who do not answer: about a quarter of a minute."""
+
+NAMES_MAX = 64
+"""Members that are listed in a greeting; larger groups say how many they are."""
+
+DIFFERENCES_MAX = 64
+"""Differences told to a person; there may be any number of strangers."""
+
+_GREET, _LEAVE = (0, 0), (1, 0)
+
+
+class Presence:
+    """Greets, answers and takes leave; part of the session."""
+
+    def __init__(self, session: "Session", *, greet: bool, config: dict[str, Any]) -> None:
+        """`greet`: say from the start that we are here. `config`: what members have to agree on, for people."""
+        self._session = session
+        self._greet = greet
+        self._config = config
+        self._alarms = Alarms()
+        self._greeting = Backoff(GREETING, GREETING_MAX)
+        self._leaving = Backoff(GOODBYE, GOODBYE_MAX)
+        self._goodbyes = 0
+        self._unaware: set[int] = set()  # who may not know that we leave
+        self._told: set[tuple[str, str]] = set()  # differences that a person was told of
+
+    @property
+    def wake(self) -> float | None:
+        return self._alarms.next
+
+    @property
+    def has_left(self) -> bool:
+        return not self._unaware
+
+    @property
+    def order(self) -> str:
+        """The order that the group was founded with, as people know it."""
+        return str(self._config.get("order", self._session.stack.view.recipe))
+
+    def view(self) -> None:
+        """Members may have come."""
+        if self._greet and self._unmet() and _GREET not in self._alarms:
+            self._greeting.reset()
+            self._alarms.set(_GREET, self._session.stack.now)
+
+    def tick(self, now: float) -> None:
+        for key in self._alarms.due(now):
+            if key == _GREET:
+                self._say_here(now)
+            else:
+                self._say_goodbye(now)
+
+    def gone(self, member: int) -> None:
+        self._unaware.discard(member)
+
+    def goodbye(self) -> None:
+        """We leave. Those we never met are told as well, and not waited for."""
+        stack = self._session.stack
+        self._unaware = {m for m in stack.peers() if m in stack.met or not self._greet}
+        self._alarms.clear(_GREET)
+        self._say_goodbye(stack.now)
+
+    def ask_about(self, members: set[int]) -> None:
+        """We wait for these: has anybody heard that they left? And are they where we think?"""
+        session, people = self._session, self._session.stack.view.members
+        for member in members:
+            session.stack.addresses.pop(member, None)
+        asked = [[people[m].name, people[m].incarnation, ""] for m in sorted(members)]
+        session.say_outside(None, "who", people=asked)
+
+    # What others say
+
+    def on_here(self, packet: Packet, told: Told) -> None:
+        """A member greets, of this group or of what it takes for it."""
+        stack, name = self._session.stack, told.text("name")
+        if told.text("group") != self._session.digest:
+            self._tell_difference(name, told)
+            return
+        if packet.src >= len(stack.view) or stack.view.names[packet.src] != name:
+            stack.reject("stranger")
+            return
+        stack.meet(packet)
+        self._session.got_to_know(packet, told)
+        if told.flag("asks"):
+            self._session.say_outside(packet.src, "here", **self._ourselves(asks=False))
+
+    def on_goodbye(self, told: Told) -> None:
+        """Somebody leaves, or is known to have left."""
+        member = self._find(told)
+        if member is None:
+            return
+        if told.flag("itself"):
+            self._session.say_outside(member, "farewell", **self._signed())
+        if member not in self._session.stack.left and member != self._session.stack.me:
+            self._session.stack.gone(member)
+
+    def on_farewell(self, told: Told) -> None:
+        member = self._find(told)
+        if member is not None:
+            self._unaware.discard(member)
+            if not self._unaware:
+                self._alarms.clear(_LEAVE)
+
+    def on_who(self, packet: Packet, told: Told) -> None:
+        stack = self._session.stack
+        for name, incarnation, _ in told.people("people"):
+            for member in stack.left:
+                person = stack.view.members[member]
+                if (person.name, person.incarnation) == (name, incarnation):
+                    left = {"name": name, "incarnation": incarnation, "group": self._session.digest}
+                    self._session.say_outside(packet.src, "goodbye", **left, itself=False)
+
+    # What we say
+
+    def _say_here(self, now: float) -> None:
+        if self._unmet():
+            self._session.stack.row("control", note="greeting")
+            self._session.say_outside(None, "here", **self._ourselves(asks=True))
+            self._alarms.set(_GREET, now + self._greeting.next(self._session.stack.rng))
+
+    def _say_goodbye(self, now: float) -> None:
+        self._goodbyes += 1
+        self._session.say_outside(None, "goodbye", **self._signed(), itself=True)
+        if self._unaware and self._goodbyes < GOODBYES_MAX:
+            self._alarms.set(_LEAVE, now + self._leaving.next(self._session.stack.rng))
+
+    def _unmet(self) -> list[int]:
+        stack = self._session.stack
+        return [] if stack.leaving else [m for m in stack.peers() if m not in stack.met]
+
+    def _ourselves(self, *, asks: bool) -> dict[str, Any]:
+        stack = self._session.stack
+        names = stack.view.names
+        return {
+            "name": names[stack.me],
+            "group": self._session.digest,
+            "asks": asks,
+            "order": self.order,
+            "members": list(names) if len(names) <= NAMES_MAX else [f"{len(names)} members"],
+            "bases": self._session.what_to_know(),
+        }
+
+    def _signed(self) -> dict[str, Any]:
+        person = self._session.stack.view.members[self._session.stack.me]
+        return {"name": person.name, "incarnation": person.incarnation, "group": self._session.digest}
+
+    def _find(self, told: Told) -> int | None:
+        """The member that somebody speaks of, if it is of this group."""
+        who, group = (told.text("name"), told.number("incarnation")), told.text("group")
+        if group != self._session.digest:
+            return None
+        people = self._session.stack.view.members
+        return next((i for i, person in enumerate(people) if (person.name, person.incarnation) == who), None)
+
+    def _tell_difference(self, name: str, told: Told) -> None:
+        """Somebody means another group by this name: say what differs, once."""
+        ours = self._ourselves(asks=False)
+        order, members = told.text("order"), told.texts("members")
+        if order != ours["order"]:
+            what = f"order {order!r}, here it is {ours['order']!r}"
+        elif members != ours["members"]:
+            what = f"the members {', '.join(members)}; here they are {', '.join(ours['members'])}"
+        else:
+            what = "other objects or options than here"
+        text = f"{name} is in a group of this name, but with {what}: no message passes between the two"
+        if (name, text) not in self._told and len(self._told) < DIFFERENCES_MAX:
+            self._told.add((name, text))
+            self._session.stack.notice(text[:TEXT_MAX])

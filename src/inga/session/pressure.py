@@ -1,0 +1,107 @@
+"""Who holds the group up: noticed once for all orders, looked into, and told to a person.
+
+Windows say that they are closed and because of whom; orders say what they hold and whose words are missing. If that
+lasts, the others are asked whether those members are still there: a goodbye may have been lost on its way to us, and
+where a member is may not be true. If it lasts longer, a person is told, once for each time it happens.
+"""
+
+from typing import TYPE_CHECKING
+
+from inga.session.alarms import Backoff
+
+if TYPE_CHECKING:
+    from inga.session.session import Session
+
+ASK_AFTER, ASK_AFTER_MAX = 1.0, 60.0
+"""Seconds of waiting for somebody before others are asked about it; and between two such questions, at most."""
+
+ASKS_MAX = 16
+"""Questions while nothing moves: about ten minutes of them."""
+
+WARN_AFTER = 5.0
+"""Seconds of waiting before a person is told for whom."""
+
+QUEUE_MIN = 1024
+"""The least that `queue_max` can be: any message makes a smaller queue full, and nothing would ever be read."""
+
+
+class Unread:
+    """Whether our application is behind with reading: from `limit` unread bytes, until half of that is left."""
+
+    __slots__ = ("behind", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.behind = False
+
+    def is_behind(self, unread: int) -> bool:
+        self.behind = unread > self.limit // 2 if self.behind else unread >= self.limit
+        return self.behind
+
+
+class Pressure:
+    """Watches sending and delivery; part of the session."""
+
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._sending_since: float | None = None  # since when nothing may be sent
+        self._holding_since: float | None = None  # since when something is held and nothing is delivered
+        self._delivered = 0  # packets, when that began
+        self._warned: set[str] = set()
+        self._asking = Backoff(ASK_AFTER, ASK_AFTER_MAX)
+        self._asks = 0
+        self.wake: float | None = None
+
+    def sending(self, is_open: bool) -> None:
+        """The windows have closed, or are open again."""
+        self._sending_since = None if is_open else self._session.stack.now
+        self._warned.discard("sending")
+        self._watch()
+
+    def turn(self) -> None:
+        """The turn has ended: see whether anything is held, and whether that moves."""
+        stack = self._session.stack
+        if not stack.held:
+            if self._holding_since is not None:
+                self._holding_since = None
+                self._warned.discard("delivery")
+                self._watch()
+        elif self._holding_since is None or stack.delivered != self._delivered:
+            begins = self._holding_since is None
+            self._holding_since, self._delivered = stack.now, stack.delivered
+            self._warned.discard("delivery")
+            if begins:
+                self._watch()
+
+    def tick(self, now: float) -> None:
+        """Something has waited for a while: since when it does may have changed meanwhile."""
+        stack = self._session.stack
+        watched = {
+            "sending": (self._sending_since, stack.blockers),
+            "delivery": (self._holding_since, stack.awaited),
+        }
+        asked: set[int] = set()
+        for what, (since, members) in watched.items():
+            if since is None or now - since < ASK_AFTER:
+                continue
+            slow = members() - stack.left
+            asked |= slow
+            if now - since >= WARN_AFTER and what not in self._warned:
+                self._warned.add(what)
+                whom = f" for {stack.view.listed(slow)}" if slow else ": our own application does not read"
+                if slow or what == "sending":
+                    stack.notice(f"{what} has waited {WARN_AFTER:g} s{whom}")
+        if asked:
+            self._session.presence.ask_about(asked)
+        self.wake = None
+        self._asks += 1
+        waits = self._sending_since is not None or self._holding_since is not None
+        if waits and self._asks < ASKS_MAX:
+            self.wake = now + self._asking.next(stack.rng)
+
+    def _watch(self) -> None:
+        if self._sending_since is None and self._holding_since is None:
+            self.wake = None
+        elif self.wake is None:
+            self._asks = 0
+            self.wake = self._session.stack.now + self._asking.start()

@@ -1,0 +1,142 @@
+"""The session: what is the same under every order, in one layer beneath them all.
+
+    presence   who is here, who has left: `presence`
+    changes    members that join, other orders: `changes`
+    pressure   who holds the group up: `pressure`
+
+It stands below everything that numbers, orders or repairs packets and stays when the order changes. Its own packets
+are small, rare, and readable in a packet dump. Views with failures belong here, too.
+"""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from inga.model.errors import WireError
+from inga.model.packet import Packet
+from inga.model.view import View
+from inga.session.changes import Accepts, Build, Changes
+from inga.session.presence import Presence
+from inga.session.pressure import Pressure
+from inga.stack.layer import Layer
+from inga.stack.stack import Done
+from inga.wire.packet import OUTSIDE
+from inga.wire.told import Told, said
+
+
+class Session(Layer):
+    """Takes the session's packets apart, and lets its parts answer."""
+
+    name = "session"
+    id = 3
+    grows = True
+    stays = True
+
+    def __init__(
+        self,
+        build: Build | None = None,
+        *,
+        greet: bool = False,
+        config: Mapping[str, Any] | None = None,
+        accepts: Accepts | None = None,
+    ) -> None:
+        """`build` makes the layers of a recipe by its name; without it the order cannot change. `greet`: say from
+        the start that we are here. `config`: what members agree on, as people know it. `accepts`: the driver's
+        objections to newcomers."""
+        self.presence = Presence(self, greet=greet, config=dict(config or {}))
+        self.changes = Changes(self, build, accepts)
+        self.pressure = Pressure(self)
+
+    @property
+    def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
+        due = [self.presence.wake, self.changes.wake, self.pressure.wake]
+        return min([at for at in due if at is not None], default=None)
+
+    @property
+    def digest(self) -> str:
+        """What members agree on, in short."""
+        return f"{self.stack.group:08x}"
+
+    # Hooks
+
+    def view(self, view: View) -> None:
+        self.changes.view(view)
+        self.presence.view()
+
+    def extend(self, view: View) -> None:
+        self.presence.view()
+
+    def control(self, packet: Packet) -> None:
+        try:
+            self.changes.hear(packet.src, Told.read(packet.ext))
+        except WireError as error:
+            self.stack.reject(error.reason, packet)
+            return
+        self.stack.meet(packet)
+
+    def outside(self, packet: Packet, address: Hashable) -> None:
+        """What belongs to no view: of members, of newcomers, and of anybody else who knows the group's name."""
+        try:
+            told = Told.read(packet.ext)
+            if told.do == "here":
+                self.presence.on_here(packet, told)
+            elif told.do == "goodbye":
+                self.presence.on_goodbye(told)
+            elif told.do == "farewell":
+                self.presence.on_farewell(told)
+            elif told.do == "who":
+                self.presence.on_who(packet, told)
+            else:
+                self.changes.hear_newcomer(told, address)
+        except WireError as error:
+            self.stack.reject(error.reason)
+
+    def ahead(self, number: int) -> None:
+        self.changes.ahead(number)
+
+    def tick(self, now: float) -> None:
+        for part in (self.presence, self.changes, self.pressure):
+            if part.wake is not None and part.wake <= now:
+                part.tick(now)
+
+    def turn(self) -> None:
+        self.pressure.turn()
+
+    def reviewed(self, is_open: bool) -> None:
+        self.pressure.sending(is_open)
+
+    def gone(self, member: int) -> None:
+        self.presence.gone(member)
+        self.changes.gone(member)
+
+    def propose(self, recipe: str, done: Done) -> None:
+        self.changes.propose(recipe, done)
+
+    def goodbye(self) -> None:
+        self.presence.goodbye()
+
+    @property
+    def settled(self) -> bool:
+        """Whether no change is under way; once we leave, whether everybody knows."""
+        return self.presence.has_left if self.stack.leaving else self.changes.settled
+
+    # What its parts say
+
+    def what_to_know(self) -> dict[str, int]:
+        """What a member has to know of us before our first packet, as far as layers say so."""
+        return {key: count for base in self.stack.chain.hooks("introduce") for key, count in base().items()}
+
+    def got_to_know(self, packet: Packet, told: Told) -> None:
+        """A member has said that of itself."""
+        for introduced in self.stack.chain.hooks("introduced"):
+            introduced(packet.src, told.counts("bases"))
+
+    def say(self, to: int | None, view: int, do: str, what: Mapping[str, Any]) -> None:
+        """Something to one member, or to all, that belongs to a view."""
+        packet = Packet(self.stack.me, view, kind=self.id)
+        packet.to = to
+        packet.ext = said(do, **what)
+        self.stack.emit([packet])
+
+    def say_outside(self, to: int | None, do: str, **what: Any) -> None:
+        """Something that belongs to no view."""
+        self.say(to, OUTSIDE, do, what)

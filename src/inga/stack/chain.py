@@ -1,0 +1,161 @@
+"""Layers bound to each other: who passes what to whom, and which of them have which hook."""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from inga.model.errors import UsageError
+from inga.model.packet import DATA, Packet
+from inga.stack.hooks import HOOKS
+from inga.stack.layer import Layer, Pass
+
+if TYPE_CHECKING:
+    from inga.stack.stack import Stack
+
+
+class Chain:
+    """The layers of a stack from top to bottom, checked and bound once. A change of layers makes a new chain."""
+
+    def __init__(self, stack: "Stack", layers: Sequence[Layer], beneath: Iterable[str]) -> None:
+        """`beneath` names services the network itself provides."""
+        self._stack = stack
+        self.layers = list(layers)
+        check(self.layers, beneath)
+        for layer in self.layers:
+            layer.stack = stack
+        self._having = {name: self._find(name, bottom_up) for name, bottom_up in HOOKS.items()}
+        self._kinds = {layer.id: layer for layer in self.layers if layer.id}
+        self._noters = self.hooks("note")
+        self._up = self._bind_up([layer for layer in self.layers if not layer.transparent], stack.hand_over)
+        self.lowest = self._bind_up([layer for layer in self.layers if layer.transparent], self.split)
+        self.emit = self._bind_down(stack.wire.write)  # where layers send packets of their own kind
+
+    def having(self, name: str) -> list[Any]:
+        """The layers that have that hook, in the order in which they are asked."""
+        return self._having[name]
+
+    def hooks(self, name: str) -> list[Any]:
+        """The hook of that name, of all layers that have it."""
+        return [getattr(layer, name) for layer in self._having[name]]
+
+    def hook(self, name: str) -> Any:
+        """The hook of that name, of the first layer that has it."""
+        return next((getattr(layer, name) for layer in self._having[name]), None)
+
+    def hook_of_kind(self, kind: int, name: str) -> Any:
+        """The hook of the layer whose packets are of that kind."""
+        layer = self._kinds.get(kind)
+        return None if layer is None else getattr(layer, name, None)
+
+    @property
+    def order(self) -> Any:
+        """The layer that counts what was sent and released, if there is one: see `hooks.Ordering`."""
+        return next(iter(self._having["sent"]), None)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels a receipt can reach."""
+        return tuple(level for layer in self.layers for level in layer.levels)
+
+    def split(self, batch: list[Packet]) -> None:
+        """Data goes up; a layer's own packets go to that layer, in the order they came."""
+        data: list[Packet] = []
+        for packet in batch:
+            if packet.kind == DATA:
+                data.append(packet)
+                continue
+            if data:
+                self._up(data)
+                data = []
+            target = self._kinds.get(packet.kind)
+            if target is None:
+                self._stack.reject("kind", packet)
+            elif not packet.is_for_others(self._stack.me):
+                target.control(packet)
+                for note in self._noters:
+                    note(packet)
+        if data:
+            self._up(data)
+
+    def mute(self) -> None:
+        """From now on only those speak that a change of recipe leaves alone, and what carries their packets."""
+        quiet = [layer for layer in self.layers if not (layer.transparent or layer.stays)]
+        self._up = _drop
+        for layer in quiet:
+            if layer.id:
+                self._kinds[layer.id] = _Silent()
+        for name, layers in self._having.items():
+            self._having[name] = [layer for layer in layers if layer not in quiet]
+        self._noters = self.hooks("note")
+
+    def _find(self, name: str, bottom_up: bool) -> list[Layer]:
+        layers = reversed(self.layers) if bottom_up else self.layers
+        return [layer for layer in layers if has(layer, name)]
+
+    def _bind_up(self, layers: list[Layer], above: Pass) -> Pass:
+        """Past layers that take no interest in what comes in."""
+        for layer in layers:
+            layer.above = above
+            if has(layer, "up"):
+                above = layer.up
+        return above
+
+    def _bind_down(self, below: Pass) -> Pass:
+        emit = below
+        for layer in reversed(self.layers):
+            layer.below = below
+            if has(layer, "down"):
+                below = layer.down
+                if layer.transparent:
+                    emit = below
+        return emit
+
+
+class _Silent(Layer):
+    """Stands for a layer that has nothing to do any more."""
+
+
+def _drop(batch: list[Packet]) -> None:
+    """Nobody is there to read it."""
+
+
+def check(layers: Sequence[Layer], beneath: Iterable[str]) -> None:
+    """Every layer's needs are met from below, or the error names who could meet them."""
+    provided = set(beneath)
+    seen_opaque = False
+    for layer in reversed(layers):
+        if layer.transparent and seen_opaque:
+            raise UsageError(f"layer {layer.name!r} must stand below all that are not transparent")
+        seen_opaque = seen_opaque or not layer.transparent
+        missing = layer.requires - provided
+        if missing:
+            need = ", ".join(sorted(missing))
+            raise UsageError(f"layer {layer.name!r} needs {need} from below{_suppliers(missing)}")
+        provided |= layer.provides
+    kinds = [layer.id for layer in layers if layer.id]
+    if len(set(kinds)) < len(kinds):
+        raise UsageError("two layers of one id cannot tell their packets apart")
+    if not any(has(layer, "send") for layer in layers):
+        raise UsageError("no layer takes what the application sends: put `bundle` on top")
+
+
+def has(layer: Layer, name: str) -> bool:
+    """Whether a layer has a hook; one that it inherits from `Layer` does not count."""
+    return _defines(type(layer), name)  # type: ignore[arg-type]  # mypy: classes can be hashed, too
+
+
+@cache
+def _defines(kind: type[Layer], name: str) -> bool:
+    return getattr(kind, name, None) is not getattr(Layer, name, None)
+
+
+def _suppliers(missing: Iterable[str]) -> str:
+    """Which known layers could supply what is missing, as the end of a sentence."""
+
+    def known(cls: type[Layer]) -> Iterable[type[Layer]]:
+        for sub in cls.__subclasses__():
+            yield sub
+            yield from known(sub)
+
+    names = sorted({cls.name for cls in known(Layer) if cls.provides & set(missing)})
+    return f"; {' or '.join(names)} could supply it" if names else ""

@@ -1,0 +1,195 @@
+"""What a layer may have besides the hooks of `Layer`: small protocols, each for one purpose.
+
+The stack looks for them by name when it binds its layers, once, by the table `HOOKS`: a layer that has the name
+has the hook. Deriving from these classes is not needed; they say what a hook takes, gives and means.
+"""
+
+from collections.abc import Hashable, Iterable
+from typing import Protocol
+
+from inga.model.packet import Buffer, Packet
+from inga.model.receipt import Receipt
+from inga.model.view import View
+
+TOP_DOWN, BOTTOM_UP = False, True
+
+HOOKS = {
+    "taken": TOP_DOWN,
+    "turn": TOP_DOWN,
+    "tick": TOP_DOWN,
+    "gone": BOTTOM_UP,
+    "send": TOP_DOWN,
+    "flush": TOP_DOWN,
+    "drain": TOP_DOWN,
+    "store": TOP_DOWN,
+    "read": TOP_DOWN,
+    "ride": BOTTOM_UP,
+    "note": BOTTOM_UP,
+    "acknowledged": BOTTOM_UP,
+    "is_open": TOP_DOWN,
+    "held": TOP_DOWN,
+    "fit": TOP_DOWN,
+    "settled": TOP_DOWN,
+    "extend": BOTTOM_UP,
+    "base": TOP_DOWN,
+    "adopt": BOTTOM_UP,
+    "closed": TOP_DOWN,
+    "sent": TOP_DOWN,
+    "gate": TOP_DOWN,
+    "overhead": TOP_DOWN,
+    "outside": TOP_DOWN,
+    "ahead": TOP_DOWN,
+    "propose": TOP_DOWN,
+    "goodbye": TOP_DOWN,
+    "reviewed": TOP_DOWN,
+    "introduce": TOP_DOWN,
+    "introduced": TOP_DOWN,
+    "delay": TOP_DOWN,
+}
+"""Every hook of which the stack calls all, or the first, and in which order it asks the layers."""
+
+
+class Entrance(Protocol):
+    """Takes what the application sends; the topmost that can is the one that does."""
+
+    def send(self, payloads: list[bytes], dst: int | None) -> Receipt: ...
+
+    def flush(self) -> None:
+        """Let go of what was sent and waits for company."""
+
+
+class Wire(Protocol):
+    """A wire that is not the native one. The lowest layer of such a recipe reads datagrams and passes what leaves
+    to `stack.transmit`."""
+
+    def read(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
+        """What datagrams hold. What cannot be read is rejected, never raised."""
+
+
+class Store(Protocol):
+    """Knows in which form a packet is kept that is to come up later; the topmost is asked, by `stack.store`."""
+
+    def store(self, packet: Packet) -> None: ...
+
+
+class Rider(Protocol):
+    """Has counters that travel on packets of other layers."""
+
+    def ride(self, packet: Packet) -> None:
+        """Counters are about to leave on this packet: put in this layer's section."""
+
+    def note(self, packet: Packet) -> None:
+        """Counters came in on a packet of another layer's kind: read this layer's section."""
+
+
+class Listener(Protocol):
+    """Wants to know how far our packets got."""
+
+    def acknowledged(self, lsn: int) -> None:
+        """Some member has everything up to `lsn`."""
+
+
+class Window(Protocol):
+    """May keep back what is sent. It calls `stack.review()` whenever one of its answers may have changed."""
+
+    is_open: bool  # more may be sent
+    is_passable: bool  # what is passed down now leaves at once; else company is worth waiting for
+    waiting: int  # packets it was given and has not passed on
+    outstanding: int  # what is on its way, in the unit of its window
+
+    def blockers(self) -> Iterable[int]:
+        """Members because of whom it is closed; none if our own application is the one that does not read."""
+
+
+class Holder(Protocol):
+    """Keeps what came before something else."""
+
+    held: int  # bytes that wait here and that nobody has delivered
+
+    def awaited(self) -> Iterable[int]:
+        """Members whose packets or words are missing for what is held."""
+
+
+class Fitting(Protocol):
+    """Has a window in bytes."""
+
+    def fit(self, granted: int) -> None:
+        """The kernel keeps so many charged bytes for a receiver: all senders together stay within."""
+
+
+class Settling(Protocol):
+    """Knows whether we may leave."""
+
+    settled: bool  # nothing of ours waits here, and everybody met has all that left here
+
+
+class Growing(Protocol):
+    """Lets members join while it works."""
+
+    def extend(self, view: View) -> None:
+        """Members were appended to the view; nothing stops, all counts go on."""
+
+    def base(self) -> dict[str, int]:
+        """What we have counted of our own so far: where a newcomer starts with us."""
+
+    def adopt(self, bases: dict[str, list[int]]) -> None:
+        """We are the newcomer: start with each member where its `base` says."""
+
+
+class Introduced(Protocol):
+    """Has to know something of a member before its first packet."""
+
+    def introduce(self) -> dict[str, int]:
+        """What others have to know of us; it travels in our greetings."""
+
+    def introduced(self, member: int, what: dict[str, int]) -> None:
+        """The same of another."""
+
+
+class Closing(Protocol):
+    """Has something to end with the view."""
+
+    def closed(self) -> None:
+        """The view has ended, and everybody has everything that was sent in it."""
+
+
+class Ordering(Protocol):
+    """The order of a recipe: counts what was sent and what was released."""
+
+    def sent(self) -> list[int]:
+        """How many packets of ours each member has to have, as things stand."""
+
+    def has(self, counts: list[int]) -> bool:
+        """Whether so many packets of each member were released here."""
+
+    def gate(self, is_open: bool) -> None:
+        """Open: stop holding here, deliver on arrival and go on counting. Local, and harmless to others."""
+
+    def overhead(self, members: int) -> int:
+        """Bytes that it adds to a packet besides its stamp, at most, as far as that can be said beforehand."""
+
+
+class Replaceable(Protocol):
+    """Can be replaced while the group runs."""
+
+    def drain(self) -> list[Packet]:
+        """Before removal: what is held, in order."""
+
+
+class Doorkeeper(Protocol):
+    """The session: speaks with those who are no members, changes views, says goodbye."""
+
+    def outside(self, packet: Packet, address: Hashable) -> None:
+        """A packet of this layer's own kind came that belongs to no view."""
+
+    def ahead(self, number: int) -> None:
+        """A packet came of a view that is not installed here yet."""
+
+    def propose(self, recipe: str, done: "object") -> None:
+        """Ask for another recipe in the whole group."""
+
+    def goodbye(self) -> None:
+        """We leave: tell everybody until they know."""
+
+    def reviewed(self, is_open: bool) -> None:
+        """The windows have closed, or are open again."""

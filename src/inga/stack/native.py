@@ -1,0 +1,113 @@
+"""The native wire: datagrams to packets and back, for the views in force, those to come, and for no view at all."""
+
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from inga.model.errors import WireError
+from inga.model.packet import DATA, Buffer, Packet
+from inga.wire.packet import INDEX_MAX, OUTSIDE, decode, encode, view_of
+
+if TYPE_CHECKING:
+    from inga.stack.stack import Stack
+
+AHEAD_MAX = 1024
+"""Datagrams of a view that is not installed here yet; what is more is repaired."""
+
+
+class NativeWire:
+    """The lowest end of a stack. What cannot be read is counted, never raised."""
+
+    def __init__(self, stack: "Stack") -> None:
+        self.stack = stack
+        self.ahead: list[tuple[bytes, Hashable]] = []  # of views not installed here yet
+
+    def read(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
+        """What datagrams hold that is of a view in force."""
+        packets: list[Packet] = []
+        stack = self.stack
+        group, sizes, me = stack.group, stack.sizes, stack.me
+        for data, address in batch:
+            try:
+                packet = decode(data, group, sizes, me)
+            except WireError as error:
+                self._read_otherwise(error.reason, data, address)
+                continue
+            if packet is not None:
+                packet.where = address
+                packets.append(packet)
+        return packets
+
+    def write(self, batch: list[Packet]) -> None:
+        """Encode what leaves, once for all who get the same."""
+        stack = self.stack
+        counts = stack.counts
+        for packet in batch:
+            if packet.kind == DATA:
+                counts["data"] += 1
+            else:
+                counts["control"] += 1
+                # Where a member's address is unknown it goes to everybody, and only one is meant.
+                if packet.to is not None and packet.dst is None:
+                    packet.dst = 1 << packet.to
+            counts["bytes"] += len(packet.body)
+            if packet.encoded is None:
+                packet.encoded = [encode(packet, stack.group_of(packet)), None]
+            full, bare = packet.encoded
+            if packet.dst is None:
+                stack.transmit(packet.to, full)
+                continue
+            for member in stack.others() if packet.to is None else (packet.to,):
+                if packet.dst >> member & 1:
+                    stack.transmit(member, full)
+                    continue
+                if bare is None:
+                    bare = packet.encoded[1] = encode(packet, stack.group, bare=True)
+                stack.transmit(member, bare)
+
+    def catch_up(self) -> None:
+        """Read what came too early for the views before this one."""
+        if self.ahead:
+            waiting, self.ahead = self.ahead, []
+            self.stack.receive(waiting, now=self.stack.now)
+
+    def _read_otherwise(self, reason: str, data: Buffer, address: Hashable) -> None:
+        if reason in ("view", "group") and view_of(data) == OUTSIDE:
+            self._read_outside(data, address)
+        elif reason == "view":
+            self._read_of_another_view(data, address)
+        else:
+            self.stack.reject(reason)
+
+    def _read_of_another_view(self, data: Buffer, address: Hashable) -> None:
+        stack, number = self.stack, view_of(data)
+        watchers = stack.chain.hooks("ahead")
+        if number < stack.view.number:
+            stack.counts["stale"] += 1  # of a view that is closed
+        elif number == stack.view.number + 1 and (watchers or not stack.views.fixed):
+            stack.counts["ahead"] += 1
+            if len(self.ahead) < AHEAD_MAX:
+                self.ahead.append((bytes(data), address))
+            for watch in watchers:
+                watch(number)
+        else:
+            stack.reject("view")
+
+    def _read_outside(self, data: Buffer, address: Hashable) -> None:
+        """Somebody says something that belongs to no view: a member that greets or leaves, or a stranger."""
+        stack = self.stack
+        try:
+            packet = decode(data, stack.lobby, {OUTSIDE: INDEX_MAX}, stack.me)
+        except WireError as error:
+            stack.reject(error.reason)
+            return
+        if packet is None or packet.is_for_others(stack.me):
+            return
+        outside = stack.chain.hook_of_kind(packet.kind, "outside")
+        if outside is None:
+            stack.reject("stranger")
+        else:
+            packet.where = address
+            outside(packet, address)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"ahead": self.ahead}

@@ -1,0 +1,136 @@
+"""How a stack goes from one view to the next: extended by members, or closed and begun anew with other layers."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from inga.model.errors import UsageError
+from inga.model.packet import Packet
+from inga.model.view import View
+from inga.stack.layer import Layer
+
+if TYPE_CHECKING:
+    from inga.stack.stack import Stack
+
+
+class Views:
+    """The stack's part that installs views; the session decides when."""
+
+    def __init__(self, stack: "Stack") -> None:
+        self.stack = stack
+        self._next: tuple[View, Sequence[Layer], Sequence[int]] | None = None  # to be installed
+        self._retired: list[tuple[int, list[Layer]]] = []  # of closed views, for what is not taken yet
+
+    def begin(self, bases: dict[str, list[int]] | None) -> None:
+        """The first view counts from here: from nothing, or, for a newcomer, from the others' bases."""
+        stack = self.stack
+        if bases is not None:
+            for adopt in stack.chain.hooks("adopt"):
+                adopt(bases)
+        self._record(None if bases is None else tuple(bases["seq"]), stack.view.names)
+
+    @property
+    def fixed(self) -> list[str]:
+        """The layers with which nobody can join."""
+        return [layer.name for layer in self.stack.layers if not layer.grows]
+
+    def extend(self, view: View, *, now: float) -> dict[str, int]:
+        """Install a view with members appended; what a newcomer has to know of us to start."""
+        stack = self.stack
+        stack.now = now
+        if self.fixed:
+            raise UsageError(f"nobody can join while the group uses the order {stack.view.recipe!r}")
+        stack.flush()  # what was sent so far is not for the newcomer
+        stack.view = view
+        stack.sizes[view.number] = len(view)
+        for extend in stack.chain.hooks("extend"):
+            extend(view)
+        if stack.trace is not None:
+            stack.trace.grow(len(view))
+        self._record(None, view.joined)
+        stack.announce(view)
+        bases = self.bases()
+        stack.wire.catch_up()
+        stack.review()
+        return bases
+
+    def bases(self) -> dict[str, int]:
+        """What a newcomer has to know of us if it starts now."""
+        return {key: count for base in self.stack.chain.hooks("base") for key, count in base().items()}
+
+    def close(self) -> None:
+        """Nothing more is sent in this view; what waits for company leaves."""
+        self.stack.closing = True
+        self.stack.review()
+        self.stack.flush()
+
+    def reopen(self) -> None:
+        """The view goes on after all."""
+        self.stack.closing = False
+        self.stack.review()
+
+    def install(self, view: View, layers: Sequence[Layer], cut: Sequence[int]) -> None:
+        """Close the view in force, of which everybody has `cut` packets of each member, and go on
+        with other layers, which count anew: once all that is being done in the old view is done."""
+        self._next = (view, layers, cut)
+
+    def change(self) -> None:
+        """Do what `install` was told, now that nothing of the old view is being done."""
+        while self._next is not None:
+            change, self._next = self._next, None
+            self._install(*change)
+
+    def _install(self, view: View, layers: Sequence[Layer], cut: Sequence[int]) -> None:
+        stack, old = self.stack, self.stack.layers
+        for closed in stack.chain.hooks("closed"):
+            closed()
+        if stack.untaken:
+            self._retired.append((stack.view.number, old))
+        staying = {layer.name: layer for layer in old if layer.stays}
+        stack.bind([staying.get(layer.name, layer) for layer in layers])
+        if stack.trace is not None:
+            stack.trace.row("flush", stack.now, stack.view.number)
+            stack.trace.cut(stack.view.number, cut)
+        stack.view = view
+        stack.sizes = {view.number: len(view)}
+        stack.report_wanted = stack.closing = False
+        for layer in reversed(stack.layers):
+            layer.view(view)
+        stack.review()
+        self._record((0,) * len(view), view.joined)
+        stack.announce(view)
+        stack.wire.catch_up()
+
+    def taken(self, packets: list[Packet]) -> list[Packet]:
+        """Let the layers know that delivered packets of closed views; the rest is of views in force."""
+        if not self._retired:
+            return packets
+        rest = []
+        for packet in packets:
+            layers = next((layers for last, layers in self._retired if packet.view <= last), None)
+            if layers is None:
+                rest.append(packet)
+                continue
+            for layer in layers:
+                layer.taken([packet])
+        if rest or not self.stack.untaken:
+            self._retired.clear()  # packets are taken in the order in which they were delivered
+        return rest
+
+    def revive(self) -> None:
+        """After a copy: layers of closed views belong to this stack, too."""
+        for _, layers in self._retired:
+            for layer in layers:
+                layer.stack = self.stack
+
+    def _record(self, known: tuple[int, ...] | None, joined: Iterable[str]) -> None:
+        """Rows of a view and its new members. `known`: what its installation makes known here."""
+        trace, view, now = self.stack.trace, self.stack.view, self.stack.now
+        if trace is None:
+            return
+        height = None if known is None else sum(known) + 1
+        trace.row("view", now, view.number, deps=known, height=height, n=len(view), note=view.recipe)
+        for name in joined:
+            trace.row("join", now, view.number, peer=view.names.index(name), note=name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_next": self._next, "_retired": self._retired}
