@@ -1,0 +1,90 @@
+"""Whether a run of the swarm was as it should be: safety, liveness, receipts, quiet, memory.
+
+A plan is played until its faults have ended and the group is at rest. Then every member says one thing more, for
+whoever can do that is not stuck. What is found has a *kind*, by which two failures are told to be the same.
+"""
+
+from traceback import extract_tb
+from typing import NamedTuple
+
+from inga.model.errors import IngaError
+from inga.sim.simulator import Sim, Unquiet
+from inga.sim.swarm import FAULTS_END, Plan
+from inga.trial.workload import HEADER
+
+CALM_WITHIN = 40.0
+"""Seconds after the end of all faults within which everything has arrived and nobody says anything more."""
+
+
+class Finding(NamedTuple):
+    """Something wrong: of which kind, and in words."""
+
+    kind: str
+    text: str
+
+
+def judge(plan: Plan) -> list[Finding]:
+    """Play a plan, and say what is wrong with it."""
+    try:
+        sim = plan.sim()
+        found = _rest(sim, FAULTS_END + CALM_WITHIN, "")
+        if not found:
+            for site in sim.sites:
+                if site.is_member:
+                    sim.say(site, HEADER, None)
+            found = _rest(sim, sim.now + CALM_WITHIN, " again")
+        sim.finish()
+        return [*_broken(sim), *found, *_receipts(sim)]
+    except IngaError as error:
+        return [Finding(f"error: {type(error).__name__}", f"{type(error).__name__}: {error}")]
+    except Unquiet as error:
+        return [Finding("unquiet", str(error))]
+    except Exception as error:  # whatever a layer raises is a find
+        where = extract_tb(error.__traceback__)[-1]
+        kind = f"{type(error).__name__} in {where.name}"
+        return [Finding(kind, f"{kind}, line {where.lineno} of {where.filename}: {error}")]
+
+
+def _rest(sim: Sim, until: float, when: str) -> list[Finding]:
+    """Let it come to rest, and say what does not."""
+    sim.run(until)
+    found = []
+    for site in sim.sites:
+        name = site.name
+        if site.has_left:
+            if site in sim.gave_up:
+                found.append(Finding("stuck: leave", f"{name} waited in vain to leave"))
+        elif site.newcomer is not None:
+            found.append(Finding("stuck: join", f"{name} was neither let in nor refused"))
+        elif site.waiting or not site.stack.writable:
+            found.append(Finding("stuck: send", f"{name} cannot send{when}"))
+    found += [Finding("stuck: use", f"the change that {site.name} asked for did not end") for site in sim.asked if not site.has_left]
+    missing = [(sim.sites[site].name, message) for site, message in sim.oracle.missing()]
+    if missing:
+        who = ", ".join(sorted({name for name, _ in missing}))
+        found.append(Finding("stuck: deliver", f"{who} did not get {len(missing)} messages{when}"))
+    if not found and sim.is_busy:
+        found.append(Finding("unquiet", f"somebody still sends, {sim.now:g} s from the start"))
+    return found
+
+
+def _broken(sim: Sim) -> list[Finding]:
+    """Promises of views."""
+    oracle = sim.oracle
+    found = []
+    for guarantee in oracle.broken:
+        if guarantee != "complete":  # which is said better as who is stuck
+            text = next((each for each in oracle.witnesses if each.startswith(f"{guarantee}:")), guarantee)
+            found.append(Finding(guarantee, text))
+    return found
+
+
+def _receipts(sim: Sim) -> list[Finding]:
+    lacking = {message for _, message in sim.oracle.missing()}
+    for site in sim.sites:
+        for message, receipt in site.receipts:
+            for level in ("confirmed", "acknowledged"):
+                if message in lacking and receipt.has(level):
+                    text = f"message {message} of {site.name} is {level}, and lost"
+                    return [Finding(f"receipt: {level}", text)]
+    return []

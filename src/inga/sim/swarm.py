@@ -1,0 +1,359 @@
+"""What one seed of the swarm is: a small group, its settings, and everything that happens to it.
+
+Bugs hide where features meet, and a run that has all of them at once hides some behind others. So each seed draws a
+random *set* of features, each in or out, and then what happens with those. A plan is data: it can be shrunk by leaving
+things out, and told as one line of text that plays it again.
+
+From Groce et al., "Swarm testing", ISSTA 2012.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from json import dumps, loads
+from random import Random
+from typing import Any, NamedTuple
+
+from inga.layers.shape import Faults
+from inga.model.errors import UsageError
+from inga.model.packet import HEADER_MAX
+from inga.recipes import Options, Recipe, find
+from inga.sim.simulator import Sim, Site
+from inga.trace.memory import MemoryTrace
+from inga.trial.people import names
+from inga.trial.workload import HEADER
+
+GROWING = ("none", "fifo", "vector", "relay")
+"""Orders that members can join while they run."""
+
+CHANGING = (*GROWING, "co", "sco", "object", "total")
+"""Orders that a group can change between."""
+
+FIXED = ("remiop", "remiop+vector", "remiop+co", "remiop+total", "remiop+object", "miop+acks")
+"""Orders of their own wire: nobody joins, and none follows another."""
+
+ORDERS = (*CHANGING, *FIXED)
+
+FEATURES = tuple(
+    "subset self burst sizes join leave use gate matrix echo level slow_reader stop_reading small_queue "
+    "small_window small_datagram tuned loss duplicate reorder slow_links pause traced greet coarse answers crowd".split()
+)
+
+BUSY = 1.0
+"""Seconds of virtual time within which everything happens."""
+
+FAULTS_END = 2.0
+"""When the network becomes calm."""
+
+GIVES_UP = 0.3
+"""Seconds after which a send that was to answer something leaves without."""
+
+
+class Action(NamedTuple):
+    """Something that a member, its application or its network does. `argument` depends on what that is:
+    of sends (size, destinations as indices or None, how many), of `use` and `gate` a word, else seconds."""
+
+    at: float
+    who: int
+    do: str
+    argument: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One run, complete. Times in seconds, sizes in bytes."""
+
+    order: str
+    members: int  # at the start
+    seed: int = 0  # of the network and of everything random in the protocols
+    actions: tuple[Action, ...] = ()
+    deliver: str | None = None
+    echo: bool = False
+    matrix: bool = False
+    coarse: bool = False
+    greet: bool = False
+    traced: bool = False
+    loss: float = 0.0
+    duplicate: float = 0.0
+    reorder: float = 0.0
+    delay: float = 0.01  # at most
+    datagram: int = 60 * 1024
+    window: int = 1 << 20
+    queue: int = 16 << 20
+    option: tuple[tuple[str, Any], ...] = ()  # of the order's own
+
+    def __str__(self) -> str:
+        """One line from which `parse` makes the same plan: what differs from the defaults."""
+        told = {field.name: getattr(self, field.name) for field in fields(self)}
+        plain = {field.name: field.default for field in fields(self)}
+        return dumps({name: value for name, value in told.items() if value != plain[name]})
+
+    @classmethod
+    def parse(cls, text: str) -> "Plan":
+        try:
+            told = loads(text)
+            told["actions"] = tuple(Action(*each) for each in told.get("actions", ()))
+            told["option"] = tuple((name, value) for name, value in told.get("option", ()))
+            return cls(**told)
+        except (ValueError, TypeError) as error:
+            raise UsageError(f"no plan: {error}") from None
+
+    @property
+    def newcomers(self) -> list[int]:
+        """Those who join later."""
+        return sorted({action.who for action in self.actions if action.do == "join"})
+
+    def options(self) -> Options:
+        return Options(
+            echo=self.echo or None,
+            coarse=self.coarse,
+            matrix=self.matrix,
+            deliver=self.deliver,
+            greet=self.greet,
+            queue_max=self.queue,
+            protocol=dict(self.option),
+            flow={"window": self.window},
+        )
+
+    def sim(self) -> Sim:
+        """The group, with everything that is to happen."""
+        faults = Faults(self.loss, self.duplicate, self.reorder, min(0.001, self.delay), self.delay)
+        people = names(self.members)
+        traces = [MemoryTrace(me, len(people)) for me in range(len(people))] if self.traced else None
+        sim = Sim(
+            *people,
+            order=self.order,
+            seed=self.seed,
+            faults=faults,
+            options=self.options(),
+            datagram_max=self.datagram,
+            record=False,
+            traces=traces,
+        )
+        sim.keep_receipts = True
+        if self.traced:
+            sim.trace_newcomers(lambda index, name, n, newcomer: MemoryTrace(index, n))
+        _Play(sim, self).begin()
+        return sim
+
+
+class _Play:
+    """Does what a plan says, as far as it makes sense when its time has come."""
+
+    def __init__(self, sim: Sim, plan: Plan) -> None:
+        self._sim = sim
+        self._plan = plan
+        last = max([plan.members - 1, *plan.newcomers])
+        self._names = names(last + 1)
+        self._sites = dict(enumerate(sim.sites))
+
+    def begin(self) -> None:
+        sim = self._sim
+        for action in self._plan.actions:
+            if action.do == "join":
+                self._sites[action.who] = sim.join(self._names[action.who], action.at)
+        for action in self._plan.actions:
+            if action.do != "join" and action.who in self._sites:
+                site = self._sites[action.who]
+                sim.at(action.at, site, lambda action=action, site=site: self._do(action, site))
+        sim.at(FAULTS_END, sim.sites[0], sim.calm)
+
+    def _do(self, action: Action, site: Site) -> None:
+        if not site.is_member:
+            return
+        match action.do:
+            case "send" | "answer":
+                self._send(action, site)
+            case "use" | "gate":
+                try:
+                    getattr(site, action.do)(action.argument)
+                except UsageError:
+                    pass  # it has asked already, or its order has nothing of that kind
+            case "leave":
+                if site.stack.view.recipe != "relay" or site.index:  # the others could not go on
+                    site.leave()
+            case "pause":
+                site.pause(action.argument)
+            case "stop_reading":
+                site.stop_reading(action.argument)
+            case "read_slowly":
+                site.pause_max = action.argument
+
+    def _send(self, action: Action, site: Site) -> None:
+        size, destinations, count = action.argument
+        dst = None
+        if destinations is not None:
+            present = [self._sites[each] for each in destinations if each in self._sites]
+            dst = sum(1 << each.index for each in present if each.index < len(site.stack.view))
+            if not dst:
+                return
+        for _ in range(count):
+            if action.do == "answer":
+                self._sim.answer(site, size, dst, GIVES_UP)
+            else:
+                self._sim.say(site, size, dst)
+
+
+def plan(seed: int, orders: tuple[str, ...] = ORDERS) -> Plan:
+    """What a seed stands for."""
+    return _Draw(Random(seed), seed, orders).plan()
+
+
+class _Draw:
+    """Draws a plan from a source of chance."""
+
+    def __init__(self, rng: Random, seed: int, orders: tuple[str, ...]) -> None:
+        self._rng = rng
+        self._seed = seed
+        self._orders = orders
+        self._has = {feature: rng.random() < 0.35 for feature in FEATURES}
+
+    def plan(self) -> Plan:
+        rng, has, pick = self._rng, self._has, self._rng.choice
+        order = pick(self._orders)
+        recipe = find(order)
+        changes = order in CHANGING
+        members = pick((1, 2, 2, 3, 3, 3, 4, 4, 5))
+        datagram = pick((256, 512, 1472)) if has["small_datagram"] else 60 * 1024
+        actions: list[Action] = []
+        if has["crowd"] and rng.random() < 0.15:
+            members, datagram = (pick((40, 64)), 1472) if order == "relay" else (8, 1472)
+        people = members
+        if has["join"] and order in GROWING:
+            people += pick((1, 1, 2))
+            actions += [self._action(who, "join") for who in range(members, people)]
+        edge = datagram - min(HEADER_MAX + 6 * people, datagram // 2)
+        for who in range(people):
+            for _ in range(pick((0, 1, 2, 3, 6)) if members < 8 else pick((0, 1))):
+                actions.append(self._send(who, people, edge))
+        if has["leave"]:
+            actions += [self._action(rng.randrange(people), "leave") for _ in range(pick((1, 1, 2)))]
+        if has["use"] and changes:
+            for _ in range(pick((1, 1, 2, 3))):
+                actions.append(self._action(rng.randrange(people), "use", pick(CHANGING)))
+        if has["gate"]:
+            for _ in range(pick((1, 2, 3))):
+                actions.append(self._action(rng.randrange(people), "gate", pick(("open", "open", "closed"))))
+        for feature, do, seconds in (
+            ("pause", "pause", (0.05, 0.3, 1.0)),
+            ("stop_reading", "stop_reading", (0.2, 1.0, 3.0)),
+            ("slow_reader", "read_slowly", (0.05, 0.3)),
+        ):
+            if has[feature]:
+                at = 0.0 if rng.random() < 0.3 else BUSY * rng.random()
+                actions.append(Action(round(at, 4), rng.randrange(people), do, pick(seconds)))
+        deliver = pick(recipe.levels) if has["level"] else None
+        tunings = {name: pick(tried) for name, tried in recipe.tunings.items()} if has["tuned"] else {}
+        return Plan(
+            order=order,
+            members=members,
+            seed=self._seed,
+            actions=tuple(sorted(actions)),
+            deliver=None if deliver == recipe.level else deliver,
+            echo=has["echo"],
+            matrix=has["matrix"] and order == "vector",
+            coarse=has["coarse"],
+            greet=has["greet"],
+            traced=has["traced"],
+            loss=pick((0.1, 0.3, 0.5)) if has["loss"] else 0.0,
+            duplicate=0.2 if has["duplicate"] else 0.0,
+            reorder=0.3 if has["reorder"] else 0.0,
+            delay=pick((0.001, 0.1)) if has["slow_links"] else 0.01,
+            datagram=datagram,
+            window=pick((1, 2000, 8000)) if has["small_window"] else 1 << 20,
+            queue=pick((300, 2000, 8000)) if has["small_queue"] else 16 << 20,
+            option=tuple(tunings.items()),
+        )
+
+    def _action(self, who: int, do: str, argument: Any = None) -> Action:
+        return Action(round(BUSY * self._rng.random(), 4), who, do, argument)
+
+    def _send(self, who: int, people: int, edge: int) -> Action:
+        rng, has, pick = self._rng, self._has, self._rng.choice
+        size = pick((HEADER, 40, 40, 300))
+        if has["sizes"]:
+            size = max(HEADER, pick((1, 1, 2, 3)) * edge + rng.randint(-40, 20))
+        destinations: tuple[int, ...] | None = None
+        if has["subset"] and rng.random() < 0.7:
+            destinations = tuple(sorted(rng.sample(range(people), rng.randint(1, min(3, people)))))
+        if has["self"] and rng.random() < 0.3:
+            destinations = (who,)
+        count = pick((1, 1, 5, 30)) if has["burst"] and size < 2000 else 1
+        do = "answer" if has["answers"] and rng.random() < 0.4 else "send"
+        return self._action(who, do, (size, destinations, count))
+
+
+def smaller(plan: Plan) -> Iterator[Plan]:
+    """Plans with a little less in them, the most promising first."""
+    actions = plan.actions
+    part = len(actions) // 2
+    while part > 1:
+        for start in range(0, len(actions), part):
+            yield replace(plan, actions=actions[:start] + actions[start + part :])
+        part //= 2
+    people = sorted({*range(plan.members), *plan.newcomers}, reverse=True)
+    for who in people:
+        if who >= plan.members or plan.members > 1:
+            yield _without_member(plan, who)
+    for at in range(len(actions)):
+        yield replace(plan, actions=actions[:at] + actions[at + 1 :])
+    plain = Plan(plan.order, plan.members)
+    for field in fields(Plan):
+        if field.name not in ("order", "members", "seed", "actions", "option"):
+            default = getattr(plain, field.name)
+            if getattr(plan, field.name) != default:
+                yield replace(plan, **{field.name: default})
+    for at in range(len(plan.option)):
+        yield replace(plan, option=plan.option[:at] + plan.option[at + 1 :])
+    for at, action in enumerate(actions):
+        for simpler in _simpler(action):
+            yield replace(plan, actions=(*actions[:at], simpler, *actions[at + 1 :]))
+
+
+def _simpler(action: Action) -> Iterator[Action]:
+    if action.do == "answer":
+        yield action._replace(do="send")
+    if action.do in ("send", "answer"):
+        size, destinations, count = action.argument
+        if count > 1:
+            yield action._replace(argument=(size, destinations, count // 2))
+        if destinations is not None:
+            yield action._replace(argument=(size, None, count))
+        if size > 40:
+            yield action._replace(argument=(40, destinations, count))
+
+
+def _without_member(plan: Plan, who: int) -> Plan:
+    """Everybody after it takes the place before."""
+
+    def moved(member: int) -> int:
+        return member - (member > who)
+
+    actions = []
+    for action in plan.actions:
+        if action.who == who:
+            continue
+        argument = action.argument
+        if action.do in ("send", "answer") and argument[1] is not None:
+            size, destinations, count = argument
+            destinations = tuple(moved(each) for each in destinations if each != who)
+            if not destinations:
+                continue
+            argument = (size, destinations, count)
+        actions.append(action._replace(who=moved(action.who), argument=argument))
+    members = plan.members - (who < plan.members)
+    return replace(plan, members=members, actions=tuple(actions))
+
+
+def shrink(plan: Plan, fails: Callable[[Plan], bool], tries: int = 2000) -> Plan:
+    """The least of a failing plan that still fails in that way."""
+    while tries > 0:
+        for candidate in smaller(plan):
+            tries -= 1
+            if fails(candidate):
+                plan = candidate
+                break
+            if tries <= 0:
+                break
+        else:
+            break
+    return plan
