@@ -15,6 +15,12 @@ from inga.trial.workload import HEADER
 CALM_WITHIN = 40.0
 """Seconds after the end of all faults within which everything has arrived and nobody says anything more."""
 
+QUIET_FOR = 10.0
+"""Of these, the last ones, in which nobody says anything: longer than any pause between repetitions."""
+
+SPEAKERS_MAX = 8
+"""Members that say something in the end: of a crowd not all."""
+
 
 class Finding(NamedTuple):
     """Something wrong: of which kind, and in words."""
@@ -29,9 +35,8 @@ def judge(plan: Plan) -> list[Finding]:
         sim = plan.sim()
         found = _rest(sim, FAULTS_END + CALM_WITHIN, "")
         if not found:
-            for site in sim.sites:
-                if site.is_member:
-                    sim.say(site, HEADER, None)
+            for site in [site for site in sim.sites if site.is_member][:SPEAKERS_MAX]:
+                sim.say(site, HEADER, None)
             found = _rest(sim, sim.now + CALM_WITHIN, " again")
         sim.finish()
         return [*_broken(sim), *found, *_receipts(sim)]
@@ -54,17 +59,17 @@ def _rest(sim: Sim, until: float, when: str) -> list[Finding]:
         if site.has_left:
             if site in sim.gave_up:
                 found.append(Finding("stuck: leave", f"{name} waited in vain to leave"))
-        elif site.newcomer is not None:
+        elif site.newcomer is not None and any(other.is_member for other in sim.sites):
             found.append(Finding("stuck: join", f"{name} was neither let in nor refused"))
-        elif site.waiting or not site.stack.writable:
+        elif site.newcomer is None and (site.waiting or not site.stack.writable):
             found.append(Finding("stuck: send", f"{name} cannot send{when}"))
     found += [Finding("stuck: use", f"the change that {site.name} asked for did not end") for site in sim.asked if not site.has_left]
     missing = [(sim.sites[site].name, message) for site, message in sim.oracle.missing()]
     if missing:
         who = ", ".join(sorted({name for name, _ in missing}))
         found.append(Finding("stuck: deliver", f"{who} did not get {len(missing)} messages{when}"))
-    if not found and sim.is_busy:
-        found.append(Finding("unquiet", f"somebody still sends, {sim.now:g} s from the start"))
+    if not found and sim.sent_at > until - QUIET_FOR and any(site.is_member for site in sim.sites):
+        found.append(Finding("unquiet", f"somebody still sends, {sim.sent_at:g} s from the start"))
     return found
 
 

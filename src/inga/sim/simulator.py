@@ -199,6 +199,7 @@ class Sim:
         self._promise(1, recipe)
         self.keep_receipts = False  # of each message, at its sender
         self.bytes = 0
+        self.sent_at = 0.0  # when the last datagram was
         self.lost = 0  # copies
         self._recorder = Recorder() if record else None
         self._finished = False
@@ -403,7 +404,8 @@ class Sim:
         if self._late_trace is not None:
             trace = self._late_trace(site.index, site.name, len(view), newcomer)
         site.newcomer = None
-        self.oracle.join(site.index)
+        # A stamp names what was sent before its writer came; a relay passes on what it got, in that order.
+        self.oracle.join(site.index, knows=view.recipe != "relay")
         layers = find(view.recipe).build(self._options)
         self._begin(site, layers, view, trace, sizes=newcomer.sizes, bases=newcomer.bases)
         site.stack.receive(newcomer.backlog, now=self.now)
@@ -470,11 +472,6 @@ class Sim:
         """A message with the next one that is taken as its cause; after a while without."""
         site.answers.append((size, dst))
         self._push(self.now + gives_up, _GIVE_UP, site, (size, dst))
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether anything is left to do."""
-        return bool(self._heap)
 
     # Events
 
@@ -626,6 +623,7 @@ class Sim:
         # A datagram for everybody reaches those too who are about to join.
         targets = range(len(self.sites)) if address is None else (address,)
         self.bytes += len(data)
+        self.sent_at = self.now
         trace = site.stack.trace
         full = trace is not None and trace.full
         for target in targets:

@@ -31,7 +31,8 @@ CHANGING = (*GROWING, "co", "sco", "object", "total")
 FIXED = ("remiop", "remiop+vector", "remiop+co", "remiop+total", "remiop+object", "miop+acks")
 """Orders of their own wire: nobody joins, and none follows another."""
 
-ORDERS = (*CHANGING, *FIXED)
+ORDERS = (*CHANGING, *CHANGING, *FIXED)
+"""Those that more can be done with come more often."""
 
 FEATURES = tuple(
     "subset self burst sizes join leave use gate matrix echo level slow_reader stop_reading small_queue "
@@ -102,13 +103,16 @@ class Plan:
         """Those who join later."""
         return sorted({action.who for action in self.actions if action.do == "join"})
 
+    def _has(self, do: str) -> bool:
+        return any(action.do == do for action in self.actions)
+
     def options(self) -> Options:
         return Options(
             echo=self.echo or None,
             coarse=self.coarse,
             matrix=self.matrix,
             deliver=self.deliver,
-            greet=self.greet,
+            greet=self.greet or self._has("leave"),  # who was never heard of is left without notice
             queue_max=self.queue,
             protocol=dict(self.option),
             flow={"window": self.window},
@@ -205,7 +209,7 @@ class _Draw:
         self._rng = rng
         self._seed = seed
         self._orders = orders
-        self._has = {feature: rng.random() < 0.35 for feature in FEATURES}
+        self._has = {feature: rng.random() < 0.4 for feature in FEATURES}
 
     def plan(self) -> Plan:
         rng, has, pick = self._rng, self._has, self._rng.choice
@@ -216,14 +220,17 @@ class _Draw:
         datagram = pick((256, 512, 1472)) if has["small_datagram"] else 60 * 1024
         actions: list[Action] = []
         if has["crowd"] and rng.random() < 0.15:
-            members, datagram = (pick((40, 64)), 1472) if order == "relay" else (8, 1472)
+            members, datagram = (64, 1472) if order == "relay" and rng.random() < 0.3 else (8, 1472)
         people = members
         if has["join"] and order in GROWING:
             people += pick((1, 1, 2))
             actions += [self._action(who, "join") for who in range(members, people)]
-        edge = datagram - min(HEADER_MAX + 6 * people, datagram // 2)
+        if not changes:
+            datagram = 60 * 1024  # theirs is an option of their own
+        room = datagram if changes else 1472
+        edge = room - min(HEADER_MAX + 6 * people, room // 2)
         for who in range(people):
-            for _ in range(pick((0, 1, 2, 3, 6)) if members < 8 else pick((0, 1))):
+            for _ in range(pick((0, 1, 2, 3, 6)) if members < 8 else int(rng.random() < 5 / members)):
                 actions.append(self._send(who, people, edge))
         if has["leave"]:
             actions += [self._action(rng.randrange(people), "leave") for _ in range(pick((1, 1, 2)))]
@@ -243,6 +250,9 @@ class _Draw:
                 actions.append(Action(round(at, 4), rng.randrange(people), do, pick(seconds)))
         deliver = pick(recipe.levels) if has["level"] else None
         tunings = {name: pick(tried) for name, tried in recipe.tunings.items()} if has["tuned"] else {}
+        tunings.pop("self_knowledge", None)  # other rules are for experiments, and alone they wait for ever
+        if (tunings.get("capacity") or people) < people:
+            tunings["capacity"] = people  # a message of each member is the least
         return Plan(
             order=order,
             members=members,
@@ -277,6 +287,8 @@ class _Draw:
             destinations = tuple(sorted(rng.sample(range(people), rng.randint(1, min(3, people)))))
         if has["self"] and rng.random() < 0.3:
             destinations = (who,)
+        if size > 2000 and rng.random() < 0.5:
+            size = 40
         count = pick((1, 1, 5, 30)) if has["burst"] and size < 2000 else 1
         do = "answer" if has["answers"] and rng.random() < 0.4 else "send"
         return self._action(who, do, (size, destinations, count))

@@ -119,9 +119,11 @@ class Oracle:
         """It left when everybody had all it sent: nothing is expected of it any more."""
         self._gone.add(site)
 
-    def join(self, newcomer: int) -> None:
-        """All have let it in. What they had sent before is past, and known to be."""
-        self._known[newcomer] |= self._base[0]
+    def join(self, newcomer: int, *, knows: bool = True) -> None:
+        """All have let it in. What they had sent before is past, and known to be, unless its order counts as
+        known only what was taken."""
+        if knows:
+            self._known[newcomer] |= self._base[0]
         self._granted[newcomer] = self._base[0]
 
     def agree(self, orders: "Mapping[str, Key]") -> None:
