@@ -8,6 +8,7 @@ from traceback import extract_tb
 from typing import NamedTuple
 
 from inga.model.errors import IngaError
+from inga.sim.memory import leaks
 from inga.sim.simulator import Sim, Unquiet
 from inga.sim.swarm import FAULTS_END, Plan
 from inga.trial.workload import HEADER
@@ -17,6 +18,9 @@ CALM_WITHIN = 40.0
 
 QUIET_FOR = 10.0
 """Of these, the last ones, in which nobody says anything: longer than any pause between repetitions."""
+
+PACKETS = 4
+"""Of a sender, besides its window: one that was let through alone, one that waits, one in the making, one to spare."""
 
 SPEAKERS_MAX = 8
 """Members that say something in the end: of a crowd not all."""
@@ -39,7 +43,7 @@ def judge(plan: Plan) -> list[Finding]:
                 sim.say(site, HEADER, None)
             found = _rest(sim, sim.now + CALM_WITHIN, " again")
         sim.finish()
-        return [*_broken(sim), *found, *_receipts(sim)]
+        return [*_broken(sim), *found, *_receipts(sim), *_pressure(sim, plan), *(() if found else _memory(sim))]
     except IngaError as error:
         return [Finding(f"error: {type(error).__name__}", f"{type(error).__name__}: {error}")]
     except Unquiet as error:
@@ -93,3 +97,25 @@ def _receipts(sim: Sim) -> list[Finding]:
                     text = f"message {message} of {site.name} is {level}, and lost"
                     return [Finding(f"receipt: {level}", text)]
     return []
+
+
+def _pressure(sim: Sim, plan: Plan) -> list[Finding]:
+    """Who does not read is not sent more than it asked for, besides what is under way from each sender."""
+    largest = max([action.argument[0] for action in plan.actions if action.do in ("send", "answer")], default=0)
+    each = 2 * plan.window + PACKETS * max(largest, plan.datagram)
+    bound = plan.queue + len(sim.sites) * each
+    for site in sim.sites:
+        if site.owed_most > bound and not site.has_left:
+            text = f"{site.owed_most} bytes were under way to {site.name}, more than {bound}"
+            return [Finding("pressure", text)]
+    return []
+
+
+def _memory(sim: Sim) -> list[Finding]:
+    """Containers that keep something although all is done."""
+    found = {}
+    for site in sim.sites:
+        if site.newcomer is None and not site.has_left:
+            for place, what in leaks(site.stack):
+                found.setdefault(place, Finding(f"memory: {place}", f"{site.name} still has {place}: {what}"))
+    return list(found.values())

@@ -102,6 +102,7 @@ class Site:
         self.wake: float | None = None  # when a tick is due
         self.answers: deque[tuple[int, int | None]] = deque()  # sends that wait for something to answer
         self.receipts: list[tuple[int, Receipt]] = []  # of each message it sent
+        self.owed = self.owed_most = 0  # bytes sent to it and not taken: now, and at most so far
         self.is_open = False  # its gate
         self.loose: set[int] = set()  # packets that came through the open gate and are not taken yet
         self.pause_max = PAUSE_MAX  # seconds a delivery waits for the application, at most
@@ -197,7 +198,7 @@ class Sim:
         self.oracle = Oracle(len(names))
         self._options = options
         self._promise(1, recipe)
-        self.keep_receipts = False  # of each message, at its sender
+        self.watched = False  # keep receipts, and how much was under way to each member
         self.bytes = 0
         self.sent_at = 0.0  # when the last datagram was
         self.lost = 0  # copies
@@ -406,7 +407,10 @@ class Sim:
         site.newcomer = None
         # A stamp names what was sent before its writer came; a relay passes on what it got, in that order.
         self.oracle.join(site.index, knows=view.recipe != "relay")
-        layers = find(view.recipe).build(self._options)
+        recipe, options = find(view.recipe), self._options
+        if recipe is not self._recipe:  # what was said about the first order is not for this one
+            options = replace(options, deliver=None, protocol={}, matrix=options.matrix and recipe.name == "vector")
+        layers = recipe.build(options)
         self._begin(site, layers, view, trace, sizes=newcomer.sizes, bases=newcomer.bases)
         site.stack.receive(newcomer.backlog, now=self.now)
         self._pump(site)
@@ -543,6 +547,7 @@ class Sim:
     def _on_take(self, site: Site, argument: None) -> None:
         site.taking = False
         batch = site.queue.popleft()
+        site.owed -= sum(map(len, batch.payloads))
         loose = id(batch) in site.loose
         site.loose.discard(id(batch))
         site.stack.taken([batch.packet], now=self.now)
@@ -593,8 +598,9 @@ class Sim:
             if "object" in self.oracle.promises[epoch]:
                 self._keys[message] = self.objects(site).key_of(payload)
             receipt = stack.send(payload, dst, now=self.now)
-            if self.keep_receipts:
+            if self.watched:
                 site.receipts.append((message, receipt))
+                self._owe(site, audience, len(payload))
         ready = stack.ready()
         for address, datagram in ready.send:
             self._transmit(site, address if isinstance(address, int) else None, datagram)
@@ -617,6 +623,13 @@ class Sim:
             raise ready.error
         if site.waiting and stack.writable:
             self._pump(site)
+
+    def _owe(self, site: Site, audience: int | None, size: int) -> None:
+        """So much more is under way to these."""
+        for target in self.sites:
+            if target is not site if audience is None else audience >> target.index & 1:
+                target.owed += size
+                target.owed_most = max(target.owed_most, target.owed)
 
     def _transmit(self, site: Site, address: int | None, datagram: Datagram) -> None:
         data = joined(datagram)

@@ -36,7 +36,7 @@ ORDERS = (*CHANGING, *CHANGING, *FIXED)
 
 FEATURES = tuple(
     "subset self burst sizes join leave use gate matrix echo level slow_reader stop_reading small_queue "
-    "small_window small_datagram tuned loss duplicate reorder slow_links pause traced greet coarse answers crowd".split()
+    "small_window small_datagram tuned loss duplicate reorder slow_links pause traced greet coarse answers crowd flood".split()
 )
 
 BUSY = 1.0
@@ -44,6 +44,9 @@ BUSY = 1.0
 
 FAULTS_END = 2.0
 """When the network becomes calm."""
+
+FLOOD = 2.5
+"""Seconds for which a member does not read when everybody sends as much as they can."""
 
 GIVES_UP = 0.3
 """Seconds after which a send that was to answer something leaves without."""
@@ -133,7 +136,7 @@ class Plan:
             record=False,
             traces=traces,
         )
-        sim.keep_receipts = True
+        sim.watched = True
         if self.traced:
             sim.trace_newcomers(lambda index, name, n, newcomer: MemoryTrace(index, n))
         _Play(sim, self).begin()
@@ -149,6 +152,7 @@ class _Play:
         last = max([plan.members - 1, *plan.newcomers])
         self._names = names(last + 1)
         self._sites = dict(enumerate(sim.sites))
+        self._relays = plan.order == "relay" or any(action.argument == "relay" for action in plan.actions)
 
     def begin(self) -> None:
         sim = self._sim
@@ -173,7 +177,7 @@ class _Play:
                 except UsageError:
                     pass  # it has asked already, or its order has nothing of that kind
             case "leave":
-                if site.stack.view.recipe != "relay" or site.index:  # the others could not go on
+                if site.index or not self._relays:  # without their relay the others could not go on
                     site.leave()
             case "pause":
                 site.pause(action.argument)
@@ -232,6 +236,12 @@ class _Draw:
         for who in range(people):
             for _ in range(pick((0, 1, 2, 3, 6)) if members < 8 else int(rng.random() < 5 / members)):
                 actions.append(self._send(who, people, edge))
+        if has["flood"] and changes and members < 8 and rng.random() < 0.1:
+            has["small_queue"] = has["small_window"] = True
+            datagram = pick((512, 1472))
+            actions.append(Action(0.0, rng.randrange(members), "stop_reading", FLOOD))
+            for who in range(members):
+                actions += [self._action(who, "send", (300, None, 100)) for _ in range(5)]
         if has["leave"]:
             actions += [self._action(rng.randrange(people), "leave") for _ in range(pick((1, 1, 2)))]
         if has["use"] and changes:

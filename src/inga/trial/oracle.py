@@ -155,6 +155,8 @@ class Oracle:
         # What is known only as a cause of something was never seen here.
         seen = self._known[site] & (self._taken[site] | self._own[site] | self._granted[site]) & ~bit
         self._taken[site] |= bit
+        if site == sender:
+            causes &= self._own[site]  # of others it may have come through an open gate, before its own causes
         if loose:
             self._loose[site] |= bit
         else:
