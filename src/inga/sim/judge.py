@@ -43,7 +43,13 @@ def judge(plan: Plan) -> list[Finding]:
                 sim.say(site, HEADER, None)
             found = _rest(sim, sim.now + CALM_WITHIN, " again")
         sim.finish()
-        return [*_broken(sim), *found, *_receipts(sim), *_pressure(sim, plan), *(() if found else _memory(sim))]
+        return [
+            *_broken(sim),
+            *found,
+            *_receipts(sim),
+            *_pressure(sim, plan),
+            *(() if found else _memory(sim)),
+        ]
     except IngaError as error:
         return [Finding(f"error: {type(error).__name__}", f"{type(error).__name__}: {error}")]
     except Unquiet as error:
@@ -67,10 +73,14 @@ def _rest(sim: Sim, until: float, when: str) -> list[Finding]:
             found.append(Finding("stuck: join", f"{name} was neither let in nor refused"))
         elif site.newcomer is None and (site.waiting or not site.stack.writable):
             found.append(Finding("stuck: send", f"{name} cannot send{when}"))
-    found += [Finding("stuck: use", f"the change that {site.name} asked for did not end") for site in sim.asked if not site.has_left]
-    missing = [(sim.sites[site].name, message) for site, message in sim.oracle.missing()]
+    found += [
+        Finding("stuck: use", f"the change that {site.name} asked for did not end")
+        for site in sim.asked
+        if not site.has_left
+    ]
+    missing = [sim.sites[site].name for site, _, promised in sim.oracle.missing() if promised]
     if missing:
-        who = ", ".join(sorted({name for name, _ in missing}))
+        who = ", ".join(sorted(set(missing)))
         found.append(Finding("stuck: deliver", f"{who} did not get {len(missing)} messages{when}"))
     if not found and sim.sent_at > until - QUIET_FOR and any(site.is_member for site in sim.sites):
         found.append(Finding("unquiet", f"somebody still sends, {sim.sent_at:g} s from the start"))
@@ -89,7 +99,7 @@ def _broken(sim: Sim) -> list[Finding]:
 
 
 def _receipts(sim: Sim) -> list[Finding]:
-    lacking = {message for _, message in sim.oracle.missing()}
+    lacking = {message for _, message, _ in sim.oracle.missing()}
     for site in sim.sites:
         for message, receipt in site.receipts:
             for level in ("confirmed", "acknowledged"):
@@ -101,7 +111,9 @@ def _receipts(sim: Sim) -> list[Finding]:
 
 def _pressure(sim: Sim, plan: Plan) -> list[Finding]:
     """Who does not read is not sent more than it asked for, besides what is under way from each sender."""
-    largest = max([action.argument[0] for action in plan.actions if action.do in ("send", "answer")], default=0)
+    largest = max(
+        [action.argument[0] for action in plan.actions if action.do in ("send", "answer")], default=0
+    )
     each = 2 * plan.window + PACKETS * max(largest, plan.datagram)
     bound = plan.queue + len(sim.sites) * each
     for site in sim.sites:
@@ -113,7 +125,7 @@ def _pressure(sim: Sim, plan: Plan) -> list[Finding]:
 
 def _memory(sim: Sim) -> list[Finding]:
     """Containers that keep something although all is done."""
-    found = {}
+    found: dict[str, Finding] = {}
     for site in sim.sites:
         if site.newcomer is None and not site.has_left:
             for place, what in leaks(site.stack):

@@ -22,18 +22,22 @@ class Allowance(NamedTuple):
 
 
 ALLOWED: Mapping[str, Allowance] = {
-    "ReMiop._own": Allowance(lambda n: 512, "our newest packets, as many as `size`: others may ask for them late"),
+    "ReMiop._own": Allowance(
+        lambda n: 512, "our newest packets, as many as `size`: others may ask for them late"
+    ),
     "Acknowledged._own": Allowance(lambda n: 512, "the same"),
     "Stream.buffer": Allowance(lambda n: 512, "the newest packets of a sender, as many: anybody may repair"),
     "Reassembly._done": Allowance(lambda n: 4096, "the ring of recent ids, by which copies are known"),
     "Matrix._changed": Allowance(lambda n: n * n, "each cell that changed since it was last told"),
-    "Causal.latest": Allowance(lambda n: n, "the newest packet of each sender, which an error may have to name"),
+    "Causal.latest": Allowance(
+        lambda n: n, "the newest packet of each sender, which an error may have to name"
+    ),
 }
 """By class and attribute."""
 
 PAYLOADS = Packet | Receipt | bytes | bytearray | memoryview
 
-GROWING = list | dict | set | deque
+GROWING = (list, dict, set, deque)
 
 SCAFFOLD = frozenset({"stack", "above", "below", "trace"})
 """Attributes by which a layer is bound to others."""

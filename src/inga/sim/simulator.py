@@ -102,7 +102,9 @@ class Site:
         self.wake: float | None = None  # when a tick is due
         self.answers: deque[tuple[int, int | None]] = deque()  # sends that wait for something to answer
         self.receipts: list[tuple[int, Receipt]] = []  # of each message it sent
-        self.owed = self.owed_most = 0  # bytes sent to it and not taken: now, and at most so far
+        self.owed = self.owed_most = (
+            0  # bytes others sent to it and it has not taken: now, and at most so far
+        )
         self.is_open = False  # its gate
         self.loose: set[int] = set()  # packets that came through the open gate and are not taken yet
         self.pause_max = PAUSE_MAX  # seconds a delivery waits for the application, at most
@@ -409,7 +411,9 @@ class Sim:
         self.oracle.join(site.index, knows=view.recipe != "relay")
         recipe, options = find(view.recipe), self._options
         if recipe is not self._recipe:  # what was said about the first order is not for this one
-            options = replace(options, deliver=None, protocol={}, matrix=options.matrix and recipe.name == "vector")
+            options = replace(
+                options, deliver=None, protocol={}, matrix=options.matrix and recipe.name == "vector"
+            )
         layers = recipe.build(options)
         self._begin(site, layers, view, trace, sizes=newcomer.sizes, bases=newcomer.bases)
         site.stack.receive(newcomer.backlog, now=self.now)
@@ -547,7 +551,8 @@ class Sim:
     def _on_take(self, site: Site, argument: None) -> None:
         site.taking = False
         batch = site.queue.popleft()
-        site.owed -= sum(map(len, batch.payloads))
+        if batch.src != site.index:
+            site.owed -= sum(map(len, batch.payloads))
         loose = id(batch) in site.loose
         site.loose.discard(id(batch))
         site.stack.taken([batch.packet], now=self.now)
@@ -625,9 +630,9 @@ class Sim:
             self._pump(site)
 
     def _owe(self, site: Site, audience: int | None, size: int) -> None:
-        """So much more is under way to these."""
+        """So much more is under way to these; what one sends to oneself is one's own affair."""
         for target in self.sites:
-            if target is not site if audience is None else audience >> target.index & 1:
+            if target is not site and (audience is None or audience >> target.index & 1):
                 target.owed += size
                 target.owed_most = max(target.owed_most, target.owed)
 

@@ -7,8 +7,9 @@ things out, and told as one line of text that plays it again.
 From Groce et al., "Swarm testing", ISSTA 2012.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from functools import partial
 from json import dumps, loads
 from random import Random
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.packet import HEADER_MAX
-from inga.recipes import Options, Recipe, find
+from inga.recipes import Options, find
 from inga.sim.simulator import Sim, Site
 from inga.trace.memory import MemoryTrace
 from inga.trial.people import names
@@ -162,7 +163,7 @@ class _Play:
         for action in self._plan.actions:
             if action.do != "join" and action.who in self._sites:
                 site = self._sites[action.who]
-                sim.at(action.at, site, lambda action=action, site=site: self._do(action, site))
+                sim.at(action.at, site, partial(self._do, action, site))
         sim.at(FAULTS_END, sim.sites[0], sim.calm)
 
     def _do(self, action: Action, site: Site) -> None:
@@ -172,10 +173,8 @@ class _Play:
             case "send" | "answer":
                 self._send(action, site)
             case "use" | "gate":
-                try:
+                with suppress(UsageError):  # it has asked already, or its order has nothing of that kind
                     getattr(site, action.do)(action.argument)
-                except UsageError:
-                    pass  # it has asked already, or its order has nothing of that kind
             case "leave":
                 if site.index or not self._relays:  # without their relay the others could not go on
                     site.leave()
@@ -223,8 +222,8 @@ class _Draw:
         members = pick((1, 2, 2, 3, 3, 3, 4, 4, 5))
         datagram = pick((256, 512, 1472)) if has["small_datagram"] else 60 * 1024
         actions: list[Action] = []
-        if has["crowd"] and rng.random() < 0.15:
-            members, datagram = (64, 1472) if order == "relay" and rng.random() < 0.3 else (8, 1472)
+        if has["crowd"] and rng.random() < 0.1:
+            members, datagram = (64, 1472) if order == "relay" and rng.random() < 0.2 else (8, 1472)
         people = members
         if has["join"] and order in GROWING:
             people += pick((1, 1, 2))
@@ -236,12 +235,12 @@ class _Draw:
         for who in range(people):
             for _ in range(pick((0, 1, 2, 3, 6)) if members < 8 else int(rng.random() < 5 / members)):
                 actions.append(self._send(who, people, edge))
-        if has["flood"] and changes and members < 8 and rng.random() < 0.1:
+        if has["flood"] and changes and members < 8 and rng.random() < 0.03:
             has["small_queue"] = has["small_window"] = True
-            datagram = pick((512, 1472))
+            datagram = 512
             actions.append(Action(0.0, rng.randrange(members), "stop_reading", FLOOD))
             for who in range(members):
-                actions += [self._action(who, "send", (300, None, 100)) for _ in range(5)]
+                actions += [self._action(who, "send", (300, None, 60)) for _ in range(4)]
         if has["leave"]:
             actions += [self._action(rng.randrange(people), "leave") for _ in range(pick((1, 1, 2)))]
         if has["use"] and changes:
@@ -302,80 +301,3 @@ class _Draw:
         count = pick((1, 1, 5, 30)) if has["burst"] and size < 2000 else 1
         do = "answer" if has["answers"] and rng.random() < 0.4 else "send"
         return self._action(who, do, (size, destinations, count))
-
-
-def smaller(plan: Plan) -> Iterator[Plan]:
-    """Plans with a little less in them, the most promising first."""
-    actions = plan.actions
-    part = len(actions) // 2
-    while part > 1:
-        for start in range(0, len(actions), part):
-            yield replace(plan, actions=actions[:start] + actions[start + part :])
-        part //= 2
-    people = sorted({*range(plan.members), *plan.newcomers}, reverse=True)
-    for who in people:
-        if who >= plan.members or plan.members > 1:
-            yield _without_member(plan, who)
-    for at in range(len(actions)):
-        yield replace(plan, actions=actions[:at] + actions[at + 1 :])
-    plain = Plan(plan.order, plan.members)
-    for field in fields(Plan):
-        if field.name not in ("order", "members", "seed", "actions", "option"):
-            default = getattr(plain, field.name)
-            if getattr(plan, field.name) != default:
-                yield replace(plan, **{field.name: default})
-    for at in range(len(plan.option)):
-        yield replace(plan, option=plan.option[:at] + plan.option[at + 1 :])
-    for at, action in enumerate(actions):
-        for simpler in _simpler(action):
-            yield replace(plan, actions=(*actions[:at], simpler, *actions[at + 1 :]))
-
-
-def _simpler(action: Action) -> Iterator[Action]:
-    if action.do == "answer":
-        yield action._replace(do="send")
-    if action.do in ("send", "answer"):
-        size, destinations, count = action.argument
-        if count > 1:
-            yield action._replace(argument=(size, destinations, count // 2))
-        if destinations is not None:
-            yield action._replace(argument=(size, None, count))
-        if size > 40:
-            yield action._replace(argument=(40, destinations, count))
-
-
-def _without_member(plan: Plan, who: int) -> Plan:
-    """Everybody after it takes the place before."""
-
-    def moved(member: int) -> int:
-        return member - (member > who)
-
-    actions = []
-    for action in plan.actions:
-        if action.who == who:
-            continue
-        argument = action.argument
-        if action.do in ("send", "answer") and argument[1] is not None:
-            size, destinations, count = argument
-            destinations = tuple(moved(each) for each in destinations if each != who)
-            if not destinations:
-                continue
-            argument = (size, destinations, count)
-        actions.append(action._replace(who=moved(action.who), argument=argument))
-    members = plan.members - (who < plan.members)
-    return replace(plan, members=members, actions=tuple(actions))
-
-
-def shrink(plan: Plan, fails: Callable[[Plan], bool], tries: int = 2000) -> Plan:
-    """The least of a failing plan that still fails in that way."""
-    while tries > 0:
-        for candidate in smaller(plan):
-            tries -= 1
-            if fails(candidate):
-                plan = candidate
-                break
-            if tries <= 0:
-                break
-        else:
-            break
-    return plan

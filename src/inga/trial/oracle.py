@@ -156,7 +156,9 @@ class Oracle:
         seen = self._known[site] & (self._taken[site] | self._own[site] | self._granted[site]) & ~bit
         self._taken[site] |= bit
         if site == sender:
-            causes &= self._own[site]  # of others it may have come through an open gate, before its own causes
+            causes &= self._own[
+                site
+            ]  # of others it may have come through an open gate, before its own causes
         if loose:
             self._loose[site] |= bit
         else:
@@ -167,8 +169,7 @@ class Oracle:
 
     def finish(self) -> None:
         """Nothing will be taken any more: whatever is missing is lost."""
-        for site, message in self.missing():
-            promised = self._promised("complete", self.epoch_of(message))
+        for site, message, promised in self.missing():
             self.blame("complete", f"site {site} never took message {message}", promised=promised)
         self._compare_orders()
 
@@ -184,13 +185,14 @@ class Oracle:
         if len(self.witnesses) < WITNESSES_MAX:
             self.witnesses.append(f"{guarantee}: {witness}")
 
-    def missing(self) -> Iterator[tuple[int, int]]:
-        """Who has yet to take which message."""
+    def missing(self) -> Iterator[tuple[int, int, bool]]:
+        """Who has yet to take which message, and whether it was promised."""
         for site in range(self.members):
             if site not in self._gone:
                 for index in _members(self._addressed[site] & ~self._taken[site]):
                     if self._senders[index] not in self._lost:
-                        yield site, self._messages[index]
+                        message = self._messages[index]
+                        yield site, message, self._promised("complete", self.epoch_of(message))
 
     def _judge(self, site: int, index: int, sender: int) -> None:
         """What is wrong with taking this one now, after what was taken here before."""
@@ -219,7 +221,9 @@ class Oracle:
                 for other in range(site):
                     for before, message in _inversions(sequence, places[other], key):
                         text = f"site {site} took message {before} before {message}, site {other} after it"
-                        self.blame(guarantee, text, promised=self._promised(guarantee, self.epoch_of(message)))
+                        self.blame(
+                            guarantee, text, promised=self._promised(guarantee, self.epoch_of(message))
+                        )
 
     def epoch_of(self, message: int) -> int:
         """When it was sent."""
