@@ -114,6 +114,9 @@ class Changes:
         why = f"{self.stack.view.names[member]} left"
         if change is not None:
             change.unconfirmed.discard(member)
+            newcomer = len(self.stack.view) - 1
+            if change.recipe is None and newcomer in change.unconfirmed:
+                self._expel(newcomer, f"{why} meanwhile: try again")
         if closing is None or closing.installing:
             return
         if change is not None:
@@ -404,6 +407,13 @@ class Changes:
         if stack.views.fixed:
             return f"its order {stack.view.recipe!r} works with a fixed group only"
         return None if self._accepts is None else self._accepts(newcomer)
+
+    def _expel(self, newcomer: int, why: str) -> None:
+        """It may wait for the word of one who has left, and nobody else knows what that would have said."""
+        person = self.stack.view.members[newcomer]
+        self._tell_outsider(person, why, None)
+        self._session.presence.say_gone(None, person)
+        self.stack.gone(newcomer)
 
     def _on_view(self, src: int, told: Told) -> None:
         stack = self.stack

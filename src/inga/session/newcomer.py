@@ -115,7 +115,7 @@ class Newcomer:
                     self._pause.start()
             case "base":
                 self._heard[src] = told.counts()
-            case "closed" if self.view is None:
+            case "closed" if self.bases is None:
                 if (told.text("name"), told.number("incarnation")) == (
                     self.member.name,
                     self.member.incarnation,

@@ -6,7 +6,7 @@ is kept for each of them. What is right all the same is in `ALLOWED`, with the r
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sized
 from typing import Any, NamedTuple
 
 from inga.model.packet import Packet
@@ -53,7 +53,7 @@ def leaks(stack: Stack) -> Iterator[tuple[str, str]]:
     for name in ("held", "queued"):
         if getattr(stack, name):
             yield f"Stack.{name}", f"{getattr(stack, name)} bytes"
-    waiting = {
+    waiting: dict[str, Sized] = {
         "NativeWire.ahead": stack.wire.ahead,
         "Views._retired": stack.views._retired,
         "Stack._send": stack._send,

@@ -497,6 +497,8 @@ class Sim:
         if newcomer is not None:
             if newcomer.refused is not None:
                 site.has_left = True
+                if newcomer.view is not None:  # some had let it in
+                    self.oracle.crash(site.index)
                 return
             for _, datagram in newcomer.tick(self.now):
                 for other in self.sites:
