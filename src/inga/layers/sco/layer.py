@@ -57,6 +57,7 @@ class Sco(Order):
     id = 4
     provides = frozenset({"reliable", "flow", "fifo", "causal"})
     levels = ("confirmed",)
+    no_gate = "what it has not ordered it has not accepted"
     settings = Settings
 
     def __init__(
