@@ -19,7 +19,8 @@ from inga.layers.flow import WINDOW_MAX as WINDOW_BYTES
 from inga.layers.flow import charged, share_of
 from inga.layers.numbers import check_number
 from inga.layers.order import Order
-from inga.layers.sco.machine import LSN_WINDOW, ScoMachine, mask
+from inga.layers.sco.machine import ScoMachine
+from inga.layers.sco.ordering import LSN_WINDOW, mask
 from inga.layers.sco.parts import (
     Control,
     Copies,
