@@ -17,7 +17,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from inga.layers.sco.machine import ScoMachine, mask, precedes
+from inga.layers.sco.machine import ScoMachine
+from inga.layers.sco.ordering import mask, precedes
 from inga.layers.sco.parts import Control, Copies, Happened, Message, Request, Settings, Told
 
 from .sco_printed import variant

@@ -1,6 +1,7 @@
 """The SCO machine alone: who holds it up."""
 
-from inga.layers.sco.machine import ScoMachine, mask
+from inga.layers.sco.machine import ScoMachine
+from inga.layers.sco.ordering import mask
 from inga.layers.sco.parts import Control, Heard, Message, Released, Settings
 
 ALICE, BOB, CATHY, DAVE = range(4)

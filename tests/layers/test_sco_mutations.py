@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from inga.layers.sco.machine import ScoMachine, precedes
+from inga.layers.sco.machine import ScoMachine
+from inga.layers.sco.ordering import precedes
 from inga.layers.sco.parts import Message, Pairs
 
 from .sco_printed import InHand

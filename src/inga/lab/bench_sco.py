@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from inga.causality.clock import SiteClock
 from inga.lab.bench import Progress, Row
-from inga.layers.sco.machine import ScoMachine, mask
+from inga.layers.sco.machine import ScoMachine
+from inga.layers.sco.ordering import mask
 from inga.layers.sco.parts import Message, Settings
 from inga.model.packet import Packet
 from inga.model.view import View

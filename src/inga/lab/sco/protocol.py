@@ -7,7 +7,8 @@ and a destination knows that all have a message when its machine holds it for co
 from typing import Any
 
 from inga.lab.sco.schemes import ROUND, Load, Sending
-from inga.layers.sco.machine import ScoMachine, mask
+from inga.layers.sco.machine import ScoMachine
+from inga.layers.sco.ordering import mask
 from inga.layers.sco.parts import Control, Copies, Happened, Message, Settings, Told
 
 NEVER = 1e9

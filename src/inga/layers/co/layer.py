@@ -42,6 +42,7 @@ class Co(Order):
     id = 5
     provides = frozenset({"reliable", "flow", "fifo", "causal"})
     levels = LEVELS
+    no_gate = "what it has not ordered it has not accepted"
     settings = Settings
 
     def __init__(

@@ -19,7 +19,8 @@ from inga.layers.flow import WINDOW_MAX as WINDOW_BYTES
 from inga.layers.flow import charged, share_of
 from inga.layers.numbers import check_number
 from inga.layers.order import Order
-from inga.layers.sco.machine import LSN_WINDOW, ScoMachine, mask
+from inga.layers.sco.machine import ScoMachine
+from inga.layers.sco.ordering import LSN_WINDOW, mask
 from inga.layers.sco.parts import (
     Control,
     Copies,
@@ -57,6 +58,7 @@ class Sco(Order):
     id = 4
     provides = frozenset({"reliable", "flow", "fifo", "causal"})
     levels = ("confirmed",)
+    no_gate = "what it has not ordered it has not accepted"
     settings = Settings
 
     def __init__(

@@ -6,7 +6,8 @@ come is asked at once instead of after a while.
 
 from dataclasses import replace
 
-from inga.layers.sco.machine import LSN_WINDOW, ScoMachine
+from inga.layers.sco.machine import ScoMachine
+from inga.layers.sco.ordering import LSN_WINDOW
 from inga.layers.sco.parts import Message, Settings
 from inga.model.packet import Runs
 
