@@ -66,6 +66,8 @@ class Session(Layer):
         self.presence.view()
 
     def control(self, packet: Packet) -> None:
+        if self.stack.leaving:
+            return
         try:
             self.changes.hear(packet.src, Told.read(packet.ext))
         except WireError as error:
@@ -85,13 +87,14 @@ class Session(Layer):
                 self.presence.on_farewell(told)
             elif told.do == "who":
                 self.presence.on_who(packet, told)
-            else:
+            elif not self.stack.leaving:
                 self.changes.hear_newcomer(told, address)
         except WireError as error:
             self.stack.reject(error.reason)
 
     def ahead(self, number: int) -> None:
-        self.changes.ahead(number)
+        if not self.stack.leaving:
+            self.changes.ahead(number)
 
     def tick(self, now: float) -> None:
         for part in (self.presence, self.changes, self.pressure):
@@ -100,19 +103,23 @@ class Session(Layer):
 
     def turn(self) -> None:
         self.presence.turn()
-        self.pressure.turn()
+        if not self.stack.leaving:
+            self.pressure.turn()
 
     def reviewed(self, is_open: bool) -> None:
         self.pressure.sending(is_open)
 
     def gone(self, member: int) -> None:
         self.presence.gone(member)
-        self.changes.gone(member)
+        if not self.stack.leaving:
+            self.changes.gone(member)
 
     def propose(self, recipe: str, done: Done) -> None:
         self.changes.propose(recipe, done)
 
     def goodbye(self) -> None:
+        self.changes.stop()
+        self.pressure.stop()
         self.presence.goodbye()
 
     @property

@@ -53,9 +53,15 @@ def leaks(stack: Stack) -> Iterator[tuple[str, str]]:
     for name in ("held", "queued"):
         if getattr(stack, name):
             yield f"Stack.{name}", f"{getattr(stack, name)} bytes"
-    for name in ("_ahead", "_retired", "_send", "_deliver"):
-        if getattr(stack, name):
-            yield f"Stack.{name}", f"{len(getattr(stack, name))} entries"
+    waiting = {
+        "NativeWire.ahead": stack.wire.ahead,
+        "Views._retired": stack.views._retired,
+        "Stack._send": stack._send,
+        "Stack._deliver": stack._deliver,
+    }
+    for place, entries in waiting.items():
+        if entries:
+            yield place, f"{len(entries)} entries"
     walk = _Walk(len(stack.view), {id(stack)})
     for layer in stack.layers:
         yield from walk.through(layer)
