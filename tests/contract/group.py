@@ -43,8 +43,11 @@ class Case:
         return Options(protocol=protocol, flow=flow, reliable=reliable, matrix=self.matrix)
 
 
-LADEN = 4096
-"""A window of `flow` that three small packets fill."""
+DATAGRAM, PAGE = 1472, 1000
+"""Bytes of a datagram, and of a message that does not share one with another."""
+
+LADEN = 8 << 10
+"""A window of `flow` that a few pages fill."""
 
 CASES = [
     Case("none", window=LADEN),
@@ -82,7 +85,8 @@ class Group(Net):
 
     def __init__(self, case: Case, members: int = 3, *, small: bool = False, **more: Any) -> None:
         self.case = case
-        super().__init__(members, case.order, options=case.options(small=small, **more))
+        options = case.options(small=small, **more)
+        super().__init__(members, case.order, options=options, datagram_max=DATAGRAM)
         self.away: set[int] = set()  # members whose program has ended
         self.said: list[str] = []
         self.heard: list[tuple[float, Flight]] = []  # all that was sent, with its time
@@ -101,10 +105,10 @@ class Group(Net):
                 self.settle()
 
     def fill(self, member: int, most: int = 200) -> list[Receipt]:
-        """Say something until no more may be sent."""
+        """Say pages until no more may be sent."""
         receipts = []
         while self.stacks[member].writable and len(receipts) < most:
-            receipts.append(self.say(member, f"{member} fills {len(self.said)}"))
+            receipts.append(self.say(member, f"{member} fills {len(self.said)} ".ljust(PAGE, ".")))
         return receipts
 
     def leave(self, member: int, seconds: float = 5.0, lose: Lose = lambda flight: False) -> None:
