@@ -421,7 +421,9 @@ class Changes:
             self._tell_base()
 
     def _tell_base(self) -> None:
-        self._tell(None, "base", False, number=self.stack.view.number, **self._bases)
+        """What the newcomer has to know; until that is all true, it goes on asking."""
+        if self.stack.views.is_flushed:
+            self._tell(None, "base", False, number=self.stack.view.number, **self._bases)
 
     def _on_installed(self, src: int, told: Told) -> None:
         if self._change is not None and told.number("number") == self._change.number:

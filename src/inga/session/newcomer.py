@@ -73,7 +73,8 @@ class Newcomer:
 
     def goodbye(self) -> list[tuple[Address, Datagram]]:
         """It does not join after all: whoever has let it in is not to wait for it."""
-        return [(EVERYBODY, self._encoded(said("goodbye", **self._signed(), itself=False)))]
+        view = 0 if self.view is None else self.view.number
+        return [(EVERYBODY, self._encoded(said("goodbye", **self._signed(), view=view, itself=False)))]
 
     def _signed(self) -> dict[str, Any]:
         member = self.member

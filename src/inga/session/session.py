@@ -99,6 +99,7 @@ class Session(Layer):
                 part.tick(now)
 
     def turn(self) -> None:
+        self.presence.turn()
         self.pressure.turn()
 
     def reviewed(self, is_open: bool) -> None:

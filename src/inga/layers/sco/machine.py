@@ -27,7 +27,8 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
-from inga.layers.sco_parts import (
+from inga.causality.arrivals import missing_runs
+from inga.layers.sco.parts import (
     Control,
     Copies,
     Discarded,
@@ -60,7 +61,7 @@ _CONFIRM, _FOUND, _ASK, _RESEND, _PROBE, _POLL, _FLOW = range(7)
 _HANDLERS = "_on_confirm _on_found _on_ask _on_resend _on_probe _on_poll _on_flow".split()
 
 
-class SelectiveOrder:
+class ScoMachine:
     """The order one member sees. Give it requests, messages and the time; `events` is what that made happen."""
 
     def __init__(self, me: int, members: int, settings: Settings | None = None) -> None:
@@ -68,7 +69,7 @@ class SelectiveOrder:
         self.members = members
         self.settings = settings or Settings()
         self.capacity = self.settings.quota * members  # C
-        self.window_bytes = self.settings.window_bytes
+        self.window_bytes: float = self.settings.window_bytes or inf
         self.is_behind = False  # our application does not keep up: nobody is told of free buffers
         self.now = 0.0
         self.events: list[Event] = []
@@ -90,7 +91,6 @@ class SelectiveOrder:
         self.known_sent: dict[int, int] = {}  # GAP, else 1
         self.free_buffers: dict[int, int] = {}  # BUF, else the capacity
         self.owed_since: dict[int, float] = {}  # ACC
-        self.heard_control = [0] * members  # CTLSEEN
         # stamps travel as changes: who changed last, newest last, and what each link has seen
         self._version = 0
         self._changed: dict[int, int] = {}  # member -> version of its last change
@@ -102,14 +102,12 @@ class SelectiveOrder:
         self.early: dict[int, dict[int, Message]] = {}  # STASH, by lsn
         self.accepted: dict[int, deque[Message]] = {}  # RRQ; only those that hold something
         self.log: dict[int, deque[Message]] = {}  # CRQ by source; only those that hold something
-        self._log_in_order: deque[Message] = deque()  # with `fifo` only
         self.held = [0] * members
         self.held_in_all = 0
         self._given_back: dict[int, set[int]] = {}  # lsn of what was received and then evicted
         # who waits for whom
         self._work: deque[int] = deque()  # sources whose top is to be looked at
         self._waits: dict[int, list[tuple[int, int]]] = {}  # member -> heap of (clock needed, source)
-        self._silent = members - 1  # mode `wait`: members from whom nothing is in hand
         self._full: deque[int] = deque()  # sources whose oldest ordered message may be confirmed
         self._behind: dict[int, list[tuple[int, int]]] = {}  # member -> heap of (clock needed, source)
         # timers
@@ -117,6 +115,8 @@ class SelectiveOrder:
         self._to_ask: set[int] = set()  # sources that may have lost something
         self._accepted_since: dict[int, int] = {}  # per source, messages since we last told it anything
         self._to_confirm: set[int] = set()  # those for whom that is much
+        every = self.settings.confirm_every
+        self._confirm_every: float = (self.settings.window + 1) // 2 if every is None else every or inf
         self._lacking_since: dict[int, float] = {}  # sources with holes: when the last of one was filled
         self._asked_below: dict[int, int] = {}  # what was asked for before, and only the timer repeats
         self._to_answer: set[int] = set()
@@ -196,10 +196,7 @@ class SelectiveOrder:
 
     def stages(self) -> None:
         """C3, F2, L4, the flow rule and L1: run after every event, or after a batch of them."""
-        if self.settings.mode == "csn":
-            self._order()
-        else:
-            self._order_with_all_in_hand()
+        self._order()
         self._confirm()
         while self.waiting and self._may_send(*self.waiting[0][::2]):
             self._send(*self.waiting.popleft())
@@ -239,8 +236,6 @@ class SelectiveOrder:
         self._to_ask.discard(member)
         for kind in (_CONFIRM, _FOUND, _ASK, _RESEND):
             self._alarms.clear((kind, member))
-        self._silent -= member not in self.accepted and not self.heard_control[member]
-        self.heard_control[member] = max(1, self.heard_control[member])
         self._wake(member)
 
     @property
@@ -265,6 +260,32 @@ class SelectiveOrder:
         row = self.known_accepted.get(reporter)
         return 1 if row is None else row.get(source, 1)
 
+    def blockers(self) -> list[int]:
+        """The members because of whom nothing more can be sent: those who lack the oldest message of a full window,
+        or, of those the next one is for, those with the least room. Nobody, if our own application does not read."""
+        dst, size = self.waiting[0][::2] if self.waiting else (0, 0)
+        if self._may_send(dst, size):
+            return []
+        if self._is_window_full(size):
+            oldest = self.oldest_unreleased
+            return sorted(m for m, copies in self._outstanding.items() if copies[0].seq == oldest)
+        if dst >> self.me & 1 and self.held[self.me] >= self.settings.quota:
+            return self.awaited()
+        remote = self._remote(dst)
+        least = min([self._free(m) for m in remote])
+        return [m for m in remote if self._free(m) == least]
+
+    def awaited(self, level: str = "confirmed") -> list[int]:
+        """The members whose messages or word is missing for what is held here and has not reached that level."""
+        if level == "received":
+            return []
+        found = {m for m in self.known_sent if self.missing(m)}
+        if level != "accepted":
+            found.update(*[self._silent_blockers(queue[0]) for queue in self.accepted.values()])
+        if level == "confirmed":
+            found.update(*[_members(queue[0].missing) for queue in self.log.values()])
+        return sorted(found - self.gone - {self.me})
+
     # S1 to S3: sending
 
     def _may_send(self, dst: int, size: int) -> bool:
@@ -272,14 +293,21 @@ class SelectiveOrder:
         settings = self.settings
         if dst >> self.me & 1 and self.held[self.me] >= settings.quota:
             return False
-        if self.unreleased and self._unreleased_bytes + size > self.window_bytes:
+        if self._is_window_full(size):
             return False
-        window = settings.window
-        if settings.throttle:
-            unit = settings.buffers_per_message * self.members
-            free = [self.free_buffers.get(h, self.capacity) for h in self._remote(dst)]
-            window = min(window, min(free, default=self.capacity) // unit)
-        return self.seq < self.oldest_unreleased + window
+        if not settings.throttle:
+            return True
+        free = [self._free(h) for h in self._remote(dst)]
+        room = min(free, default=self.capacity) // (settings.buffers_per_message * self.members)
+        return self.seq < self.oldest_unreleased + room
+
+    def _is_window_full(self, size: int) -> bool:
+        if self.unreleased and self._unreleased_bytes + size > self.window_bytes:
+            return True
+        return self.seq >= self.oldest_unreleased + self.settings.window
+
+    def _free(self, member: int) -> int:
+        return self.free_buffers.get(member, self.capacity)
 
     def _send(self, dst: int, body: Any, size: int) -> None:
         """S3."""
@@ -310,14 +338,14 @@ class SelectiveOrder:
                 outstanding.append(copy)
             self.events.append(Copies(copies, remote, together))
         else:
-            self.events.append(Released(own))
+            self.events += (Released(own), Heard(own.seq))
         for copy in mine:
             self.lsn[self.me] += 1
             self.expected_lsn[self.me] += 1
             self._hold(copy)
             self._enter(copy)
         if mine:
-            self._order() if self.settings.mode == "csn" else self._order_with_all_in_hand()
+            self._order()
             self._confirm()
 
     def _copies(self, own: Own, to: list[int], together: bool) -> list[Message]:
@@ -434,7 +462,6 @@ class SelectiveOrder:
         if queue is None:
             self.accepted[src] = deque((message,))
             self._work.append(src)
-            self._silent -= src != self.me and not self.heard_control[src]
             self._wake(src)
             self._watch_top(message)
         else:
@@ -458,9 +485,6 @@ class SelectiveOrder:
         """What `src` sent us below `seq` has all come."""
         if seq > self.covered[src]:
             self.covered[src] = seq
-        if seq > self.heard_control[src]:
-            self._silent -= not self.heard_control[src] and src not in self.accepted
-            self.heard_control[src] = seq
         self._wake(src)
 
     def _hold(self, message: Message) -> None:
@@ -489,7 +513,7 @@ class SelectiveOrder:
                 self._work.append(heappop(heap)[1])
 
     def _order(self) -> None:
-        """C3, mode csn: move tops that are clear of all others, as long as there are any."""
+        """C3: move tops that are clear of all others, as long as there are any."""
         work = self._work
         while work:
             src = work.popleft()
@@ -504,7 +528,7 @@ class SelectiveOrder:
             self._wake(src)
 
     def _blocked(self, top: Message) -> tuple[int, int] | None:
-        """C2, mode csn: the first entry of the stamp that is not clear. Entries found clear stay so."""
+        """C2: the first entry of the stamp that is not clear. Entries found clear stay so."""
         delta = top.delta
         at = top.seen
         while at < len(delta):
@@ -516,30 +540,6 @@ class SelectiveOrder:
         top.seen = at
         return None
 
-    def _order_with_all_in_hand(self) -> None:
-        """C3, mode wait: move all tops that are clear now together; they are pairwise concurrent."""
-        self._work.clear()
-        while not self._silent and self.accepted:
-            clear = [queue[0] for queue in self.accepted.values() if self._is_clear_of_all(queue[0])]
-            if not clear:
-                return
-            for top in clear:
-                self._move(top)
-
-    def _is_clear_of_all(self, top: Message) -> bool:
-        """C2, mode wait."""
-        return not any(self._lacks_evidence(top, member) for member in range(self.members))
-
-    def _lacks_evidence(self, top: Message, member: int) -> bool:
-        if member == top.src:
-            return False
-        queue = self.accepted.get(member)
-        if queue is not None:
-            return queue[0].seq <= top.deps[member]
-        if member == self.me or member in self.gone:
-            return False
-        return self.heard_control[member] < max(1, top.deps[member] + 1)
-
     def _move(self, top: Message) -> None:
         """From the top of its queue to the log."""
         src = top.src
@@ -549,7 +549,6 @@ class SelectiveOrder:
             self._watch_top(queue[0])
         else:
             del self.accepted[src]
-            self._silent += src != self.me and not self.heard_control[src]
         self._alarms.progress((_PROBE, -1))
         if self.settings.ack_level == "causal":
             self._report(top)
@@ -570,9 +569,9 @@ class SelectiveOrder:
             self._due.setdefault(member, set()).add(src)
             self._owe(member)
         self._learn(self.me, src, message.seq + 1)
-        if self.settings.confirm_every and src != self.me:
+        if src != self.me:
             count = self._accepted_since[src] = self._accepted_since.get(src, 0) + 1
-            if count >= self.settings.confirm_every:
+            if count >= self._confirm_every:
                 self._to_confirm.add(src)
 
     # F1, F2, L4: from `log` to the end
@@ -592,8 +591,6 @@ class SelectiveOrder:
         queue.append(message)
         message.since = self.now
         self._alarms.sooner((_POLL, -1), self.now + self._pace(self.settings.poll_after))
-        if self.settings.fifo:
-            self._log_in_order.append(message)
 
     def _learn(self, reporter: int, source: int, upto: int) -> None:
         """`reporter` has accepted everything of `source` below `upto` that is for it (F1, L4)."""
@@ -620,14 +617,13 @@ class SelectiveOrder:
         """L4: our messages below `upto` need not be kept for this member any more."""
         outstanding = self._outstanding.get(member)
         while outstanding and outstanding[0].seq < upto:
-            copy = outstanding.popleft()
-            self._settle(copy)
-            self.events.append(Heard(copy.seq))
+            self._settle(outstanding.popleft())
         self._alarms.progress((_RESEND, member))
         if outstanding is not None and not outstanding:
             del self._outstanding[member]
 
     def _settle(self, copy: Message) -> None:
+        """A destination has the message, or has left: it is not waited for any more."""
         own = copy.own
         assert own is not None
         own.remaining -= 1
@@ -636,14 +632,10 @@ class SelectiveOrder:
             del self.unreleased[own.seq]
             self._unreleased_bytes -= own.size
             self.events.append(Released(own))
+        self.events.append(Heard(copy.seq))
 
     def _confirm(self) -> None:
         """F2: what all destinations have accepted leaves the log, unless something before it has not."""
-        if self.settings.fifo:
-            while self._log_in_order and not self._log_in_order[0].missing:
-                self._leave_log(self._log_in_order.popleft().src)
-            self._full.clear()
-            return
         full = self._full
         while full:
             src = full.popleft()
@@ -711,7 +703,7 @@ class SelectiveOrder:
     @property
     def is_open(self) -> bool:
         """Whether the window leaves room for one more message."""
-        return not self.waiting and self.seq < self.oldest_unreleased + self.settings.window
+        return not (self.waiting or self._is_window_full(0))
 
     def has_all(self, member: int) -> bool:
         """Whether a member has accepted all that we sent to it."""
@@ -743,17 +735,7 @@ class SelectiveOrder:
 
     def missing(self, src: int) -> Runs:
         """L1: runs of numbers on the link from `src` that were used and have not come."""
-        early = self.early.get(src, {})
-        runs: list[tuple[int, int]] = []
-        low = self.expected_lsn[src]
-        for lsn in sorted(early):
-            if lsn > low:
-                runs.append((low, lsn))
-            low = lsn + 1
-        bound = self.known_sent.get(src, 1)
-        if low < bound:
-            runs.append((low, bound))
-        return tuple(runs)
+        return missing_runs(self.expected_lsn[src], self.early.get(src, ()), self.known_sent.get(src, 1))
 
     def _ask(self, src: int) -> None:
         """L1: RET for what was not asked for before; the timer repeats the rest."""
@@ -841,19 +823,9 @@ class SelectiveOrder:
         if younger < inf:
             self._alarms.sooner((_PROBE, -1), younger)
 
-    def probe_now(self) -> None:
-        """Q1 without waiting."""
-        for member in sorted(
-            {h for queue in self.accepted.values() for h in self._silent_blockers(queue[0])}
-        ):
-            self._poll(member)
-
     def _silent_blockers(self, top: Message) -> set[int]:
         """Members that block a top through an empty queue."""
-        if self.settings.mode == "wait":
-            lacking = [h for h in range(self.members) if self._lacks_evidence(top, h)]
-        else:
-            lacking = [h for h, seq in top.delta[top.seen :] if h != top.src and self._cleared(h) <= seq]
+        lacking = [h for h, seq in top.delta[top.seen :] if h != top.src and self._cleared(h) <= seq]
         return {member for member in lacking if member not in self.accepted}
 
     def _on_poll(self, _: int) -> None:
