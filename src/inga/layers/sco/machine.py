@@ -234,6 +234,7 @@ class ScoMachine:
             for message in queue:
                 self._has_accepted(message, member)
         self._to_ask.discard(member)
+        self._polled_at.pop(member, None)
         for kind in (_CONFIRM, _FOUND, _ASK, _RESEND):
             self._alarms.clear((kind, member))
         self._wake(member)
