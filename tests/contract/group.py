@@ -30,7 +30,8 @@ class Case:
     small: dict[str, Any] = field(default_factory=dict)  # further options for a window that is soon full
     window: int = 0  # the small window, if it has one: in bytes for `flow`, else an option of the protocol
     matrix: bool = False
-    impatient: str = ""  # what says how long it waits for what is lost: a layer's options, or the protocol's
+    stretch: float = 1.5  # how much longer it waits after answers were slow: its waits follow them up to here
+    steady: bool = False  # its heartbeats come at one pace while anybody has use for them
 
     @property
     def name(self) -> str:
@@ -55,18 +56,18 @@ CASES = [
     Case("vector", window=LADEN),
     Case("vector", window=LADEN, matrix=True),
     Case("relay", window=LADEN),
-    Case("co", small={"window": 2}),
-    Case("sco", small={"window": 2}),
+    Case("co", small={"window": 2}, stretch=8),
+    Case("sco", small={"window": 2}, stretch=4.5),
     Case("miop+acks", small={"size": 4}),
     Case("remiop", small={"size": 4}),
     Case("remiop+vector", small={"size": 4}),
-    Case("remiop+co", small={"window": 2}),
+    Case("remiop+co", small={"window": 2}, stretch=8),
     Case("remiop+object", small={"size": 4}),
     Case("remiop+total", small={"size": 4}),
-    Case("object", window=LADEN),
-    Case("total", window=LADEN),
-    Case("object", {"over": "datagrams"}),
-    Case("total", {"over": "datagrams"}),
+    Case("object", window=LADEN, steady=True),
+    Case("total", window=LADEN, steady=True),
+    Case("object", {"over": "datagrams"}, steady=True),
+    Case("total", {"over": "datagrams"}, steady=True),
 ]
 """Every way to be reliable."""
 
@@ -76,6 +77,9 @@ KEPT = {
     "_done": miop.RING,  # messages whose late packets are known as such
 }
 """What is kept after it was needed, by the attribute's name, and how much of it at most."""
+
+TABLES = frozenset("changed _risen _due _waits _behind _lacking_since _asked_below counts".split())
+"""What depends on who spoke last or on what has ever happened: a number for each pair of members at most."""
 
 Lose = Callable[[Flight], bool]
 
@@ -90,6 +94,7 @@ class Group(Net):
         self.away: set[int] = set()  # members whose program has ended
         self.said: list[str] = []
         self.heard: list[tuple[float, Flight]] = []  # all that was sent, with its time
+        self.told: list[list[str]] = [[] for _ in self.stacks]  # notices, by member
 
     # What people do
 
@@ -117,8 +122,12 @@ class Group(Net):
         self.turn(member)
         self.wait(seconds, lose)
         assert self.stacks[member].has_left
-        assert self.wake[member] is None
+        self.end(member)
+
+    def end(self, member: int) -> None:
+        """Its program ends."""
         self.away.add(member)
+        self.wake[member] = None
 
     # What the network does
 
@@ -127,9 +136,10 @@ class Group(Net):
         return [member for member in range(len(self.stacks)) if member not in self.away]
 
     def turn(self, member: int) -> None:
-        before = len(self.log)
+        sent, told = len(self.log), len(self.notices)
         super().turn(member)
-        self.heard += [(self.now, flight) for flight in self.log[before:]]
+        self.heard += [(self.now, flight) for flight in self.log[sent:]]
+        self.told[member] += self.notices[told:]
 
     def wait(self, seconds: float, lose: Lose = lambda flight: False) -> None:
         super().wait(seconds, lambda flight: flight.target in self.away or lose(flight))
@@ -178,7 +188,8 @@ class Group(Net):
         """Nobody keeps more than in a group that has only ever sent a message each."""
         for member in self.present:
             kept, usual = weigh(self.stacks[member]), weigh(twin.stacks[member])
-            more = {path: count for path, count in kept.items() if count > limit(path, usual)}
+            pairs = len(self.stacks) ** 2
+            more = {path: count for path, count in kept.items() if count > limit(path, usual, pairs)}
             assert not more, f"member {member} keeps {more}"
 
 
@@ -208,9 +219,12 @@ def weigh(stack: Stack) -> Counter[str]:
     return found
 
 
-def limit(path: str, usual: Counter[str]) -> int:
+def limit(path: str, usual: Counter[str], pairs: int) -> int:
+    """How much there may be in a container."""
     name = path.rsplit(".", 1)[-1].rstrip("[]")
-    return KEPT.get(name, 0) * max(1, path.count("[]") * 8) or usual[path]
+    if name in KEPT:
+        return KEPT[name] * pairs
+    return max(usual[path], pairs * (name in TABLES))
 
 
 def _weigh(thing: Any, path: str, seen: set[int], found: Counter[str]) -> None:
@@ -228,4 +242,6 @@ def _weigh(thing: Any, path: str, seen: set[int], found: Counter[str]) -> None:
 
 def _attributes(thing: Any) -> dict[str, Any]:
     slots = [name for cls in type(thing).__mro__ for name in getattr(cls, "__slots__", ())]
-    return {name: getattr(thing, name) for name in slots if hasattr(thing, name)} | getattr(thing, "__dict__", {})
+    return {name: getattr(thing, name) for name in slots if hasattr(thing, name)} | getattr(
+        thing, "__dict__", {}
+    )

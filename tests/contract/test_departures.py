@@ -4,7 +4,7 @@ import pytest
 
 from inga.recipes import find, names
 
-from .group import A, B, C, CASES, Case, Group, apart, carries, cut
+from .group import CASES, A, B, C, Case, Group, apart, carries, cut
 
 
 def after_leaving(case: Case) -> Group:
@@ -33,7 +33,9 @@ def test_others_wait_for_its_acknowledgements(case: Case) -> None:
     group = Group(case, small=True)
     group.chatter(rounds=2)
     group.wait(1)
-    receipts = group.fill(A) if case.small or case.window else [group.say(A, f"{A} and {k}") for k in range(9)]
+    receipts = (
+        group.fill(A) if case.small or case.window else [group.say(A, f"{A} and {k}") for k in range(9)]
+    )
     group.wait(0.5, cut((C, A), (C, B)))
     if group.confirms():
         assert not receipts[-1].has("confirmed")
@@ -52,8 +54,8 @@ def test_it_has_holes(case: Case) -> None:
     group.wait(1)
     for k in range(12):
         if group.stacks[A].writable:
-            group.say(A, f"{A} hole {k}")
-        group.wait(0.02, lambda f: f.target == C and any(carries(f, f"hole {n}") for n in range(0, 12, 2)))
+            group.say(A, f"{A} hole {k}.")
+        group.wait(0.02, lambda f: f.target == C and any(carries(f, f"hole {n}.") for n in range(0, 12, 2)))
     group.leave(C, lose=lambda f: f.target == C and carries(f, "hole"))
     check_goes_on(group)
     group.check_complete(B)
@@ -67,10 +69,10 @@ def test_it_leaves_holes(case: Case) -> None:
     sent = 0
     for k in range(12):
         if group.stacks[C].writable:
-            group.say(C, f"{C} hole {k}")
+            group.say(C, f"{C} hole {k}.")
             sent += 1
-        group.wait(0.02, lambda f: f.source == C and any(carries(f, f"hole {n} ") or carries(f, f"hole {n}") for n in (1, 3)))
-    assert sent > 2
+        group.wait(0.02, lambda f: f.source == C and (carries(f, "hole 1.") or carries(f, "hole 3.")))
+    assert sent > 2 and "2 hole 1." not in group.texts(A)
     group.leave(C, lose=lambda f: f.source == C and carries(f, "hole"))
     group.heal()
     for member in (A, B):
@@ -105,8 +107,8 @@ def test_its_goodbyes_are_lost_for_a_while(case: Case, deaf: tuple[int, ...]) ->
     group.wait(1.0, lambda flight: flight.source == C and flight.target in deaf)
     assert not group.stacks[C].has_left
     group.wait(2.0)
-    assert group.stacks[C].has_left and group.wake[C] is None
-    group.away.add(C)
+    assert group.stacks[C].has_left
+    group.end(C)
     group.say(A, f"{A} goes on")
     check_goes_on(group)
 
@@ -119,9 +121,25 @@ def test_it_leaves_before_it_has_been_told_of(case: Case) -> None:
     group.stacks[C].goodbye(now=group.now)
     group.turn(C)
     group.wait(30.0, lambda flight: flight.source == C and flight.target == A)
-    group.away.add(C)
-    group.wake[C] = None
+    group.end(C)
     group.fill(A)
     group.wait(30.0)
     assert C in group.stacks[A].left
     check_goes_on(group)
+
+
+def test_who_has_left_says_nothing_more(case: Case) -> None:
+    """However long its driver goes on: it neither asks nor answers, and has no timer."""
+    group = Group(case, small=True)
+    group.chatter(rounds=2)
+    group.fill(C)
+    group.stacks[C].goodbye(now=group.now)
+    group.turn(C)
+    group.wait(5.0)
+    assert group.stacks[C].has_left
+    for member in (A, B):
+        group.say(member, f"{member} goes on")
+    before = len(group.heard)
+    group.wait(60.0)
+    assert not [flight for _, flight in group.heard[before:] if flight.source == C]
+    assert group.wake[C] is None

@@ -1,17 +1,23 @@
 """What is lost is repaired: soon, without end where somebody still lacks it, and not a moment longer."""
 
+import itertools
+from collections import Counter
+
 import pytest
 
 from inga.model.errors import Gap
 from inga.model.receipt import Receipt
 
-from .group import A, B, C, CASES, Case, Group, apart, carries, cut
+from .group import CASES, PAGE, A, B, C, Case, Group, apart, carries, cut
 
 PAUSE_MAX = 3.0
 """Seconds between two repetitions of anything, with its random part."""
 
 BURST_MAX = 64
 """Packets that are sent again at once."""
+
+DELTA = 0.05
+"""Seconds between heartbeats of objects, unless told."""
 
 
 def settled_twin(case: Case, *, small: bool = False) -> Group:
@@ -122,8 +128,11 @@ def lose_all(case: Case, seconds: float) -> list[float]:
 
 def test_questions_are_repeated_with_growing_bounded_pauses(case: Case) -> None:
     times = lose_all(case, 60.0)
-    pauses = [later - at for at, later in zip(times, times[1:], strict=False)]
+    pauses = [later - at for at, later in itertools.pairwise(times)]
     assert max(pauses) <= PAUSE_MAX, "it goes on asking"
+    if case.steady:
+        assert len(times) <= 1.1 * 60.0 / DELTA
+        return
     assert 15 <= len(times) <= 400, "but not all the time"
     early, late = pauses[: len(pauses) // 4], pauses[-len(pauses) // 4 :]
     assert sum(late) / len(late) >= sum(early) / len(early), "less and less"
@@ -138,33 +147,30 @@ def test_a_lost_acknowledgement_does_not_lead_to_endless_repair(case: Case) -> N
     start, before = group.now, group.stacks[A].counts["repair"]
     group.say(A, f"{A} and one more")
     group.wait(60.0, cut((C, A), (C, B)))
-    assert group.stacks[A].counts["repair"] - before <= 100
-    assert len(group.times(A, C, start)) <= 400
+    pace = 2 * DELTA if case.steady else 0.35  # at which the slowest repetitions come
+    assert group.stacks[A].counts["repair"] - before <= 11 * 60.0 / pace
+    assert len(group.times(A, C, start)) <= 3 * 60.0 / pace
     group.heal()
     group.check_complete()
     group.check_memory(settled_twin(case))
 
 
 def test_repairs_for_one_request_are_bounded(case: Case) -> None:
-    """A long hole is filled piece by piece: at no moment does more leave for C than a burst."""
+    """A long hole is filled piece by piece: at no moment does more of it leave for C than a burst."""
     group = talked(case)
-    for k in range(200):
+    for k in range(150):
         if not group.stacks[A].writable:
             break
-        group.say(A, f"{A} long hole {k}")
+        group.say(A, f"{A} long hole {k} ".ljust(PAGE, "."))
         group.wait(0.0, lambda flight: flight.target == C)
     repaired = group.stacks[A].counts["repair"]
-    while group.under_way or group.stacks[A].counts["repair"] == repaired:
-        before = group.now
-        group.wait(0.001)
-        if group.now - before <= 0 or group.now > 1e5:
-            break
-    moments: dict[float, int] = {}
-    for at, flight in group.heard:
-        if (flight.source, flight.target) == (A, C) and carries(flight, "long hole"):
-            moments[at] = moments.get(at, 0) + 1
     group.heal()
     group.check_complete()
+    at_once = Counter(
+        at for at, f in group.heard if f.target == C and f.source == A and carries(f, "long hole")
+    )
+    if group.stacks[A].counts["repair"] > repaired + BURST_MAX:
+        assert max(list(at_once.values())[1:]) <= 2 * BURST_MAX
 
 
 # Second episodes
@@ -182,7 +188,7 @@ def test_a_second_loss_is_repaired_as_soon_as_the_first(case: Case) -> None:
         assert len(times) == 6
         waits.append(times[-1])
         group.heal()
-    assert max(waits[1:]) <= 1.5 * waits[0] + 0.01
+    assert max(waits[1:]) <= case.stretch * waits[0] + 0.01
     group.check_complete()
 
 
@@ -196,7 +202,7 @@ def test_a_second_hole_is_asked_for_as_soon_as_the_first(case: Case) -> None:
         times = [at - start for at in group.times(C, A, start)][:5]
         waits.append(times[-1] if len(times) == 5 else 20.0)
         group.heal()
-    assert max(waits[1:]) <= 1.5 * waits[0] + 0.01
+    assert max(waits[1:]) <= case.stretch * waits[0] + 0.01
     group.check_complete()
 
 
@@ -207,13 +213,13 @@ STALLING = [case for case in CASES if case.small or case.window]
 def test_every_stall_is_told_once(case: Case) -> None:
     group = talked(case, small=True)
     for episode in range(3):
-        told = len(group.notices)
+        told = len(group.told[A])
         group.fill(A)
         group.wait(0.1, apart(C))
         group.fill(A)
         assert not group.stacks[A].writable
         group.wait(12.0, apart(C))
-        notices = [text for text in group.notices[told:] if text.startswith("sending has waited")]
+        notices = [text for text in group.told[A][told:] if text.startswith("sending has waited")]
         assert len(notices) == 1 and "cathy" in notices[0], f"episode {episode}: {notices}"
         group.heal()
         assert group.stacks[A].writable
@@ -274,22 +280,18 @@ def test_what_is_not_repaired_is_a_gap_after_patience(order: str) -> None:
 def test_patience_begins_anew_with_every_progress(order: str) -> None:
     """A hole that is filled in part is not lost: the sender is there."""
     group = impatient(order)
-    texts = ["first", "second", "third"]
-    make_hole(group, *texts)
-    for text in texts[:2]:
-        group.wait(0.7 * PATIENCE, cut((A, C)))
-        assert group.errors[C] is None
-        others = [each for each in texts if each != text]
+    missing = ["first", "second", "third"]
+    make_hole(group, *missing)
+    for _ in range(2):
+        group.wait(0.5 * PATIENCE, cut((A, C)))
+        missing.pop(0)
         group.wait(
-            0.7 * PATIENCE,
-            lambda f, others=others: (f.source, f.target) == (A, C)  # type: ignore[misc]
-            and any(carries(f, f"{A} {each}") for each in others),
+            1.5, lambda flight: flight.target == C and any(carries(flight, f"{A} {text}") for text in missing)
         )
         assert group.errors[C] is None
-        texts = others
-    group.wait(0.7 * PATIENCE, cut((A, C)))
+    group.wait(0.5 * PATIENCE, cut((A, C)))
     assert group.errors[C] is None
-    group.wait(1.2 * PATIENCE, cut((A, C)))
+    group.wait(PATIENCE, cut((A, C)))
     assert isinstance(group.errors[C], Gap)
 
 
