@@ -48,8 +48,12 @@ class Session(Layer):
 
     @property
     def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
-        due = [self.presence.wake, self.changes.wake, self.pressure.wake]
-        return min([at for at in due if at is not None], default=None)
+        return min([part.wake for part in self._parts if part.wake is not None], default=None)
+
+    @property
+    def _parts(self) -> tuple[Presence | Changes | Pressure, ...]:
+        """Who leaves has nothing to say any more but goodbye."""
+        return (self.presence,) if self.stack.leaving else (self.presence, self.changes, self.pressure)
 
     @property
     def digest(self) -> str:
@@ -97,7 +101,7 @@ class Session(Layer):
             self.changes.ahead(number)
 
     def tick(self, now: float) -> None:
-        for part in (self.presence, self.changes, self.pressure):
+        for part in self._parts:
             if part.wake is not None and part.wake <= now:
                 part.tick(now)
 
