@@ -1,10 +1,12 @@
 """Objects in the simulator: calls, transactions, aborts, and what they leave in a trace."""
 
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from inga.layers.shape import Faults
 from inga.model.errors import RemoteError, UsageError
 from inga.obg import Abort, InvocationAborted, ObjectClass, method
 from inga.recipes import OVER, Options
@@ -258,3 +260,92 @@ def test_a_hunt_calls_objects_too(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = next(seed for seed in range(1, 40, 2) if try_seed("object", seed) is not None)
     command = explain("object", failed, "why").command
     assert command.startswith("inga sim --order object") and "--misdeclare put/put" in command
+
+
+# Other orders, while the group runs
+
+CHANGES = ("total", "object", "fifo", "vector", "none", "co", "sco")
+
+
+def changed(first: str, seed: int, **protocol: Any) -> Sim:
+    """Messages to some, to oneself and to all, before and while the order changes again and again."""
+    rng = Random(f"{first} {seed}")
+    sim = Sim(
+        *NAMES,
+        order=first,
+        seed=seed,
+        options=Options(echo=rng.choice((None, None, False, True)), protocol=protocol),
+        faults=Faults(rng.choice((0, 0.2)), 0.0, 0.0, 0.001, 0.01),
+        objects={"hits": Counter},
+        record=False,
+    )
+    wanted = []
+    for _ in range(3):
+        for _ in range(rng.randint(1, 4)):
+            to = rng.choice((None, "alice", "bob", ["alice", "cathy"], list(NAMES)))
+            sim[rng.choice(NAMES)].send(b"x" * rng.choice((1, 3000)), to)
+        sim.run(until=sim.now + rng.choice((0, 0.002, 0.02, 5)))
+        wanted.append(rng.choice([order for order in CHANGES if order != sim.sites[0].stack.view.recipe]))
+        sim[rng.choice(NAMES)].use(wanted[-1])
+        sim.run()
+        assert {site.stack.view.recipe for site in sim.sites} == {wanted[-1]}, (seed, wanted)
+    sim[NAMES[seed % 3]].send(b"last")
+    sim.run()
+    assert sim.outcomes == [None] * 3
+    assert all(site.stack.writable for site in sim.sites)
+    assert sim.oracle.taken == sim.oracle.expected, seed
+    assert not sim.oracle.violations["integrity"], (seed, sim.oracle.witnesses)
+    return sim
+
+
+@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize("first", ["total", "object"])
+def test_the_order_changes_after_messages_to_some(first: str, over: str) -> None:
+    for seed in range(20):
+        changed(first, seed, over=over)
+
+
+@pytest.mark.hunt
+@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize("first", ["total", "object"])
+def test_the_order_changes_many_times(first: str, over: str) -> None:
+    for seed in range(1000, 1500):
+        changed(first, seed, over=over)
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_calls_under_way_when_the_order_changes_have_come_to_nothing(over: str) -> None:
+    """Bob's method takes longer than the change: its caller is told, and nothing of it goes on."""
+    sim = group(over, objects={"lock": (Slow, ["bob"])}, record=False)
+    done = sim["alice"].call("lock", "enter", 0.0)
+    sim.run()
+    waits = sim["alice"].call("lock", "enter", 100.0)
+    sim.run(until=sim.now + 1.0)
+    queued = sim["cathy"].call("lock", "enter", 0.0)
+    sim.run(until=sim.now + 1.0)
+    orders = [sim.objects(site) for site in sim.sites]
+    sim["cathy"].use("fifo")
+    sim.run(until=50.0)
+    assert sim.outcomes == [None]
+    assert done.error is None and done.result == 1
+    for root in (waits, queued):
+        assert root.done and isinstance(root.error, UsageError)
+        assert "order of the group has changed" in str(root.error)
+    assert all(order.host.idle for order in orders)
+    sim["bob"].send(b"on")
+    sim.run()
+    assert sim["alice"].texts == sim["cathy"].texts == ["on"]
+    assert not any(site.stack.rejected for site in sim.sites)
+
+
+class Slow(ObjectClass):
+    """Takes its time."""
+
+    def initial(self) -> int:
+        return 0
+
+    @method
+    async def enter(self, ctx: Any, seconds: float) -> int:
+        ctx.effect(lambda s: s + 1)
+        await ctx.pause(seconds)
+        return int(self.state) + 1

@@ -35,11 +35,11 @@ from inga.model.invocation import (
 )
 from inga.objects.actions import Action, Ended, Observer, Resume, Run, Send
 from inga.objects.hosted import ENDED, Hosted, Record, Unspoken, base_of, remember
-from inga.objects.instance import RUNNING, Instance
+from inga.objects.instance import ABORTED, RUNNING, Instance
 from inga.objects.links import members_of
 from inga.objects.options import Options
 from inga.objects.order import call_of, precedes
-from inga.objects.queue import Entry
+from inga.objects.queue import Entry, Queue
 from inga.objects.work import Work
 
 __all__ = ["Action", "Ended", "Engine", "Observer", "Options", "Resume", "Run", "Send"]
@@ -84,6 +84,21 @@ class Engine(Work):
             self._suspects |= gone
             self._flush()
         return self.actions(now)
+
+    def close(self) -> list[Instance]:
+        """Nothing goes on: forget what waits and what is on its way. Gives what ran."""
+        running = list(self._running)
+        for instance in running:
+            instance.status = ABORTED
+        for hosted in self.hosted.values():
+            hosted.queue = Queue(hosted.order.relation)
+        for each in (self._running, self._holding, self._queues, self._awaiting, self.links.peers):
+            each.clear()
+        for left in (self._inbox, self._answered, self._lost, self._out, self._ahead):
+            left.clear()
+        self._suspects.clear()
+        self._rearm()
+        return running
 
     def actions(self, now: float) -> list[Action]:
         """What is to be done since the last time."""

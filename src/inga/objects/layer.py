@@ -101,6 +101,9 @@ class ObjectOrder(Unordered):
         self.processes = self.layout.processes
         self.traces.clear()
         self._others = tuple(self.stack.others())
+        self._told = [0] * len(view)  # plain messages of ours to each member, ourselves included
+        self._begun = [0] * len(view)  # plain messages of each member that were released here
+        self._is_over = False  # the view has ended: nothing of it leaves any more
         self._repaired = 0  # packets that the engine has sent again, as counted
         self._passed = 0  # packets of data, for those who join their pieces
         classes = {name: each.cls for name, each in self.hosted.items() if self.stack.me in each.at}
@@ -136,6 +139,8 @@ class ObjectOrder(Unordered):
         targets = [m for m in self._others if packet.dst is None or packet.dst >> m & 1]
         if self.echo or (packet.dst is not None and packet.dst >> me & 1):
             targets.append(me)
+        for member in targets:
+            self._told[member] += 1
         key = self.key
         said = (key, me, packet.seq, packet.count, packet.deps or (), packet.frag or (), bytes(packet.body))
         names = [mailbox(member) for member in targets]
@@ -151,6 +156,8 @@ class ObjectOrder(Unordered):
 
     def _act(self, sends: Iterable[Send], origin: Packet | None = None) -> None:
         """Pass on what the host wants sent. `origin` is the packet of the application that made it send."""
+        if self._is_over:
+            return
         for members, spoken in sends:
             body = encode(spoken)
             if isinstance(spoken, (Message, Flush)):
@@ -266,6 +273,7 @@ class ObjectOrder(Unordered):
             return
         if not self.total and not self.hosted and key is not None:
             self._row("start", packet, count, op=key_label(key))
+        self._begun[src] += 1
         self._release([packet])
 
     def _row(
@@ -328,6 +336,21 @@ class ObjectOrder(Unordered):
     @property
     def settled(self) -> bool:
         return self.host.idle
+
+    def sent(self) -> list[int]:
+        """Nobody gets the headers of messages that are not for it, so each pair has a count of its own. Ours counts
+        all, whether they come back or not."""
+        return [self._numbered if m == self.stack.me else told for m, told in enumerate(self._told)]
+
+    def has(self, counts: list[int]) -> bool:
+        me = self.stack.me
+        wanted = [self._told[me] if member == me else count for member, count in enumerate(counts)]
+        return all(begun >= count for begun, count in zip(self._begun, wanted, strict=True))
+
+    def closed(self) -> None:
+        """Objects end with the view, and what was called with them."""
+        self._is_over = True
+        self.host.close("the order of the group has changed")
 
     def drain(self) -> list[Packet]:
         return []
