@@ -42,7 +42,7 @@ unless_open = pytest.mark.xfail(
 )
 
 PARTS = 8
-FIXED, FRESH = 400, 50
+FIXED, FRESH = 250, 30
 """Seeds of each part."""
 
 BASE = int(os.environ.get("INGA_SEED") or randrange(1 << 32, 1 << 40))
