@@ -1,11 +1,13 @@
 # Nothing is needed before `make test` but Python 3.11 or newer and make.
 # Another Python:       make test PYTHON=/path/to/python3
 # Some tests only:      make test TESTS="tests/causality -k inbox"
-# A shorter hunt:       make hunt RUNS=1000 ORDERS=causal
+# A shorter hunt:       make hunt RUNS=1000
+# Of one order:         make hunt ORDER=causal
 
 TESTS   ?=
-RUNS    ?= 20000
-ORDERS  ?= causal fifo none co sco object total
+RUNS    ?=
+ORDER   ?=
+SEED    ?= $(shell date +%s)
 BENCHES ?= sim throughput latency check co sco remiop object
 WORKERS ?= auto
 
@@ -55,12 +57,9 @@ check: $(STAMP) ## Lint, formatting, types, import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-hunt: $(STAMP) ## The long searches: RUNS seeds for each of ORDERS, then the tests marked hunt
-	@set -e; for order in $(ORDERS); do \
-	  echo "inga hunt --order $$order --runs $(RUNS)"; \
-	  $(BIN)/inga hunt --order $$order --runs $(RUNS); \
-	done
+hunt: $(STAMP) ## The long searches: the tests marked hunt, then fresh seeds of the swarm until one fails or RUNS are done
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m hunt $(TESTS) || [ $$? -eq 5 ] # 5: no test is marked
+	$(BIN)/inga hunt --seed $(SEED)000 $(if $(RUNS),--runs $(RUNS),--until-failure) $(if $(ORDER),--order $(ORDER))
 
 bench: $(STAMP) ## Measure: simulator, throughput, latency, certification (minutes)
 	@set -e; for name in $(BENCHES); do \

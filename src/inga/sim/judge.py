@@ -22,6 +22,9 @@ QUIET_FOR = 10.0
 PACKETS = 4
 """Of a sender, besides its window: one that was let through alone, one that waits, one in the making, one to spare."""
 
+HEARD_WITHIN = 5.0
+"""Seconds within which all have what one says in a group at rest: some times the longest pause of a protocol."""
+
 SPEAKERS_MAX = 8
 """Members that say something in the end: of a crowd not all."""
 
@@ -37,11 +40,11 @@ def judge(plan: Plan) -> list[Finding]:
     """Play a plan, and say what is wrong with it."""
     try:
         sim = plan.sim()
+        sim.run(FAULTS_END)
+        sim.calm()
         found = _rest(sim, FAULTS_END + CALM_WITHIN, "")
         if not found:
-            for site in [site for site in sim.sites if site.is_member][:SPEAKERS_MAX]:
-                sim.say(site, HEADER, None)
-            found = _rest(sim, sim.now + CALM_WITHIN, " again")
+            found = _speak(sim) or _rest(sim, sim.now + CALM_WITHIN, " again")
         sim.finish()
         return [
             *_broken(sim),
@@ -58,6 +61,18 @@ def judge(plan: Plan) -> list[Finding]:
         where = extract_tb(error.__traceback__)[-1]
         kind = f"{type(error).__name__} in {where.name}"
         return [Finding(kind, f"{kind}, line {where.lineno} of {where.filename}: {error}")]
+
+
+def _speak(sim: Sim) -> list[Finding]:
+    """One after the other says something: what others say could set free what is stuck."""
+    speakers = [site for site in sim.sites if site.is_member]
+    speakers.sort(key=lambda site: not site.receipts)  # who has sent before is more likely to be stuck
+    for site in speakers[:SPEAKERS_MAX]:
+        sim.say(site, HEADER, None)
+        sim.run(sim.now + HEARD_WITHIN)
+        if found := _undelivered(sim, f" after {site.name} spoke"):
+            return found
+    return []
 
 
 def _rest(sim: Sim, until: float, when: str) -> list[Finding]:
@@ -78,13 +93,16 @@ def _rest(sim: Sim, until: float, when: str) -> list[Finding]:
         for site in sim.asked
         if not site.has_left
     ]
-    missing = [sim.sites[site].name for site, _, promised in sim.oracle.missing() if promised]
-    if missing:
-        who = ", ".join(sorted(set(missing)))
-        found.append(Finding("stuck: deliver", f"{who} did not get {len(missing)} messages{when}"))
+    found += _undelivered(sim, when)
     if not found and sim.sent_at > until - QUIET_FOR and any(site.is_member for site in sim.sites):
         found.append(Finding("unquiet", f"somebody still sends, {sim.sent_at:g} s from the start"))
     return found
+
+
+def _undelivered(sim: Sim, when: str) -> list[Finding]:
+    missing = [sim.sites[site].name for site, _, promised in sim.oracle.missing() if promised]
+    who = ", ".join(sorted(set(missing)))
+    return [Finding("stuck: deliver", f"{who} did not get {len(missing)} messages{when}")] if missing else []
 
 
 def _broken(sim: Sim) -> list[Finding]:
@@ -104,7 +122,7 @@ def _receipts(sim: Sim) -> list[Finding]:
         for message, receipt in site.receipts:
             for level in ("confirmed", "acknowledged"):
                 if message in lacking and receipt.has(level):
-                    text = f"message {message} of {site.name} is {level}, and lost"
+                    text = f"message {message} of {site.name} is {level}, and did not come"
                     return [Finding(f"receipt: {level}", text)]
     return []
 

@@ -29,6 +29,9 @@ ALLOWED: Mapping[str, Allowance] = {
     "Stream.buffer": Allowance(lambda n: 512, "the newest packets of a sender, as many: anybody may repair"),
     "Reassembly._done": Allowance(lambda n: 4096, "the ring of recent ids, by which copies are known"),
     "Matrix._changed": Allowance(lambda n: n * n, "each cell that changed since it was last told"),
+    "Peer.kept": Allowance(
+        lambda n: n, "what a sender told last, until it says with its next that all have it"
+    ),
     "Causal.latest": Allowance(
         lambda n: n, "the newest packet of each sender, which an error may have to name"
     ),

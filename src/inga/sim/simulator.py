@@ -322,7 +322,9 @@ class Sim:
         self._pump(site)
 
     def calm(self) -> None:
-        """From now on nothing is lost, doubled or disordered."""
+        """From now on nothing is lost, doubled or disordered, and applications read what comes."""
+        for site in self.sites:
+            site.pause_max = PAUSE_MAX
         for row in self._links:
             for link in row:
                 link.faults = _calmed(link.faults)

@@ -32,7 +32,7 @@ CHANGING = (*GROWING, "co", "sco", "object", "total")
 FIXED = ("remiop", "remiop+vector", "remiop+co", "remiop+total", "remiop+object", "miop+acks")
 """Orders of their own wire: nobody joins, and none follows another."""
 
-ORDERS = (*CHANGING, *CHANGING, *FIXED)
+ORDERS = (*CHANGING, *CHANGING, *CHANGING, *FIXED)
 """Those that more can be done with come more often."""
 
 FEATURES = tuple(
@@ -40,11 +40,11 @@ FEATURES = tuple(
     "small_window small_datagram tuned loss duplicate reorder slow_links pause traced greet coarse answers crowd flood".split()
 )
 
-BUSY = 1.0
-"""Seconds of virtual time within which everything happens."""
+BUSY = (0.05, 0.2, 1.0)
+"""Seconds of virtual time within which everything happens: at once, or after one another."""
 
 FAULTS_END = 2.0
-"""When the network becomes calm."""
+"""When the network becomes calm, and applications read what comes."""
 
 FLOOD = 2.5
 """Seconds for which a member does not read when everybody sends as much as they can."""
@@ -95,9 +95,8 @@ class Plan:
     @classmethod
     def parse(cls, text: str) -> "Plan":
         try:
-            told = loads(text)
+            told = {name: _frozen(value) for name, value in dict(loads(text)).items()}
             told["actions"] = tuple(Action(*each) for each in told.get("actions", ()))
-            told["option"] = tuple((name, value) for name, value in told.get("option", ()))
             return cls(**told)
         except (ValueError, TypeError) as error:
             raise UsageError(f"no plan: {error}") from None
@@ -144,6 +143,11 @@ class Plan:
         return sim
 
 
+def _frozen(value: Any) -> Any:
+    """Lists as they come from JSON are tuples in a plan."""
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
 class _Play:
     """Does what a plan says, as far as it makes sense when its time has come."""
 
@@ -164,7 +168,6 @@ class _Play:
             if action.do != "join" and action.who in self._sites:
                 site = self._sites[action.who]
                 sim.at(action.at, site, partial(self._do, action, site))
-        sim.at(FAULTS_END, sim.sites[0], sim.calm)
 
     def _do(self, action: Action, site: Site) -> None:
         if not site.is_member:
@@ -212,6 +215,7 @@ class _Draw:
         self._rng = rng
         self._seed = seed
         self._orders = orders
+        self._busy = rng.choice(BUSY)
         self._has = {feature: rng.random() < 0.4 for feature in FEATURES}
 
     def plan(self) -> Plan:
@@ -223,7 +227,12 @@ class _Draw:
         datagram = pick((256, 512, 1472)) if has["small_datagram"] else 60 * 1024
         actions: list[Action] = []
         if has["crowd"] and rng.random() < 0.1:
-            members, datagram = (64, 1472) if order == "relay" and rng.random() < 0.2 else (8, 1472)
+            members, datagram = 8, 1472
+            if (
+                order == "relay" and rng.random() < 0.2
+            ):  # its destinations take room; all else would take minutes
+                members = 64
+                has = self._has = dict.fromkeys(FEATURES, False) | {"subset": True, "sizes": True}
         people = members
         if has["join"] and order in GROWING:
             people += pick((1, 1, 2))
@@ -255,7 +264,7 @@ class _Draw:
             ("slow_reader", "read_slowly", (0.05, 0.3)),
         ):
             if has[feature]:
-                at = 0.0 if rng.random() < 0.3 else BUSY * rng.random()
+                at = 0.0 if rng.random() < 0.3 else self._busy * rng.random()
                 actions.append(Action(round(at, 4), rng.randrange(people), do, pick(seconds)))
         deliver = pick(recipe.levels) if has["level"] else None
         tunings = {name: pick(tried) for name, tried in recipe.tunings.items()} if has["tuned"] else {}
@@ -266,7 +275,7 @@ class _Draw:
             order=order,
             members=members,
             seed=self._seed,
-            actions=tuple(sorted(actions)),
+            actions=tuple(sorted(actions, key=lambda action: (action.at, action.who))),
             deliver=None if deliver == recipe.level else deliver,
             echo=has["echo"],
             matrix=has["matrix"] and order == "vector",
@@ -284,13 +293,13 @@ class _Draw:
         )
 
     def _action(self, who: int, do: str, argument: Any = None) -> Action:
-        return Action(round(BUSY * self._rng.random(), 4), who, do, argument)
+        return Action(round(self._busy * self._rng.random(), 4), who, do, argument)
 
     def _send(self, who: int, people: int, edge: int) -> Action:
         rng, has, pick = self._rng, self._has, self._rng.choice
         size = pick((HEADER, 40, 40, 300))
         if has["sizes"]:
-            size = max(HEADER, pick((1, 1, 2, 3)) * edge + rng.randint(-40, 20))
+            size = max(HEADER, pick((1, 1, 2, 3)) * edge + rng.randint(-32, 8))
         destinations: tuple[int, ...] | None = None
         if has["subset"] and rng.random() < 0.7:
             destinations = tuple(sorted(rng.sample(range(people), rng.randint(1, min(3, people)))))
@@ -298,6 +307,6 @@ class _Draw:
             destinations = (who,)
         if size > 2000 and rng.random() < 0.5:
             size = 40
-        count = pick((1, 1, 5, 30)) if has["burst"] and size < 2000 else 1
+        count = pick((1, 5, 20)) if has["burst"] and size < 2000 else 1
         do = "answer" if has["answers"] and rng.random() < 0.4 else "send"
         return self._action(who, do, (size, destinations, count))
