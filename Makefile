@@ -2,12 +2,14 @@
 # Another Python:       make test PYTHON=/path/to/python3
 # Some tests only:      make test TESTS="tests/causality -k inbox"
 # A shorter hunt:       make hunt RUNS=1000 ORDERS=causal
+# Fewer mutants:        make mutants MUTANTS="--count 50 --rooms layers/co.py wire"
 
 TESTS   ?=
 RUNS    ?= 20000
 ORDERS  ?= causal fifo none co sco object total
 BENCHES ?= sim throughput latency check co sco remiop object
 WORKERS ?= auto
+MUTANTS ?=
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -34,7 +36,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test packages check hunt bench format venv pins clean stale
+.PHONY: help demo test packages check hunt mutants bench format venv pins clean stale
 
 help: ## List the targets (this)
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -61,6 +63,9 @@ hunt: $(STAMP) ## The long searches: RUNS seeds for each of ORDERS, then the tes
 	  $(BIN)/inga hunt --order $$order --runs $(RUNS); \
 	done
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m hunt $(TESTS) || [ $$? -eq 5 ] # 5: no test is marked
+
+mutants: $(STAMP) ## Plant a few hundred small bugs, one at a time, and list those that no test notices
+	@PYTHONHASHSEED=0 nice $(BIN)/python -m tests.mutants $(MUTANTS)
 
 bench: $(STAMP) ## Measure: simulator, throughput, latency, certification (minutes)
 	@set -e; for name in $(BENCHES); do \

@@ -63,7 +63,7 @@ def main() -> int:
     answered = {row["id"]: row for row in rows}
     results: list[Result] = []
     try:
-        for result in _results(place, mutants, known, equivalents, answered, options.jobs):
+        for result in _results(place, mutants, known, equivalents, answered, options):
             results.append(result)
             answered[result.mutant.id] = as_row(result)
             _write(
@@ -91,7 +91,7 @@ def _results(
     known: Measured,
     equivalents: Iterable[tuple[str, str, str, str]],
     answered: dict[str, dict[str, Any]],
-    jobs: int,
+    options: argparse.Namespace,
 ) -> Iterator[Result]:
     """Those that need no run, then the others as they end."""
     trials = []
@@ -112,7 +112,8 @@ def _results(
             started[id(trial)] = monotonic()
             yield trial
 
-    with closing(each_in_a_child(partial(try_mutant, place), starting(), jobs)) as ended:
+    work = partial(try_mutant, place, options.patience)
+    with closing(each_in_a_child(work, starting(), options.jobs)) as ended:
         for trial, end in ended:
             yield _judged(trial, end, round(monotonic() - started[id(trial)], 2))
 
@@ -142,6 +143,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count(), help="how many at a time (as many as processors)"
+    )
+    parser.add_argument(
+        "--patience", type=float, default=5.0, help="seconds of CPU that any test may take (5)"
     )
     parser.add_argument("--list", action="store_true", help="show the mutants and plant none")
     again = parser.add_mutually_exclusive_group()

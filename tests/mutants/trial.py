@@ -28,9 +28,8 @@ PACKAGE = "inga"
 MARKS = "not (hunt or spark or network or browser or interop)"
 """Quick tests only, and none that could fail for a reason outside: a mutant is seen by pure tests or not at all."""
 
-SECONDS_MIN = 5.0
 SLOWER = 20
-"""A mutant may make a test this much slower before it counts as noticed."""
+"""A mutant may make a test this much slower before it counts as noticed, beside some seconds in any case."""
 
 WALL_SECONDS = 120.0
 """For a test that waits for ever without computing."""
@@ -73,7 +72,7 @@ def measure(place: Place, probed: Mapping[str, Probed], file: str, tell: Tell, s
         tell({"name": file, "passed": False, "seconds": 0.0, "lines": {}})
 
 
-def try_mutant(place: Place, trial: Trial, tell: Tell, scratch: Path) -> None:
+def try_mutant(place: Place, patience: float, trial: Trial, tell: Tell, scratch: Path) -> None:
     """Tell each test before it starts, and whether one failed. Tests of the mutant's own room come first."""
     mutant = trial.mutant
     source = mutant.plant((place.package / mutant.file).read_bytes())
@@ -82,7 +81,7 @@ def try_mutant(place: Place, trial: Trial, tell: Tell, scratch: Path) -> None:
     near = {file for file in files if file.startswith(f"tests/{mutant.room}/")}
     limit(cpu=WALL_SECONDS, wall=WALL_SECONDS)
     for some in filter(None, (near, files - near)):
-        code = run_pytest(place, sorted(some), scratch, [Hurry(trial.tests, tell)])
+        code = run_pytest(place, sorted(some), scratch, [Hurry(trial.tests, patience, tell)])
         if code not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
             tell({"failed": True})
             return
@@ -192,8 +191,9 @@ class Watch:
 class Hurry:
     """Runs some tests, the quickest first, each for a limited time, until one fails."""
 
-    def __init__(self, tests: Mapping[str, float], tell: Tell) -> None:
+    def __init__(self, tests: Mapping[str, float], patience: float, tell: Tell) -> None:
         self.tests = tests
+        self.patience = patience
         self.tell = tell
 
     @pytest.hookimpl(trylast=True)
@@ -205,5 +205,5 @@ class Hurry:
 
     def pytest_runtest_logstart(self, nodeid: str, location: Any) -> None:
         self.tell({"test": nodeid})
-        usual = self.tests[nodeid]
-        limit(cpu=SECONDS_MIN + SLOWER * usual, wall=WALL_SECONDS + SLOWER * usual)
+        slower = SLOWER * self.tests[nodeid]
+        limit(cpu=self.patience + slower, wall=WALL_SECONDS + slower)
