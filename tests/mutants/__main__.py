@@ -184,5 +184,6 @@ def _progress(text: str) -> None:
 
 
 if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # what is found is seen at once
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())
