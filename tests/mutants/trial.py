@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -31,8 +31,10 @@ MARKS = "not (hunt or spark or network or browser or interop)"
 SLOWER = 20
 """A mutant may make a test this much slower before it counts as noticed, beside some seconds in any case."""
 
+QUICK_SECONDS = 0.1
+
 WALL_SECONDS = 120.0
-"""For a test that waits for ever without computing."""
+"""For a test that waits for ever without computing, and for tests that are loaded for ever."""
 
 Replacement = tuple[bytes | ast.Module, dict[str, Any]]
 """The code of a module, and globals it finds when it starts."""
@@ -55,7 +57,7 @@ class Place:
 
 @dataclass
 class Trial:
-    """A mutant, and the tests that could notice it: seconds by name."""
+    """A mutant, and the tests that could notice it: seconds of CPU by name."""
 
     mutant: Mutant
     tests: dict[str, float] = field(repr=False)
@@ -73,15 +75,21 @@ def measure(place: Place, probed: Mapping[str, Probed], file: str, tell: Tell, s
 
 
 def try_mutant(place: Place, patience: float, trial: Trial, tell: Tell, scratch: Path) -> None:
-    """Tell each test before it starts, and whether one failed. Tests of the mutant's own room come first."""
+    """Tell each test before it starts, and whether one failed. Quick tests of the mutant's own room come first: they
+    are likely to notice, and loading them alone takes less time than loading all."""
     mutant = trial.mutant
     source = mutant.plant((place.package / mutant.file).read_bytes())
     enter(place, scratch, {mutant.file: (source, {})})
-    files = {name.partition("::")[0] for name in trial.tests}
-    near = {file for file in files if file.startswith(f"tests/{mutant.room}/")}
-    limit(cpu=WALL_SECONDS, wall=WALL_SECONDS)
-    for some in filter(None, (near, files - near)):
-        code = run_pytest(place, sorted(some), scratch, [Hurry(trial.tests, patience, tell)])
+    near = {
+        test: seconds
+        for test, seconds in trial.tests.items()
+        if seconds < QUICK_SECONDS and test.startswith(f"tests/{mutant.room}/")
+    }
+    far = {test: seconds for test, seconds in trial.tests.items() if test not in near}
+    for tests in filter(None, (near, far)):
+        limit(cpu=WALL_SECONDS, wall=WALL_SECONDS)  # to load them
+        files = sorted({test.partition("::")[0] for test in tests})
+        code = run_pytest(place, files, scratch, [Hurry(tests, patience, tell)])
         if code not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
             tell({"failed": True})
             return
@@ -174,12 +182,12 @@ class Watch:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         for each in self.probed.values():
             each.reset()
-        started = perf_counter()
+        started = process_time()
         result = yield
         lines = {file: f"{bits:x}" for file, each in self.probed.items() if (bits := each.executed)}
         passed = item.nodeid not in self.failed
         self.tell(
-            {"name": item.nodeid, "passed": passed, "seconds": perf_counter() - started, "lines": lines}
+            {"name": item.nodeid, "passed": passed, "seconds": process_time() - started, "lines": lines}
         )
         return result
 
