@@ -3,6 +3,7 @@
 # Some tests only:      make test TESTS="tests/causality -k inbox"
 # A shorter hunt:       make hunt RUNS=1000
 # Of one order:         make hunt ORDER=causal
+# Fewer mutants:        make mutants MUTANTS="--count 50 --rooms layers/co wire"
 
 TESTS   ?=
 RUNS    ?=
@@ -10,6 +11,7 @@ ORDER   ?=
 SEED    ?= $(shell date +%s)
 BENCHES ?= sim throughput latency check co sco remiop object
 WORKERS ?= auto
+MUTANTS ?=
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -36,7 +38,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test packages check hunt bench format venv pins clean stale
+.PHONY: help demo test packages check hunt mutants bench format venv pins clean stale
 
 help: ## List the targets (this)
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -60,6 +62,9 @@ check: $(STAMP) ## Lint, formatting, types, import rules
 hunt: $(STAMP) ## The long searches: the tests marked hunt, then fresh seeds of the swarm until one fails or RUNS are done
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m hunt $(TESTS) || [ $$? -eq 5 ] # 5: no test is marked
 	$(BIN)/inga hunt --seed $(SEED)000 $(if $(RUNS),--runs $(RUNS),--until-failure) $(if $(ORDER),--order $(ORDER))
+
+mutants: $(STAMP) ## Plant a few hundred small bugs, one at a time, and list those that no test notices
+	@PYTHONHASHSEED=0 nice $(BIN)/python -m tests.mutants $(MUTANTS)
 
 bench: $(STAMP) ## Measure: simulator, throughput, latency, certification (minutes)
 	@set -e; for name in $(BENCHES); do \
