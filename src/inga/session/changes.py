@@ -114,9 +114,6 @@ class Changes:
         why = f"{self.stack.view.names[member]} left"
         if change is not None:
             change.unconfirmed.discard(member)
-            newcomer = len(self.stack.view) - 1
-            if change.recipe is None and newcomer in change.unconfirmed:
-                self._expel(newcomer, f"{why} meanwhile: try again")
         if closing is None or closing.installing:
             return
         if change is not None:
@@ -408,13 +405,6 @@ class Changes:
             return f"its order {stack.view.recipe!r} works with a fixed group only"
         return None if self._accepts is None else self._accepts(newcomer)
 
-    def _expel(self, newcomer: int, why: str) -> None:
-        """It may wait for the word of one who has left, and nobody else knows what that would have said."""
-        person = self.stack.view.members[newcomer]
-        self._tell_outsider(person, why, None)
-        self._session.presence.say_gone(None, person)
-        self.stack.gone(newcomer)
-
     def _on_view(self, src: int, told: Told) -> None:
         stack = self.stack
         view = view_described(told)
@@ -432,9 +422,11 @@ class Changes:
         self._tell_base()
 
     def _on_bases(self, told: Told) -> None:
-        """The newcomer has not heard from us."""
+        """The newcomer has not heard from us, or from somebody who has left meanwhile."""
         if told.number("number") == self.stack.view.number and self._bases:
             self._tell_base()
+            for member in sorted(self.stack.left):
+                self._session.presence.say_gone(None, self.stack.view.members[member])
 
     def _tell_base(self) -> None:
         """What the newcomer has to know; until that is all true, it goes on asking."""
