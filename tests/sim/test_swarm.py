@@ -12,6 +12,7 @@ import pytest
 from inga.layers.bundle import Bundle
 from inga.layers.reliable import Reliable
 from inga.model.errors import UsageError
+from inga.model.packet import Packet
 from inga.sim import Sim
 from inga.sim.hunt import Alternating, OneOrder, Swarm, search, search_for, try_swarm
 from inga.sim.judge import judge
@@ -142,12 +143,15 @@ def kinds(plan: Plan) -> list[str]:
 
 
 def test_a_group_that_is_not_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    def beat(layer: Reliable, now: float) -> None:
-        layer._tell(None)
-        layer._beat_at = now + 1.0
+    """Its acknowledgements come, and it answers them."""
+    original = Reliable.control
 
-    monkeypatch.setattr(Reliable, "_beat", beat)
-    assert kinds(Plan("fifo", 2, actions=TALK, loss=0.3)) == ["unquiet"]
+    def control(layer: Reliable, packet: Packet) -> None:
+        original(layer, packet)
+        layer._tell(None)
+
+    monkeypatch.setattr(Reliable, "control", control)
+    assert kinds(Plan("fifo", 2, actions=TALK, delay=0.5)) == ["unquiet"]
 
 
 def test_a_message_that_stays_in_its_bundle(monkeypatch: pytest.MonkeyPatch) -> None:
