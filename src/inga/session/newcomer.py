@@ -146,7 +146,7 @@ class Newcomer:
             return
         who = (told.text("name"), told.number("incarnation"))
         people = [(person.name, person.incarnation) for person in self.view.members[: self.me]]
-        if who in people and people.index(who) not in self._heard:
+        if who in people and not self._has_base(people.index(who)):
             self._gives_up = UsageError(
                 f"{self.member.name!r} cannot join: {who[0]} left meanwhile; try again"
             )
@@ -159,9 +159,12 @@ class Newcomer:
         view = self.view
         if view is None or self.bases is not None or self._gives_up is not None:
             return
-        said_so = [self._heard.get(member) for member in range(self.me)]
-        bases = [each for each in said_so if each is not None and each["number"] == view.number]
-        if len(bases) == self.me:
+        if all(self._has_base(member) for member in range(self.me)):
+            bases = [self._heard[member] for member in range(self.me)]
             # Whatever the layers of this recipe count, as far as everybody counts it.
             known = set.intersection(*(set(base) for base in bases)) - {"number"}
             self.bases = {key: [*(base[key] for base in bases), 0] for key in sorted(known)}
+
+    def _has_base(self, member: int) -> bool:
+        """Whether a member has said where it had got to when it installed our view."""
+        return self.view is not None and self._heard.get(member, {}).get("number") == self.view.number

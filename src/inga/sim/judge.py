@@ -19,6 +19,9 @@ CALM_WITHIN = 40.0
 QUIET_FOR = 10.0
 """Of these, the last ones, in which nobody says anything: longer than any pause between repetitions."""
 
+SLOW_MAX = 600.0
+"""Seconds after which the slowest plan is over: a packet at a time, and a reader that takes a rest after each."""
+
 PACKETS = 4
 """Of a sender, besides its window: one that was let through alone, one that waits, one in the making, one to spare."""
 
@@ -76,8 +79,12 @@ def _speak(sim: Sim) -> list[Finding]:
 
 
 def _rest(sim: Sim, until: float, when: str) -> list[Finding]:
-    """Let it come to rest, and say what does not."""
+    """Let it come to rest, and say what does not. As long as messages arrive it has time: some plans are slow."""
+    taken = -1
     sim.run(until)
+    while sim.oracle.taken > taken and until < SLOW_MAX:
+        taken, until = sim.oracle.taken, until + QUIET_FOR
+        sim.run(until)
     found = []
     for site in sim.sites:
         name = site.name
