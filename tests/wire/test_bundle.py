@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from inga.model.errors import WireError
-from inga.wire.bundle import MESSAGES_MAX, VIEW_FROM, count, join, split
+from inga.wire.bundle import BLOCK, MESSAGES_MAX, VIEW_FROM, _equal, count, join, split
 
 GOLDEN = [
     ([b""], "00"),
@@ -35,6 +35,20 @@ def test_the_longest_short_message() -> None:
     messages = [b"a" * 0xFFFF, b"bc"]
     assert join(messages)[0] == 2
     assert split(join(messages)) == messages
+
+
+@pytest.mark.parametrize("number", [2, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 1, MESSAGES_MAX])
+def test_equal_messages_by_blocks(number: int) -> None:
+    messages = [b"%05d" % at for at in range(number)]
+    assert split(join(messages)) == messages
+
+
+def test_bundles_of_any_number_of_messages_leave_little_behind() -> None:
+    """The formats that are kept hold no more codes than a block has, and are no more than a block has messages."""
+    _equal.cache_clear()
+    for number in range(2, 20 * BLOCK):
+        split(join([b"x" * 8] * number))
+    assert _equal.cache_info().currsize <= BLOCK
 
 
 lists = st.lists(st.binary(max_size=30), min_size=1, max_size=40)

@@ -29,6 +29,11 @@ class Arrivals:
         self.early.add(number)
         return True
 
+    def give_up(self) -> None:
+        """What is missing will not come any more; if it does, it counts as a duplicate."""
+        self.expected = max(self.early, default=self.expected - 1) + 1
+        self.early.clear()
+
     def missing(self, below: int) -> Runs:
         """Maximal runs `[low, high)` of numbers under `below` that have not come."""
         return missing_runs(self.expected, self.early, below)

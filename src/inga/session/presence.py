@@ -12,6 +12,7 @@ next view already, and by those who were told something else about the group: th
 
 from typing import TYPE_CHECKING, Any
 
+from inga.model.errors import Excluded
 from inga.model.packet import Packet
 from inga.model.view import Member
 from inga.session.alarms import Alarms, Backoff
@@ -134,8 +135,11 @@ class Presence:
             return
         if told.flag("itself"):
             self._session.say_outside(member, "farewell", **self._signed(self._person()))
-        if member not in self._session.stack.left and member != self._session.stack.me:
-            self._session.stack.gone(member)
+        stack = self._session.stack
+        if member == stack.me:
+            stack.fail(Excluded("the others do not take us for a member any more"))
+        elif member not in stack.left:
+            stack.gone(member)
 
     def on_farewell(self, told: Told) -> None:
         member = self._find(told)
@@ -150,10 +154,13 @@ class Presence:
             for member in stack.left:
                 person = stack.view.members[member]
                 if (person.name, person.incarnation) == (name, incarnation):
-                    left = self._signed(person)
-                    self._session.say_outside(packet.src, "goodbye", **left, itself=False)
+                    self.say_gone(packet.src, person)
 
     # What we say
+
+    def say_gone(self, to: int | None, person: Member) -> None:
+        """Somebody else is gone."""
+        self._session.say_outside(to, "goodbye", **self._signed(person), itself=False)
 
     def _say_here(self, now: float) -> None:
         if self._unmet():

@@ -5,7 +5,7 @@
     2  short messages  u32 count, a u16 length each, then the messages
     3  long messages   u32 count, a u32 length each, then the messages
 
-Equal lengths are the common case of a fast sender, and the cheapest to take apart: one call.
+Equal lengths are the common case of a fast sender, and the cheapest to take apart: one call for many.
 """
 
 from functools import lru_cache
@@ -18,6 +18,10 @@ from inga.model.packet import Buffer
 MESSAGES_MAX = 1 << 16
 VIEW_FROM = 16 * 1024
 """A single message of this size or more is handed out as a memoryview, not copied once more."""
+
+BLOCK = 64
+"""Equal messages that one call takes apart. The formats for that are kept, and a format is as long as its messages
+are many: one for each number of messages that a bundle had would take megabytes."""
 
 _COUNT = Struct(">BI")
 
@@ -61,7 +65,7 @@ def split(body: Buffer) -> list[Buffer]:
         each, rest = divmod(size - 5, messages)
         if rest or not each:
             raise WireError("malformed", f"{messages} equal messages in {size - 5} bytes")
-        return list(_equal(messages, each).unpack_from(body, 5))
+        return _split_equal(body, messages, each)
     width = 2 if form == 2 else 4
     start = 5 + width * messages
     if start > size:
@@ -71,6 +75,13 @@ def split(body: Buffer) -> list[Buffer]:
     if ends[-1] != size:
         raise WireError("malformed", f"messages of {ends[-1]} bytes in a bundle of {size}")
     return [bytes(body[low:high]) for low, high in pairwise(ends)]
+
+
+def _split_equal(body: Buffer, messages: int, each: int) -> list[Buffer]:
+    out: list[Buffer] = []
+    for first in range(0, messages, BLOCK):
+        out += _equal(min(BLOCK, messages - first), each).unpack_from(body, 5 + first * each)
+    return out
 
 
 @lru_cache(maxsize=512)

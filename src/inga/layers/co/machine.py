@@ -38,7 +38,7 @@ from inga.layers.co.parts import (
     Vector,
 )
 from inga.model.packet import Runs
-from inga.session.alarms import Alarms
+from inga.session.alarms import WAIT_MAX, Alarms
 
 FULL_EVERY = 32
 """Messages of a sender of which one carries its whole vector: a receiver waits for no more to read one."""
@@ -149,6 +149,9 @@ class CoMachine(Ordering):
         if member not in self.others:
             return
         self.others.remove(member)
+        self._forget_beyond_hole(member)
+        self._found.discard(member)
+        self._asked.pop(member, None)
         if self.others:
             for kind in (_FOUND, _ASK):
                 self._alarms.clear((kind, member))
@@ -389,7 +392,8 @@ class CoMachine(Ordering):
 
     def _resend_after(self) -> float:
         """How long we wait for confirmations: longer than they usually take, on a busy machine too."""
-        return max(self.settings.resend, RESEND_ROUNDS * self._round)
+        resend = self.settings.resend
+        return max(resend, min(RESEND_ROUNDS * self._round, WAIT_MAX * resend))
 
     def _on_resend(self, _: int) -> None:
         """L4: to each member, what it is not known to have though it was sent long enough ago."""

@@ -116,6 +116,15 @@ class Ordering:
         self._read_from(src, seq)
         return seq in early
 
+    def _forget_beyond_hole(self, src: int) -> None:
+        """Nothing that is missing of a member will come any more, and so nothing that follows it can be accepted."""
+        early, hole = self.early[src], self.expected[src]
+        while hole in early:
+            hole += 1
+        for seq in sorted(early):
+            if seq > hole:
+                self._drop("left", early[seq])
+
     def _discard(self, reason: str, message: Message) -> bool:
         self.events.append(Discarded(reason, message))
         return False

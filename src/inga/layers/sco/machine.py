@@ -107,6 +107,7 @@ class ScoMachine(Talking):
             for message in queue:
                 self._has_accepted(message, member)
         self._heard_of.discard(member)
+        self._polled_at.pop(member, None)
         for kind in (CONFIRM, FOUND, ASK, RESEND):
             self._alarms.clear((kind, member))
         self._wake(member)
