@@ -95,7 +95,6 @@ class Entities:
     def pdu(self, name: str) -> list[Any]:
         """Source, number and vector of a message, as its receivers see it once it is accepted."""
         message = self.messages[name]
-        assert message.deps is not None
         return [message.src + 1, message.seq, [count + 1 for count in message.deps]]
 
     def named(self, messages: Iterable[Any]) -> list[str]:

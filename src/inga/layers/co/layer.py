@@ -103,7 +103,7 @@ class Co(Order):
             self.stack.meet(packet, fresh=True)
             message.size = len(packet.body) + 1
             self.held += message.size
-            if message.deps is None:  # it came before something that precedes it
+            if not message.deps:  # it came before something that precedes it
                 packet.keep()
                 self._received(packet, "hold")
         machine.stages()

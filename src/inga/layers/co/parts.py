@@ -77,7 +77,7 @@ class Message:
         "body",  # what is carried, of no interest here
         "size",  # of our own, what it counts against the window's bytes; else bytes held here
         "claims",  # what rose in its vector, once it is accepted
-        "deps",  # its vector as counts of messages that precede it; None = it is not accepted yet
+        "deps",  # its vector as counts of messages that precede it; empty = it is not accepted yet
         "sent_at",
     )
 
@@ -99,7 +99,7 @@ class Message:
         self.body = body
         self.size = size
         self.claims: Claims = []
-        self.deps: Deps | None = None
+        self.deps: Deps = ()
         self.sent_at = 0.0
 
     def __repr__(self) -> str:
