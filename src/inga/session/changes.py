@@ -36,8 +36,8 @@ from inga.model.view import Member, View
 from inga.session.alarms import Backoff
 from inga.session.pressure import WARN_AFTER
 from inga.stack.layer import Layer
-from inga.stack.stack import Done, Stack
-from inga.wire.packet import OUTSIDE
+from inga.stack.stack import EVERYBODY, Done, Outsider, Stack
+from inga.wire.packet import OUTSIDE, encode
 from inga.wire.told import TEXT_MAX, Told, said
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class Changes:
     def _follow(self, closing: "_Closing") -> None:
         stack = self.stack
         order = stack.chain.order
-        if closing.counts is None and not stack.waiting:
+        if closing.counts is None and not stack.chain.waiting:
             closing.counts = order.sent()
         if closing.cut is None:
             if closing.counts is not None:
@@ -470,7 +470,8 @@ class Changes:
         """That it cannot join: to all, and to where it wrote from, for who is no member may not hear us."""
         packet = Packet(self.stack.me, OUTSIDE, kind=self._session.id)
         packet.ext = said("closed", name=newcomer.name, incarnation=newcomer.incarnation, why=why[:TEXT_MAX])
-        self.stack.answer(packet, address)
+        to = EVERYBODY if address is None else Outsider(address)
+        self.stack.transmit(to, encode(packet, self.stack.lobby))
 
 
 class _Wish(NamedTuple):

@@ -81,8 +81,8 @@ class Pressure:
         """Something has waited for a while: since when it does may have changed meanwhile."""
         stack = self._session.stack
         watched = {
-            "sending": (self._sending_since, stack.blockers),
-            "delivery": (self._holding_since, stack.awaited),
+            "sending": (self._sending_since, stack.chain.blockers),
+            "delivery": (self._holding_since, stack.chain.awaited),
         }
         asked: set[int] = set()
         for what, (since, members) in watched.items():
@@ -99,9 +99,10 @@ class Pressure:
             self._session.presence.ask_about(asked)
         self.wake = None
         self._asks += 1
-        waits = self._sending_since is not None or self._holding_since is not None
-        if waits and self._asks < ASKS_MAX:
-            self.wake = now + self._asking.next(stack.rng)
+        since = [at for at in (self._sending_since, self._holding_since) if at is not None]
+        if since and self._asks < ASKS_MAX:
+            warn = [at + WARN_AFTER for at in since if at + WARN_AFTER > now]
+            self.wake = min([now + self._asking.next(stack.rng), *warn])
 
     def _watch(self) -> None:
         if self._sending_since is None and self._holding_since is None:
