@@ -312,10 +312,13 @@ class Stack:
         self.row("rejected", peer, note=reason)
 
     def answer(self, packet: Packet, address: Hashable) -> None:
-        """Send something to one who is no member; to everybody if nobody knows where it is."""
-        to = EVERYBODY if address is None else Outsider(address)
-        self.counts["control"] += 1
-        self._send.append((to, encode(packet, self.group_of(packet))))
+        """Send something to one who is no member; to everybody if nobody knows where it is, or if the wire is not
+        the native one, which has one address for all."""
+        if address is None or self.chain.hook("read") is not None:
+            self.emit([packet])
+        else:
+            self.counts["control"] += 1
+            self._send.append((Outsider(address), encode(packet, self.group_of(packet))))
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
         """Send bytes as they are, for a layer that has a wire format of its own."""
