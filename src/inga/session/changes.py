@@ -31,14 +31,12 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inga.model.errors import UsageError, WireError
-from inga.model.packet import Packet
 from inga.model.view import Member, View
 from inga.session.alarms import Backoff
 from inga.session.pressure import WARN_AFTER
 from inga.stack.layer import Layer
-from inga.stack.stack import EVERYBODY, Done, Outsider, Stack
-from inga.wire.packet import OUTSIDE, encode
-from inga.wire.told import TEXT_MAX, Told, said
+from inga.stack.stack import Done, Stack
+from inga.wire.told import TEXT_MAX, Told
 
 if TYPE_CHECKING:
     from inga.session.session import Session
@@ -468,10 +466,8 @@ class Changes:
 
     def _tell_outsider(self, newcomer: Member, why: str, address: Hashable) -> None:
         """That it cannot join: to all, and to where it wrote from, for who is no member may not hear us."""
-        packet = Packet(self.stack.me, OUTSIDE, kind=self._session.id)
-        packet.ext = said("closed", name=newcomer.name, incarnation=newcomer.incarnation, why=why[:TEXT_MAX])
-        to = EVERYBODY if address is None else Outsider(address)
-        self.stack.transmit(to, encode(packet, self.stack.lobby))
+        who = {"name": newcomer.name, "incarnation": newcomer.incarnation}
+        self._session.answer(address, "closed", **who, why=why[:TEXT_MAX])
 
 
 class _Wish(NamedTuple):

@@ -113,6 +113,8 @@ class Presence:
         stack, name = self._session.stack, told.text("name")
         if told.text("group") != self._session.digest:
             self._tell_difference(name, told)
+            if told.flag("asks"):  # it would not hear of us else: we greet nobody once we have met everybody
+                self._session.answer(packet.where, "here", **self._ourselves(asks=False))
             return
         if packet.src >= len(stack.view) or stack.view.names[packet.src] != name:
             stack.reject("stranger")
@@ -150,6 +152,9 @@ class Presence:
 
     def on_who(self, packet: Packet, told: Told) -> None:
         stack = self._session.stack
+        if packet.src >= len(stack.view):
+            stack.reject("stranger")
+            return
         for name, incarnation, _ in told.people("people"):
             for member in stack.left:
                 person = stack.view.members[member]

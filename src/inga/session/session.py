@@ -149,6 +149,12 @@ class Session(Layer):
         packet.ext = said(do, **what)
         self.stack.emit([packet])
 
+    def answer(self, address: Hashable, do: str, **what: Any) -> None:
+        """Something to one who is no member, where it wrote from."""
+        packet = Packet(self.stack.me, OUTSIDE, kind=self.id)
+        packet.ext = said(do, **what)
+        self.stack.wire.answer(packet, address)
+
     def say_outside(self, to: int | None, do: str, **what: Any) -> None:
         """Something that belongs to no view."""
         self.say(to, OUTSIDE, do, what)

@@ -1,7 +1,7 @@
 """The native wire: datagrams to packets and back, for the views in force, those to come, and for no view at all."""
 
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inga.model.errors import WireError
 from inga.model.packet import DATA, HEADER_MAX, Buffer, Packet
@@ -9,6 +9,13 @@ from inga.wire.packet import INDEX_MAX, OUTSIDE, decode, encode, view_of
 
 if TYPE_CHECKING:
     from inga.stack.stack import Stack
+
+
+class Outsider(NamedTuple):
+    """Somebody who is no member, by the address it wrote from."""
+
+    address: Hashable
+
 
 AHEAD_MAX = 1024
 """Datagrams of a view that is not installed here yet; what is more is repaired."""
@@ -69,6 +76,16 @@ class NativeWire:
                 if bare is None:
                     bare = packet.encoded[1] = encode(packet, stack.group, bare=True)
                 stack.transmit(member, bare)
+
+    def answer(self, packet: Packet, address: Hashable) -> None:
+        """Send something to one who is no member; to everybody if nobody knows where it is, or if the wire is not
+        the native one, which has one address for all."""
+        stack = self.stack
+        if address is None or stack.chain.hook("read") is not None:
+            stack.emit([packet])
+        else:
+            stack.counts["control"] += 1
+            stack.transmit(Outsider(address), encode(packet, self.group_of(packet)))
 
     def group_of(self, packet: Packet) -> int:
         """What a packet carries to be known by: what belongs to no view is for all who know the group's name."""

@@ -16,7 +16,7 @@ and call a method; nobody writes these attributes from outside.
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from inga.model.delivery import Batch
 from inga.model.errors import IngaError, UsageError, WouldBlock
@@ -26,18 +26,12 @@ from inga.model.steps import Trace
 from inga.model.view import View
 from inga.stack.chain import Chain, check, has
 from inga.stack.layer import Layer
-from inga.stack.native import NativeWire
+from inga.stack.native import NativeWire, Outsider
 from inga.stack.views import Views
 from inga.wire.packet import group_id
 
 EVERYBODY = None
 """The address of a datagram for all other members."""
-
-
-class Outsider(NamedTuple):
-    """Somebody who is no member, by the address it wrote from."""
-
-    address: Hashable
 
 
 Address = int | Outsider | None
