@@ -12,6 +12,7 @@ from inga.layers.reported import Reported
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.recipes import Options, find
+from inga.session.session import Session
 from inga.stack.stack import Stack
 from inga.wire import giop, miop
 from inga.wire.packet import encode
@@ -130,7 +131,8 @@ def greeting(announced: bool = True, **options: Any) -> list[Any]:
     strategy = ReMiop(announced=announced, state_interval=0.05, tnack=0.01, trepair=0.01, **options)
     return [
         *find("miop").build(Options())[:2],
-        Envelope(greet=True),
+        Session(greet=True),
+        Envelope(),
         MiopFragments(first=options.get("first", 1)),
         strategy,
         MiopPackets(),

@@ -420,7 +420,7 @@ def test_members_who_announce_their_first_number() -> None:
     net.wait(0.5)
     assert net.got(B) == [b"2"] and not net.controls(miop.STATE, B), "it cannot say how far it is"
     assert net.strategy(A)._everywhere == 0
-    net.strategy(B).begins(A, 1)
+    net.strategy(B).introduced(A, {"first": 1})
     net.turn(B)
     net.wait(1.0)
     assert net.got(B) == [b"2", b"1"]
@@ -637,7 +637,7 @@ def test_a_forged_beginning_is_forgotten_when_the_member_says_where_it_began() -
     net = Members(2, announced=True, state_interval=0.1, tnack=0.01)
     net.inject(B, miop.encode(miop.numbered_id(net.senders[A], 1 << 40), 0, 1, b"x", flags=miop.STOP))
     net.say(A, b"1")
-    net.strategy(B).begins(A, 1)
+    net.strategy(B).introduced(A, {"first": 1})
     net.say(A, b"2")
     net.wait(1.0)
     assert net.got(B) == [b"x", b"1", b"2"]

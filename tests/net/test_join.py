@@ -217,7 +217,9 @@ def test_members_who_mean_different_groups_do_not_mix(
         ):
             await until(lambda: len(caplog.records) >= 2)
             told = sorted(record.getMessage().partition(": ")[2] for record in caplog.records)
-            assert told[0].startswith("alice is in a group of this name, but with the members alice, bob; here")
+            assert told[0].startswith(
+                "alice is in a group of this name, but with the members alice, bob; here"
+            )
             assert told[1].startswith("bob is in a group of this name, but with the members bob, alice; here")
             assert alice.here == ("alice",) and bob.here == ("bob",)
 
