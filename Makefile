@@ -1,13 +1,17 @@
 # Nothing is needed before `make test` but Python 3.11 or newer and make.
 # Another Python:       make test PYTHON=/path/to/python3
 # Some tests only:      make test TESTS="tests/causality -k inbox"
-# A shorter hunt:       make hunt RUNS=1000 ORDERS=causal
+# A shorter hunt:       make hunt RUNS=1000
+# Of one order:         make hunt ORDER=causal
+# Fewer mutants:        make mutants MUTANTS="--count 50 --rooms layers/co wire"
 
 TESTS   ?=
-RUNS    ?= 20000
-ORDERS  ?= causal fifo none co sco object total
+RUNS    ?=
+ORDER   ?=
+SEED    ?= $(shell date +%s)
 BENCHES ?= sim throughput latency check co sco remiop object
 WORKERS ?= auto
+MUTANTS ?=
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -34,7 +38,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test packages check hunt bench format venv pins clean stale
+.PHONY: help demo test packages check hunt mutants bench format venv pins clean stale
 
 help: ## List the targets (this)
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -55,12 +59,12 @@ check: $(STAMP) ## Lint, formatting, types, import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-hunt: $(STAMP) ## The long searches: RUNS seeds for each of ORDERS, then the tests marked hunt
-	@set -e; for order in $(ORDERS); do \
-	  echo "inga hunt --order $$order --runs $(RUNS)"; \
-	  $(BIN)/inga hunt --order $$order --runs $(RUNS); \
-	done
+hunt: $(STAMP) ## The long searches: the tests marked hunt, then fresh seeds of the swarm until one fails or RUNS are done
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m hunt $(TESTS) || [ $$? -eq 5 ] # 5: no test is marked
+	$(BIN)/inga hunt --seed $(SEED)000 $(if $(RUNS),--runs $(RUNS),--until-failure) $(if $(ORDER),--order $(ORDER))
+
+mutants: $(STAMP) ## Plant a few hundred small bugs, one at a time, and list those that no test notices
+	@PYTHONHASHSEED=0 nice $(BIN)/python -m tests.mutants $(MUTANTS)
 
 bench: $(STAMP) ## Measure: simulator, throughput, latency, certification (minutes)
 	@set -e; for name in $(BENCHES); do \

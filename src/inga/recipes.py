@@ -2,15 +2,18 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from inga.layers.acks import Acknowledged
 from inga.layers.bundle import Bundle
 from inga.layers.causal import Causal
-from inga.layers.co import EAGER_CONFIRM, WINDOW_MAX, CausalBroadcast
-from inga.layers.co import LEVELS as CO_LEVELS
+from inga.layers.co.layer import Co
+from inga.layers.co.lossless import LosslessCo
+from inga.layers.co.machine import CoMachine
+from inga.layers.co.parts import LEVELS as CO_LEVELS
+from inga.layers.co.parts import WINDOW_MAX
 from inga.layers.envelope import PLACE, Envelope
 from inga.layers.fifo import Fifo, Unordered, Unreliable
 from inga.layers.flow import Flow
@@ -22,8 +25,10 @@ from inga.layers.order import Order
 from inga.layers.relay import Hop, Relay
 from inga.layers.reliable import Reliable
 from inga.layers.remiop import ReMiop
-from inga.layers.selective import LEVELS as SCO_LEVELS
-from inga.layers.selective import Sco
+from inga.layers.sco.layer import LEVELS as SCO_LEVELS
+from inga.layers.sco.layer import Sco
+from inga.layers.sco.lossless import LosslessSco
+from inga.layers.sco.machine import ScoMachine
 from inga.layers.shape import Faults, shaped
 from inga.model.errors import UsageError
 from inga.model.receipt import LEVELS
@@ -228,10 +233,9 @@ def refuse_late(recipe: Recipe) -> None:
         )
 
 
-def tuned(layer: Callable[..., Made], name: str, options: Mapping[str, Any], **given: Any) -> Made:
+def tuned(layer: type[Made], name: str, options: Mapping[str, Any], **given: Any) -> Made:
     """A layer that is a protocol of its own, with what the user says about it."""
-    known = [key for key in inspect.signature(layer).parameters if key not in given]
-    _refuse_unknown(name, options, known)
+    _refuse_unknown(name, options, [key for key in parameters(layer) if key not in given])
     return layer(**given, **options)
 
 
@@ -248,7 +252,7 @@ def tuned_together(
 
 
 def parameters(kind: type[Layer]) -> list[str]:
-    """What can be said when a layer is made, also to the class it is made from."""
+    """What can be said when a layer is made, also to the class it is made from, or about its settings."""
     found: dict[str, None] = {}
     for base in kind.__mro__:
         if "__init__" in vars(base) and issubclass(base, Layer):
@@ -258,7 +262,9 @@ def parameters(kind: type[Layer]) -> list[str]:
             )
             if not any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values()):
                 break
-    return list(found)
+    return (
+        [*found, *(each.name for each in fields(kind.settings))] if hasattr(kind, "settings") else list(found)
+    )
 
 
 def _refuse_unknown(name: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
@@ -291,13 +297,12 @@ def _co(options: Options) -> list[Layer]:
     level = options.deliver or ("causal" if options.lossless else "acknowledged")
     given = {
         "deliver": level,
-        "greet": options.greet,
-        "lossless": options.lossless,
+        "machine": LosslessCo if options.lossless else CoMachine,
         "echo": bool(options.echo),
         "queue_max": options.queue_max,
-        "bytes_max": None if options.lossless else options.flow.get("window"),
+        "window_bytes": None if options.lossless else options.flow.get("window"),
     }
-    order = tuned(CausalBroadcast, "co", own, **given)
+    order = tuned(Co, "co", own, **given)
     layers: list[Layer] = [Bundle(gather=False, coarse=True), Pieces(), order]
     if not options.lossless:
         layers += _ground(options, "co")
@@ -308,9 +313,8 @@ def _sco(options: Options) -> list[Layer]:
     """The same for messages to some: an order that sends nothing to those who are not addressed."""
     given = {
         "deliver": options.deliver or ("causal" if options.lossless else "confirmed"),
-        "greet": options.greet,
         "echo": bool(options.echo),
-        "lossless": options.lossless,
+        "machine": LosslessSco if options.lossless else ScoMachine,
         "queue_max": options.queue_max,
         "window_bytes": options.flow.get("window"),
         "multicast": options.multicast,
@@ -399,11 +403,10 @@ def _remiop_co(options: Options) -> list[Layer]:
         return _co(options)
     given = {
         "deliver": options.deliver or "acknowledged",
-        "greet": False,
-        "lossless": False,
+        "machine": CoMachine,
         "echo": bool(options.echo),
         "queue_max": options.queue_max,
-        "bytes_max": options.flow.get("window"),
+        "window_bytes": options.flow.get("window"),
     }
     patient = {
         "confirm_delay": 0.02,
@@ -411,12 +414,9 @@ def _remiop_co(options: Options) -> list[Layer]:
         "nack_again": 2.0,
         "resend": 2.0,
         "poll": 1.0,
-        "wait_max": 4.0,
     }
     defaults = {**patient, "repeats": REPEATS}
-    order, *below = miop_layers(
-        "remiop+co", ReMiop, options, also=[(CausalBroadcast, given)], defaults=defaults
-    )
+    order, *below = miop_layers("remiop+co", ReMiop, options, also=[(Co, given)], defaults=defaults)
     envelope = Envelope(receipts=False, place=options.place)
     return [Bundle(gather=False, coarse=True), Pieces(), order, _fixed_session(options), envelope, *below]
 
@@ -467,6 +467,7 @@ def _objects_given(options: Options, *, total: bool) -> dict[str, Any]:
         "objects": options.objects,
         "total": total,
         "crowded": False,
+        "queue_max": options.queue_max,
     }
     return {**given, "key": None, "keys": None} if total else given
 
@@ -511,8 +512,7 @@ register(
     tunings={
         "window": (1, 2, 4, 8),
         "capacity": (None, 5, 10, 40),
-        "self_knowledge": ("eager", "printed"),
-        "eager_confirm": EAGER_CONFIRM,
+        "confirm_every": (None, 0, 1),
     },
 )
 register(
@@ -523,7 +523,6 @@ register(
     level="confirmed",
     levels=SCO_LEVELS,
     tunings={
-        "mode": ("csn", "csn", "wait"),
         "ack_level": ("causal", "continuous"),
         "window": (1, 2, 8, 64),
         "quota": (1, 2, 8, 64),
@@ -583,7 +582,6 @@ register(
         **_REMIOP_TUNINGS,
         "rmin": (1_000_000,),
         "window": (1, 2, 4, 8),
-        "self_knowledge": ("eager", "printed"),
     },
     wire="miop",
 )

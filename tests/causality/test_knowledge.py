@@ -38,3 +38,6 @@ def test_against_looking_each_time(seed: int, own_word_counts: bool) -> None:
             assert answer == expected
         assert known.rows == rows
         assert known.lowest == [lowest(s) for s in range(n)]
+        needed = [r for r in sorted(here) if own_word_counts or r != sender] or [sender]
+        asked = random.randint(0, 8)
+        assert known.lacking(sender, asked) == [r for r in needed if rows[sender][r] <= asked]

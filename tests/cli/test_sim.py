@@ -150,9 +150,19 @@ def test_a_trace_is_never_written_over_something(tmp_path: Path, capsys: pytest.
 
 
 def test_a_hunt_that_finds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main("hunt --order causal --runs 60 --jobs 1 --json --quiet".split()) == 0
+    assert main("hunt --order miop --runs 60 --jobs 1 --json --quiet".split()) == 0
     result = said(capsys)
     assert (result["runs"], result["failure"]) == (60, None)
+
+
+def test_a_plan_is_played_again(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = '{"order": "fifo", "members": 2, "actions": [[0.1, 0, "send", [40, null, 3]]], "loss": 0.3}'
+    assert main(["hunt", "--plan", plan]) == 0
+    assert capsys.readouterr().out == "nothing is wrong with it\n"
+    assert main(["hunt", "--plan", plan, "--json"]) == 0
+    assert said(capsys) == {"order": "fifo", "found": []}
+    assert main(["hunt", "--plan", "nonsense"]) == 2
+    assert "no plan" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,11 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from inga.layers.co import EAGER_CONFIRM, LEVELS, CausalBroadcast, precedes
+from inga.lab.co.printed import PrintedCo
+from inga.layers.co.layer import Co
+from inga.layers.co.machine import CoMachine
+from inga.layers.co.ordering import precedes
+from inga.layers.co.parts import LEVELS, Message
 from inga.layers.shape import Faults
 from inga.model.packet import DATA, Packet
 from inga.model.view import View
@@ -24,41 +28,35 @@ from inga.wire.packet import decode
 
 from ..stack.harness import NAMES, Top
 
-Message = tuple[int, int]
-"""Sender and number."""
+Name = tuple[int, int]
+"""Sender and number of a message."""
 
 SECONDS_MAX = 120.0
 """Of virtual time: a group that is not done by then never will be."""
 
 
-class Observed(CausalBroadcast):
+class Observed(PrintedCo):
     """Remembers in which order messages were confirmed."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.inserted: list[Message] = []
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.inserted: list[Name] = []
 
-    def _confirmed(self, packet: Packet, *rest: Any) -> None:
-        self.inserted.append((packet.src, packet.seq))
-        super()._confirmed(packet, *rest)
+    def _confirmed(self, message: Message, *rest: Any) -> None:
+        self.inserted.append((message.src, message.seq))
+        super()._confirmed(message, *rest)
 
 
 class Entities:
     """E_1 to E_n as the paper numbers them, without timers. Messages have names."""
 
-    def __init__(self, n: int, layer: Callable[..., CausalBroadcast] = Observed, **options: Any) -> None:
-        given = {
-            "self_knowledge": "printed",
-            "nack_delay": 0,
-            "eager_confirm": "never",
-            "window": 8,
-            **options,
-        }
+    def __init__(self, n: int, machine: type[CoMachine] = Observed, **options: Any) -> None:
+        given = {"machine": machine, "nack_delay": 0, "confirm_every": 0, "window": 8, **options}
         view = View.of(*NAMES[:n])
         self.rows: list[Any] = []
         self.stacks = [
             Stack(
-                [Top(), layer(**given)],
+                [Top(), Co(**given)],
                 me,
                 view,
                 rng=Random(0),
@@ -67,14 +65,15 @@ class Entities:
             for me in range(n)
         ]
         self.data: dict[str, bytes] = {}
-        self.names: dict[Message, str] = {}
+        self.names: dict[Name, str] = {}
+        self.messages: dict[str, Message] = {}
         self.control: list[tuple[int, int | None, Packet]] = []  # (from, to, packet)
         self.resent: list[tuple[int, int, int]] = []  # (from, to, number)
 
-    def co(self, entity: int) -> CausalBroadcast:
+    def co(self, entity: int) -> CoMachine:
         layer = self.stacks[entity - 1].layers[1]
-        assert isinstance(layer, CausalBroadcast)
-        return layer
+        assert isinstance(layer, Co)
+        return layer.machine
 
     def play(self, script: Iterable[str], check: Callable[[str], None] = lambda name: None) -> None:
         for line in script:
@@ -95,12 +94,8 @@ class Entities:
 
     def pdu(self, name: str) -> list[Any]:
         """Source, number and vector of a message, as its receivers see it once it is accepted."""
-        packet = self.packet(name)
-        assert packet.deps is not None
-        return [packet.src + 1, packet.seq, [count + 1 for count in packet.deps]]
-
-    def packet(self, name: str) -> Packet:
-        return self._sent[name]
+        message = self.messages[name]
+        return [message.src + 1, message.seq, [count + 1 for count in message.deps]]
 
     def named(self, messages: Iterable[Any]) -> list[str]:
         return [self.names[message.src, message.seq] for message in messages]
@@ -108,15 +103,13 @@ class Entities:
     def acknowledged(self, entity: int) -> list[str]:
         return self.named(r for r in self.rows if r.step == "acknowledge" and r.process == entity - 1)
 
-    _sent: dict[str, Packet]
-
     def _send(self, entity: int, name: str) -> None:
         stack = self.stacks[entity - 1]
         co = self.co(entity)
         number = co.expected[entity - 1]
         stack.send(b"\0" + name.encode(), now=0.0)
         self.names[entity - 1, number] = name
-        self.__dict__.setdefault("_sent", {})[name] = co.unreleased[number]
+        self.messages[name] = co.unreleased[number]
         self._collect(entity, name)
 
     def _collect(self, entity: int, name: str | None = None) -> None:
@@ -145,7 +138,7 @@ class Setting:
     quota: int
     self_knowledge: str
     deliver: str
-    eager_confirm: str
+    confirm_every: int | None
     fifo: bool  # links keep the order of what they do not lose
 
     @classmethod
@@ -172,7 +165,7 @@ class Setting:
             "quota": random.choice([1, 1, 2, 3, 8, 32]),
             "self_knowledge": random.choice(["printed", "eager"]),
             "deliver": random.choice(LEVELS),
-            "eager_confirm": random.choice(EAGER_CONFIRM),
+            "confirm_every": random.choice([0, 1, None]),
             "fifo": fifo,
         }
         return cls(seed=seed, **{**drawn, **fixed})
@@ -181,22 +174,25 @@ class Setting:
 class World:
     """A random schedule, judged as it goes."""
 
-    def __init__(self, setting: Setting, layer: type[CausalBroadcast] = CausalBroadcast) -> None:
+    def __init__(self, setting: Setting, machine: type[CoMachine] = CoMachine) -> None:
         self.setting = setting
         self.random = Random(setting.seed + 1)
         n = self.n = setting.n
         self.rows: list[Any] = []
         view = View.of(*NAMES[:n])
+        if setting.self_knowledge == "printed":
+            bases = (PrintedCo,) if machine is CoMachine else (machine, PrintedCo)
+            machine = type(f"Printed{machine.__name__}", bases, {})
         self.stacks = [
             Stack(
                 [
                     Top(),
-                    layer(
+                    Co(
+                        machine=machine,
                         deliver=setting.deliver,
                         window=setting.window,
                         capacity=setting.quota * n,
-                        self_knowledge=setting.self_knowledge,
-                        eager_confirm=setting.eager_confirm,
+                        confirm_every=setting.confirm_every,
                         nack_delay=setting.seed % 2 * 0.001,
                         patience=300.0,
                     ),
@@ -217,13 +213,12 @@ class World:
         self.pdus = 0
         # the truth
         self.seen = 0  # rows judged so far
-        self.causes: dict[Message, frozenset[Message]] = {}
-        self.vectors: dict[Message, Packet] = {}
-        self.known: list[set[Message]] = [set() for _ in range(n)]  # sent or accepted
-        self.accepted: list[list[Message]] = [[] for _ in range(n)]
-        self.confirmed: list[set[Message]] = [set() for _ in range(n)]
-        self.acknowledged: list[list[Message]] = [[] for _ in range(n)]
-        self.delivered: list[list[Message]] = [[] for _ in range(n)]
+        self.causes: dict[Name, frozenset[Name]] = {}
+        self.known: list[set[Name]] = [set() for _ in range(n)]  # sent or accepted
+        self.accepted: list[list[Name]] = [[] for _ in range(n)]
+        self.confirmed: list[set[Name]] = [set() for _ in range(n)]
+        self.acknowledged: list[list[Name]] = [[] for _ in range(n)]
+        self.delivered: list[list[Name]] = [[] for _ in range(n)]
         self.snapshots = [self._snapshot(me) for me in range(n)]
         for member, count in enumerate(setting.messages):
             at = 0.0
@@ -231,10 +226,10 @@ class World:
                 at += self.random.expovariate(1 / 0.01)
                 self._push(at, "send", member, None)
 
-    def co(self, member: int) -> CausalBroadcast:
+    def co(self, member: int) -> CoMachine:
         layer = self.stacks[member].layers[1]
-        assert isinstance(layer, CausalBroadcast)
-        return layer
+        assert isinstance(layer, Co)
+        return layer.machine
 
     def run(self) -> None:
         """To the end, or to the first thing that is wrong."""
@@ -281,7 +276,7 @@ class World:
     def _judge(self, member: int) -> None:
         fresh = self.rows[self.seen :]
         self.seen = len(self.rows)
-        confirmed_now: list[Message] = []
+        confirmed_now: list[Name] = []
         for row in fresh:
             assert row.process == member
             message = (row.src, row.seq)
@@ -308,20 +303,20 @@ class World:
             assert self.causes[message] <= self.confirmed[member], f"4: {message} confirmed before its causes"
         self._judge_state(member)
 
-    def _judge_acceptance(self, member: int, message: Message) -> None:
+    def _judge_acceptance(self, member: int, message: Name) -> None:
         before = [seq for src, seq in self.accepted[member] if src == message[0]]
         assert message[1] == len(before) + 1, f"1: {message} accepted after {before}"
         assert self.causes[message] <= self.known[member], f"2: {message} accepted before its causes"
         self._append(self.accepted[member], message, "6: accepted")
         self.known[member].add(message)
 
-    def _append(self, order: list[Message], message: Message, what: str, *, own: bool = True) -> None:
+    def _append(self, order: list[Name], message: Name, what: str, *, own: bool = True) -> None:
         assert message not in order, f"{what} {message} twice"
         needed = self.causes[message] if own else {m for m in self.causes[message] if m[0] != self._at(order)}
         assert needed <= set(order), f"{what} {message} before its causes"
         order.append(message)
 
-    def _at(self, order: list[Message]) -> int:
+    def _at(self, order: list[Name]) -> int:
         return next(i for i, each in enumerate(self.delivered) if each is order)
 
     def _judge_state(self, member: int) -> None:
@@ -337,8 +332,8 @@ class World:
                 known = co.known_accepted.rows[sender][reporter]
                 assert known <= self.co(reporter).expected[sender], "8: more is known than is true"
         held = [len(co.early[m]) + len(co.accepted[m]) for m in range(self.n)]
-        for packet in co.log:
-            held[packet.src] += 1
+        for message in co.log:
+            held[message.src] += 1
         assert held == co.held
         assert max(held) <= co.quota and sum(held) <= co.capacity, f"9: {held} held of {co.quota}"
         for seq in range(1, co.expected[member]):
@@ -360,23 +355,23 @@ class World:
 
     def _judge_vectors(self) -> None:
         """3: the vectors say exactly what caused what."""
-        packets: dict[Message, Packet] = {}
+        messages: dict[Name, Message] = {}
         for row in self.rows:
             if row.step == "send":
-                packet = packets[row.src, row.seq] = Packet(row.src, 1)
-                packet.seq, packet.deps = row.seq, row.deps
-        for one, first in packets.items():
-            for other, second in packets.items():
+                message = messages[row.src, row.seq] = Message(row.src, row.seq, None, (), 0)
+                message.deps = row.deps
+        for one, first in messages.items():
+            for other, second in messages.items():
                 if one != other:
                     said, true = precedes(first, second), one in self.causes[other]
                     assert said == true, f"3: {one} < {other} is said to be {said}"
 
 
-def found(layer: type[CausalBroadcast], seeds: Iterable[int], **fixed: Any) -> str | None:
+def found(machine: type[CoMachine], seeds: Iterable[int], **fixed: Any) -> str | None:
     """What the judge first finds wrong with a protocol, and the seed."""
     for seed in seeds:
         try:
-            World(Setting.of(seed, **fixed), layer).run()
+            World(Setting.of(seed, **fixed), machine).run()
         except AssertionError as error:
             return f"seed {seed}: {error}"
     return None

@@ -1,6 +1,6 @@
 """Plays a scenario of tests/scenarios/sco: commands, a line of dashes, and what they printed.
 
-    group 4 mode=csn k=4           new machines; any setting of SCO, and the times k, T_ret, T_rtx, T_poll, T_probe
+    group 4 mode=csn k=4           new machines; any setting of SCO, mode=wait as printed, and the times k, T_ret, T_rtx, T_poll, T_probe
     send 1 p to 2 4                prints the message's fields
     rx 4 q p                       copies arrive, one after the other; prints what leaves or moves
     ctl 4 from 2 sqn 2 lsn 1       a confirmation arrives; `ack` and four numbers may follow
@@ -13,12 +13,15 @@ Members are numbered from 1 as in the papers. What machines send reaches nobody 
 """
 
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
-from inga.layers.sco import SelectiveOrder, mask, precedes
-from inga.layers.sco_parts import Control, Copies, Happened, Message, Request, Settings, Told
+from inga.layers.sco.machine import ScoMachine
+from inga.layers.sco.ordering import mask, precedes
+from inga.layers.sco.parts import Control, Copies, Happened, Message, Request, Settings, Told
 
+from .sco_printed import variant
 from .sco_world import clone
 
 TIMES = {
@@ -29,7 +32,14 @@ TIMES = {
     "T_probe": "probe_after",
 }
 PAPER = Settings(
-    confirm_delay=4.0, nack_again=1000.0, resend_after=1000.0, poll_after=1000.0, probe_after=1000.0
+    confirm_delay=4.0,
+    confirm_every=0,
+    nack_delay=0.0,
+    patience=inf,
+    nack_again=1000.0,
+    resend_after=1000.0,
+    poll_after=1000.0,
+    probe_after=1000.0,
 )
 """Long waits, so that in a scenario only what is asked for happens."""
 
@@ -48,7 +58,7 @@ def blocks(path: Path) -> list[tuple[str, str]]:
 class Script:
     """Machines that do what a scenario says."""
 
-    def __init__(self, make: type[SelectiveOrder] = SelectiveOrder) -> None:
+    def __init__(self, make: type[ScoMachine] = ScoMachine) -> None:
         self._make = make
         self._names: dict[tuple[int, int], str] = {}
         self._copies: dict[tuple[str, int], Message] = {}
@@ -65,14 +75,17 @@ class Script:
         return "\n".join(lines)
 
     def _group(self, words: list[str]) -> list[str]:
-        settings = PAPER
+        settings, make = PAPER, self._make
         for word in words[1:]:
             name, value = word.split("=")
+            if name == "mode":
+                make = variant(make, mode=value)
+                continue
             field = TIMES.get(name, name)
             kind = type(getattr(PAPER, field))
             settings = replace(settings, **{field: value == "True" if kind is bool else kind(value)})
         n = int(words[0])
-        self.machines = [self._make(member, n, settings) for member in range(n)]
+        self.machines = [make(member, n, settings) for member in range(n)]
         self._moves = {member: [] for member in range(n)}
         return []
 
@@ -147,7 +160,7 @@ class Script:
         by_ack = p.seq < self._acks[words[1]][p.src]
         return [f"csn {_answer(precedes(p, q))} ack {_answer(by_ack)}"]
 
-    def _said(self, machine: SelectiveOrder) -> list[str]:
+    def _said(self, machine: ScoMachine) -> list[str]:
         events, machine.events = machine.events, []
         lines: list[str] = []
         moved = []
@@ -177,7 +190,7 @@ class Script:
     def _name(self, message: Message) -> str:
         return self._names[message.src, message.seq]
 
-    def _row(self, machine: SelectiveOrder) -> list[int]:
+    def _row(self, machine: ScoMachine) -> list[int]:
         return [machine.accepted_by(machine.me, j) for j in range(len(self.machines))]
 
 

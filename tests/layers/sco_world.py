@@ -5,14 +5,15 @@ what its sender had sent or accepted, with the pasts of that. It checks every ev
 docs/protocols/sco.md as it happens, so that a failure names the first wrong step.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
+from math import inf
 from random import Random
 from typing import Any
 
-from inga.layers.sco import SelectiveOrder, mask, precedes
-from inga.layers.sco_parts import (
+from inga.layers.sco.machine import ScoMachine
+from inga.layers.sco.ordering import mask, precedes
+from inga.layers.sco.parts import (
     Control,
     Copies,
     Discarded,
@@ -27,8 +28,9 @@ from inga.layers.sco_parts import (
     Told,
 )
 
+from .sco_printed import variant
+
 Id = tuple[int, int]
-Make = Callable[[int, int, Settings], SelectiveOrder]
 
 PATIENCE = 50_000.0
 """Virtual time after the last request by which a run must be over: many times what it takes."""
@@ -55,6 +57,7 @@ class Plan:
     silent: frozenset[int] = frozenset()
     span: float = 40.0  # time over which requests are spread
     patience: float = PATIENCE
+    printed: dict[str, Any] = field(default_factory=dict)  # see `variant`
 
 
 class Broken(AssertionError):
@@ -164,10 +167,11 @@ class Judge:
 class World:
     """A group of machines in virtual time."""
 
-    def __init__(self, plan: Plan, seed: int, make: Make = SelectiveOrder) -> None:
+    def __init__(self, plan: Plan, seed: int, make: type[ScoMachine] = ScoMachine) -> None:
         self.plan = plan
         self.rng = Random(seed)
         self.now = 0.0
+        make = variant(make, **plan.printed)
         self.machines = [make(m, plan.members, plan.settings) for m in range(plan.members)]
         self.judge = Judge(plan.members, plan.settings.ack_level == "causal")
         self.pdus = {"data": 0, "again": 0, "control": 0, "request": 0}
@@ -219,7 +223,7 @@ class World:
         self._act(machine)
         self._check(machine)
 
-    def _give(self, machine: SelectiveOrder, what: Any) -> str | None:
+    def _give(self, machine: ScoMachine, what: Any) -> str | None:
         match what:
             case int():
                 machine.request(what, None)
@@ -231,7 +235,7 @@ class World:
             case _:
                 return machine.asked(what)
 
-    def _act(self, machine: SelectiveOrder) -> None:
+    def _act(self, machine: ScoMachine) -> None:
         events, machine.events = machine.events, []
         me = machine.me
         for event in events:
@@ -268,7 +272,7 @@ class World:
                 due = self._last_due[src, to] = max(due, self._last_due.get((src, to), 0.0))
             self.push(due, to, clone(what) if isinstance(what, Message) else what)
 
-    def _check(self, machine: SelectiveOrder) -> None:
+    def _check(self, machine: ScoMachine) -> None:
         """Numbers only grow, stay below what others know of themselves, and buffers are bounded."""
         n, me = self.plan.members, machine.me
         numbers = (
@@ -277,7 +281,6 @@ class World:
             *machine.expected_lsn,
             *machine.covered,
             *machine.clock,
-            *machine.heard_control,
             *(machine.known_sent.get(j, 1) for j in range(n)),
             *(machine.accepted_by(h, j) for h in range(n) for j in range(n)),
         )
@@ -306,12 +309,15 @@ def plan(seed: int, **fixed: Any) -> Plan:
 
     members = pick(2, 3, 3, 4, 4, 5, 6)
     k = pick(0.0, 1.0, 4.0)
+    mode = pick("csn", "csn", "wait")
     settings = Settings(
-        mode=pick("csn", "csn", "wait"),
         ack_level=pick("causal", "causal", "continuous"),
         window=pick(1, 2, 4, 8),
         quota=pick(1, 2, 4, 16),
         confirm_delay=k,
+        confirm_every=0,
+        nack_delay=0.0,
+        patience=inf,
         nack_again=pick(6.0, 8.0),
         resend_after=8.0 + k,
         poll_after=8.0 + 2 * k,
@@ -319,6 +325,7 @@ def plan(seed: int, **fixed: Any) -> Plan:
         multicast_from=pick(0, 0, 2),
     )
     silent = frozenset(m for m in range(1, members) if rng.random() < 0.2)
+    printed = {"mode": fixed.pop("mode", mode), "fifo": fixed.pop("fifo", False)}
     return Plan(
         members,
         replace(settings, **fixed),
@@ -331,10 +338,13 @@ def plan(seed: int, **fixed: Any) -> Plan:
         sends=1 + int(rng.random() * 24),
         silent=silent,
         span=pick(4.0, 20.0, 60.0),
+        printed=printed,
     )
 
 
-def run_seed(seed: int, make: Make = SelectiveOrder, *, patience: float = PATIENCE, **fixed: Any) -> World:
+def run_seed(
+    seed: int, make: type[ScoMachine] = ScoMachine, *, patience: float = PATIENCE, **fixed: Any
+) -> World:
     """One random schedule, to its end."""
     world = World(replace(plan(seed, **fixed), patience=patience), seed, make)
     try:

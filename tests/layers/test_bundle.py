@@ -153,10 +153,10 @@ def test_a_second_partial_bundle_waits_for_the_acknowledgement() -> None:
     loose.number()
     loose.stack.ready()
     assert loose.left == [[b"one"]], "numbered is not acknowledged"
-    loose.stack.heard(1)
+    loose.stack.acknowledged(1)
     assert loose.left == [[b"one"], [b"two", b"three"]]
     loose.number()
-    loose.stack.heard(2)
+    loose.stack.acknowledged(2)
     loose.send(b"four")
     loose.stack.ready()
     assert loose.left[2:] == [[b"four"]]
@@ -250,6 +250,7 @@ def test_what_comes_up_later_is_taken_apart_at_once() -> None:
     probe = Probe(Bundle(gather=False), me=1)
     buffer = bytearray(wire.join([b"one", b"two"]))
     packet = Packet(0, 1, memoryview(buffer))
+    packet.count = 2
     probe.stack.store(packet)
     buffer[:] = bytes(len(buffer))  # the reader's buffer is used again
     assert packet.payloads == [b"one", b"two"] and packet.size == len(buffer)

@@ -6,18 +6,20 @@ from typing import Any
 
 import pytest
 
-from inga.layers.co import AHEAD_MAX, FULL_EVERY, CausalBroadcast
-from inga.layers.flow import WARN_AFTER
+from inga.layers.co.layer import Co
+from inga.layers.co.machine import FULL_EVERY, CoMachine
+from inga.layers.co.parts import AHEAD_MAX
 from inga.model.errors import Gap, UsageError
 from inga.model.packet import DATA, Packet
 from inga.recipes import Options, find
+from inga.session.pressure import WARN_AFTER
 from inga.stack.stack import joined
 from inga.trace.memory import MemoryTrace
 from inga.wire.packet import encode
 
 from ..stack.harness import Net
 
-CO = CausalBroadcast.id
+CO = Co.id
 
 
 def group(members: int = 3, *, deliver: str | None = None, takes: bool = True, **more: Any) -> Net:
@@ -31,13 +33,13 @@ def group(members: int = 3, *, deliver: str | None = None, takes: bool = True, *
     return Net(members, "co", options=options, takes=takes, **more)
 
 
-TUNABLE = "window capacity units self_knowledge eager_confirm confirm_delay nack_delay patience".split()
+TUNABLE = "window capacity units confirm_every confirm_delay nack_delay patience".split()
 
 
-def co(net: Net, member: int) -> CausalBroadcast:
+def co(net: Net, member: int) -> CoMachine:
     layer = net.stacks[member].layer("co")
-    assert isinstance(layer, CausalBroadcast)
-    return layer
+    assert isinstance(layer, Co)
+    return layer.machine
 
 
 def data(net: Net) -> list[Packet]:
@@ -60,8 +62,9 @@ def test_order_repair_and_flow_are_one_layer() -> None:
         ({"window": True}, "window is a whole number"),
         ({"units": 0}, "units is a whole number"),
         ({"capacity": 0}, "capacity is a whole number"),
-        ({"self_knowledge": "vain"}, "self_knowledge is eager or printed, not 'vain'"),
-        ({"eager_confirm": "often"}, "eager_confirm is one of never, heard, window, not 'often'"),
+        ({"confirm_every": "often"}, "confirm_every is a whole number from 0 to 4096, not 'often'"),
+        ({"self_knowledge": "printed"}, "no option 'self_knowledge'; there are window"),
+        ({"machine": None}, "no option 'machine'"),
         ({"poll": 0}, "poll is a number of seconds above 0, not 0"),
         ({"nack_delay": -1}, "nack_delay is a number of seconds"),
         ({"deliver": "causal"}, "no option 'deliver'"),
@@ -116,7 +119,7 @@ def test_a_receipt_reaches_one_level_after_the_other() -> None:
     assert [receipt.has(level) for level in levels] == [True, True, False]
     net.quiet()
     assert [receipt.has(level) for level in levels] == [True, True, True]
-    assert net.stacks[0].levels == levels
+    assert net.stacks[0].chain.levels == levels
 
 
 def test_an_echo_comes_at_the_level_too() -> None:
@@ -379,8 +382,11 @@ def test_a_person_is_told_who_holds_us_up() -> None:
     for _ in range(12):
         if net.stacks[0].writable:
             net.send(0, bytes(150))
-    net.wait(WARN_AFTER + 2, lambda flight: 2 in (flight.source, flight.target))
-    assert net.notices == ["sending has waited 5 s for cathy"]
+    net.wait(2 * WARN_AFTER, lambda flight: 2 in (flight.source, flight.target))
+    assert sorted(net.notices) == [
+        "delivery has waited 5 s for cathy",  # bob's, which he holds
+        "sending has waited 5 s for cathy",
+    ]
 
 
 def test_room_that_comes_back_is_told() -> None:
@@ -450,3 +456,72 @@ def test_a_stack_survives_pickling_in_the_middle() -> None:
     assert all(
         sorted(net.texts(m)) == sorted((4 - [2, 1, 1][m]) * ["hello"] + ["last"] * (m > 0)) for m in range(3)
     )
+
+
+# What the stack is told
+
+
+@pytest.mark.parametrize("level", ["causal", "confirmed", "acknowledged"])
+def test_what_is_held_is_counted_until_it_is_delivered(level: str) -> None:
+    net = group(deliver=level)
+    net.send(0, b"first")
+    lost = net.lose(lambda flight: flight.target == 2)
+    net.send(0, b"second")
+    net.settle()
+    assert net.stacks[2].held > len(b"second") and net.stacks[2].awaited() == {0}
+    assert bool(net.stacks[1].held) == (level != "causal")
+    net.arrive(*lost)
+    net.quiet()
+    assert [(stack.held, stack.awaited(), stack.blockers()) for stack in net.stacks] == [
+        (0, set(), set())
+    ] * 3
+
+
+def test_what_is_not_kept_is_not_held() -> None:
+    net = group(nack_delay=0.001)
+    inject(net, 0, made(1, seq=2, delta=((0, 5),), free=3))
+    assert net.stacks[0].held
+    net.send(1, b"true")
+    net.settle()
+    assert net.stacks[0].rejected["forged"] == 1
+    assert net.stacks[0].held == len(b"\0true") + 1, "the one that is not acknowledged yet"
+
+
+def test_only_what_is_new_says_where_a_member_is() -> None:
+    net = group()
+    net.send(1, b"x")
+    (flight,) = net.to(0, DATA)
+    net.lose(lambda flight: True)
+    forged = joined(encode(made(2, seq=1, ack=(9, 1, 1), free=3), net.stacks[0].group))
+    net.stacks[0].receive([(forged, "anywhere")], now=0.0)
+    assert net.stacks[0].met == set()
+    net.stacks[0].receive([(flight.data, "home")], now=0.0)
+    net.stacks[0].receive([(flight.data, "elsewhere")], now=0.0)
+    assert net.stacks[0].met == {1} and net.stacks[0].addresses == {1: "home"}
+
+
+def test_a_slow_reader_is_named_by_others_and_names_itself() -> None:
+    net = group(takes=False, queue_max=2000, window=2, datagram_max=1472)
+    net.takes = True
+    told: list[list[str]] = [[], [], []]
+    for _ in range(60):
+        for member in range(3):
+            if net.stacks[member].writable:
+                net.stacks[member].send(bytes(1000), now=net.now)
+            before = len(net.notices)
+            net.takes = member != 2
+            net.turn(member)
+            told[member] += net.notices[before:]
+        for member in range(3):
+            net.takes = member != 2
+            for flight in net.to(member):
+                net.arrive(flight)
+            net.takes = member != 2
+            wake = net.wake[member]
+            if wake is not None and wake <= net.now:
+                before = len(net.notices)
+                net.tick(member)
+                told[member] += net.notices[before:]
+        net.now += 0.5
+    assert told[0] == told[1] == ["sending has waited 5 s for cathy"]
+    assert told[2] == ["sending has waited 5 s: our own application does not read"]

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from inga.layers import co as module
-from inga.layers.co import CausalBroadcast
-from inga.model.packet import Packet, Runs
+from inga.layers.co import ordering as module
+from inga.layers.co.machine import CoMachine
+from inga.layers.co.parts import Message
+from inga.model.packet import Runs
 
 from .co_world import Setting, World, found
 
@@ -52,14 +53,14 @@ def test_the_worlds_are_worth_judging() -> None:
 # Broken rules: each must be found by the judge
 
 
-class NoGate(CausalBroadcast):
+class NoGate(CoMachine):
     """A1 without `ACK_k <= REQ_k`."""
 
     def _is_acceptable(self, claims: Any) -> bool:
         return True
 
 
-class Mixed(CausalBroadcast):
+class Mixed(CoMachine):
     """P3 by the entry-wise maximum of what data and words say."""
 
     def _acknowledge(self) -> None:
@@ -70,7 +71,7 @@ class Mixed(CausalBroadcast):
         super()._acknowledge()
 
 
-class Mute(CausalBroadcast):
+class Mute(CoMachine):
     """No confirmations at all."""
 
     def _confirm(self, to: int | None, *, poll: bool = False) -> None:
@@ -78,24 +79,24 @@ class Mute(CausalBroadcast):
         self._spoke()
 
 
-class PrintedRange(CausalBroadcast):
+class PrintedRange(CoMachine):
     """L3 as printed, `(ACK_j, LSEQ]`, without the time-out of the source."""
 
     def _repair(self, member: int, runs: Runs) -> None:
         super()._repair(member, tuple((low + 1, high + 1) for low, high in runs))
 
-    def _resend_all(self, now: float) -> None:
-        self._resend_at = None
+    def _on_resend(self, _: int) -> None:
+        pass
 
 
-class Forgetful(CausalBroadcast):
+class Forgetful(CoMachine):
     """K1 without processing our own confirmation."""
 
     def _know_ourselves(self) -> None:
         pass
 
 
-class NoPolls(CausalBroadcast):
+class NoPolls(CoMachine):
     """No K3."""
 
     def _is_unfinished(self) -> bool:
@@ -131,64 +132,66 @@ def test_mutation_no_polls_under_loss() -> None:
 # Others, of rules that are easily lost
 
 
-class EarlyRelease(CausalBroadcast):
+class EarlyRelease(CoMachine):
     """L5 as soon as one other member has it."""
 
-    def _release_own(self, bound: int) -> None:
-        row = self.known_accepted.rows[self._me]
-        super()._release_own(max(number for m, number in enumerate(row) if m != self._me))
+    def _merge(self, *given: Any) -> bool:
+        moved = super()._merge(*given)
+        row = self.known_accepted.rows[self.me]
+        bound = max(number for m, number in enumerate(row) if m != self.me)
+        for seq in [seq for seq in self.unreleased if seq < bound]:
+            del self.unreleased[seq]
+        return moved
 
-    def _merge(self, packet: Packet, *rest: Any) -> None:
-        super()._merge(packet, *rest)
-        self._release_own(0)
 
-
-class RefreshedVector(CausalBroadcast):
+class RefreshedVector(CoMachine):
     """A repeated message that tells the latest."""
 
-    def _send_again(self, member: int, packets: list[Packet]) -> None:
-        for packet in packets:
+    def _send_again(self, member: int, messages: list[Message]) -> None:
+        for message in messages:
+            packet = message.body
             packet.ack, packet.delta, packet.encoded = (*self.expected,), None, None
-            packet.ack = tuple(packet.seq if k == self._me else a for k, a in enumerate(packet.ack))
-        super()._send_again(member, packets)
+            packet.ack = tuple(packet.seq if k == self.me else a for k, a in enumerate(packet.ack))
+        super()._send_again(member, messages)
 
 
-class NoQuota(CausalBroadcast):
+class NoQuota(CoMachine):
     """B2 without eviction or refusal."""
 
-    def _make_room(self, src: int, seq: int) -> bool:
+    def _make_room(self, message: Message) -> bool:
         return True
 
 
-class SilentDuplicates(CausalBroadcast):
+class SilentDuplicates(CoMachine):
     """R1 without owing a confirmation, and no polls to make up for it."""
 
-    def _receive(self, packet: Packet) -> None:
+    def receive(self, message: Message) -> bool:
         dirty = self.dirty
-        duplicate = packet.seq < self.expected[packet.src]
-        super()._receive(packet)
+        duplicate = message.seq < self.expected[message.src]
+        is_new = super().receive(message)
         if duplicate:
             self.dirty = dirty
+        return is_new
 
     def _is_unfinished(self) -> bool:
         return False
 
 
 @pytest.mark.parametrize("broken", [EarlyRelease, RefreshedVector, NoQuota, SilentDuplicates])
-def test_other_mutations(broken: type[CausalBroadcast]) -> None:
+def test_other_mutations(broken: type[CoMachine]) -> None:
     assert found(broken, range(120)) is not None
 
 
 def test_mutation_log_without_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """P5 that always appends."""
-    monkeypatch.setattr(module, "insert_causally", lambda log, packet, start=0: log.append(packet))
-    assert found(CausalBroadcast, range(120)) is not None
+    monkeypatch.setattr(module, "insert_causally", lambda log, message, start=0: log.append(message))
+    assert found(CoMachine, range(120)) is not None
 
 
 def test_mutation_vectors_never_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong base for a vector is noticed: here every message claims to be the first in full."""
 
-    class WrongBase(CausalBroadcast):
+    class WrongBase(CoMachine):
         def _vector_before(self, src: int, seq: int) -> Any:
             return self.vectors[src]
 

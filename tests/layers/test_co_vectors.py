@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from inga.layers.co import CausalBroadcast, insert_causally, precedes
+from inga.lab.co.printed import PrintedCo
+from inga.layers.co.machine import CoMachine
+from inga.layers.co.ordering import insert_causally, precedes
+from inga.layers.co.parts import Message, Reached
 from inga.layers.shape import Faults
 from inga.model.packet import Packet
 
@@ -57,7 +60,7 @@ def state(group: Entities, entity: int, wanted: dict[str, Any]) -> dict[str, Any
         "REQ": co.expected,
         "AL": co.known_accepted.rows,
         "PAL": co.known_confirmed.rows,
-        "RRL": [group.named(packet for packet, _ in queue) for queue in co.accepted],
+        "RRL": [group.named(queue) for queue in co.accepted],
         "PRL": group.named(co.log),
         "ARL": done,
         "PRL_before_ACK_step": done + group.named(co.log),
@@ -116,11 +119,11 @@ def test_without_the_gate_the_test_is_not_transitive_and_a_message_finds_no_plac
     group = Entities(file["n"], WithoutGate)
     group.play(wanted["script"])
     assert {name: group.pdu(name) for name in wanted["pdus"]} == wanted["pdus"]
-    messages = {name: group.packet(name) for name in wanted["pdus"]}
+    messages = {name: group.messages[name] for name in wanted["pdus"]}
     assert {test: precedes(messages[test[0]], messages[test[2]]) for test in wanted["direct_test"]} == wanted[
         "direct_test"
     ]
-    log: list[Packet] = []
+    log: list[Message] = []
     *first, last = wanted["PACK_order"]
     for name in first:
         insert_causally(log, messages[name])
@@ -152,30 +155,27 @@ def test_the_gate_waits_for_what_precedes() -> None:
 
 def test_two_ways_to_know_are_not_mixed() -> None:
     file = scenario("v5_two_ways_to_know")
-    group = Entities(file["n"])
-    co = group.co(1)
-    message = Packet(file["row"] - 1, 1)
-    message.seq, message.deps = file["SEQ"], (0, 0, 0)
+    co = PrintedCo(0, file["n"])
+    message = Message(file["row"] - 1, file["SEQ"], None, (), 0)
     co.log.append(message)
-    co.held[0] = co._held = 1
+    co.held[0] = co.held_in_all = 1
     for reporter in range(file["n"]):
         co.known_confirmed.rise(0, reporter, file["PAL"][reporter])
         co.reported_confirmed.rise(0, reporter, file["QAL"][reporter])
-    group.names[0, 1] = "p"
-    co._acknowledge()
-    assert bool(group.acknowledged(1)) == file["acknowledged"]
+    co.stages()
+    assert bool(co.events) == file["acknowledged"]
     mixed = list(map(max, file["PAL"], file["QAL"]))
     assert mixed == file["entrywise_maximum"] and file["SEQ"] < min(mixed)
     # One more word of the third, and everybody has said so.
     co.reported_confirmed.rise(0, 2, 2)
-    co._acknowledge()
-    assert group.acknowledged(1) == ["p"]
+    co.stages()
+    assert co.events == [Reached("acknowledged", [message])]
 
 
 # V6
 
 
-class Mute(CausalBroadcast):
+class Mute(CoMachine):
     """Sends no confirmations."""
 
     def _confirm(self, to: int | None, *, poll: bool = False) -> None:
@@ -185,8 +185,8 @@ class Mute(CausalBroadcast):
 class AtOnce(World):
     """Every member fills its window before anything arrives."""
 
-    def __init__(self, setting: Setting, layer: type[CausalBroadcast]) -> None:
-        super().__init__(setting, layer)
+    def __init__(self, setting: Setting, machine: type[CoMachine]) -> None:
+        super().__init__(setting, machine)
         self.heap.clear()
         for member in range(setting.n):
             for _ in range(setting.window):
@@ -212,7 +212,7 @@ def test_full_windows_need_confirmations(window: int, self_knowledge: str) -> No
     expected = file["without_confirmations"]
     assert sum(map(len, mute.confirmed)) == expected["confirmed"]
     assert sum(map(len, mute.acknowledged)) == expected["acknowledged"]
-    talking = AtOnce(setting, CausalBroadcast)
+    talking = AtOnce(setting, CoMachine)
     talking.run()
     assert file["with_confirmations"]["acknowledged"] == "all"
     assert [len(each) for each in talking.acknowledged] == [window * file["n"]] * file["n"]

@@ -2,15 +2,16 @@
 
 import pytest
 
-from inga.layers.flow import PACKETS_MAX, WARN_AFTER, Flow, charged
+from inga.layers.flow import PACKETS_MAX, Flow, charged
 from inga.model.errors import WouldBlock
 from inga.recipes import Options
+from inga.session.pressure import WARN_AFTER
 from inga.trace.memory import MemoryTrace
 from inga.trace.schema import Row
 
 from ..stack.harness import FLOW, RELIABLE, Net
 
-PROBE = Flow().probe
+PROBE = Flow().probe.first
 
 
 def small(members: int = 2, *, window: int = 5000, takes: bool = True, **more: float) -> Net:
@@ -229,7 +230,7 @@ def test_after_a_while_a_person_is_told_who_does_not_read() -> None:
     net.wait(WARN_AFTER - 0.1)
     assert net.notices == []
     net.wait(1.5)
-    assert net.notices == ["sending has waited 5 s for cathy to read"]
+    assert net.notices == ["sending has waited 5 s for cathy"]
     net.wait(20.0)
     assert len(net.notices) == 1, "once is enough"
     net.take(2, *net.batches[2])

@@ -26,7 +26,7 @@ def passed(packets: list[Packet]) -> list[tuple[int, int]]:
 
 def test_no_gate_without_order() -> None:
     probe = Probe(Unordered())
-    with pytest.raises(UsageError, match="order 'none' has no gate: it never holds anything"):
+    with pytest.raises(UsageError, match="order 'none' has no gate: it holds nothing"):
         probe.layer.gate(True)  # type: ignore[attr-defined]
 
 
@@ -167,7 +167,7 @@ def test_gates_at_random_moments_lose_and_double_nothing(order: str, seed: int) 
 
 
 def test_another_order_begins_with_a_closed_gate() -> None:
-    from .town import Town
+    from ..session.town import Town
 
     town = Town(2)
     town.member("alice").layers[1].gate(True)  # type: ignore[attr-defined]

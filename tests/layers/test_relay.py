@@ -155,7 +155,7 @@ def test_rows_name_the_sender_and_its_number() -> None:
 
 
 def test_a_receipt_says_nothing_of_destinations() -> None:
-    assert Net(2, "relay").stacks[0].levels == () == Hop.levels
+    assert Net(2, "relay").stacks[0].chain.levels == () == Hop.levels
 
 
 def test_senders_do_not_outrun_the_relay() -> None:
@@ -186,7 +186,7 @@ def test_without_the_relay_nothing_can_be_sent() -> None:
     net = Net(3, "relay")
     net.send(1, b"before")
     net.quiet()
-    net.stacks[0].layer("reliable").goodbye()  # type: ignore[union-attr]
+    net.stacks[0].goodbye(now=net.now)
     net.turn(0)
     net.settle()
     assert net.notices == ["alice has left, who passed on all messages: nothing can be sent any more"] * 2

@@ -4,11 +4,12 @@ from random import Random
 
 import pytest
 
-from inga.layers.selective import Sco
+from inga.layers.sco.layer import Sco
 from inga.model.packet import Packet
 from inga.model.stamp import Stamp
 from inga.model.view import View
 from inga.recipes import Options, find
+from inga.session.pressure import WARN_AFTER
 from inga.stack.stack import Stack, joined
 from inga.wire import bundle
 from inga.wire.packet import encode, group_id
@@ -41,9 +42,7 @@ def test_a_copy_carries_what_changed_on_its_link() -> None:
     bob.receive([(data, None) for to, data in first if to == 1], now=1.0)
     bob.send(b"two", 0b101, now=1.0)
     bob.send(b"three", 0b001, now=1.0)
-    waiting = bob.layer("bundle")
-    assert waiting is not None
-    waiting.drain()
+    bob.flush()
     layer = bob.layer("sco")
     assert isinstance(layer, Sco)
     outstanding = layer.machine._outstanding[0]
@@ -137,11 +136,54 @@ def test_a_person_is_told_who_holds_us_up() -> None:
     for number in range(2):
         if alice.writable:
             alice.send(b"%d" % number, 0b010, now=now)
-            bundle_layer = alice.layer("bundle")
-            assert bundle_layer is not None
-            bundle_layer.drain()
-    while now < 8.0:
+            alice.flush()
+    while now < 2 * WARN_AFTER:
         now = max(now + 0.01, alice.ready().wake or now)
         alice.tick(now)
         notices += alice.ready().notices
     assert notices == ["sending has waited 5 s for bob"]
+
+
+# What must not keep the next bundle waiting
+
+
+def sent_to(stack: Stack) -> list[int | None]:
+    return [to for to, _ in copies(stack)]
+
+
+def test_a_message_to_oneself_alone_lets_the_next_one_go() -> None:
+    alice = member(0)
+    alice.send(b"to me", 0b001, now=1.0)
+    assert sent_to(alice) == []
+    alice.send(b"to bob", 0b010, now=1.0)
+    assert sent_to(alice) == [1]
+
+
+def test_one_who_leaves_with_the_last_bundle_unheard_lets_the_next_one_go() -> None:
+    alice = member(0)
+    alice.send(b"to bob", 0b010, now=1.0)
+    assert sent_to(alice) == [1]
+    alice.send(b"to cathy", 0b100, now=1.0)
+    assert sent_to(alice) == [], "in company, once bob has the first"
+    alice.gone(1)
+    assert sent_to(alice) == [2]
+
+
+# What the stack is told
+
+
+def test_only_what_is_new_says_where_a_member_is() -> None:
+    alice = member(0)
+    alice.receive([(packet(lsn=9000), "anywhere")], now=1.0)
+    assert alice.met == set()
+    alice.receive([(packet(), "home")], now=1.0)
+    alice.receive([(packet(), "elsewhere")], now=1.0)
+    assert alice.met == {1} and alice.addresses == {1: "home"}
+
+
+def test_what_is_held_is_counted_until_it_is_delivered() -> None:
+    alice = member(0)
+    alice.receive([(packet(seq=2, lsn=2), None)], now=1.0)
+    assert alice.held and alice.awaited() == {1}
+    alice.receive([(packet(), None)], now=1.0)
+    assert not alice.held and alice.awaited() == set()

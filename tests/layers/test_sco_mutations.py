@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from inga.layers.sco import SelectiveOrder, precedes
-from inga.layers.sco_parts import Message, Pairs
+from inga.layers.sco.machine import ScoMachine
+from inga.layers.sco.ordering import precedes
+from inga.layers.sco.parts import Message, Pairs
 
+from .sco_printed import InHand
 from .sco_script import Script, blocks
 from .sco_world import Broken, Links, Plan, World, plan, run_seed
 
@@ -16,7 +18,7 @@ SOON = 4000.0
 """By then a run of the right rules is over, for all but the unluckiest seeds."""
 
 
-def broken(make: type[SelectiveOrder], seeds: range = SEEDS, **fixed: object) -> list[str]:
+def broken(make: type[ScoMachine], seeds: range = SEEDS, **fixed: object) -> list[str]:
     """What is found over these seeds."""
     found = []
     for seed in seeds:
@@ -27,18 +29,18 @@ def broken(make: type[SelectiveOrder], seeds: range = SEEDS, **fixed: object) ->
     return found
 
 
-def differs(make: type[SelectiveOrder], scenario: str) -> list[str]:
+def differs(make: type[ScoMachine], scenario: str) -> list[str]:
     """Commands of a scenario that print something else."""
     script = Script(make)
     return [c for c, expected in blocks(FOLDER / f"{scenario}.txt") if script.play(c) != expected]
 
 
-class PrintedStep2(SelectiveOrder):
+class PrintedStep2(InHand):
     """With a clear top, also move every top concurrent with it."""
 
-    def _order_with_all_in_hand(self) -> None:
+    def _order(self) -> None:
         self._work.clear()
-        while not self._silent and self.accepted:
+        while self.accepted and self._has_all_in_hand():
             tops = [queue[0] for queue in self.accepted.values()]
             clear = [top for top in tops if self._is_clear_of_all(top)]
             if not clear:
@@ -56,7 +58,7 @@ def test_printed_step_2() -> None:
     assert any("before its cause" in each for each in found)
 
 
-class ReportsWithoutPlusOne(SelectiveOrder):
+class ReportsWithoutPlusOne(ScoMachine):
     """AL := sqn."""
 
     def _report(self, message: Message) -> None:
@@ -71,7 +73,7 @@ def test_acceptance_reported_without_plus_one() -> None:
     assert len(found) == 4, "the last message is never confirmed anywhere"
 
 
-class WithoutCoverage(SelectiveOrder):
+class WithoutCoverage(ScoMachine):
     """C2 without COV: an empty queue blocks nothing."""
 
     def _cleared(self, member: int) -> float:
@@ -85,7 +87,7 @@ def test_coverage_not_tested() -> None:
     assert any("before its cause" in each for each in found)
 
 
-class StampedWithAck(SelectiveOrder):
+class StampedWithAck(ScoMachine):
     """Ordered by what was confirmed instead of by the causal clock."""
 
     def _changes(self, since: int) -> Pairs:
@@ -100,12 +102,12 @@ def test_ack_compared_instead_of_csn() -> None:
     assert any("by stamps" in each or "before its cause" in each for each in found)
 
 
-class NeverAsksForCoverage(SelectiveOrder):
+class NeverAsksForCoverage(ScoMachine):
     def _on_probe(self, _: int) -> None:
         pass
 
 
-def hearsay(make: type[SelectiveOrder]) -> World:
+def hearsay(make: type[ScoMachine]) -> World:
     """2 writes to 3 alone and never again; 3 writes to 1, which cannot know that nothing of 2's is missing."""
     world = World(Plan(3, plan(0, mode="csn").settings, Links(), sends=0, patience=SOON), 0, make)
     world.push(0.0, 1, 1 << 2)
@@ -115,14 +117,14 @@ def hearsay(make: type[SelectiveOrder]) -> World:
 
 
 def test_no_coverage_query_with_a_silent_member() -> None:
-    hearsay(SelectiveOrder)
+    hearsay(ScoMachine)
     with pytest.raises(Broken, match="not idle"):
         hearsay(NeverAsksForCoverage)
     assert len(broken(NeverAsksForCoverage, range(30))) >= 3
-    assert not broken(SelectiveOrder, range(30))
+    assert not broken(ScoMachine, range(30))
 
 
-class NeverAsksForAtomicity(SelectiveOrder):
+class NeverAsksForAtomicity(ScoMachine):
     def _on_poll(self, _: int) -> None:
         pass
 
@@ -142,7 +144,7 @@ def deadlocks(*, fifo: bool) -> int:
     stuck = 0
     for seed in range(40):
         drawn = plan(seed, mode="csn", fifo=fifo, quota=1, window=8, throttle=False)
-        tight = Plan(4, drawn.settings, Links(), sends=24, span=6.0, patience=1500.0)
+        tight = Plan(4, drawn.settings, Links(), sends=24, span=6.0, patience=1500.0, printed=drawn.printed)
         try:
             World(tight, seed).run()
         except Broken:
@@ -160,7 +162,7 @@ def test_fifo_is_safe_where_buffers_are_not_short() -> None:
         run_seed(seed, fifo=True, quota=16, window=4)
 
 
-class PrintedFlow(SelectiveOrder):
+class PrintedFlow(ScoMachine):
     """The window counts from the lowest number anybody reported, whether ever written to or not."""
 
     @property
@@ -173,7 +175,7 @@ def test_printed_flow_rule() -> None:
     assert len(broken(PrintedFlow, range(12), window=2)) > 5
 
 
-class OwesNothingToTheSource(SelectiveOrder):
+class OwesNothingToTheSource(ScoMachine):
     """ACC for the destinations only."""
 
     def _report(self, message: Message) -> None:
@@ -183,7 +185,7 @@ class OwesNothingToTheSource(SelectiveOrder):
             self.owed_since.pop(message.src, None)
 
 
-class OwesTooSoon(SelectiveOrder):
+class OwesTooSoon(ScoMachine):
     """ACC raised at continuous acceptance, though what is confirmed is causal acceptance."""
 
     def _enter(self, message: Message) -> None:
@@ -193,7 +195,7 @@ class OwesTooSoon(SelectiveOrder):
 
 
 @pytest.mark.parametrize("mutant", [OwesNothingToTheSource, OwesTooSoon])
-def test_what_random_runs_do_not_see(mutant: type[SelectiveOrder]) -> None:
+def test_what_random_runs_do_not_see(mutant: type[ScoMachine]) -> None:
     """Retransmissions repair both, at a price: only the column of what is owed shows them."""
     for seed in range(20):
         run_seed(seed, mutant)
@@ -206,4 +208,4 @@ def test_nothing_owed_to_the_source() -> None:
 
 @pytest.mark.parametrize("scenario", ["v1", "v3", "v4", "v5"])
 def test_the_right_rules_change_nothing(scenario: str) -> None:
-    assert differs(SelectiveOrder, scenario) == []
+    assert differs(ScoMachine, scenario) == []

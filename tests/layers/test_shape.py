@@ -73,8 +73,7 @@ def shaped(faults: Faults) -> tuple[Probe, Shape]:
     """The shape layer must stand lowest: here nothing but the top is above it."""
     layer = Shape(faults)
     probe = Probe(Transparent())
-    probe.stack.layers = [probe.top, layer]
-    probe.stack._bind()
+    probe.stack.bind([probe.top, layer])
     layer.view(probe.stack.view)
     return probe, layer
 
@@ -198,7 +197,7 @@ def test_what_is_delayed_beyond_the_end_of_its_view_is_not_read() -> None:
     net.send(0, b"old")
     net.arrive(*net.to(1))
     stack = net.stacks[1]
-    stack.install(stack.view.reordered("fifo"), find("fifo").build(options), [1, 0])
+    stack.views.install(stack.view.reordered("fifo"), find("fifo").build(options), [1, 0])
     net.turn(1)
     assert stack.view.number == 2 and stack.layer("fifo") is not None
     for _ in range(3):

@@ -46,7 +46,7 @@ async def chatter(config: dict[str, Any], link: Link) -> None:
             nonlocal held_max
             async for batch in group.batches():
                 if order is not None:
-                    held_max = max(held_max, *order.held)
+                    held_max = max(held_max, *order.machine.held)
                 for payload in batch.payloads:
                     number = int.from_bytes(payload[:4], "big")
                     assert number == taken[batch.sender], f"{number} of {batch.sender} after {taken}"

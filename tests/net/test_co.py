@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import inga
-from inga.layers.co import CausalBroadcast
+from inga.layers.co.parts import Settings
 from inga.net.cluster import Cluster
 from inga.trial.workload import Workload
 
@@ -163,9 +163,8 @@ def test_a_member_stopped_for_two_seconds(free_port: FreePort, group_name: str) 
         cluster.tell("finish", sent=sent)
         for name, each in zip(PEOPLE, cluster.gather("done", timeout=SECONDS), strict=True):
             assert each["taken"] == {**sent, name: 0}
-        layer = CausalBroadcast()
         for each in report():
-            assert 0 < each["held_max"] <= 4 * layer.window
+            assert 0 < each["held_max"] <= 4 * Settings().window
         cluster.tell("close")
         cluster.gather("closed", timeout=SECONDS)
         assert [cluster.stderr(index) for index in range(3)] == [""] * 3

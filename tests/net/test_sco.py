@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import inga
-from inga.layers.selective import Sco
+from inga.layers.sco.layer import Sco
 from inga.trial.workload import Workload
 
 from .helpers import CARRIERS, Party, Run, texts, until
@@ -121,11 +121,12 @@ def test_levels_and_options_that_are_none(run: Run, party: Party) -> None:
             ),
             ({"protocol": {"widow": 1}}, "'sco' has no option 'widow'"),
             ({"protocol": {"window": 0}}, "window is a whole number of at least 1, not 0"),
-            ({"protocol": {"window": "many"}}, "window is a whole number up to 4096, not 'many'"),
+            ({"protocol": {"window": "many"}}, "window is a whole number of at least 1, not 'many'"),
+            ({"protocol": {"window": 5000}}, "window is a whole number from 0 to 4096, not 5000"),
             ({"protocol": {"poll_after": "soon"}}, "poll_after is a number of seconds"),
             ({"protocol": {"confirm_every": -1}}, "confirm_every is a whole number of at least 0, not -1"),
-            ({"protocol": {"fifo": "yes"}}, "fifo is 0 or 1, not 'yes'"),
-            ({"protocol": {"mode": "soon"}}, "mode is one of csn, wait, not 'soon'"),
+            ({"protocol": {"ack_level": "soon"}}, "ack_level is one of causal, continuous, not 'soon'"),
+            ({"protocol": {"mode": "wait"}}, "'sco' has no option 'mode'"),
         ):
             with pytest.raises(inga.UsageError, match=why):
                 async with party(2, order="sco", **options):

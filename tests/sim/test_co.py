@@ -2,7 +2,8 @@
 
 import pytest
 
-from inga.layers.co import CausalBroadcast
+from inga.layers.co.layer import Co
+from inga.layers.co.lossless import LosslessCo
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.recipes import Options, find
@@ -16,7 +17,7 @@ from inga.trace.memory import MemoryTrace
 from inga.trial.workload import Workload
 
 
-class NoGate(CausalBroadcast):
+class NoGate(LosslessCo):
     """Accepts what is next of its sender, whatever precedes it."""
 
     def _is_acceptable(self, claims: object) -> bool:
@@ -25,7 +26,7 @@ class NoGate(CausalBroadcast):
 
 def without_gate() -> list[Layer]:
     layers = find("co").build(Options(lossless=True))
-    layers[2] = NoGate(deliver="causal", window=100, lossless=True)
+    layers[2] = Co(deliver="causal", window=100, machine=NoGate)
     return layers
 
 
@@ -94,7 +95,7 @@ def test_hunting_tries_its_options_and_finds_nothing() -> None:
     cases = [case("co", seed) for seed in range(0, 80, 2)]
     assert {each.deliver for each in cases} == set(find("co").levels)
     assert {dict(each.option)["window"] for each in cases} == {1, 2, 4, 8}
-    assert {dict(each.option)["self_knowledge"] for each in cases} == {"eager", "printed"}
+    assert {dict(each.option)["confirm_every"] for each in cases} == {None, 0, 1}
     assert hunt("co", 60) == (60, None)
 
 

@@ -11,7 +11,7 @@ from inga.certify.certificate import certify
 from inga.certify.chunk import DELIVER, from_table
 from inga.certify.combine import Process
 from inga.certify.local import Chunks
-from inga.layers.selective import Sco
+from inga.layers.sco.layer import Sco
 from inga.layers.shape import Faults
 from inga.recipes import Options, find
 from inga.sim import Sim
@@ -159,3 +159,24 @@ def test_a_destination_that_is_left_out_is_found(tmp_path: Path) -> None:
     verdicts = certified(tmp_path / "run", without=3)
     assert verdicts["complete"] == "fail"
     assert verdicts["causal"] == verdicts["stamps"] == "pass"
+
+
+# Messages that nobody else gets
+
+
+def test_a_message_to_oneself_does_not_keep_back_the_next() -> None:
+    sim = Sim("alice", "bob", order="sco")
+    sim["alice"].send(b"1", to="alice")
+    sim["alice"].send(b"2", to="bob")
+    sim.run()
+    sim.check()
+    assert sim["alice"].texts == ["1"]
+    assert sim["bob"].texts == ["2"]
+
+
+def test_a_group_of_one_hears_itself() -> None:
+    sim = Sim("alice", order="sco", options=Options(echo=True))
+    for number in range(3):
+        sim["alice"].send(str(number).encode())
+    sim.run()
+    assert sim["alice"].texts == ["0", "1", "2"]

@@ -20,7 +20,7 @@ from inga.wire.packet import decode
 
 NAMES = ("alice", "bob", "cathy", "dave", "erin", "frank", "grace", "heidi")
 
-RELIABLE, FLOW = 1, 2
+RELIABLE, FLOW, SESSION = 1, 2, 3
 """Kinds of control packets."""
 
 ROUNDS_MAX = 20_000

@@ -73,7 +73,7 @@ def test_what_nobody_supplies_is_an_error_all_the_same() -> None:
 
 
 def test_the_network_itself_may_provide_a_service() -> None:
-    assert stack(Bundle(), Causal(), beneath=("reliable",)).levels == ()
+    assert stack(Bundle(), Causal(), beneath=("reliable",)).chain.levels == ()
 
 
 def test_two_layers_of_one_id_are_refused() -> None:
@@ -138,7 +138,7 @@ def test_hooks_are_called_only_where_there_are_any() -> None:
     assert made._takers == [bundle.taken, causal.taken, flow.taken]  # top to bottom
     assert made._turners == [bundle.turn, reliable.turn]
     assert made._timed == [flow, reliable]
-    assert made._kinds == {1: reliable, 2: flow}
+    assert made.chain._kinds == {1: reliable, 2: flow}
 
 
 def test_control_packets_pass_no_layer_but_their_own() -> None:
@@ -197,7 +197,7 @@ def test_a_destination_that_is_no_member_is_refused(to: int) -> None:
 
 
 def test_a_stack_offers_the_levels_of_its_layers() -> None:
-    assert Net(2).stacks[0].levels == ("confirmed",)
+    assert Net(2).stacks[0].chain.levels == ("confirmed",)
 
 
 def test_a_body_and_its_header_fit_a_datagram() -> None:

@@ -1,11 +1,13 @@
-"""After a fatal error a stack hands over what it has, and does nothing more."""
+"""After a fatal error a stack hands over what it has, says goodbye, and does nothing more."""
+
+import json
 
 import pytest
 
 from inga.layers.bundle import Bundle
 from inga.model.errors import Gap, UsageError
 
-from .harness import RELIABLE, Net
+from .harness import RELIABLE, SESSION, Flight, Net
 
 
 def failed() -> Net:
@@ -20,6 +22,7 @@ def failed() -> Net:
     net.tick(0)
     net.arrive(*net.to(1, RELIABLE))  # a heartbeat: he knows what he lacks
     assert net.wake[1] is not None
+    net.under_way.clear()
     net.stacks[1].send(b"unsent", now=net.now)
     net.stacks[1].fail(Gap("first"))
     net.stacks[1].fail(Gap("second"))
@@ -53,8 +56,15 @@ def test_nothing_can_be_sent() -> None:
         net.stacks[1].replace("bundle", Bundle(), now=net.now)
 
 
-def test_nothing_has_an_effect_any_more() -> None:
+def said(net: Net, flights: list[Flight]) -> set[str]:
+    """What session packets say in words; there must be no others."""
+    assert {flight.kind for flight in flights} <= {SESSION}
+    return {json.loads(packet.ext or b"")["do"] for packet in net.packets(flights)}
+
+
+def test_nothing_but_the_goodbye_has_an_effect_any_more() -> None:
     net = failed()
+    assert said(net, net.under_way) == {"goodbye"}
     net.under_way.clear()
     batch = net.batches[1][0]
     data = [flight.data for flight in net.log if flight.source == 0]
@@ -63,10 +73,21 @@ def test_nothing_has_an_effect_any_more() -> None:
     net.stacks[1].tick(net.now)
     net.stacks[1].taken([batch.packet], now=net.now)
     net.turn(1)
-    assert net.under_way == []
+    assert said(net, net.under_way) == {"goodbye"}, "which is repeated, since nobody has answered"
     assert net.texts(1) == ["one"]
 
 
-def test_nothing_is_waited_for() -> None:
+def test_the_others_do_not_wait_for_one_that_failed() -> None:
+    net = failed()
+    net.wait(1.0)
+    assert net.stacks[0].left == {1} and net.stacks[0].settled and net.stacks[1].has_left
+    assert net.wake == [None, None]
+
+
+def test_nothing_is_waited_for_without_end() -> None:
     """A timer that is due but never served would keep a driver busy for ever."""
-    assert failed().wake[1] is None
+    net = failed()
+    before = len(net.log)
+    net.wait(1e3, lose=lambda flight: True)
+    assert net.wake[1] is None
+    assert said(net, [flight for flight in net.log[before:] if flight.source == 1]) == {"goodbye"}

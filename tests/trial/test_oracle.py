@@ -347,3 +347,106 @@ def test_sites_that_agree_are_not_blamed_and_what_only_one_took_does_not_matter(
             oracle.take(site, message)
     oracle.finish()
     assert not oracle.count(("total", "integrity", "complete"))
+
+
+# Orders that change
+
+
+def changing() -> Oracle:
+    """First without any order, then causal."""
+    oracle = Oracle(3)
+    oracle.promises = {1: ("integrity", "complete"), 2: ("integrity", "complete", "fifo", "causal")}
+    return oracle
+
+
+def broken(oracle: Oracle) -> dict[str, int]:
+    oracle.finish()
+    return {name: number for name, number in oracle.broken.items() if number}
+
+
+@pytest.mark.parametrize(
+    ("epoch", "expected"), [(1, {}), (2, {"fifo": 1, "causal": 1}), (3, {"fifo": 1, "causal": 1})]
+)
+def test_what_is_promised_depends_on_when_it_was_sent(epoch: int, expected: dict[str, int]) -> None:
+    oracle = changing()
+    oracle.send(A, 1, 1 << B, epoch=epoch)
+    oracle.send(A, 2, 1 << B, epoch=epoch)
+    oracle.take(B, 2)
+    oracle.take(B, 1)
+    assert broken(oracle) == expected
+    assert violations(oracle) == {"fifo": 1, "causal": 1}, "counted all the same"
+
+
+def test_nothing_of_an_order_comes_after_something_of_the_next() -> None:
+    oracle = changing()
+    oracle.send(A, 1, 1 << C, epoch=1)
+    oracle.send(B, 2, 1 << C, epoch=2)
+    oracle.take(C, 2)
+    oracle.take(C, 1)
+    assert broken(oracle) == {"views": 1}
+
+
+def test_of_several_effects_one_that_was_promised_to_wait_counts() -> None:
+    oracle = changing()
+    oracle.send(A, 1, 1 << B, epoch=1)
+    oracle.send(A, 2, 1 << B, epoch=1)
+    oracle.send(A, 3, 1 << B, epoch=2)
+    for message in (2, 3, 1):
+        oracle.take(B, message)
+    assert broken(oracle) == {"fifo": 1, "causal": 1, "views": 1}
+    assert "causal: site 1 took message 3 before its cause 1" in oracle.witnesses
+
+
+def test_completeness_may_not_be_promised() -> None:
+    oracle = Oracle(2)
+    oracle.promises = {0: ("integrity",)}
+    oracle.send(A, 1)
+    assert list(oracle.missing()) == [(B, 1, False)]
+    assert broken(oracle) == {} and violations(oracle) == {"complete": 2}
+
+
+# Who is not there any more, and who was not there yet
+
+
+def test_what_one_who_left_sent_is_expected_and_of_one_who_crashed_not() -> None:
+    for parting, expected in ((Oracle.leave, {"complete": 1}), (Oracle.crash, {})):
+        oracle = Oracle(3)
+        oracle.send(A, 1)
+        oracle.take(B, 1)
+        parting(oracle, A)
+        assert violations(oracle) == expected
+
+
+def test_nothing_is_expected_of_one_who_left() -> None:
+    oracle = Oracle(3)
+    oracle.send(A, 1)
+    oracle.take(B, 1)
+    oracle.leave(C)
+    assert violations(oracle) == {}
+
+
+@pytest.mark.parametrize(("knows", "expected"), [(True, {"causal": 1}), (False, {})])
+def test_what_a_newcomer_knows_of_the_past(knows: bool, expected: dict[str, int]) -> None:
+    """Where a relay orders, only what it took; where stamps do, all that had been sent."""
+    oracle = Oracle(2)
+    oracle.send(A, 1)
+    for site in (A, B):
+        oracle.admit(site, C)
+    oracle.join(C, knows=knows)
+    oracle.send(C, 2, 1 << B)
+    oracle.take(B, 2)
+    oracle.take(B, 1)
+    assert violations(oracle) == expected
+
+
+def test_an_own_message_waits_for_nothing_that_an_open_gate_let_pass() -> None:
+    """2 came through the gate before its cause 1; what is sent then is echoed at once."""
+    oracle = Oracle(2)
+    oracle.send(B, 1)
+    oracle.send(B, 2)
+    oracle.take(A, 2, loose=True)
+    oracle.send(A, 3, 0b11)
+    oracle.take(A, 3)
+    oracle.take(A, 1)
+    oracle.take(B, 3)
+    assert violations(oracle) == {}

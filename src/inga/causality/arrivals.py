@@ -1,5 +1,7 @@
 """Which numbers of a gap-free sequence have come, when they may come in any order."""
 
+from collections.abc import Iterable
+
 from inga.model.packet import Runs
 
 
@@ -27,16 +29,26 @@ class Arrivals:
         self.early.add(number)
         return True
 
+    def give_up(self) -> None:
+        """What is missing will not come any more; if it does, it counts as a duplicate."""
+        self.expected = max(self.early, default=self.expected - 1) + 1
+        self.early.clear()
+
     def missing(self, below: int) -> Runs:
         """Maximal runs `[low, high)` of numbers under `below` that have not come."""
-        runs: list[tuple[int, int]] = []
-        low = self.expected
-        for number in sorted(self.early):
-            if number >= below:
-                break
-            if number > low:
-                runs.append((low, number))
-            low = number + 1
-        if low < below:
-            runs.append((low, below))
-        return tuple(runs)
+        return missing_runs(self.expected, self.early, below)
+
+
+def missing_runs(expected: int, early: Iterable[int], below: int) -> Runs:
+    """Maximal runs `[low, high)` from `expected` up to `below` of what is not in `early`."""
+    runs: list[tuple[int, int]] = []
+    low = expected
+    for number in sorted(early):
+        if number >= below:
+            break
+        if number > low:
+            runs.append((low, number))
+        low = number + 1
+    if low < below:
+        runs.append((low, below))
+    return tuple(runs)

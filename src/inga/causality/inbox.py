@@ -128,16 +128,23 @@ class Inbox(Generic[T]):
         self.held = 0
         return items
 
-    def discard(self, src: int, above: int) -> None:
-        """Nothing of `src` beyond that number will ever be released: forget what is held of it."""
-        for seq in [seq for seq in self._held[src] if seq > above]:
-            del self._held[src][seq]
-            self.held -= 1
+    def before_hole(self, src: int) -> int:
+        """The number of `src` up to which everything has come, released or not."""
+        seq = self.vector[src]
+        while seq + 1 in self._held[src]:
+            seq += 1
+        return seq
+
+    def discard(self, src: int, above: int) -> list[T]:
+        """Nothing of `src` beyond that number will ever be released: forget what is held of it, and say what that is."""
+        items = [self._held[src].pop(seq)[1] for seq in sorted(self._held[src]) if seq > above]
+        self.held -= len(items)
         for bucket in self._waiting:
             for count, waiters in list(bucket.items()):
                 bucket[count] = [each for each in waiters if each[0] != src or each[1] <= above]
                 if not bucket[count]:
                     del bucket[count]
+        return items
 
     def grow(self, members: int) -> None:
         """A view was extended by newcomers."""

@@ -47,6 +47,11 @@ class Knowledge:
         self._look(sender)
         return ALL_RISEN
 
+    def lacking(self, sender: int, number: int) -> list[int]:
+        """Those whose word is needed, and who are not known to have that message of the sender."""
+        row = self.rows[sender]
+        return [reporter for reporter in self._counted[sender] if row[reporter] <= number]
+
     def forget(self, reporter: int) -> list[int]:
         """The reporter is gone: nobody waits for its word. For which senders the lowest rose by that."""
         risen = []

@@ -1,9 +1,14 @@
-"""Many seeds, each another small group with other faults, until one breaks a promise of its order.
+"""Many seeds, each another small group to which other things happen, until one breaks a promise or stands still.
 
-  inga hunt --order causal --runs 20000
-  inga hunt --order fifo --until-failure --seed 1000000
+  inga hunt --runs 20000
+  inga hunt --until-failure --seed 1000000
+  inga hunt --order causal
+  inga hunt --plan '{"order": "fifo", "members": 2, "actions": [[0.1, 0, "send", [40, null, 1]]]}'
 
-A failure is shrunk, and the command that replays it is printed. Ends with 0 if nothing was found.
+Each seed draws an order, its settings and what happens: sends to all, to some and to oneself, joins, leaves, changes
+of the order, slow readers, loss, pauses and more. With --order all of them are of that order, and schedules and object
+calls are tried as well. A failure is shrunk, and the command that replays it is printed. Ends with 0 if nothing was
+found.
 """
 
 import argparse
@@ -13,14 +18,17 @@ from time import perf_counter
 from inga.cli.output import Progress, print_json
 from inga.model.errors import UsageError
 from inga.recipes import find, names
-from inga.sim.hunt import hunt
+from inga.sim.hunt import search, search_for
+from inga.sim.judge import judge
+from inga.sim.swarm import Plan
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--order", default="causal", metavar="O", help=f"one of {', '.join(names())} (default causal)")
+    add("--order", metavar="O", help=f"one of {', '.join(names())} (default: all)")
     add("--runs", type=int, default=1000, metavar="R", help="how many seeds (default 1000)")
     add("--seed", type=int, default=0, metavar="S", help="the first of them (default 0)")
+    add("--plan", metavar="P", help="play this one, as a hunt has printed it")
     add("--until-failure", action="store_true", help="go on until one fails")
     add("--jobs", type=int, default=os.cpu_count() or 1, metavar="J", help="processes (default: one a core)")
 
@@ -28,12 +36,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.runs < 1 or options.jobs < 1 or options.seed < 0:
         raise UsageError("--runs and --jobs are at least 1, --seed at least 0")
-    recipe = find(options.order)
+    if options.plan is not None:
+        return _play(Plan.parse(options.plan), options)
+    order = "all orders" if options.order is None else find(options.order).name
     runs = None if options.until_failure else options.runs
-    progress = Progress(f"hunting {recipe.name}", runs, quiet=options.quiet)
+    progress = Progress(f"hunting {order}", runs, quiet=options.quiet)
     started = perf_counter()
     jobs = 1 if runs is not None and runs < 400 else options.jobs
-    done, failure = hunt(options.order, runs, options.seed, jobs=jobs, progress=progress)
+    done, failure = search(search_for(options.order), runs, options.seed, jobs=jobs, progress=progress)
     progress.end()
     seconds = perf_counter() - started
     if options.json:
@@ -41,10 +51,20 @@ def run(options: argparse.Namespace) -> int:
         if failure is not None:
             found = {"seed": failure.seed, "why": failure.why, "command": failure.command}
             found["schedule"] = failure.schedule
-        print_json({"order": recipe.name, "runs": done, "failure": found, "seconds": seconds})
+        print_json({"order": order, "runs": done, "failure": found, "seconds": seconds})
     elif failure is None:
-        print(f"{recipe.name}: {done:,} runs, no violation, in {seconds:.1f} s ({done / seconds:,.0f}/s)")
+        print(f"{order}: {done:,} runs, no violation, in {seconds:.1f} s ({done / seconds:,.0f}/s)")
     else:
-        print(f"{recipe.name}: seed {failure.seed} fails: {failure.why}")
+        print(f"{order}: seed {failure.seed} fails: {failure.why}")
         print(f"replay: {failure.command}")
     return 0 if failure is None else 1
+
+
+def _play(plan: Plan, options: argparse.Namespace) -> int:
+    """One plan, and all that is wrong with it."""
+    found = judge(plan)
+    if options.json:
+        print_json({"order": plan.order, "found": [each._asdict() for each in found]})
+    else:
+        print("\n".join(f"{each.kind}: {each.text}" for each in found) or "nothing is wrong with it")
+    return 1 if found else 0

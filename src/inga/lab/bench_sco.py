@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from inga.causality.clock import SiteClock
 from inga.lab.bench import Progress, Row
-from inga.layers.sco import SelectiveOrder, mask
-from inga.layers.sco_parts import Message, Settings
+from inga.layers.sco.machine import ScoMachine
+from inga.layers.sco.ordering import mask
+from inga.layers.sco.parts import Message, Settings
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.recipes import Options, find
@@ -126,7 +127,7 @@ def _machine(members: int, messages: int) -> Row:
     changes = 3
 
     def cost(n: int) -> float:
-        machine = SelectiveOrder(0, n, Settings(window=1 << 20, quota=1 << 20))
+        machine = ScoMachine(0, n, Settings(window=1 << 20, quota=1 << 20))
         rng = Random(n)
         arriving = []
         for number in range(messages):

@@ -75,6 +75,11 @@ class Causal(Order):
     def awaited(self) -> set[int]:
         return {member for member, _, _ in self.inbox.missing()}
 
+    def gone(self, member: int) -> None:
+        """What is held of it behind a hole follows something that will not come."""
+        for packet in self._dismissed(self.inbox.discard(member, self.inbox.before_hole(member))):
+            self._early.pop((packet.src, packet.seq), None)
+
     def past(self, sender: int) -> tuple[int, ...]:
         """What the last packet released of a sender names as its past."""
         return tuple(self._past[sender])

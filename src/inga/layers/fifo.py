@@ -52,6 +52,9 @@ class Unordered(Order):
             if member != me
         )
 
+    def gone(self, member: int) -> None:
+        self._arrived[member].give_up()
+
     @property
     def _numbered(self) -> int:
         return self._seq if self._clock is None else self._clock.vector[self.stack.me]
@@ -136,6 +139,12 @@ class Fifo(Unordered):
         self._is_open = is_open
         if is_open:
             self._release(self._let_go())
+
+    def gone(self, member: int) -> None:
+        """What is held of it follows something that will not come."""
+        super().gone(member)
+        self._dismissed(list(self._held[member].values()))
+        self._held[member].clear()
 
     def awaited(self) -> list[int]:
         return [src for src, held in enumerate(self._held) if held]

@@ -62,8 +62,12 @@ class Flow(Layer):
 
     def extend(self, view: View) -> None:
         added = len(view) - len(self._consumed)
-        self._consumed += [self._sent] * added
+        # What waits is of the view before: it must leave without the newcomer, who begins when it has left.
+        self._consumed += [self._sent + len(self._waiting)] * added
         self._told += (0,) * added
+
+    def is_flushed(self, number: int) -> bool:
+        return not self._waiting or self._waiting[0].view >= number
 
     def adopt(self, bases: dict[str, list[int]]) -> None:
         self._told = tuple(bases["lsn"])
@@ -95,7 +99,7 @@ class Flow(Layer):
 
     def _settle(self) -> None:
         """Take off the way what everybody has room for."""
-        by_all = min([self._consumed[m] for m in self.stack.peers()], default=self._sent)
+        by_all = min([self._sent, *(self._consumed[m] for m in self.stack.peers())])
         if by_all > self._consumed_by_all:
             for _ in range(by_all - self._consumed_by_all):
                 self._on_way -= self._charges.popleft()

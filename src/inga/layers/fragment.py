@@ -42,7 +42,7 @@ class Fragment(Layer):
         self._bases: list[int] = []  # of a newcomer: packets up to here are not for it
 
     def adopt(self, bases: dict[str, list[int]]) -> None:
-        self._bases = bases["seq"]
+        self._bases = bases.get("stream", bases["seq"])  # as packets are numbered that travel
 
     @property
     def held(self) -> int:

@@ -115,6 +115,7 @@ class Relay(Fifo):
                 packet.dst = 1 << self.relay
 
     def gone(self, member: int) -> None:
+        super().gone(member)
         if member == self.relay:
             name = self.stack.view.names[member]
             self.stack.notice(f"{name} has left, who passed on all messages: nothing can be sent any more")

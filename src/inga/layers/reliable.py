@@ -220,6 +220,7 @@ class Reliable(Layer):
 
     def gone(self, member: int) -> None:
         self._alarms.clear((_NACK, member))
+        self._arrived[member].give_up()
         self._repaired = {key: at for key, at in self._repaired.items() if key[0] != member}
         self._settle()
 

@@ -7,17 +7,17 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Unpack
 
 from inga.layers.envelope import PLACE
 from inga.layers.flow import WINDOW_MAX
-from inga.layers.shape import Faults
 from inga.model.errors import IngaError, TraceError, UsageError
 from inga.model.view import Member, View
 from inga.net.address import Via, choose_interface, parse_host_port, parse_via
 from inga.net.carrier import Arrivals, Carrier, MulticastCarrier, UnicastCarrier
 from inga.net.group import Group, learn_addresses
 from inga.net.log import log
+from inga.net.options import JoinOptions, complete
 from inga.net.receipt import receipts_of_a_group
 from inga.net.tcp import TcpCarrier
 from inga.objects.hosting import Layout
@@ -39,75 +39,52 @@ async def join(
     members: Sequence[str] | Mapping[str, str] | None = None,
     via: str = "udp://239.7.7.7:7400",
     order: str = "causal",
-    deliver: str | None = None,
-    on_concurrent: str = "deliver",
-    echo: bool | None = None,
-    secret: bytes | None = None,
     trace: str | os.PathLike[str] | None = None,
-    trace_level: str = "full",
-    interface: str | None = None,
-    datagram_max: int | None = None,
-    window: int | None = None,
-    queue_max: int = 16 << 20,
-    coarse: bool = False,
-    matrix: bool = False,
-    protocol: Mapping[str, Any] | None = None,
-    objects: Mapping[str, Any] | None = None,
-    faults: Faults | None = None,
-    seed: int | None = None,
     late: bool = False,
     address: str | None = None,
-    unsafe: bool = False,
+    **options: Unpack[JoinOptions],
 ) -> AsyncIterator[Group]:
     """Be a member of a group for as long as the `async with` block runs.
 
-    `members` lists everybody, in the same order everywhere: names, or `{name: "host:port"}` where
-    `via` is `unicast` or `tcp`. `trace` writes what happens here to a directory that members share.
-    `matrix=True` lets the order `vector` count messages per pair of members, for groups that mostly send
-    to some; all members say it, or none. `deliver` is the level at which messages are handed over, of those the order has. `protocol` are
-    options of the order's own, such as `{"window": 8}`. `objects` are those of a group with order `object` or
-    `total`, by name: a class, or a class and the members that have a copy; the same everywhere. `late` joins a group that runs already: `members`
-    are then those it was founded with, and `address` says where we are to be reached, if not by
-    multicast. `faults`, `window`, `queue_max` and `seed` are for tests. `unsafe` lets in the orders that
-    are there to learn from, which misorder messages or block.
+    `members` lists everybody, in the same order everywhere: names, or `{name: "host:port"}` where `via` is `unicast`
+    or `tcp`. `order` is what messages are delivered in. `trace` writes what happens here to a directory that members
+    share. `late` joins a group that runs already: `members` are then those it was founded with, and `address` says
+    where we are to be reached, if not by multicast. All other options are explained in `inga.net.options`.
     """
-    recipe = _check(name, members, order, secret, trace_level, late=late)
-    refuse_unsafe(recipe, unsafe)
-    level = recipe.level_of(deliver)
+    said = complete(options)
+    recipe = _check(name, members, order, late=late)
+    refuse_unsafe(recipe, said["unsafe"])
     assert members is not None
     founders = list(members)
     place = parse_via(via)
-    carrier, addresses = _carrier(place, name, members, interface, address, late=late)
-    if datagram_max is not None:
-        if not 256 <= datagram_max <= 65000:
-            raise UsageError("datagram_max is between 256 and 65000 bytes")
-        carrier.datagram_max = datagram_max
-    if (window is not None and window < 1) or queue_max < 1:
-        raise UsageError("window and queue_max are at least 1 byte")
-    options = Options(
-        echo=echo,
-        on_concurrent=on_concurrent,
-        coarse=coarse,
+    carrier, addresses = _carrier(place, name, members, said["interface"], address, late=late)
+    carrier.datagram_max = said["datagram_max"] or carrier.datagram_max
+    matrix, objects, full = said["matrix"], said["objects"], said["trace_level"] == "full"
+    level = recipe.level_of(said["deliver"])
+    chosen = Options(
+        echo=said["echo"],
+        on_concurrent=said["on_concurrent"],
+        coarse=said["coarse"],
         matrix=matrix,
-        faults=faults,
+        faults=said["faults"],
         deliver=level,
-        unsafe=unsafe,
+        unsafe=said["unsafe"],
         greet=True,
         multicast=place.kind == "udp",
-        protocol=dict(protocol or {}),
+        protocol=dict(said["protocol"] or {}),
         objects=objects or {},
-        queue_max=queue_max,
-        flow={"window": window or WINDOW_MAX},
+        queue_max=said["queue_max"],
+        flow={"window": said["window"] or WINDOW_MAX},
         config={"order": recipe.name + " with matrix=True" * matrix},
         accepts=_is_reachable if addresses is not None else None,
         start=int(time.time()),
         place=(place.group, place.port) if place.kind == "udp" else PLACE,
     )
-    layout = recipe.layout(founders, objects, options.protocol)
+    layout = recipe.layout(founders, objects, chosen.protocol)
     meant = recipe.name + "+matrix" * matrix + _same_objects(layout)
     known_as = identity(group, meant, founders)
     loop = asyncio.get_running_loop()
-    rng = Random(seed)
+    rng = Random(said["seed"])
     newcomer: Newcomer | None = None
     if late:
         person = Member(name, Random().getrandbits(31), address or "")
@@ -122,7 +99,7 @@ async def join(
         recipe = find(view.recipe)
     receipts = receipts_of_a_group()
     stack = Stack(
-        recipe.build(options),
+        recipe.build(chosen),
         me,
         view,
         rng=rng,
@@ -138,10 +115,8 @@ async def join(
     if trace is not None:
         try:
             has_objects = layout is not None and bool(layout.hosted)
-            claims = recipe.claims(full=trace_level == "full", deliver=level, objects=has_objects)
-            writer = _open_trace(
-                Path(trace), group, view, me, recipe, claims, stack, full=trace_level == "full"
-            )
+            claims = recipe.claims(full=full, deliver=level, objects=has_objects)
+            writer = _open_trace(Path(trace), group, view, me, recipe, claims, stack, full=full)
         except BaseException:
             if newcomer is not None:
                 door.turn_away()
@@ -158,7 +133,7 @@ async def join(
                 writer.cut(min(newcomer.sizes) - 1, newcomer.cuts)
             live.begin(newcomer.bases)
             door.lead_to(live.receive)
-        if window is None:
+        if said["window"] is None:
             live.fits = True
             stack.fit(carrier.granted)
         yield live
@@ -287,8 +262,6 @@ def _check(
     name: str,
     members: Sequence[str] | Mapping[str, str] | None,
     order: str,
-    secret: bytes | None,
-    trace_level: str,
     *,
     late: bool,
 ) -> Recipe:
@@ -308,10 +281,6 @@ def _check(
         raise UsageError(
             f"{name!r} is not among the members: {', '.join(names)}; to join while they run, pass late=True"
         )
-    if secret is not None:
-        raise UsageError("groups with a secret are not built yet")
-    if trace_level not in ("full", "deliveries"):
-        raise UsageError(f"trace_level is full or deliveries, not {trace_level!r}")
     return recipe
 
 

@@ -35,11 +35,11 @@ from inga.model.invocation import (
 )
 from inga.objects.actions import Action, Ended, Observer, Resume, Run, Send
 from inga.objects.hosted import ENDED, Hosted, Record, Unspoken, base_of, remember
-from inga.objects.instance import RUNNING, Instance
+from inga.objects.instance import ABORTED, RUNNING, Instance
 from inga.objects.links import members_of
 from inga.objects.options import Options
 from inga.objects.order import call_of, precedes
-from inga.objects.queue import Entry
+from inga.objects.queue import Entry, Queue
 from inga.objects.work import Work
 
 __all__ = ["Action", "Ended", "Engine", "Observer", "Options", "Resume", "Run", "Send"]
@@ -64,7 +64,7 @@ class Engine(Work):
         self.now = now
         if now >= self._tick_at:
             self._tick_at = now + self.options.delta
-            self.links.tick(now, self._waited_for() if self.options.quiet else ())
+            self.links.tick(now, self.awaited() if self.options.quiet else ())
             self._let_die()
         return self.actions(now)
 
@@ -84,6 +84,22 @@ class Engine(Work):
             self._suspects |= gone
             self._flush()
         return self.actions(now)
+
+    def close(self) -> list[Instance]:
+        """Nothing goes on: forget what waits and what is on its way. Gives what ran."""
+        running = list(self._running)
+        for instance in running:
+            instance.status = ABORTED
+        for hosted in self.hosted.values():
+            hosted.queue = Queue(hosted.order.relation)
+        for each in (self._running, self._holding, self._queues, self._awaiting, self.links.peers):
+            each.clear()
+        for left in (self._inbox, self._answered, self._lost, self._out, self._ahead):
+            left.clear()
+        self._suspects.clear()
+        self.links.held = self.links.own = 0
+        self._rearm()
+        return running
 
     def actions(self, now: float) -> list[Action]:
         """What is to be done since the last time."""
@@ -238,6 +254,7 @@ class Engine(Work):
             if not len(hosted.queue):
                 del self._queues[hosted]
             if entry is not None:
+                self._dequeued(entry)
                 self._start(hosted, entry)
                 return True
         return False
@@ -254,7 +271,7 @@ class Engine(Work):
         """Whether something here waits for others' clocks or for its death."""
         return bool(self._holding or self._suspects or self._queues)
 
-    def _waited_for(self) -> set[int]:
+    def awaited(self) -> set[int]:
         """Members whose clocks or messages something here waits for."""
         members: set[int] = set()
         for hosted in self._queues:
@@ -304,6 +321,7 @@ class Engine(Work):
         """Answer a request without running it."""
         request = entry.message
         hosted.queue.remove(entry)
+        self._dequeued(entry)
         hosted.known[request.call] = ENDED
         self._forget_early(hosted, base_of(request, hosted.object))
         self._note_at("die", hosted.place, request)

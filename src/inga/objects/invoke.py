@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from inga.model.errors import RemoteError, UsageError
-from inga.model.invocation import ASYNCHRONOUS, ONE_WAY, SYNCHRONOUS, Spoken
+from inga.model.invocation import ASYNCHRONOUS, GONE, ONE_WAY, SYNCHRONOUS, Spoken
 from inga.objects.declare import Abort, Effect, ObjectClass, Target
 from inga.objects.engine import Action, Ended, Engine, Observer, Resume, Run, Send
 from inga.objects.instance import RUNNING, Instance, Pending
@@ -314,6 +314,18 @@ class Host:
         sends: list[Send] = []
         self._act(self.engine.view(now, members), sends)
         return self._work(now, sends)
+
+    def close(self, why: str) -> None:
+        """There are no objects any more: whatever runs ends here, and whoever waits for a root is told why."""
+        for instance, root in list(self._roots.items()):
+            _close(root, instance, None, UsageError(why))
+        self._roots.clear()
+        for instance in self.engine.close():
+            task: _Task | None = instance.data
+            if task is not None:
+                _end(task.coroutine, InvocationAborted(GONE, why))
+                if task.root is not None:
+                    _close(task.root, instance, None, UsageError(why))
 
     @property
     def wake(self) -> float | None:

@@ -5,6 +5,7 @@
     heartbeat    every delta: our clock, how many messages there were, how many of theirs are here
     again        a copy not acknowledged for two delta is sent once more
     announce     with a request that needs order: those who will not get it learn that their clocks are wanted
+    window       heartbeats also say how much waits here of the receiver: see `window`
 
 A member's clock counts for `frontier` only up to where nothing of what it sent us is missing: below the frontier
 nothing new can come. With `reliable` something else repairs; numbers stay, copies and questions are left out. With
@@ -19,6 +20,7 @@ from inga.model.invocation import Announce, Flush, Heartbeat, Message, Nack, Num
 from inga.objects.options import Options
 from inga.objects.order import Clock
 from inga.objects.roster import Roster
+from inga.objects.window import weight
 
 Numbered = Message | Flush
 Key = tuple[int, int]
@@ -37,18 +39,24 @@ class Peer:
     __slots__ = (
         "acked",
         "asked",
+        "charges",
         "copies",
         "early",
         "expected",
         "heartbeat",
         "kept",
         "lowest",
+        "on_way",
         "owed",
         "settled_shown",
         "shown",
         "sent",
+        "there",
         "top",
         "ts",
+        "unasked",
+        "waits",
+        "waits_told",
     )
 
     def __init__(self, lowest: int) -> None:
@@ -56,6 +64,12 @@ class Peer:
         self.sent = 0  # number of our last message to it
         self.acked = 0  # up to which it has all of them
         self.copies: dict[int, tuple[Numbered, float]] = {}  # not acknowledged, and when last sent
+        self.charges: deque[int] = deque()  # bytes of what it has not acknowledged, oldest first
+        self.on_way = 0  # their sum
+        self.unasked = 0  # bytes since we asked how much waits there
+        self.there = 0  # bytes of ours that wait there, as it said
+        self.waits = 0  # bytes of its that wait here
+        self.waits_told = 0  # as we said
         self.shown = 0  # the largest clock it was shown
         self.settled_shown = 0
         self.expected = 1  # number of its next message
@@ -93,6 +107,9 @@ class Links:
         self.moved = False  # clocks or counts have moved since this was last cleared
         self.frontier: Key = (1, 0)
         self.repaired = self.asked_for = 0
+        self.held = 0  # bytes that wait here, whoever sent them
+        self.own = 0  # our own among them
+        self.unread = 0  # bytes that our application is behind with
         self._unsettled: deque[tuple[int, Numbers]] = deque()  # stamps and numbers of what went to several
         self._settled_ts = 0
         self._advance()
@@ -120,6 +137,7 @@ class Links:
             self._unsettled.append((packet.ts, packet.sq))
         if packet.sq:
             self.send(tuple(member for member, _ in packet.sq), packet)
+            self._charge(packet)
 
     def announce(self, ts: int, members: frozenset[int] | set[int]) -> None:
         """Tell those outside that these members want to see clocks of at least `ts`."""
@@ -138,11 +156,9 @@ class Links:
         """Send a heartbeat."""
         peer = self.peers[member]
         peer.shown, peer.owed = self.clock.value, False
-        peer.settled_shown = self._settled()
-        beat = Heartbeat(
-            self.me, self.clock.value, peer.sent, peer.expected - 1, self.evs(), peer.settled_shown, wanted
-        )
-        self.send((member,), beat)
+        peer.settled_shown, peer.waits_told = self._settled(), peer.waits + self.unread
+        counts = (peer.sent, peer.expected - 1, self.evs(), peer.settled_shown)
+        self.send((member,), Heartbeat(self.me, self.clock.value, *counts, wanted, peer.waits_told))
 
     # Receiving
 
@@ -170,7 +186,10 @@ class Links:
         if beat.ack > peer.acked:
             for number in range(peer.acked + 1, beat.ack + 1):
                 peer.copies.pop(number, None)
-            peer.acked = beat.ack
+                peer.on_way -= peer.charges.popleft()
+            peer.acked, peer.there = beat.ack, beat.waits
+        elif beat.ack == peer.acked and beat.waits < peer.there:
+            peer.there = beat.waits  # more than before it cannot be, with nothing new
         while peer.kept and peer.kept[0].ts <= beat.settled:
             peer.kept.popleft()
         newest = peer.heartbeat
@@ -189,6 +208,53 @@ class Links:
             if kept is not None:
                 self._repair(now, nack.member, peer, number, kept[0])
 
+    # What waits
+
+    def wait(self, member: int, size: int) -> None:
+        """So many bytes of that member's wait here for their turn; fewer, if it is below 0."""
+        self.held += size
+        if member == self.me:
+            self.own += size
+        elif (peer := self.peers.get(member)) is not None:
+            peer.waits += size
+            if peer.waits_told - peer.waits - self.unread >= self._quarter:
+                self.beat(member)
+
+    def read(self, unread: int) -> None:
+        """Our application is behind with so many bytes, or 0: then those who wait for it are told."""
+        self.unread = unread
+        if not unread:
+            for member, peer in self.peers.items():
+                if peer.waits_told - peer.waits >= self._quarter:
+                    self.beat(member)
+
+    @property
+    def outstanding(self) -> int:
+        """Bytes of ours that wait, or are on their way, where there are most of them."""
+        return max(self.own, max((peer.on_way + peer.there for peer in self.peers.values()), default=0))
+
+    @property
+    def full(self) -> list[int]:
+        """Members where as much of ours waits as may."""
+        return [
+            member for member, peer in self.peers.items() if peer.on_way + peer.there >= self.options.window
+        ]
+
+    @property
+    def _quarter(self) -> int:
+        return max(1, self.options.window // 4)
+
+    def _charge(self, packet: Numbered) -> None:
+        size = weight(packet)
+        for member, _ in packet.sq:
+            peer = self.peers[member]
+            peer.charges.append(size)
+            peer.on_way += size
+            peer.unasked += size
+            if peer.unasked >= self._quarter:
+                peer.unasked = 0
+                self.beat(member, wanted=True)
+
     # Time
 
     def tick(self, now: float, laggards: Iterable[int]) -> None:
@@ -204,7 +270,8 @@ class Links:
             elif member in waited_for:
                 self.beat(member, wanted=True)
             elif self._is_due(peer):
-                self.beat(member, wanted=peer.sent > peer.acked)  # an answer that was lost is not said again
+                # An answer that was lost is not said again.
+                self.beat(member, wanted=peer.sent > peer.acked or peer.there >= self.options.window)
 
     @property
     def is_busy(self) -> bool:
@@ -243,7 +310,11 @@ class Links:
 
     def _is_due(self, peer: Peer) -> bool:
         return (
-            peer.owed or peer.sent > peer.acked or (peer.acked > 0 and self._settled() > peer.settled_shown)
+            peer.owed
+            or peer.sent > peer.acked
+            or peer.waits + self.unread < peer.waits_told
+            or peer.there >= self.options.window
+            or (peer.acked > 0 and self._settled() > peer.settled_shown)
         )
 
     def _pass(self, peer: Peer) -> None:

@@ -121,6 +121,12 @@ class Changes:
         elif not closing.reached:
             self._cannot(closing, why)
 
+    def stop(self) -> None:
+        """We leave: whatever is under way goes on without us, or comes to nothing."""
+        self._change = self._closing = None
+        self._end_wish("this member leaves the group")
+        self.wake = None
+
     def ahead(self, number: int) -> None:
         """Whoever is in the next view knows that everybody has reached the cut."""
         closing = self._closing
@@ -415,12 +421,16 @@ class Changes:
         self._tell_base()
 
     def _on_bases(self, told: Told) -> None:
-        """The newcomer has not heard from us."""
+        """The newcomer has not heard from us, or from somebody who has left meanwhile."""
         if told.number("number") == self.stack.view.number and self._bases:
             self._tell_base()
+            for member in sorted(self.stack.left):
+                self._session.presence.say_gone(None, self.stack.view.members[member])
 
     def _tell_base(self) -> None:
-        self._tell(None, "base", False, number=self.stack.view.number, **self._bases)
+        """What the newcomer has to know; until that is all true, it goes on asking."""
+        if self.stack.views.is_flushed:
+            self._tell(None, "base", False, number=self.stack.view.number, **self._bases)
 
     def _on_installed(self, src: int, told: Told) -> None:
         if self._change is not None and told.number("number") == self._change.number:

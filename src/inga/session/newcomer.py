@@ -34,6 +34,9 @@ class _Steady:
 
 STEADY = _Steady()
 
+GOODBYES_MAX = 32
+"""Goodbyes to those who let us in, if they do not answer: a few seconds."""
+
 NOBODY = INDEX_MAX - 1
 """The source of packets of one who has no index yet."""
 
@@ -56,6 +59,9 @@ class Newcomer:
         self._pause = Backoff(PAUSE, PAUSE_MAX, 0.0)
         self._pause.start()
         self._heard: dict[int, dict[str, int]] = {}
+        self._gives_up: UsageError | None = None  # why, while those who let us in are told
+        self._unaware: set[int] = set()  # who may not know
+        self._goodbyes = 0
 
     @property
     def me(self) -> int:
@@ -65,15 +71,21 @@ class Newcomer:
     def tick(self, now: float) -> list[tuple[Address, Datagram]]:
         """Ask (again)."""
         self.wake = now + self._pause.next(STEADY)
+        if self._gives_up is not None:
+            self._goodbyes += 1
+            if self._goodbyes > GOODBYES_MAX:
+                self.refused = self._gives_up
+            return self.goodbye(itself=True)
         if self.view is None:
             asked = said("hello", **self._signed(), address=self.member.address)
         else:
             asked = said("bases", number=self.view.number)
         return [(EVERYBODY, self._encoded(asked))]
 
-    def goodbye(self) -> list[tuple[Address, Datagram]]:
-        """It does not join after all: whoever has let it in is not to wait for it."""
-        return [(EVERYBODY, self._encoded(said("goodbye", **self._signed(), itself=False)))]
+    def goodbye(self, *, itself: bool = False) -> list[tuple[Address, Datagram]]:
+        """It does not join after all: whoever has let it in is not to wait for it. `itself`: please answer."""
+        view = 0 if self.view is None else self.view.number
+        return [(EVERYBODY, self._encoded(said("goodbye", **self._signed(), view=view, itself=itself)))]
 
     def _signed(self) -> dict[str, Any]:
         member = self.member
@@ -114,22 +126,45 @@ class Newcomer:
                     self._pause.start()
             case "base":
                 self._heard[src] = told.counts()
-            case "closed" if self.view is None:
+            case "closed" if self.bases is None:
                 if (told.text("name"), told.number("incarnation")) == (
                     self.member.name,
                     self.member.incarnation,
                 ):
                     self.refused = UsageError(f"{self.member.name!r} cannot join: {told.text('why')}")
+            case "goodbye" if self.bases is None:
+                self._lose(told, now)
+            case "farewell" if self._gives_up is not None:
+                self._unaware.discard(src)
+                if not self._unaware:
+                    self.refused = self._gives_up
         self._conclude()
+
+    def _lose(self, told: Told, now: float) -> None:
+        """A member has left. If it has not said where it had got to, nobody can: then we cannot begin."""
+        if self.view is None or self._gives_up is not None:
+            return
+        who = (told.text("name"), told.number("incarnation"))
+        people = [(person.name, person.incarnation) for person in self.view.members[: self.me]]
+        if who in people and not self._has_base(people.index(who)):
+            self._gives_up = UsageError(
+                f"{self.member.name!r} cannot join: {who[0]} left meanwhile; try again"
+            )
+            self._unaware = set(range(self.me)) - {people.index(who)}
+            self.wake = now
+            self._pause.start()
 
     def _conclude(self) -> None:
         """With the bases of all others this one can start."""
         view = self.view
-        if view is None or self.bases is not None:
+        if view is None or self.bases is not None or self._gives_up is not None:
             return
-        said_so = [self._heard.get(member) for member in range(self.me)]
-        bases = [each for each in said_so if each is not None and each["number"] == view.number]
-        if len(bases) == self.me:
+        if all(self._has_base(member) for member in range(self.me)):
+            bases = [self._heard[member] for member in range(self.me)]
             # Whatever the layers of this recipe count, as far as everybody counts it.
             known = set.intersection(*(set(base) for base in bases)) - {"number"}
             self.bases = {key: [*(base[key] for base in bases), 0] for key in sorted(known)}
+
+    def _has_base(self, member: int) -> bool:
+        """Whether a member has said where it had got to when it installed our view."""
+        return self.view is not None and self._heard.get(member, {}).get("number") == self.view.number

@@ -12,7 +12,9 @@ next view already, and by those who were told something else about the group: th
 
 from typing import TYPE_CHECKING, Any
 
+from inga.model.errors import Excluded
 from inga.model.packet import Packet
+from inga.model.view import Member
 from inga.session.alarms import Alarms, Backoff
 from inga.wire.told import TEXT_MAX, Told
 
@@ -51,6 +53,7 @@ class Presence:
         self._goodbyes = 0
         self._unaware: set[int] = set()  # who may not know that we leave
         self._greeted: set[int] = set()  # whose greeting was heard
+        self._early: list[Told] = []  # goodbyes in a view that is not installed here yet
         self._told: set[tuple[str, str]] = set()  # differences that a person was told of
 
     @property
@@ -71,6 +74,13 @@ class Presence:
         if self._greet and self._unmet() and _GREET not in self._alarms:
             self._greeting.reset()
             self._alarms.set(_GREET, self._session.stack.now)
+
+    def turn(self) -> None:
+        """The view in which somebody has left may be installed by now."""
+        if self._early:
+            early, self._early = self._early, []
+            for told in early:
+                self.on_goodbye(told)
 
     def tick(self, now: float) -> None:
         for key in self._alarms.due(now):
@@ -120,13 +130,22 @@ class Presence:
 
     def on_goodbye(self, told: Told) -> None:
         """Somebody leaves, or is known to have left."""
-        member = self._find(told)
+        member, view = self._find(told), told.number("view")
         if member is None:
             return
+        if view == self._session.stack.view.number + 1:
+            # Whoever speaks in the next view knows that it is installed; there it has left.
+            self._session.changes.ahead(view)
+            if len(self._early) < GOODBYES_MAX:
+                self._early.append(told)
+            return
         if told.flag("itself"):
-            self._session.say_outside(member, "farewell", **self._signed())
-        if member not in self._session.stack.left and member != self._session.stack.me:
-            self._session.stack.gone(member)
+            self._session.say_outside(member, "farewell", **self._signed(self._person()))
+        stack = self._session.stack
+        if member == stack.me:
+            stack.fail(Excluded("the others do not take us for a member any more"))
+        elif member not in stack.left:
+            stack.gone(member)
 
     def on_farewell(self, told: Told) -> None:
         member = self._find(told)
@@ -141,10 +160,13 @@ class Presence:
             for member in stack.left:
                 person = stack.view.members[member]
                 if (person.name, person.incarnation) == (name, incarnation):
-                    left = {"name": name, "incarnation": incarnation, "group": self._session.digest}
-                    self._session.say_outside(packet.src, "goodbye", **left, itself=False)
+                    self.say_gone(packet.src, person)
 
     # What we say
+
+    def say_gone(self, to: int | None, person: Member) -> None:
+        """Somebody else is gone."""
+        self._session.say_outside(to, "goodbye", **self._signed(person), itself=False)
 
     def _say_here(self, now: float) -> None:
         if self._unmet():
@@ -154,7 +176,7 @@ class Presence:
 
     def _say_goodbye(self, now: float) -> None:
         self._goodbyes += 1
-        self._session.say_outside(None, "goodbye", **self._signed(), itself=True)
+        self._session.say_outside(None, "goodbye", **self._signed(self._person()), itself=True)
         if self._unaware and self._goodbyes < GOODBYES_MAX:
             self._alarms.set(_LEAVE, now + self._leaving.next(self._session.stack.rng))
 
@@ -176,9 +198,16 @@ class Presence:
             "bases": self._session.what_to_know(),
         }
 
-    def _signed(self) -> dict[str, Any]:
-        person = self._session.stack.view.members[self._session.stack.me]
-        return {"name": person.name, "incarnation": person.incarnation, "group": self._session.digest}
+    def _person(self) -> Member:
+        return self._session.stack.view.members[self._session.stack.me]
+
+    def _signed(self, person: Member) -> dict[str, Any]:
+        return {
+            "name": person.name,
+            "incarnation": person.incarnation,
+            "group": self._session.digest,
+            "view": self._session.stack.view.number,
+        }
 
     def _find(self, told: Told) -> int | None:
         """The member that somebody speaks of, if it is of this group."""

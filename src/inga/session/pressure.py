@@ -73,6 +73,10 @@ class Pressure:
             if begins:
                 self._watch()
 
+    def stop(self) -> None:
+        """We leave, and wait for nobody."""
+        self._sending_since = self._holding_since = self.wake = None
+
     def tick(self, now: float) -> None:
         """Something has waited for a while: since when it does may have changed meanwhile."""
         stack = self._session.stack

@@ -48,8 +48,12 @@ class Session(Layer):
 
     @property
     def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
-        due = [self.presence.wake, self.changes.wake, self.pressure.wake]
-        return min([at for at in due if at is not None], default=None)
+        return min([part.wake for part in self._parts if part.wake is not None], default=None)
+
+    @property
+    def _parts(self) -> tuple[Presence | Changes | Pressure, ...]:
+        """Who leaves has nothing to say any more but goodbye."""
+        return (self.presence,) if self.stack.leaving else (self.presence, self.changes, self.pressure)
 
     @property
     def digest(self) -> str:
@@ -66,6 +70,8 @@ class Session(Layer):
         self.presence.view()
 
     def control(self, packet: Packet) -> None:
+        if self.stack.leaving:
+            return
         try:
             self.changes.hear(packet.src, Told.read(packet.ext))
         except WireError as error:
@@ -87,33 +93,39 @@ class Session(Layer):
                 self.presence.on_farewell(told)
             elif told.do == "who":
                 self.presence.on_who(packet, told)
-            else:
+            elif not self.stack.leaving:
                 self.changes.hear_newcomer(told, address)
         except WireError as error:
             self.stack.reject(error.reason)
 
     def ahead(self, number: int) -> None:
-        self.changes.ahead(number)
+        if not self.stack.leaving:
+            self.changes.ahead(number)
 
     def tick(self, now: float) -> None:
-        for part in (self.presence, self.changes, self.pressure):
+        for part in self._parts:
             if part.wake is not None and part.wake <= now:
                 part.tick(now)
 
     def turn(self) -> None:
-        self.pressure.turn()
+        self.presence.turn()
+        if not self.stack.leaving:
+            self.pressure.turn()
 
     def reviewed(self, is_open: bool) -> None:
         self.pressure.sending(is_open)
 
     def gone(self, member: int) -> None:
         self.presence.gone(member)
-        self.changes.gone(member)
+        if not self.stack.leaving:
+            self.changes.gone(member)
 
     def propose(self, recipe: str, done: Done) -> None:
         self.changes.propose(recipe, done)
 
     def goodbye(self) -> None:
+        self.changes.stop()
+        self.pressure.stop()
         self.presence.goodbye()
 
     @property

@@ -187,7 +187,7 @@ class Board:
         self._released[site].clear()
         self._parted.clear()
         self._cut = None
-        self.oracle.leave(site)
+        self.oracle.crash(site)
         self._watch(event)
 
     def _part(self, site: int) -> None:

@@ -1,6 +1,6 @@
 """Thousands of seeds, each another group with other faults, until one breaks a promise.
 
-Even seeds run the whole recipe in virtual time with loss and repair; odd ones play a random schedule
+The swarm crosses everything, see `sim.swarm`. A search of one order looks closer at that: even seeds run the whole recipe in virtual time with loss and repair; odd ones play a random schedule
 on a board, where orders are cheap to try: many more of those would be needed to see what a lossy
 network hides. Where no schedule says enough, all run in virtual time; of orders that have objects, odd seeds call them.
 """
@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any
+from shlex import quote
+from typing import Any, Protocol
 
 from inga.recipes import find
 from inga.sim.board import Board, lossless, wander
 from inga.sim.calls import CallCase
 from inga.sim.case import Case
+from inga.sim.judge import judge
 from inga.sim.schedule import Schedule
-from inga.sim.shrink import breaks, shrink_schedule, smallest
+from inga.sim.shrink import breaks, shrink_plan, shrink_schedule, smallest
+from inga.sim.swarm import ORDERS, plan
 
 CHUNK = 200
 """Seeds a worker gets at a time."""
@@ -85,6 +88,20 @@ def try_seed(order: str, seed: int) -> str | None:
         return f"{type(error).__name__}: {error}"
 
 
+def try_swarm(seed: int, orders: tuple[str, ...] = ORDERS) -> str | None:
+    """What is wrong with this seed of the swarm, or None."""
+    found = judge(plan(seed, orders))
+    return found[0].text if found else None
+
+
+def explain_swarm(seed: int, why: str, orders: tuple[str, ...] = ORDERS) -> Failure:
+    """Shrink a failing seed of the swarm to a plan that fails in the same way."""
+    whole = plan(seed, orders)
+    kind = judge(whole)[0].kind
+    small = shrink_plan(whole, lambda each: any(found.kind == kind for found in judge(each)))
+    return Failure(seed, f"{kind}: {why}", f"inga hunt --plan {quote(str(small))}")
+
+
 def explain(order: str, seed: int, why: str) -> Failure:
     """Shrink a failing seed and say how to replay it."""
     again = f"inga hunt --order {order} --runs 1 --seed {seed}"
@@ -104,8 +121,72 @@ def explain(order: str, seed: int, why: str) -> Failure:
     return Failure(seed, why, again, None if schedule is None else str(schedule))
 
 
-def hunt(
-    order: str,
+class Search(Protocol):
+    """What is tried for each seed."""
+
+    def try_seed(self, seed: int) -> str | None: ...
+
+    def explain(self, seed: int, why: str) -> Failure: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Swarm:
+    """Everything, in any of these orders."""
+
+    orders: tuple[str, ...] = ORDERS
+
+    def try_seed(self, seed: int) -> str | None:
+        return try_swarm(seed, self.orders)
+
+    def explain(self, seed: int, why: str) -> Failure:
+        return explain_swarm(seed, why, self.orders)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOrder:
+    """One order, on boards and with faults alone."""
+
+    order: str
+
+    def try_seed(self, seed: int) -> str | None:
+        return try_seed(self.order, seed)
+
+    def explain(self, seed: int, why: str) -> Failure:
+        return explain(self.order, seed, why)
+
+
+@dataclass(frozen=True, slots=True)
+class Alternating:
+    """Even seeds from one search, odd ones from another."""
+
+    even: Search
+    odd: Search
+
+    def try_seed(self, seed: int) -> str | None:
+        return (self.odd if seed % 2 else self.even).try_seed(seed)
+
+    def explain(self, seed: int, why: str) -> Failure:
+        return (self.odd if seed % 2 else self.even).explain(seed, why)
+
+
+def search_for(order: str | None) -> Search:
+    """What `inga hunt` tries: the swarm; of one order both, as far as it is one for use."""
+    if order is None:
+        return Swarm()
+    name = find(order).name
+    if name not in ORDERS:
+        return OneOrder(name)
+    return Alternating(Swarm((name,)), OneOrder(name))
+
+
+def hunt(order: str, runs: int | None, seed: int = 0, *, jobs: int = 1) -> tuple[int, Failure | None]:
+    """Search one order alone."""
+    find(order)
+    return search(OneOrder(order), runs, seed, jobs=jobs)
+
+
+def search(
+    what: Search,
     runs: int | None,
     seed: int = 0,
     *,
@@ -113,15 +194,14 @@ def hunt(
     progress: Callable[[int], None] = lambda done: None,
 ) -> tuple[int, Failure | None]:
     """Try `runs` seeds from `seed` on (None: until one fails); how many, and the first failure."""
-    find(order)
     done = 0
     if jobs == 1:
         for first, count in _chunks(runs, seed):
-            tried, failed = _try_chunk(order, first, count)
+            tried, failed = _try_chunk(what, first, count)
             done += tried
             progress(done)
             if failed is not None:
-                return done, explain(order, *failed)
+                return done, what.explain(*failed)
         return done, None
     chunks = _chunks(runs, seed)
     with ProcessPoolExecutor(jobs) as pool:
@@ -129,7 +209,7 @@ def hunt(
         try:
             while True:
                 for first, count in chunks:
-                    pending.add(pool.submit(_try_chunk, order, first, count))
+                    pending.add(pool.submit(_try_chunk, what, first, count))
                     if len(pending) >= 2 * jobs:
                         break
                 if not pending:
@@ -140,15 +220,15 @@ def hunt(
                     done += tried
                     progress(done)
                     if failed is not None:
-                        return done, explain(order, *failed)
+                        return done, what.explain(*failed)
         finally:
             for future in pending:
                 future.cancel()
 
 
-def _try_chunk(order: str, first: int, count: int) -> tuple[int, tuple[int, str] | None]:
+def _try_chunk(what: Search, first: int, count: int) -> tuple[int, tuple[int, str] | None]:
     for seed in range(first, first + count):
-        why = try_seed(order, seed)
+        why = what.try_seed(seed)
         if why is not None:
             return seed - first + 1, (seed, why)
     return count, None

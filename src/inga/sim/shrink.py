@@ -2,18 +2,23 @@
 
 A schedule is shrunk by leaving out messages, then single events, as long as it still breaks the same
 promise on a board. What fails only with loss and repair is shrunk as a case: fewer members, fewer
-messages, fewer faults, under the same seed.
+messages, fewer faults, under the same seed. A plan of the swarm loses actions, members and settings, as long as it
+fails in the same way.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from inga.recipes import Options, find
 from inga.sim.board import Board, Build, lossless
 from inga.sim.case import Case
 from inga.sim.schedule import Schedule, Send, Take
+from inga.sim.swarm import Action, Plan
 
 ROUNDS_MAX = 50
+
+TRIES_MAX = 2000
+"""Plans that are played while one is shrunk."""
 
 
 def breaks(schedule: Schedule, build: Build, guarantees: tuple[str, ...], sites: int = 0) -> bool:
@@ -41,6 +46,21 @@ def shrink_case(case: Case, fails: Callable[[Case], bool]) -> Case:
             break
         case = smaller
     return case
+
+
+def shrink_plan(plan: Plan, fails: Callable[[Plan], bool], tries: int = TRIES_MAX) -> Plan:
+    """The least of a failing plan that still fails in that way."""
+    while tries > 0:
+        for candidate in _smaller_plans(plan):
+            tries -= 1
+            if fails(candidate):
+                plan = candidate
+                break
+            if tries <= 0:
+                break
+        else:
+            break
+    return plan
 
 
 def fails(case: Case) -> bool:
@@ -104,3 +124,65 @@ def _smaller_cases(case: Case) -> Iterator[Case]:
     ):
         if getattr(case, name) != getattr(plain, name):
             yield replace(case, **{name: getattr(plain, name)})
+
+
+def _smaller_plans(plan: Plan) -> Iterator[Plan]:
+    """Plans with a little less in them, the most promising first."""
+    actions = plan.actions
+    part = len(actions) // 2
+    while part > 1:
+        for start in range(0, len(actions), part):
+            yield replace(plan, actions=actions[:start] + actions[start + part :])
+        part //= 2
+    people = sorted({*range(plan.members), *plan.newcomers}, reverse=True)
+    for who in people:
+        if who >= plan.members or plan.members > 1:
+            yield _without_member(plan, who)
+    for at in range(len(actions)):
+        yield replace(plan, actions=actions[:at] + actions[at + 1 :])
+    plain = Plan(plan.order, plan.members)
+    for field in fields(Plan):
+        if field.name not in ("order", "members", "seed", "actions", "option"):
+            default = getattr(plain, field.name)
+            if getattr(plan, field.name) != default:
+                yield replace(plan, **{field.name: default})
+    for at in range(len(plan.option)):
+        yield replace(plan, option=plan.option[:at] + plan.option[at + 1 :])
+    for at, action in enumerate(actions):
+        for simpler in _simpler(action):
+            yield replace(plan, actions=(*actions[:at], simpler, *actions[at + 1 :]))
+
+
+def _simpler(action: Action) -> Iterator[Action]:
+    if action.do == "answer":
+        yield action._replace(do="send")
+    if action.do in ("send", "answer"):
+        size, destinations, count = action.argument
+        if count > 1:
+            yield action._replace(argument=(size, destinations, count // 2))
+        if destinations is not None:
+            yield action._replace(argument=(size, None, count))
+        if size > 40:
+            yield action._replace(argument=(40, destinations, count))
+
+
+def _without_member(plan: Plan, who: int) -> Plan:
+    """Everybody after it takes the place before."""
+
+    def moved(member: int) -> int:
+        return member - (member > who)
+
+    actions = []
+    for action in plan.actions:
+        if action.who == who:
+            continue
+        argument = action.argument
+        if action.do in ("send", "answer") and argument[1] is not None:
+            size, destinations, count = argument
+            destinations = tuple(moved(each) for each in destinations if each != who)
+            if not destinations:
+                continue
+            argument = (size, destinations, count)
+        actions.append(action._replace(who=moved(action.who), argument=argument))
+    members = plan.members - (who < plan.members)
+    return replace(plan, members=members, actions=tuple(actions))

@@ -16,6 +16,7 @@ pause, as real ones do.
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from heapq import heappop, heappush
 from random import Random
 from typing import Any
@@ -24,12 +25,13 @@ from inga.layers.shape import Faults
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
+from inga.model.receipt import Receipt
 from inga.model.steps import Trace
 from inga.model.view import Member, View
 from inga.objects.declare import Target
 from inga.objects.invoke import Body, Root
 from inga.objects.layer import ObjectOrder
-from inga.recipes import Options, find, refuse_late
+from inga.recipes import Options, Recipe, find, refuse_late
 from inga.session.newcomer import Newcomer
 from inga.sim.board import Board, lossless, sees_concurrency
 from inga.sim.recorder import Recorder, Tap
@@ -45,6 +47,12 @@ DELAY = Faults(delay_min=0.001, delay_max=0.01)
 
 PAUSE_MAX = 0.005
 """Seconds a delivery waits in the queue of the application, at most."""
+
+LINGER = 30.0
+"""Seconds that one who leaves waits for the others to have all it sent."""
+
+LOOKS_AGAIN = 0.02
+"""Seconds after which one who leaves looks again whether they have."""
 
 EVENTS_MAX = 200_000
 """Events, besides a thousand for each copy of a message, after which a run is given up as unquiet."""
@@ -91,6 +99,17 @@ class Site:
         self.taking = False  # a take is due
         self.wake: float | None = None  # when a tick is due
         self.answers: deque[tuple[int, int | None]] = deque()  # sends that wait for something to answer
+        self.receipts: list[tuple[int, Receipt]] = []  # of each message it sent
+        self.owed = self.owed_most = (
+            0  # bytes others sent to it and it has not taken: now, and at most so far
+        )
+        self.is_open = False  # its gate
+        self.loose: set[int] = set()  # packets that came through the open gate and are not taken yet
+        self.pause_max = PAUSE_MAX  # seconds a delivery waits for the application, at most
+        self.reads_at = 0.0  # when the application reads again
+        self.awake_at = 0.0  # when anything reaches this member again
+        self.leaves_by: float | None = None  # it is leaving, and waits until then for the others
+        self.has_left = False  # or was never let in
 
     @property
     def texts(self) -> list[str]:
@@ -108,6 +127,23 @@ class Site:
     def gate(self, state: str) -> None:
         """`open` or `closed`: whether anything is held here."""
         self._sim.gate(self, state)
+
+    def leave(self) -> None:
+        """Send nothing more, and go once the others have everything."""
+        self._sim.leave(self)
+
+    def pause(self, seconds: float) -> None:
+        """Nothing happens here for a while, as on a machine that is overloaded; then everything at once."""
+        self.awake_at = max(self.awake_at, self._sim.now + seconds)
+
+    def stop_reading(self, seconds: float) -> None:
+        """The application has something else to do."""
+        self.reads_at = max(self.reads_at, self._sim.now + seconds)
+
+    @property
+    def is_member(self) -> bool:
+        """Whether it is in the group and stays there."""
+        return self.newcomer is None and self.leaves_by is None and not self.has_left
 
     def call(self, target: Target, op: str, *args: Any, **named: Any) -> Root:
         """Call a method of an object, or of several; what this gives has the outcome once the run is over."""
@@ -146,6 +182,8 @@ class Sim:
         and over links that lose nothing."""
         if not names:
             raise UsageError("a group needs at least one member")
+        if len(set(names)) < len(names):
+            raise UsageError(f"members have names of their own, not {', '.join(names)}")
         recipe = find(order)
         options = options or Options()
         options = replace(options, deliver=recipe.level_of(deliver or options.deliver))
@@ -154,23 +192,31 @@ class Sim:
         self.order = recipe.name
         self.seed = seed
         self.guarantees = recipe.promises(options.deliver)
+        self._recipe = recipe  # the first
         self.rng = Random(seed)
         self.now = 0.0
-        self.oracle = Oracle(len(names), agreed_orders(self.guarantees, self._key_of))
+        self.oracle = Oracle(len(names))
+        self._options = options
+        self._promise(1, recipe)
+        self.watched = False  # keep receipts, and how much was under way to each member
         self.bytes = 0
+        self.sent_at = 0.0  # when the last datagram was
         self.lost = 0  # copies
         self._recorder = Recorder() if record else None
         self._finished = False
         self._names = {name: index for index, name in enumerate(names)}
         self._messages = 0
         self._sends: dict[int, tuple[int, bytes, int | None]] = {}
+        self._keys: dict[int, Any] = {}  # of messages that are in order with others of their key
+        self._epochs = {1: 1}  # of views: the number of the first that had their order
         self._heap: list[tuple[float, int, int, Site, Any]] = []
         self._pushed = 0
         self._founders = len(names)
         self.outcomes: list[str | None] = []  # of changes asked for: None, or why they did not come about
+        self.asked: list[Site] = []  # whose changes have not ended
+        self.gave_up: list[Site] = []  # who left although others lacked something
         view = View.of(*names, recipe=recipe.name, traced=traces is not None)
         self._build = build or recipe.build
-        self._options = options
         self._datagram_max = datagram_max
         self._faults = faults
         self._late_trace: LateTrace | None = None
@@ -250,7 +296,10 @@ class Sim:
     def use(self, site: Site, order: str) -> None:
         """Change the order of the whole group, as `site` wishes."""
         recipe = find(order)
-        self._member(site).propose(recipe.name, self.outcomes.append, now=self.now)
+        before = len(self.outcomes)
+        self._member(site).propose(recipe.name, partial(self._end_of_change, site), now=self.now)
+        if len(self.outcomes) == before:
+            self.asked.append(site)
         self.guarantees = tuple(name for name in self.guarantees if name in recipe.guarantees)
         self._flags = self._flags and recipe.name == "vector"
         self._pump(site)
@@ -258,9 +307,28 @@ class Sim:
     def gate(self, site: Site, state: str) -> None:
         """Stop or resume holding at one site; what others may expect of it ends with that."""
         self._member(site).gate(state, now=self.now)
+        site.is_open = state == "open"
         self.guarantees = tuple(name for name in self.guarantees if name not in ("fifo", "causal"))
         self._flags = False
         self._pump(site)
+
+    def leave(self, site: Site) -> None:
+        """`site` leaves when everybody else was heard and has all it sent, as a group does that is closed."""
+        self._member(site).flush()
+        site.leaves_by = self.now + LINGER
+        site.waiting.clear()
+        site.answers.clear()
+        self._push(self.now, _PART, site, None)
+        self._pump(site)
+
+    def calm(self) -> None:
+        """From now on nothing is lost, doubled or disordered, and applications read what comes."""
+        for site in self.sites:
+            site.pause_max = PAUSE_MAX
+        for row in self._links:
+            for link in row:
+                link.faults = _calmed(link.faults)
+        self._faults = _calmed(self._faults)
 
     def begin(self, site: Site, body: Body, retry_of: Root | None = None) -> Root:
         """A transaction of one member, in a turn of its own."""
@@ -277,10 +345,22 @@ class Sim:
             raise UsageError(f"order {self.order!r} has no objects: use order='object' or 'total'")
         return order
 
-    def _key_of(self, message: int) -> Any:
-        """Which others a message is in order with, as its sender's layer has it."""
-        sender, data, _ = self._sends[message]
-        return self.objects(self.sites[sender]).key_of(message.to_bytes(HEADER, "big") + data)
+    def _end_of_change(self, site: Site, why: str | None) -> None:
+        if site in self.asked:
+            self.asked.remove(site)
+        self.outcomes.append(why)
+
+    def _promise(self, epoch: int, recipe: Recipe) -> None:
+        """What is sent from that view on is under this order."""
+        deliver = self._options.deliver if recipe is self._recipe else None
+        promised = recipe.promises(deliver)
+        self.oracle.promises[epoch] = promised
+        self.oracle.agree(agreed_orders(promised, self._agreed_key))
+
+    def _agreed_key(self, message: int) -> Any:
+        """Which others a message is to be taken in one order with: those of its key and of its epoch."""
+        key = self._keys.get(message)
+        return None if key is None else (self.oracle.epoch_of(message), key)
 
     def _member(self, site: Site) -> Stack:
         if site.newcomer is not None:
@@ -308,6 +388,7 @@ class Sim:
             sizes=sizes,
         )
         site.view = view
+        site.is_open = False
         site.stack.begin(bases)
 
     def _let_in(self, site: Site, newcomer: Newcomer) -> None:
@@ -318,8 +399,14 @@ class Sim:
         if self._late_trace is not None:
             trace = self._late_trace(site.index, site.name, len(view), newcomer)
         site.newcomer = None
-        self.oracle.join(site.index)
-        layers = find(view.recipe).build(self._options)
+        # A stamp names what was sent before its writer came; a relay passes on what it got, in that order.
+        self.oracle.join(site.index, knows=view.recipe != "relay")
+        recipe, options = find(view.recipe), self._options
+        if recipe is not self._recipe:  # what was said about the first order is not for this one
+            options = replace(
+                options, deliver=None, protocol={}, matrix=options.matrix and recipe.name == "vector"
+            )
+        layers = recipe.build(options)
         self._begin(site, layers, view, trace, sizes=newcomer.sizes, bases=newcomer.bases)
         site.stack.receive(newcomer.backlog, now=self.now)
         self._pump(site)
@@ -352,15 +439,18 @@ class Sim:
             events += 1
             if events > EVENTS_MAX and events > 1000 * self.oracle.expected:
                 raise Unquiet(f"not quiet after {events} events, at {self.now:.3f} s of virtual time")
+            if site.has_left:
+                continue
+            if site.awake_at > self.now:
+                self._push(site.awake_at, what, site, argument)
+                continue
             _HANDLERS[what](self, site, argument)
         if until is not None and self.now < until:
             self.now = until
 
     def check(self) -> None:
         """Raise AssertionError unless the run kept every promise of its order."""
-        self.finish()
-        broken = self.oracle.count((*self.guarantees, "flags"))
-        assert not broken, f"seed {self.seed}: " + "; ".join(self.oracle.witnesses)
+        assert not self.finish().broken, f"seed {self.seed}: " + "; ".join(self.oracle.witnesses)
 
     def finish(self) -> Oracle:
         """The verdict, once the run is over."""
@@ -374,6 +464,15 @@ class Sim:
         site.waiting.append((data, dst))
         self._pump(site)
 
+    def say(self, site: Site, size: int, dst: int | None) -> None:
+        """A message of that size, now."""
+        self.turn(site, b"." * (size - HEADER), dst)
+
+    def answer(self, site: Site, size: int, dst: int | None, gives_up: float) -> None:
+        """A message with the next one that is taken as its cause; after a while without."""
+        site.answers.append((size, dst))
+        self._push(self.now + gives_up, _GIVE_UP, site, (size, dst))
+
     # Events
 
     def _push(self, at: float, what: int, site: Site, argument: Any) -> None:
@@ -381,8 +480,7 @@ class Sim:
         heappush(self._heap, (at, self._pushed, what, site, argument))
 
     def _on_send(self, site: Site, argument: tuple[int, int | None]) -> None:
-        size, dst = argument
-        self.turn(site, b"." * (size - HEADER), dst)
+        self.say(site, *argument)
 
     def _on_act(self, site: Site, argument: Callable[[], Any]) -> None:
         argument()
@@ -400,22 +498,47 @@ class Sim:
         newcomer = site.newcomer
         if newcomer is not None:
             if newcomer.refused is not None:
-                raise newcomer.refused
+                site.has_left = True
+                if newcomer.view is not None:  # some had let it in
+                    self.oracle.crash(site.index)
+                return
             for _, datagram in newcomer.tick(self.now):
                 for other in self.sites:
                     if other.newcomer is None:
                         self._send_copy(site, other, joined(datagram))
             self._push(newcomer.wake, _KNOCK, site, None)
 
-    def _on_arrive(self, site: Site, data: bytes) -> None:
+    def _on_arrive(self, site: Site, datagram: tuple[bytes, str]) -> None:
         newcomer = site.newcomer
         if newcomer is not None:
-            newcomer.receive([(data, None)], now=self.now)
+            newcomer.receive([datagram], now=self.now)
             if newcomer.bases is not None:
                 self._let_in(site, newcomer)
             return
-        site.stack.receive([(data, None)], now=self.now)
+        site.stack.receive([datagram], now=self.now)
         self._pump(site)
+
+    def _on_part(self, site: Site, argument: None) -> None:
+        """One who leaves looks whether it may, says goodbye, and is gone when everybody knows."""
+        stack = site.stack
+        assert site.leaves_by is not None
+        if not stack.leaving:
+            ready = stack.settled and all(peer in stack.met for peer in stack.peers())
+            if not ready and self.now < site.leaves_by:
+                self._push(self.now + LOOKS_AGAIN, _PART, site, None)
+                return
+            if ready:
+                self.oracle.leave(site.index)
+            else:
+                self.oracle.crash(site.index)
+                self.gave_up.append(site)
+            site.leaves_by = self.now + LINGER
+            stack.goodbye(now=self.now)
+            self._pump(site)
+        if stack.has_left or self.now >= site.leaves_by:
+            site.has_left = True
+        else:
+            self._push(self.now + LOOKS_AGAIN, _PART, site, None)
 
     def _on_tick(self, site: Site, due: float) -> None:
         if site.wake != due:
@@ -427,13 +550,17 @@ class Sim:
     def _on_take(self, site: Site, argument: None) -> None:
         site.taking = False
         batch = site.queue.popleft()
+        if batch.src != site.index:
+            site.owed -= sum(map(len, batch.payloads))
+        loose = id(batch) in site.loose
+        site.loose.discard(id(batch))
         site.stack.taken([batch.packet], now=self.now)
         answers: list[bytes] = []
         for index, payload in enumerate(batch.payloads):
             message = number_of(payload)
             if self._recorder is not None:
                 self._recorder.take(site.index, message)
-            concurrent = self.oracle.take(site.index, message)
+            concurrent = self.oracle.take(site.index, message, loose=loose)
             if self._flags and index == 0 and concurrent != batch.concurrent:
                 self.oracle.blame("flags", f"{site.name} saw message {message} as {batch.concurrent=}")
             delivery = Delivery(batch, index)
@@ -469,16 +596,30 @@ class Sim:
                 audience = ((1 << len(stack.view)) - 1) & ~(1 << site.index)
             if find(stack.view.recipe).echoes(self._options.echo):
                 audience = ((1 << len(stack.view)) - 1) if dst is None else dst | 1 << site.index
-            self.oracle.send(site.index, message, audience)
-            stack.send(message.to_bytes(HEADER, "big") + data, dst, now=self.now)
+            epoch = self._epochs[stack.view.number]
+            payload = message.to_bytes(HEADER, "big") + data
+            self.oracle.send(site.index, message, audience, epoch=epoch)
+            if "object" in self.oracle.promises[epoch]:
+                self._keys[message] = self.objects(site).key_of(payload)
+            receipt = stack.send(payload, dst, now=self.now)
+            if self.watched:
+                site.receipts.append((message, receipt))
+                self._owe(site, audience, len(payload))
         ready = stack.ready()
         for address, datagram in ready.send:
             self._transmit(site, address if isinstance(address, int) else None, datagram)
         if ready.deliver:
-            site.queue.extend(item for item in ready.deliver if isinstance(item, Batch))
+            for item in ready.deliver:
+                if isinstance(item, Batch):
+                    site.queue.append(item)
+                    if site.is_open:
+                        site.loose.add(id(item))
+                elif not item.joined:
+                    site.is_open = False  # another order begins with a closed gate
         if site.queue and not site.taking:
             site.taking = True
-            self._push(self.now + PAUSE_MAX * self.rng.random(), _TAKE, site, None)
+            at = self.now + site.pause_max * self.rng.random()
+            self._push(max(at, site.reads_at), _TAKE, site, None)
         if ready.wake is not None and (site.wake is None or ready.wake < site.wake):
             site.wake = max(ready.wake, self.now)
             self._push(site.wake, _TICK, site, site.wake)
@@ -487,11 +628,19 @@ class Sim:
         if site.waiting and stack.writable:
             self._pump(site)
 
+    def _owe(self, site: Site, audience: int | None, size: int) -> None:
+        """So much more is under way to these; what one sends to oneself is one's own affair."""
+        for target in self.sites:
+            if target is not site and (audience is None or audience >> target.index & 1):
+                target.owed += size
+                target.owed_most = max(target.owed_most, target.owed)
+
     def _transmit(self, site: Site, address: int | None, datagram: Datagram) -> None:
         data = joined(datagram)
         # A datagram for everybody reaches those too who are about to join.
         targets = range(len(self.sites)) if address is None else (address,)
         self.bytes += len(data)
+        self.sent_at = self.now
         trace = site.stack.trace
         full = trace is not None and trace.full
         for target in targets:
@@ -508,16 +657,20 @@ class Sim:
         if not fates:
             self.lost += 1
         for delay in fates:
-            self._arrive_at(self.now + delay, target, data)
+            self._arrive_at(self.now + delay, site, target, data)
 
-    def _arrive_at(self, at: float, target: Site, data: bytes) -> None:
-        self._push(at, _ARRIVE, target, data)
+    def _arrive_at(self, at: float, site: Site, target: Site, data: bytes) -> None:
+        self._push(at, _ARRIVE, target, (data, site.name))
 
     def _installed(self, site: Site) -> None:
         """A view was installed here: what is sent from now on goes to its members."""
         view = site.stack.view
         before = 0 if site.view is None else len(site.view)
         site.view = view
+        if view.number not in self._epochs:
+            is_extended = len(view) > before
+            self._epochs[view.number] = self._epochs[view.number - 1] if is_extended else view.number
+            self._promise(self._epochs[view.number], find(view.recipe))
         for newcomer in range(before, len(view)):
             self._seat(self[view.names[newcomer]], newcomer)
             self.oracle.admit(site.index, newcomer)
@@ -538,11 +691,16 @@ class Sim:
     def _play(self, like: "Sim") -> None:
         """Replay another run's messages on a board, and show the result as if it had run here."""
         board = Board(len(self.sites), lossless(self.order), flags=self._flags)
+        board.oracle.promises[0] = self.guarantees
         self.oracle = board.play(like.schedule)
         for site, messages in zip(self.sites, board.taken, strict=True):
             for message in messages:
                 sender, data, _ = like._sends[message]
                 site.taken.append(_replayed(self.sites[sender].name, data))
+
+
+def _calmed(faults: Faults) -> Faults:
+    return Faults(delay_min=faults.delay_min, delay_max=faults.delay_max)
 
 
 def _replayed(sender: str, data: bytes) -> Delivery:
@@ -554,7 +712,7 @@ def _replayed(sender: str, data: bytes) -> Delivery:
 LateTrace = Callable[[int, str, int, Newcomer], Trace]
 """Makes the trace of a newcomer: its index, its name, the size of its first view, and what it learned."""
 
-_SEND, _ANSWER, _GIVE_UP, _ARRIVE, _TICK, _TAKE, _KNOCK, _ACT = range(8)
+_SEND, _ANSWER, _GIVE_UP, _ARRIVE, _TICK, _TAKE, _KNOCK, _ACT, _PART = range(9)
 _HANDLERS: list[Callable[[Sim, Site, Any], None]] = [
     Sim._on_send,
     Sim._on_answer,
@@ -564,4 +722,5 @@ _HANDLERS: list[Callable[[Sim, Site, Any], None]] = [
     Sim._on_take,
     Sim._on_knock,
     Sim._on_act,
+    Sim._on_part,
 ]

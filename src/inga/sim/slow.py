@@ -115,4 +115,4 @@ class _Queued(Sim):
             self.lost += 1
             return
         self._free_at = begins + service
-        self._arrive_at(self._free_at, target, data)
+        self._arrive_at(self._free_at, site, target, data)

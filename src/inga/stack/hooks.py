@@ -33,6 +33,7 @@ HOOKS = {
     "extend": BOTTOM_UP,
     "base": TOP_DOWN,
     "adopt": BOTTOM_UP,
+    "is_flushed": TOP_DOWN,
     "closed": TOP_DOWN,
     "sent": TOP_DOWN,
     "gate": TOP_DOWN,
@@ -134,6 +135,13 @@ class Growing(Protocol):
 
     def adopt(self, bases: dict[str, list[int]]) -> None:
         """We are the newcomer: start with each member where its `base` says."""
+
+
+class Flushing(Protocol):
+    """Keeps back what is sent, also when a member joins."""
+
+    def is_flushed(self, number: int) -> bool:
+        """Whether nothing waits here that was sent before the view of that number."""
 
 
 class Introduced(Protocol):

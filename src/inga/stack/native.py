@@ -46,8 +46,10 @@ class NativeWire:
                 counts["data"] += 1
             else:
                 counts["control"] += 1
-                # Where a member's address is unknown it goes to everybody, and only one is meant.
-                if packet.to is not None and packet.dst is None:
+                # Where a member's address is unknown it goes to everybody, and only one is meant. A newcomer is
+                # told of its view in the one before, which has no place for it.
+                members = stack.sizes.get(packet.view, INDEX_MAX)
+                if packet.to is not None and packet.dst is None and packet.to < members:
                     packet.dst = 1 << packet.to
             counts["bytes"] += len(packet.body)
             if packet.encoded is None:

@@ -24,7 +24,7 @@ from inga.model.packet import HEADER_MAX, Buffer, Packet
 from inga.model.receipt import Receipt
 from inga.model.steps import Trace
 from inga.model.view import View
-from inga.stack.chain import Chain, check
+from inga.stack.chain import Chain, check, has
 from inga.stack.layer import Layer
 from inga.stack.native import NativeWire
 from inga.stack.views import Views
@@ -285,8 +285,9 @@ class Stack:
             raise UsageError(f"no layer {name!r} here, only {', '.join(x.name for x in self.layers)}")
         old = self.layers[at]
         check([*self.layers[:at], layer, *self.layers[at + 1 :]], self._beneath)  # before the old one lets go
-        drain = getattr(old, "drain", None)
-        held = [] if drain is None else drain()
+        if has(old, "flush"):
+            old.flush()  # type: ignore[attr-defined]  # as it has it
+        held: list[Packet] = old.drain() if has(old, "drain") else []  # type: ignore[attr-defined]
         self.bind([*self.layers[:at], layer, *self.layers[at + 1 :]])
         layer.view(self.view)
         if held:

@@ -57,6 +57,13 @@ class Views:
         """What a newcomer has to know of us if it starts now."""
         return {key: count for base in self.stack.chain.hooks("base") for key, count in base().items()}
 
+    @property
+    def is_flushed(self) -> bool:
+        """Whether all that was sent before this view has left. A newcomer may not begin before: what it sends says
+        that this is past, and whoever waited for it might wait for ever, holding what comes after it."""
+        number = self.stack.view.number
+        return all(is_flushed(number) for is_flushed in self.stack.chain.hooks("is_flushed"))
+
     def close(self) -> None:
         """Nothing more is sent in this view; what waits for company leaves."""
         self.stack.closing = True

@@ -10,14 +10,22 @@ alone follows what caused what: whatever a site had sent or taken, with all its 
     total      two messages are taken in the same order wherever both are taken
     object     the same for messages of one key
 
-A late message counts where it is taken, once, so causal contains fifo. Sets are bit sets in plain
+A late message counts where it is taken, once, so causal contains fifo.
+
+A group may change its order while it runs. A message then belongs to the *epoch* in which it was sent, the time
+between two such changes, and `broken` counts only what was promised in it. Whatever the orders, one more thing
+is promised of a change:
+
+    views      nothing of an epoch is taken after something of a later one
+
+Sets are bit sets in plain
 integers, one bit a message, numbered as it was told of them. The oldest messages, once taken
 wherever they were addressed and known to everybody, are in every set that matters: they are
 forgotten, so that a run of any length is judged in the memory of what is under way.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 
 GUARANTEES = ("integrity", "complete", "fifo", "causal")
 WITNESSES_MAX = 20
@@ -40,6 +48,8 @@ class Oracle:
         self._agreed = agreed or {}
         self._sequences: list[list[int]] = [[] for _ in range(members)]  # taken at the site, if judged
         self.violations: Counter[str] = Counter()
+        self.broken: Counter[str] = Counter()  # of these, what was promised where it happened
+        self.promises: dict[int, Collection[str]] = {}  # by epoch; of others everything is
         self.witnesses: list[str] = []
         self.sent = 0
         self.taken = 0
@@ -49,19 +59,23 @@ class Oracle:
         self._place: dict[int, int] = {}  # of each message: how many were sent before it
         self._messages: list[int] = []  # by place, those not forgotten
         self._senders: list[int] = []
+        self._epochs: list[int] = []  # by place, of all
         self._missing: list[int] = []  # how many sites have yet to take it
         self._causes: list[int] = []  # all that caused it
         self._known = [0] * members  # sent or taken at the site, and all that caused that
         self._addressed = [0] * members  # what the site should take
         self._taken = [0] * members
+        self._loose = [0] * members  # of these, what came through an open gate
+        self._latest = [0] * members  # the newest epoch of which the site took something
         self._own = [0] * members  # sent by the site
         self._needed = [0] * members  # what caused anything taken at the site
         self._followed = [[0] * members for _ in range(members)]  # the same, by sender of the taken
-        self._gone: set[int] = set()  # sites that crashed
+        self._gone: set[int] = set()  # sites that crashed or left
+        self._lost: set[int] = set()  # sites that crashed, so that what they sent may be lost
         self._granted = [0] * members  # what was past when the site joined
         self._base = [0]  # what members had sent when they let the next newcomer in
 
-    def send(self, site: int, message: int, dst: int | None = None) -> None:
+    def send(self, site: int, message: int, dst: int | None = None, *, epoch: int = 0) -> None:
         """`site` sent a new message, to all others or to those in the bit set."""
         assert message not in self._place, f"message {message} sent twice"
         if self.sent % FORGET_EVERY == 0:
@@ -74,6 +88,7 @@ class Oracle:
         self._place[message] = self.sent
         self._messages.append(message)
         self._senders.append(site)
+        self._epochs.append(epoch)
         self._missing.append(len(audience))
         self._causes.append(self._known[site])
         self.related += self._known[site].bit_count() + self._forgotten
@@ -88,22 +103,32 @@ class Oracle:
         """`site` lets a newcomer in: what it sends from now on may be for that one too."""
         if newcomer == self.members:
             self.members += 1
-            columns = (self._known, self._addressed, self._taken, self._own, self._needed, self._granted)
-            for sets in (*columns, *self._followed):
+            for sets in (*self._sets(), self._latest):
                 sets.append(0)
             self._followed.append([0] * self.members)
             self._sequences.append([])
             self._base[0] = 0
         self._base[0] |= self._own[site]
 
+    def crash(self, site: int) -> None:
+        """Nothing is expected of it any more, and what it sent may be lost."""
+        self._gone.add(site)
+        self._lost.add(site)
+
     def leave(self, site: int) -> None:
-        """It crashed: nothing is expected of it, and what it sent may be lost."""
+        """It left when everybody had all it sent: nothing is expected of it any more."""
         self._gone.add(site)
 
-    def join(self, newcomer: int) -> None:
-        """All have let it in. What they had sent before is past, and known to be."""
-        self._known[newcomer] |= self._base[0]
+    def join(self, newcomer: int, *, knows: bool = True) -> None:
+        """All have let it in. What they had sent before is past, and known to be, unless its order counts as
+        known only what was taken."""
+        if knows:
+            self._known[newcomer] |= self._base[0]
         self._granted[newcomer] = self._base[0]
+
+    def agree(self, orders: "Mapping[str, Key]") -> None:
+        """From now on, judge these as well."""
+        self._agreed = {**self._agreed, **orders}
 
     def take(self, site: int, message: int, *, loose: bool = False) -> bool:
         """The application at `site` got it. Returns whether it is concurrent with something known.
@@ -126,11 +151,17 @@ class Oracle:
             self._missing[index] -= 1
         else:
             self.blame("integrity", f"site {site} took message {message}, which is not for it")
-        self._judge(site, message, bit, sender)
+        self._judge(site, index, sender)
         # What is known only as a cause of something was never seen here.
         seen = self._known[site] & (self._taken[site] | self._own[site] | self._granted[site]) & ~bit
         self._taken[site] |= bit
-        if not loose:
+        if site == sender:
+            causes &= self._own[
+                site
+            ]  # of others it may have come through an open gate, before its own causes
+        if loose:
+            self._loose[site] |= bit
+        else:
             self._needed[site] |= causes
             self._followed[site][sender] |= causes
         self._known[site] |= bit | causes
@@ -138,32 +169,49 @@ class Oracle:
 
     def finish(self) -> None:
         """Nothing will be taken any more: whatever is missing is lost."""
-        for site in range(self.members):
-            if site in self._gone:
-                continue
-            for index in _members(self._addressed[site] & ~self._taken[site]):
-                if self._senders[index] in self._gone:
-                    continue
-                self.blame("complete", f"site {site} never took message {self._messages[index]}")
+        for site, message, promised in self.missing():
+            self.blame("complete", f"site {site} never took message {message}", promised=promised)
         self._compare_orders()
 
     def count(self, guarantees: Iterable[str]) -> int:
         """Violations of these."""
         return sum(self.violations[name] for name in guarantees)
 
-    def blame(self, guarantee: str, witness: str) -> None:
+    def blame(self, guarantee: str, witness: str, *, promised: bool = True) -> None:
         """Count a violation, and remember the first few in words."""
         self.violations[guarantee] += 1
+        if promised:
+            self.broken[guarantee] += 1
         if len(self.witnesses) < WITNESSES_MAX:
             self.witnesses.append(f"{guarantee}: {witness}")
 
-    def _judge(self, site: int, message: int, bit: int, sender: int) -> None:
+    def missing(self) -> Iterator[tuple[int, int, bool]]:
+        """Who has yet to take which message, and whether it was promised."""
+        for site in range(self.members):
+            if site not in self._gone:
+                for index in _members(self._addressed[site] & ~self._taken[site]):
+                    if self._senders[index] not in self._lost:
+                        message = self._messages[index]
+                        yield site, message, self._promised("complete", self.epoch_of(message))
+
+    def _judge(self, site: int, index: int, sender: int) -> None:
+        """What is wrong with taking this one now, after what was taken here before."""
+        message, bit, epoch = self._messages[index], 1 << index, self._epochs[index + self._forgotten]
+        if epoch < self._latest[site]:
+            self.blame("views", f"site {site} took message {message} after one of a later order")
+        self._latest[site] = max(self._latest[site], epoch)
         if self._needed[site] & bit:
-            effect = self._effect(bit, self._taken[site])
-            self.blame("causal", f"site {site} took message {effect} before its cause {message}")
+            effect, promised = self._effect("causal", index, self._taken[site] & ~self._loose[site])
+            text = f"site {site} took message {effect} before its cause {message}"
+            self.blame("causal", text, promised=promised)
         if self._followed[site][sender] & bit:
-            later = self._effect(bit, self._taken[site] & self._own[sender])
-            self.blame("fifo", f"site {site} took {later} before {message} of the same sender")
+            among = self._taken[site] & self._own[sender] & ~self._loose[site]
+            later, promised = self._effect("fifo", index, among)
+            text = f"site {site} took {later} before {message} of the same sender"
+            self.blame("fifo", text, promised=promised)
+
+    def _promised(self, guarantee: str, epoch: int) -> bool:
+        return epoch not in self.promises or guarantee in self.promises[epoch]
 
     def _compare_orders(self) -> None:
         """Every site against all before it, by key."""
@@ -173,11 +221,30 @@ class Oracle:
                 for other in range(site):
                     for before, message in _inversions(sequence, places[other], key):
                         text = f"site {site} took message {before} before {message}, site {other} after it"
-                        self.blame(guarantee, text)
+                        self.blame(
+                            guarantee, text, promised=self._promised(guarantee, self.epoch_of(message))
+                        )
 
-    def _effect(self, cause: int, among: int) -> int:
-        """A message caused by that one."""
-        return next(self._messages[i] for i in _members(among) if self._causes[i] & cause)
+    def epoch_of(self, message: int) -> int:
+        """When it was sent."""
+        return self._epochs[self._place[message]]
+
+    def _effect(self, guarantee: str, cause: int, among: int) -> tuple[int, bool]:
+        """A message caused by that one, and whether it was promised to be taken later: one of which it was, if any.
+        Of different epochs it always is."""
+        found = []
+        mine = self._epochs[cause + self._forgotten]
+        for index in _members(among):
+            if self._causes[index] >> cause & 1:
+                epoch = self._epochs[index + self._forgotten]
+                found.append((epoch == mine and not self._promised(guarantee, epoch), index))
+        missing, index = min(found)
+        return self._messages[index], not missing
+
+    def _sets(self) -> list[list[int]]:
+        """What is known of each site, as sets of messages."""
+        columns = [self._known, self._addressed, self._taken, self._own, self._needed, self._granted]
+        return [*columns, self._loose, *self._followed]
 
     def _forget(self) -> None:
         """Drop the oldest messages that are taken everywhere and known to all."""
@@ -197,8 +264,7 @@ class Oracle:
         for column in (self._messages, self._senders, self._missing, self._causes):
             del column[:count]
         self._causes = [causes >> count for causes in self._causes]
-        columns = (self._known, self._addressed, self._taken, self._own, self._needed, self._granted)
-        for sets in (*columns, self._base, *self._followed):
+        for sets in (*self._sets(), self._base):
             sets[:] = [each >> count for each in sets]
 
 

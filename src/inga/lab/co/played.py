@@ -11,6 +11,9 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
+from inga.lab.co.printed import PrintedCo
+from inga.layers.co.layer import Co
+from inga.layers.co.machine import CoMachine
 from inga.model.packet import DATA
 from inga.model.view import View
 from inga.recipes import Options, find
@@ -23,6 +26,9 @@ R = 0.01
 
 SIZE = 512
 """Bytes of a message, as in the paper."""
+
+MACHINES = {"printed": PrintedCo, "eager": CoMachine}
+"""By the name of what a member knows of itself."""
 
 Delay = Callable[[int, int], float]
 
@@ -43,25 +49,21 @@ def unequal(seed: int) -> Delay:
 class Group:
     """Members, and the copies under way between them. A subclass says when they send."""
 
-    def __init__(self, members: int, delay: Delay = equal, **protocol: Any) -> None:
+    def __init__(
+        self, members: int, delay: Delay = equal, self_knowledge: str = "eager", **protocol: Any
+    ) -> None:
         self.n = members
         self.now = 0.0
         self.headers: list[int] = []  # bytes of data packets that are not the message
         self.pdus = {"data": 0, "control": 0}
         view = View.of(*names(members), recipe="co")
         self.traces = [MemoryTrace(me, members) for me in range(members)]
-        self.stacks = [
-            Stack(
-                find("co").build(
-                    Options(protocol={"nack_delay": 2 * R, "resend": 1.0, "poll": 1.0, **protocol})
-                ),
-                me,
-                view,
-                rng=Random(me),
-                trace=self.traces[me],
-            )
-            for me in range(members)
-        ]
+        settings = {"nack_delay": 2 * R, "resend": 1.0, "poll": 1.0, **protocol}
+        self.stacks = []
+        for me in range(members):
+            order = Co(machine=MACHINES[self_knowledge], **settings)
+            layers = [order if layer.name == "co" else layer for layer in find("co").build(Options())]
+            self.stacks.append(Stack(layers, me, view, rng=Random(me), trace=self.traces[me]))
         self._delay = delay
         self._heap: list[tuple[float, int, int, Any]] = []
         self._pushed = 0
@@ -83,6 +85,12 @@ class Group:
     def wants_to_send(self, member: int) -> bool:
         """Whether this member sends now."""
         raise NotImplementedError
+
+    def expected(self, member: int) -> list[int]:
+        """What a member expects next from each."""
+        order = self.stacks[member].layer("co")
+        assert isinstance(order, Co)
+        return order.machine.expected
 
     def _after(self, member: int) -> None:
         self._collect(member)
@@ -116,13 +124,13 @@ class Rounds(Group):
     """Each member sends when it has heard from all: the paper's steady state."""
 
     def __init__(self, members: int, rounds: int, **protocol: Any) -> None:
-        super().__init__(members, confirm_delay=100 * R, eager_confirm="never", **protocol)
+        super().__init__(members, confirm_delay=100 * R, confirm_every=0, **protocol)
         self._rounds = rounds
         self._sent = [0] * members
 
     def wants_to_send(self, member: int) -> bool:
-        order: Any = self.stacks[member].layer("co")
-        heard = min(number for m, number in enumerate(order.expected) if m != member) - 1
+        expected = self.expected(member)
+        heard = min(number for m, number in enumerate(expected) if m != member) - 1
         if self._sent[member] < self._rounds and heard >= self._sent[member]:
             self._sent[member] += 1
             return True
@@ -140,7 +148,7 @@ class Saturated(Group):
             window=window,
             capacity=capacity,
             confirm_delay=R / 2,
-            eager_confirm="never",
+            confirm_every=0,
             **protocol,
         )
         self._left = [messages] * members
@@ -156,11 +164,10 @@ class Talkers(Rounds):
     """Only two members speak, in rounds; the others listen."""
 
     def wants_to_send(self, member: int) -> bool:
-        order: Any = self.stacks[member].layer("co")
         if (
             member > 1
             or self._sent[member] >= self._rounds
-            or order.expected[1 - member] <= self._sent[member]
+            or self.expected(member)[1 - member] <= self._sent[member]
         ):
             return False
         self._sent[member] += 1

@@ -7,8 +7,9 @@ and a destination knows that all have a message when its machine holds it for co
 from typing import Any
 
 from inga.lab.sco.schemes import ROUND, Load, Sending
-from inga.layers.sco import SelectiveOrder, mask
-from inga.layers.sco_parts import Control, Copies, Happened, Message, Settings, Told
+from inga.layers.sco.machine import ScoMachine
+from inga.layers.sco.ordering import mask
+from inga.layers.sco.parts import Control, Copies, Happened, Message, Settings, Told
 
 NEVER = 1e9
 
@@ -23,12 +24,14 @@ class Protocol(Sending):
             window=1 << 20,
             quota=1 << 20,
             confirm_delay=k,
+            confirm_every=0,
+            nack_delay=0.0,
             nack_again=2 * ROUND,
             resend_after=NEVER,  # nothing is lost, and obligations may be long
             poll_after=2 * ROUND + 2 * k,
             probe_after=k,
         )
-        self.machines = [SelectiveOrder(m, load.members, settings) for m in range(load.members)]
+        self.machines = [ScoMachine(m, load.members, settings) for m in range(load.members)]
         self._sent_at: dict[tuple[int, int], float] = {}
         self._armed: dict[int, float] = {}
         self.controls = 0
@@ -57,7 +60,7 @@ class Protocol(Sending):
             machine.tick(self.now)
             self._run(machine)
 
-    def _run(self, machine: SelectiveOrder) -> None:
+    def _run(self, machine: ScoMachine) -> None:
         machine.stages()
         events, machine.events = machine.events, []
         me = machine.me

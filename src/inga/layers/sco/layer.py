@@ -17,9 +17,11 @@ from typing import Any
 
 from inga.layers.flow import WINDOW_MAX as WINDOW_BYTES
 from inga.layers.flow import charged, share_of
+from inga.layers.numbers import check_number
 from inga.layers.order import Order
-from inga.layers.sco import LSN_WINDOW, SelectiveOrder, mask
-from inga.layers.sco_parts import (
+from inga.layers.sco.machine import ScoMachine
+from inga.layers.sco.ordering import LSN_WINDOW, mask
+from inga.layers.sco.parts import (
     Control,
     Copies,
     Discarded,
@@ -56,83 +58,47 @@ class Sco(Order):
     id = 4
     provides = frozenset({"reliable", "flow", "fifo", "causal"})
     levels = ("confirmed",)
+    no_gate = "what it has not ordered it has not accepted"
+    settings = Settings
 
     def __init__(
         self,
         *,
         deliver: str = "confirmed",
         echo: bool = False,
-        greet: bool = False,
-        lossless: bool = False,
         queue_max: int = 16 << 20,
-        window_bytes: int | None = None,
-        mode: str = "csn",
-        ack_level: str = "causal",
-        fifo: int = 0,
-        window: int = 256,
-        quota: int = 256,
-        confirm_delay: float = 0.005,
-        confirm_every: int | None = None,
-        nack_delay: float = 0.001,
-        nack_again: float = 0.01,
-        resend_after: float = 0.05,
-        poll_after: float = 0.05,
-        probe_after: float = 0.005,
-        patience: float = 60.0,
         multicast: bool = True,
-        multicast_from: int = 0,
+        machine: type[ScoMachine] = ScoMachine,
+        **settings: Any,
     ) -> None:
-        """`deliver` is a level. `lossless`: nothing is lost and questions are answered at once, so there is nothing to
-        confirm or to send again, and no time passes: for orders played move by move.
-        Where one datagram can reach everybody (`multicast`), it replaces copies from `multicast_from` remote
-        destinations on; 0: never, since copies were cheaper wherever that was measured. The rest is explained
-        with `Settings`; times are in seconds. Unless told otherwise, half a window of one sender's messages is
-        confirmed without waiting for company."""
+        """`deliver` is a level, `machine` the protocol, which an experiment may bend. Where one datagram can reach
+        everybody (`multicast`), it replaces copies from `multicast_from` remote destinations on; 0: never, since
+        copies were cheaper wherever that was measured. The rest is explained with `Settings`; times are in seconds."""
         super().__init__(echo=echo)
         if deliver not in LEVELS:
             raise UsageError(f"deliver is one of {', '.join(LEVELS)}, not {deliver!r}")
-        bounded: dict[str, object] = {"window": window, "quota": quota, "multicast_from": multicast_from}
-        for name, number in bounded.items():
-            if not isinstance(number, int) or not 0 <= number <= LSN_WINDOW // 2:
-                raise UsageError(f"{name} is a whole number up to {LSN_WINDOW // 2}, not {number!r}")
-        if fifo not in (0, 1):
-            raise UsageError(f"fifo is 0 or 1, not {fifo!r}")
+        made = Settings(**settings)
+        for name in ("window", "quota", "multicast_from"):
+            check_number(name, getattr(made, name), 0, LSN_WINDOW // 2)
         self.deliver = deliver
-        self.greet = greet
-        self.lossless = lossless
         self.queue_max = queue_max
-        self._settings = Settings(
-            mode=mode,
-            ack_level=ack_level,
-            fifo=bool(fifo),
-            window=window,
-            window_bytes=WINDOW_BYTES if window_bytes is None else window_bytes,
-            quota=quota,
-            confirm_delay=confirm_delay,
-            confirm_every=(window + 1) // 2 if confirm_every is None else confirm_every,
-            nack_delay=nack_delay,
-            nack_again=nack_again,
-            resend_after=resend_after,
-            poll_after=poll_after,
-            probe_after=probe_after,
-            patience=patience,
-            multicast_from=multicast_from if multicast else 0,
-        )
+        if made.window_bytes is None:
+            made = replace(made, window_bytes=WINDOW_BYTES)
+        self._settings = made if multicast else replace(made, multicast_from=0)
+        self._kind = machine
 
     def view(self, view: View) -> None:
         settings = self._settings
         if settings.multicast_from:
             settings = replace(settings, nack_delay=max(settings.nack_delay, TWO_WAYS))
-        if self.lossless:
-            settings = replace(settings, window=LSN_WINDOW, quota=LSN_WINDOW, throttle=False)
-        self.machine = SelectiveOrder(self.stack.me, len(view), settings)
+        self.machine = self._kind(self.stack.me, len(view), settings)
         self.machine.now = self.stack.now
         self._everybody = (1 << len(view)) - 1
         self._acting = False
         self._heard = 0  # our newest message that some destination has accepted
         self._prompt: set[int] = set()  # senders of partial bundles that wait for us to say something
         self._unread = Unread(self.queue_max)
-        self._rearm()
+        self.held = 0
 
     # Sending
 
@@ -170,13 +136,10 @@ class Sco(Order):
             if reason is not None:
                 self.stack.reject(reason, packet)
                 continue
-            self.stack.meet(packet, fresh=message.body is not None)
             fresh.append((message, packet))
             if packet.partial and self._is_first(message):
                 self._prompt.add(packet.src)
         machine.stages()
-        if self.lossless:
-            machine.probe_now()
         self._act()
         for message, packet in fresh:
             if message.body is not None:  # not handed over yet, so it outlives the reader's buffer
@@ -207,6 +170,10 @@ class Sco(Order):
     # What drivers want, and what a change of the order needs
 
     @property
+    def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
+        return self.machine.wake
+
+    @property
     def waiting(self) -> int:
         return len(self.machine.waiting)
 
@@ -223,7 +190,10 @@ class Sco(Order):
         return len(self.machine.unreleased)
 
     def blockers(self) -> list[int]:
-        return [m for m in self.stack.peers() if not self.machine.has_all(m)]
+        return self.machine.blockers()
+
+    def awaited(self) -> list[int]:
+        return self.machine.awaited(self.deliver)
 
     def sent(self) -> list[int]:
         """The number of our newest message to each; our own entry is how many there are."""
@@ -237,16 +207,16 @@ class Sco(Order):
 
     @property
     def settled(self) -> bool:
-        """Whether all we sent was accepted by everybody ever heard of, and we owe nobody a confirmation."""
+        """Whether all we sent was accepted by everybody who was met, and we owe nobody a confirmation."""
         machine = self.machine
         peers = self.stack.peers()
-        heard = [m for m in peers if m in self.stack.met]
+        met = [m for m in peers if m in self.stack.met]
         if machine.waiting:
             return not peers
-        if peers and not heard:
+        if peers and not met:
             return not machine.unreleased
         owed = machine.owed_since.keys() - self.stack.left
-        return not owed and all(machine.has_all(m) for m in heard)
+        return not owed and all(machine.has_all(m) for m in met)
 
     def fit(self, granted: int) -> None:
         self.machine.window_bytes = share_of(granted, len(self.stack.view))
@@ -336,12 +306,11 @@ class Sco(Order):
             if machine.waiting:
                 machine.stages()
         self._acting = False
-        self.stack.review()
-        if not machine.is_behind:
-            machine.is_behind = self._is_behind()
-        self._rearm()
         if released:
             self.above(released)
+        if not machine.is_behind:
+            machine.is_behind = self._is_behind()
+        self.stack.review()
 
     def _do(self, event: Any, released: list[Packet]) -> None:
         match event:
@@ -352,8 +321,7 @@ class Sco(Order):
             case Told(to, Control() as control):
                 self._tell(to, control)
             case Told(to, Request() as request):
-                if not self.lossless:
-                    self._ask(to, request)
+                self._ask(to, request)
             case Sent(own):
                 self._note_send(own)
             case Released(own):
@@ -383,7 +351,10 @@ class Sco(Order):
         is_own = message.src == self.stack.me
         if level == "received":
             assert packet is not None
+            self.stack.meet(packet, fresh=True)
             self._received(packet, "receive")
+            message.size = len(packet.body) + 1
+            self.held += message.size
         elif level == "accepted" and packet is not None and not is_own:
             packet.deps = message.deps
         if self.stack.trace is not None and level in STEPS and not is_own:
@@ -401,6 +372,8 @@ class Sco(Order):
             packet = packet.copy_to(self.stack.me)
             packet.encoded = None
             packet.seq, packet.deps = message.seq, message.deps
+        else:
+            self.held -= message.size
         message.body = None
         if self.stack.trace is not None:
             self._row("deliver", packet, packet.count)
@@ -421,6 +394,7 @@ class Sco(Order):
             )
 
     def _discard(self, reason: str, message: Message) -> None:
+        self.held -= message.size
         if reason == "duplicate":
             self._received(message.body, "duplicate")
         else:
@@ -429,7 +403,7 @@ class Sco(Order):
 
     def _give_up(self, src: int) -> None:
         name = self.stack.view.names[src]
-        self._talk("gave_up", src)
+        self.stack.row("gave_up", src)
         self.stack.fail(Gap(f"{name} did not repair what was lost within {self._settings.patience:g} s"))
 
     def _transmit(self, copies: list[Message], to: list[int], together: bool, again: bool) -> None:
@@ -440,7 +414,7 @@ class Sco(Order):
         for member, copy in zip(to, copies, strict=True):
             if again:
                 self.stack.counts["repair"] += 1
-                self._talk("repair", member, n=copy.lsn)
+                self.stack.row("repair", member, n=copy.lsn)
             packet = self._packet(copy)
             packet.to = member
             batch.append(packet)
@@ -466,7 +440,7 @@ class Sco(Order):
         packet.seq, packet.lsn, packet.free = control.seq, control.lsn, control.buf
         packet.ext = pack(control.have, control.ack)
         packet.urgent = control.poll
-        self._talk("poll" if control.poll else "control", to)
+        self.stack.row("poll" if control.poll else "control", to)
         self._say(to, packet)
 
     def _ask(self, to: int, request: Request) -> None:
@@ -474,7 +448,7 @@ class Sco(Order):
         packet.runs, packet.free = request.runs, request.buf
         packet.ext = pack(request.have, request.ack)
         self.stack.counts["nack"] += 1
-        self._talk("nack", to, n=sum(high - low for low, high in request.runs))
+        self.stack.row("nack", to, n=sum(high - low for low, high in request.runs))
         self._say(to, packet)
 
     def _say(self, to: int | None, packet: Packet) -> None:
@@ -483,11 +457,3 @@ class Sco(Order):
 
     def _is_behind(self) -> bool:
         return self._unread.is_behind(self.stack.queued)
-
-    def _rearm(self) -> None:
-        self.wake = None if self.lossless else self.machine.wake
-
-    def _talk(self, step: str, peer: int | None, *, n: int | None = None, note: str | None = None) -> None:
-        trace = self.stack.trace
-        if trace is not None and trace.full:
-            trace.row(step, self.stack.now, self.stack.view.number, peer=peer, n=n, note=note)

@@ -1,7 +1,6 @@
 """What the SCO machine is set to, reads and says: settings, messages, and the events they cause."""
 
 from dataclasses import dataclass
-from math import inf
 from typing import Any, NamedTuple
 
 from inga.model.errors import UsageError
@@ -14,7 +13,6 @@ Pairs = tuple[tuple[int, int], ...]
 TIME_MIN = 1e-6
 """The shortest wait of what is repeated."""
 
-MODES = ("csn", "wait")
 ACK_LEVELS = ("causal", "continuous")
 
 
@@ -22,34 +20,32 @@ ACK_LEVELS = ("causal", "continuous")
 class Settings:
     """What can be chosen. Times are in the unit of the clock that is passed in."""
 
-    mode: str = "csn"  # csn: order by what is known; wait: something in hand from everybody, as printed
     ack_level: str = "causal"  # what a confirmation confirms: causal or continuous acceptance
-    fifo: bool = False  # only the oldest ordered message may become confirmed, as printed
-    window: int = 64  # own messages that not all have accepted (W)
-    window_bytes: int = 1 << 40  # their bytes
-    quota: int = 64  # messages held per source
+    window: int = 256  # own messages that not all have accepted (W)
+    window_bytes: int | None = None  # their charged bytes; None = as many as they are
+    quota: int = 256  # messages held per source
     buffers_per_message: int = 1  # H
     throttle: bool = True  # keep senders within the free buffers their receivers report
     confirm_delay: float = 0.005  # k: how long a confirmation waits for company
-    confirm_every: int = 0  # messages of one source after which we do not wait for company; 0: always wait
-    nack_delay: float = 0.0  # how long what is missing may just have been overtaken
-    nack_again: float = 0.02  # T_ret
+    confirm_every: int | None = (
+        None  # messages of one source that end that wait; None = half a window, 0 = none do
+    )
+    nack_delay: float = 0.001  # how long what is missing may just have been overtaken
+    nack_again: float = 0.01  # T_ret
     resend_after: float = 0.05  # T_rtx
     poll_after: float = 0.05  # T_poll
     probe_after: float = 0.005  # T_probe
-    patience: float = inf  # without progress, after which what is missing is lost for good
+    patience: float = 60.0  # without progress, after which what is missing is lost for good
     resends_max: int = 16  # copies sent again for one request
     multicast_from: int = 0  # remote destinations from which one datagram for all replaces copies; 0: never
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise UsageError(f"mode is one of {', '.join(MODES)}, not {self.mode!r}")
         if self.ack_level not in ACK_LEVELS:
             raise UsageError(f"ack_level is one of {', '.join(ACK_LEVELS)}, not {self.ack_level!r}")
-        for name in ("window", "quota", "buffers_per_message", "window_bytes", "resends_max"):
+        for name in ("window", "quota", "buffers_per_message", "resends_max"):
             _check(name, getattr(self, name), int, 1)
         for name in ("confirm_every", "multicast_from"):
-            _check(name, getattr(self, name), int, 0)
+            _check(name, getattr(self, name) or 0, int, 0)
         for name in ("nack_again", "resend_after", "poll_after", "patience"):
             _check(name, getattr(self, name), float, TIME_MIN)
         for name in ("confirm_delay", "probe_after", "nack_delay"):
@@ -78,7 +74,7 @@ class Message:
         "buf",  # free buffers of the sender
         "have",  # the lsn its sender expects next from this destination
         "body",  # what is carried, of no interest here
-        "size",
+        "size",  # of our own, what it counts against the window's bytes; else bytes held here
         "deps",  # the full stamp; rebuilt at acceptance
         "missing",  # bit set of destinations not known to have accepted it, once it is ordered
         "seen",  # entries of the stamp found clear of what is not ordered yet
@@ -196,7 +192,7 @@ class Released(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """A destination has accepted our message `seq`, and all before it that are for it."""
+    """A destination has accepted our message `seq`, and all before it that are for it; or there is none to wait for."""
 
     seq: int
 

@@ -1,0 +1,323 @@
+"""The CO protocol as a layer: packets to and from its machine, and its rows.
+
+    data          kind data   seq, ack (the vector) or delta (what rose in it)
+    nack          our kind    runs, ack
+    confirmation  our kind    seq, ack, buf (what is confirmed); urgent = it is a poll
+
+and `free`, the sender's free buffers, on each.
+"""
+
+from typing import Any
+
+from inga.layers.co.machine import CoMachine
+from inga.layers.co.parts import (
+    LEVELS,
+    Confirmation,
+    Discarded,
+    GaveUp,
+    Message,
+    Nack,
+    Reached,
+    Sent,
+    SentAgain,
+    Settings,
+    Told,
+)
+from inga.layers.flow import charged, share_of
+from inga.layers.order import Order
+from inga.model.errors import Gap, UsageError
+from inga.model.packet import HEADER_MAX, Packet
+from inga.model.view import View
+from inga.session.pressure import Unread
+from inga.wire.packet import RUNS_MAX
+
+STEPS = {"causal": "accept", "confirmed": "confirm", "acknowledged": "acknowledge"}
+"""The trace's name of reaching a level."""
+
+
+class Co(Order):
+    """Order, repair, flow and confirmation for messages to everybody."""
+
+    name = "co"
+    id = 5
+    provides = frozenset({"reliable", "flow", "fifo", "causal"})
+    levels = LEVELS
+    no_gate = "what it has not ordered it has not accepted"
+    settings = Settings
+
+    def __init__(
+        self,
+        *,
+        deliver: str = "acknowledged",
+        echo: bool = False,
+        queue_max: int = 16 << 20,
+        machine: type[CoMachine] = CoMachine,
+        **settings: Any,
+    ) -> None:
+        """`queue_max` is in unread bytes, above which we report no free buffers. `machine` is the protocol, which
+        an experiment may bend. The rest is explained with `Settings`."""
+        super().__init__(echo=echo)
+        if deliver not in LEVELS:
+            raise UsageError(f"co delivers at level {', '.join(LEVELS)}, not {deliver!r}")
+        self.deliver = deliver
+        self.queue_max = queue_max
+        self._settings = Settings(**settings)
+        self._kind = machine
+
+    def view(self, view: View) -> None:
+        stack = self.stack
+        self.machine = self._kind(stack.me, len(view), self._settings, stack.now)
+        self._unread = Unread(self.queue_max)
+        self.held = 0
+
+    # Sending
+
+    def down(self, batch: list[Packet]) -> None:
+        for packet in batch:
+            self.machine.request(packet, charged(len(packet.body) + HEADER_MAX))
+        self._run()
+
+    def turn(self) -> None:
+        self.machine.now = self.stack.now
+        self.machine.confirm_now()
+        if self.machine.events:
+            self._act()
+
+    def tick(self, now: float) -> None:
+        self.machine.tick(now)
+        self._act()
+
+    # Receiving
+
+    def up(self, batch: list[Packet]) -> None:
+        machine = self.machine
+        machine.now = self.stack.now
+        for packet in batch:
+            if not packet.seq or packet.free is None or (packet.ack is None and packet.delta is None):
+                self.stack.reject("malformed", packet)
+                continue
+            self._received(packet, "receive")
+            message = Message(packet.src, packet.seq, packet.ack, packet.delta, packet.free, packet)
+            if not machine.receive(message):
+                continue
+            self.stack.meet(packet, fresh=True)
+            message.size = len(packet.body) + 1
+            self.held += message.size
+            if not message.deps:  # it came before something that precedes it
+                packet.keep()
+                self._received(packet, "hold")
+        machine.stages()
+        self._act()
+
+    def control(self, packet: Packet) -> None:
+        self.machine.now = self.stack.now
+        reason = self._heed(packet)
+        if reason is not None:
+            self.stack.reject(reason, packet)
+        else:
+            self.stack.meet(packet)
+        self._run()
+
+    def _heed(self, packet: Packet) -> str | None:
+        """A confirmation or a nack came; the reason if it cannot be right."""
+        src, ack, confirmed, free = packet.src, packet.ack, packet.buf, packet.free
+        if ack is None or free is None:
+            return "malformed"
+        if packet.runs is not None:
+            return self.machine.asked(Nack(src, packet.runs, ack, free))
+        if confirmed is None or not packet.seq:
+            return "malformed"
+        return self.machine.confirmed(Confirmation(src, packet.seq, ack, confirmed, free, packet.urgent))
+
+    def gone(self, member: int) -> None:
+        self.machine.leave_out(member)
+        self._run()
+
+    def taken(self, packets: list[Packet]) -> None:
+        if self.stack.trace is not None:
+            for packet in packets:
+                if packet.src != self.stack.me:
+                    self._took(packet)
+        if self.machine.is_behind and not self._is_behind():
+            self.machine.now = self.stack.now
+            self.machine.caught_up()
+            self._run()
+
+    # What drivers want, and what a change of the order needs
+
+    @property
+    def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
+        return self.machine.wake
+
+    @property
+    def waiting(self) -> int:
+        return len(self.machine.waiting)
+
+    @property
+    def is_open(self) -> bool:
+        return not self.machine.waiting
+
+    @property
+    def is_passable(self) -> bool:
+        return self.machine.is_open
+
+    @property
+    def outstanding(self) -> int:
+        return len(self.machine.unreleased)
+
+    def blockers(self) -> list[int]:
+        return self.machine.blockers()
+
+    def awaited(self) -> list[int]:
+        return self.machine.awaited(self.deliver)
+
+    def sent(self) -> list[int]:
+        machine = self.machine
+        return [machine.expected[machine.me] - 1] * len(machine.expected)
+
+    def has(self, counts: list[int]) -> bool:
+        """All of it, and acknowledged: what the next view begins with, everybody has."""
+        come = all(number > count for number, count in zip(self.machine.expected, counts, strict=True))
+        return come and not self.machine.held_in_all
+
+    @property
+    def settled(self) -> bool:
+        """Whether everybody who was met has all we sent, and all of us who are here know it."""
+        machine = self.machine
+        peers = self.stack.peers()
+        met = [m for m in peers if m in self.stack.met]
+        if machine.waiting:
+            return False
+        if not met:
+            return not peers or not machine.unreleased
+        if not all(machine.has_all(m) for m in met):
+            return False
+        return len(met) < len(peers) or machine.is_idle
+
+    def fit(self, granted: int) -> None:
+        self.machine.window_bytes = share_of(granted, len(self.stack.view))
+
+    # From the machine to packets and rows
+
+    def _run(self) -> None:
+        self.machine.now = self.stack.now
+        self.machine.stages()
+        self._act()
+
+    def _act(self) -> None:
+        """Do what the machine wants done, in the order it happened; what leaves and what is released, in batches."""
+        machine = self.machine
+        leaving: list[Packet] = []
+        released: list[Packet] = []
+        events, machine.events = machine.events, []
+        for event in events:
+            match event:
+                case Reached(level, messages):
+                    self._reached(level, messages, released)
+                    continue
+                case Sent(message):
+                    leaving.append(self._stamped(message))
+                    continue
+            if leaving:  # a confirmation says how far we have counted: what it counts goes first
+                self._leave(leaving)
+                leaving = []
+            self._do(event)
+        if leaving:
+            self._leave(leaving)
+        if released:
+            self._delivered(released)
+            self.above(released)
+        if not machine.is_behind:
+            machine.is_behind = self._is_behind()
+        self.stack.review()
+
+    def _leave(self, packets: list[Packet]) -> None:
+        if self.machine.others:
+            self.below(packets)
+
+    def _do(self, event: Any) -> None:
+        match event:
+            case Told(to, Confirmation() as word):
+                self.stack.row("poll" if word.poll else "control", to)
+                self.stack.emit([self._word(to, word)])
+            case Told(int() as to, Nack() as nack, again):
+                self._ask(to, nack, again)
+            case SentAgain(to, messages):
+                self.stack.counts["repair"] += len(messages)
+                for message in messages:
+                    self.stack.row("repair", to, n=message.seq)
+                self.stack.emit([message.body.copy_to(to) for message in messages])
+            case Discarded(reason, message):
+                self._discard(reason, message)
+            case GaveUp(src):
+                name = self.stack.view.names[src]
+                self.stack.row("gave_up", src)
+                self.stack.fail(
+                    Gap(f"{name} did not repair what was lost within {self._settings.patience:g} s")
+                )
+
+    def _stamped(self, message: Message) -> Packet:
+        """The packet of a message of ours, with all that its receivers have to know."""
+        packet: Packet = message.body
+        packet.seq, packet.ack, packet.delta = message.seq, message.vector, message.rises
+        packet.free, packet.deps = message.free, message.deps
+        packet.partial = packet.urgent = False
+        self._sent(packet)
+        return packet
+
+    def _reached(self, level: str, messages: list[Message], released: list[Packet]) -> None:
+        """Rows, receipts, and what the application gets at this level: our own only if it is wanted."""
+        stack, me, is_due = self.stack, self.machine.me, level == self.deliver
+        for message in messages:
+            packet: Packet = message.body
+            if packet.src == me:
+                if packet.receipt is not None:
+                    packet.receipt.reach(level)
+                if is_due and (self.echo or (packet.dst is not None and packet.dst >> me & 1)):
+                    copy = packet.copy_to(me)
+                    copy.encoded = None
+                    released.append(copy)
+            else:
+                if level == "causal":
+                    packet.deps = message.deps
+                    if not (is_due or packet.bare):
+                        self.stack.store(packet)
+                if is_due:
+                    self.held -= message.size
+                    if not self._is_bare(packet):
+                        released.append(packet)
+            if stack.trace is not None:
+                self._row(STEPS[level], packet, packet.count)
+
+    def _discard(self, reason: str, message: Message) -> None:
+        packet: Packet = message.body
+        self.held -= message.size
+        if reason == "duplicate":
+            self._received(packet, "duplicate")
+        elif reason == "overrun":
+            self.stack.counts["overrun"] += 1
+        else:
+            self.stack.reject(reason, packet)
+
+    def _packet(self, to: int | None, word: Confirmation | Nack) -> Packet:
+        packet = Packet(word.src, self.stack.view.number, kind=self.id)
+        packet.to, packet.ack, packet.free = to, word.expected, word.free
+        return packet
+
+    def _word(self, to: int | None, word: Confirmation) -> Packet:
+        packet = self._packet(to, word)
+        packet.seq, packet.buf, packet.urgent = word.seq, word.confirmed, word.poll
+        return packet
+
+    def _ask(self, to: int, nack: Nack, again: bool) -> None:
+        packet = self._packet(to, nack)
+        packet.runs = nack.runs[:RUNS_MAX]
+        self.stack.counts["nack"] += 1
+        numbers = sum(high - low for low, high in nack.runs)
+        if not again:
+            self.stack.row("gap", to, n=numbers)
+        self.stack.row("nack", to, n=numbers)
+        self.stack.emit([packet])
+
+    def _is_behind(self) -> bool:
+        return self._unread.is_behind(self.stack.queued)

@@ -1,0 +1,19 @@
+"""CO over a network that loses nothing, for orders that are played move by move: only data is sent.
+
+Nothing is asked for, since all comes by itself, and nothing is confirmed, so no message gets beyond the level
+`causal`.
+"""
+
+from inga.layers.co.machine import CoMachine
+
+
+class LosslessCo(CoMachine):
+    """Says nothing but data, and wants no time."""
+
+    wake = None
+
+    def _confirm(self, to: int | None, *, poll: bool = False) -> None:
+        self.dirty = False
+
+    def _look_for_holes(self) -> None:
+        self._heard_of.clear()

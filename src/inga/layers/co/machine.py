@@ -1,0 +1,415 @@
+"""Causal broadcast by sequence numbers: the CO protocol, as a state machine.
+
+A message carries, for every member, the number its sender expected next from it. That one vector orders
+messages, reveals loss and confirms receipt: order, reliability and flow in one machine, over any network that
+sometimes delivers datagrams.
+
+    accepted      it is the next of its sender, and nothing that precedes it is missing; the level `causal`
+    confirmed     every member is known to have accepted it
+    acknowledged  every member is known to have confirmed it
+
+    data          numbered; what its sender expects of all members, as what rose since its last message
+    nack          these numbers of yours are missing here                              (RET)
+    confirmation  what we expect of all members, and what we have confirmed; may ask    (CNF)
+
+Only data has numbers, is kept and is repeated, always as the same bytes. When everybody has acknowledged
+everything, nobody sends anything. Numbers are those expected next: each covers strictly smaller ones.
+
+From Sakamoto, Nakamura, Tachikawa and Takizawa, with the acceptance of a message made to wait for what precedes
+it; docs/protocols/co.md has the rules, by the letters and numbers that the comments here name.
+"""
+
+from collections import deque
+from math import inf
+from typing import Any
+
+from inga.causality.knowledge import ALL_RISEN, FIRST, SAME
+from inga.layers.co.ordering import Ordering
+from inga.layers.co.parts import (
+    AHEAD_MAX,
+    Confirmation,
+    GaveUp,
+    Message,
+    Nack,
+    Sent,
+    SentAgain,
+    Settings,
+    Told,
+    Vector,
+)
+from inga.model.packet import Runs
+from inga.session.alarms import WAIT_MAX, Alarms
+
+FULL_EVERY = 32
+"""Messages of a sender of which one carries its whole vector: a receiver waits for no more to read one."""
+
+SMOOTH, RESEND_ROUNDS = 8, 3
+"""The weight of the past in what we think confirmations take, and how many times that we wait for them."""
+
+REPAIRS_MAX = 64
+"""Messages sent again at once to one member."""
+
+_CONFIRM, _POLL, _RESEND, _FOUND, _ASK = range(5)
+_HANDLERS = "_on_confirm _on_poll _on_resend _on_found _on_ask".split()
+_ALL = -1
+"""The member of an alarm that concerns everybody."""
+
+
+class CoMachine(Ordering):
+    """One member. Give it requests, messages, the word of others and the time; `events` is what that made happen."""
+
+    def __init__(self, me: int, members: int, settings: Settings | None = None, now: float = 0.0) -> None:
+        settings = settings or Settings()
+        super().__init__(me, members, settings, now)
+        self.waiting: deque[tuple[Any, int]] = deque()  # PEND: body and size
+        self.unreleased: dict[int, Message] = {}  # SL, by number
+        self.window_bytes: float = settings.window_bytes or inf
+        self._unreleased_bytes = 0
+        self._unreleased_since = now  # when we last heard that one is everywhere, or sent the first
+        self._round = 0.0  # how long it takes until everybody has accepted a message of ours, smoothed
+        # confirmations
+        every = settings.confirm_every
+        self._confirm_every: float = (settings.window + 1) // 2 if every is None else every or inf
+        self._plenty = settings.units * settings.window * members  # buffers that keep nobody waiting
+        self._told_free = self.capacity
+        self._spoke_at = now
+        self._polled_at = now
+        # repair
+        self._found: set[int] = set()  # senders with holes that may close by themselves in a moment
+        self._asked_below = [FIRST] * members  # what was asked for before, and only the timer repeats
+        self._asked: dict[int, tuple[float, int]] = {}  # since when in vain, and what was expected then
+        self._alarms = Alarms()
+
+    # What goes in, besides `receive`
+
+    def request(self, body: Any, size: int = 0) -> None:
+        """S1: send to everybody, as soon as the flow rule allows."""
+        self.waiting.append((body, size))
+
+    def confirmed(self, word: Confirmation) -> str | None:
+        """K2, K4: a confirmation came. The reason if it cannot be right."""
+        src = word.src
+        if not self._are_possible(enumerate(word.expected)) or word.seq >= self.expected[src] + AHEAD_MAX:
+            return "forged"
+        moved = self._merge(src, word.expected, word.free)
+        for k, number in enumerate(word.confirmed):
+            moved |= self.reported_confirmed.rise(k, src, number) != SAME
+        self._learn_sent([(src, word.seq)])
+        if moved:
+            self.progress_at = self.now
+        if word.poll:
+            self._confirm(src)
+        return None
+
+    def asked(self, nack: Nack) -> str | None:
+        """L3: a member lacks something of ours. What we no longer keep is everywhere: it asked long ago."""
+        if not self._are_possible(enumerate(nack.expected)):
+            return "forged"
+        if self._merge(nack.src, nack.expected, nack.free):
+            self.progress_at = self.now
+        self._repair(nack.src, nack.runs)
+        return None
+
+    def stages(self) -> None:
+        """R3, P1 to P3, the flow rule and L2: run after every event, or after a batch of them."""
+        if any(self.early):
+            self._retry()
+        if self._raised:
+            self._advance()
+        elif self.log:
+            self._acknowledge()
+        while self.waiting and self._may_send():
+            self._send(*self.waiting.popleft())
+            if self._raised:
+                self._advance()
+        if self._heard_of or self._found:
+            self._look_for_holes()
+        if self._told_free < self._plenty and self.buffers_free > self._told_free:
+            self._owe()  # somebody may wait for the room we have again
+        if self.dirty and (_CONFIRM, _ALL) not in self._alarms:
+            self._alarms.set((_CONFIRM, _ALL), self.dirty_since + self.settings.confirm_delay)
+        if (_POLL, _ALL) not in self._alarms and self._is_unfinished():
+            self._alarms.set((_POLL, _ALL), self.now + self.settings.poll)
+
+    def tick(self, now: float) -> None:
+        """Whatever has waited long enough: K1, K3, L2, L4. Ends with the stages."""
+        self.now = now
+        for kind, member in self._alarms.due(now):
+            getattr(self, _HANDLERS[kind])(member)
+        self.stages()
+
+    def confirm_now(self) -> None:
+        """Confirm without waiting for company, if a sender may soon have to wait for our word."""
+        if self.dirty and any(count >= self._confirm_every for count in self.accepted_since.values()):
+            self._confirm(None)
+            self.stages()
+
+    def leave_out(self, member: int) -> None:
+        """A member has left for good: nobody waits for its word, and nothing is expected of it."""
+        if member not in self.others:
+            return
+        self.others.remove(member)
+        self._forget_beyond_hole(member)
+        self._found.discard(member)
+        self._asked.pop(member, None)
+        if self.others:
+            for kind in (_FOUND, _ASK):
+                self._alarms.clear((kind, member))
+        else:
+            self._alarms, self.dirty = Alarms(), False  # there is nobody to talk to
+        self._raised.update(self.known_accepted.forget(member))
+        self.known_confirmed.forget(member)
+        self.reported_confirmed.forget(member)
+
+    def caught_up(self) -> None:
+        """Our application keeps up again: say so to those who may have been told otherwise."""
+        self.is_behind = False
+        self._owe()
+
+    # What can be asked
+
+    @property
+    def wake(self) -> float | None:
+        """When `tick` is wanted."""
+        return self._alarms.next
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a message would leave at once."""
+        return not self.waiting and self._may_send()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way, held or owed."""
+        return not (self.waiting or self.held_in_all or self.dirty or self._is_missing_something())
+
+    def has_all(self, member: int) -> bool:
+        """Whether a member has accepted all that we sent."""
+        return self.known_accepted.rows[self.me][member] >= self.expected[self.me]
+
+    def blockers(self) -> list[int]:
+        """The members because of whom nothing more can be sent; nobody, if our own application does not read.
+
+        A full window waits for those who have accepted least. Full buffers are emptied by the word of those who
+        are awaited; where nobody is, the application that does not read is that of the member with the least room.
+        """
+        if not self.others or self._may_send():
+            return []
+        if self._is_window_full():
+            return self._least(self.known_accepted.rows[self.me])
+        return [] if self.is_behind else self.awaited() or self._least(self.free_buffers)
+
+    def _least(self, numbers: list[int]) -> list[int]:
+        """The others with the lowest number."""
+        least = min([numbers[m] for m in self.others])
+        return [m for m in self.others if numbers[m] == least]
+
+    # S2, S3, L5: sending
+
+    def _may_send(self) -> bool:
+        if self.held[self.me] >= self.quota:
+            return False
+        return not self.others or not (self._is_window_full() or self._are_buffers_full())
+
+    def _is_window_full(self) -> bool:
+        if self.expected[self.me] >= self.known_accepted.lowest[self.me] + self.settings.window:
+            return True
+        next_one = self.waiting[0][1] if self.waiting else 0
+        return bool(self.unreleased) and self._unreleased_bytes + next_one > self.window_bytes
+
+    def _are_buffers_full(self) -> bool:
+        free = min([self.buffers_free, *[self.free_buffers[m] for m in self.others]])
+        room = free // (self.settings.units * len(self.expected))
+        return self.expected[self.me] >= self.known_accepted.lowest[self.me] + room
+
+    def _send(self, body: Any, size: int) -> None:
+        """S3: number it and give it its vector, the same for all its copies, for ever."""
+        me, expected = self.me, self.expected
+        seq = expected[me]
+        claims = [(k, expected[k]) for k in sorted(self._risen)]
+        self._risen.clear()
+        vector, rises = None, None
+        if (seq - 1) % FULL_EVERY:
+            before = self.vectors[me]
+            rises = tuple([(k, number - before[k]) for k, number in claims])
+        else:
+            vector = tuple(expected)
+        claims.append((me, seq))
+        self._told_free = self.buffers_free
+        message = Message(me, seq, vector, rises, self._told_free, body, size)
+        message.deps = tuple([number - 1 for number in expected])
+        message.sent_at = self.now
+        self._spoke()
+        self.events.append(Sent(message))
+        if self.others:
+            if not self.unreleased:
+                self._unreleased_since = self.now
+                self._alarms.sooner((_RESEND, _ALL), self.now + self._resend_after())
+            self.unreleased[seq] = message
+            self._unreleased_bytes += size
+        self._hold(me)
+        self._accept(message, claims)
+
+    def _spoke(self) -> None:
+        self._spoke_at = self.now
+        self.accepted_since.clear()
+
+    def _advance(self) -> None:
+        super()._advance()
+        self._release_own()
+
+    def _release_own(self) -> None:
+        """L5: what everybody has, nobody will ask for."""
+        unreleased, bound, message = self.unreleased, self.known_accepted.lowest[self.me], None
+        while unreleased and (seq := next(iter(unreleased))) < bound:  # in the order of their numbers
+            message = unreleased.pop(seq)
+            self._unreleased_bytes -= message.size
+        if message is not None:
+            self._round += (self.now - message.sent_at - self._round) / SMOOTH
+            self._unreleased_since = self.now
+            self._alarms.progress((_RESEND, _ALL))
+
+    # K1 to K4: confirmations
+
+    def _on_confirm(self, _: int) -> None:
+        """K1: what is owed has waited in vain for data to ride on."""
+        if not self.dirty:
+            return
+        due = max(self._spoke_at, self.dirty_since) + self.settings.confirm_delay
+        if due > self.now:
+            self._alarms.set((_CONFIRM, _ALL), due)
+        else:
+            self._confirm(None)
+
+    def _confirm(self, to: int | None, *, poll: bool = False) -> None:
+        """Tell one member, or all, what we have. Telling all settles what we owe."""
+        numbers = (self.expected[self.me], tuple(self.expected), tuple(self.known_accepted.lowest))
+        word = Confirmation(self.me, *numbers, self.buffers_free, poll)
+        if to is None:
+            self.dirty = False
+            self._alarms.clear((_CONFIRM, _ALL))
+            self._told_free = word.free
+            self._spoke()
+        self.events.append(Told(to, word))
+
+    def _merge(self, src: int, expected: Vector, free: int) -> bool:
+        """K2: what a member says it has. Whether that is news."""
+        moved = False
+        for k, number in enumerate(expected):
+            risen = self.known_accepted.rise(k, src, number)
+            if risen == ALL_RISEN:
+                self._raised.add(k)
+            moved |= risen != SAME
+        self._learn_sent(enumerate(expected))
+        self.free_buffers[src] = free
+        return moved
+
+    def _on_poll(self, _: int) -> None:
+        """K3: not done, and nothing has moved for long enough."""
+        if not self._is_unfinished():
+            return
+        key = (_POLL, _ALL)
+        if self.progress_at > self._polled_at:
+            self._alarms.progress(key)
+        due = max(self.progress_at, self._polled_at) + self._alarms.wait(key, self.settings.poll)
+        if due > self.now:
+            self._alarms.set(key, due)
+            return
+        self._polled_at = self.now
+        self._alarms.again(key, self.now, self.settings.poll)
+        self._confirm(None, poll=True)
+
+    def _is_unfinished(self) -> bool:
+        """Whether the word of others can help us on. Of no help is it where our own application does not read."""
+        if not self.others:
+            return False
+        if self.waiting or self.unreleased or self.held_in_all or self._is_missing_something():
+            return True
+        return not (self.is_behind or self._may_send())
+
+    # L2 to L4: repair
+
+    def _look_for_holes(self) -> None:
+        """L2: what is newly known to be missing is asked for, unless it was only overtaken: then it comes in a moment."""
+        for src in sorted(self._heard_of | self._found):
+            bound = self.known_sent[src]
+            if src not in self.others or bound <= max(self.expected[src], self._asked_below[src]):
+                self._found.discard(src)
+                self._alarms.clear((_FOUND, src))
+            elif not self.settings.nack_delay:
+                self._on_found(src)
+            elif src not in self._found:
+                self._found.add(src)
+                self._alarms.set((_FOUND, src), self.now + self.settings.nack_delay)
+        self._heard_of.clear()
+
+    def _on_found(self, src: int) -> None:
+        self._found.discard(src)
+        asked = self._asked_below[src]
+        runs = tuple([(max(low, asked), high) for low, high in self.missing(src) if high > asked])
+        self._asked_below[src] = max(asked, self.known_sent[src])
+        if runs:
+            self._ask(src, runs, again=False)
+            if (_ASK, src) not in self._alarms:
+                self._alarms.again((_ASK, src), self.now, self.settings.nack_again)
+
+    def _make_room(self, message: Message) -> bool:
+        """B2: what is not kept is asked for again, but not before there can be room."""
+        src = message.src
+        if (_ASK, src) not in self._alarms:
+            self._alarms.set((_ASK, src), self.now + self.settings.nack_again)
+        self._asked_below[src] = max(self._asked_below[src], message.seq + 1)
+        return super()._make_room(message)
+
+    def _on_ask(self, src: int) -> None:
+        """L2: all of it again, later each time."""
+        runs = self.missing(src)
+        if runs:
+            self._ask(src, runs, again=True)
+            self._alarms.again((_ASK, src), self.now, self.settings.nack_again)
+        else:  # all has come, and may wait for what others sent
+            self._asked.pop(src, None)
+            self._alarms.progress((_ASK, src))
+
+    def _ask(self, src: int, runs: Runs, *, again: bool) -> None:
+        since, expected = self._asked.get(src, (self.now, 0))
+        if self.expected[src] > expected:  # it brought something, or is the first time
+            since = self.now
+            self._alarms.progress((_ASK, src))
+        self._asked[src] = since, self.expected[src]
+        if self.now - since > self.settings.patience:
+            self.events.append(GaveUp(src))
+        else:
+            self.events.append(Told(src, Nack(self.me, runs, tuple(self.expected), self.buffers_free), again))
+
+    def _repair(self, member: int, runs: Runs) -> None:
+        lacking = [
+            message
+            for seq, message in self.unreleased.items()
+            if any(low <= seq < high for low, high in runs)
+        ]
+        self._send_again(member, lacking)
+
+    def _resend_after(self) -> float:
+        """How long we wait for confirmations: longer than they usually take, on a busy machine too."""
+        resend = self.settings.resend
+        return max(resend, min(RESEND_ROUNDS * self._round, WAIT_MAX * resend))
+
+    def _on_resend(self, _: int) -> None:
+        """L4: to each member, what it is not known to have though it was sent long enough ago."""
+        if not self.unreleased:
+            return
+        key, wait = (_RESEND, _ALL), self._resend_after()
+        due = self._unreleased_since + self._alarms.wait(key, wait)
+        if due > self.now:
+            self._alarms.set(key, due)
+            return
+        row, old = self.known_accepted.rows[self.me], self.now - wait
+        for member in self.others:
+            lacking = [m for m in self.unreleased.values() if m.seq >= row[member] and m.sent_at <= old]
+            self._send_again(member, lacking)
+        self._alarms.again(key, self.now, wait)
+
+    def _send_again(self, member: int, messages: list[Message]) -> None:
+        if messages:
+            self.events.append(SentAgain(member, messages[:REPAIRS_MAX]))

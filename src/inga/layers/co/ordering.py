@@ -1,0 +1,352 @@
+"""What the CO protocol knows and in which order it has it: acceptance, levels and buffers, without time or talk.
+
+    early      came before something that precedes it
+    accepted   nothing that precedes it is missing; the level `causal`
+    log        confirmed: every member is known to have accepted it; in causal order
+    (gone)     acknowledged: every member is known to have confirmed it
+
+The rules have the letters and numbers of docs/protocols/co.md. What is to be said about all this, and when, is the
+business of `machine`.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from inga.causality.arrivals import missing_runs
+from inga.causality.knowledge import ALL_RISEN, FIRST, SAME, Knowledge
+from inga.layers.co.parts import AHEAD_MAX, Claims, Discarded, Event, Message, Reached, Settings, Vector
+from inga.model.packet import Runs
+
+
+class Ordering:
+    """The order one member sees."""
+
+    def __init__(self, me: int, members: int, settings: Settings, now: float) -> None:
+        self.me = me
+        self.settings = settings
+        self.now = now
+        self.events: list[Event] = []
+        self.others = [m for m in range(members) if m != me]  # that have not left
+        # what we know
+        self.expected = [FIRST] * members  # REQ; our own entry is the number of our next message
+        self.known_sent = [FIRST] * members  # GAP: exclusive bound of the numbers a member has used
+        self.known_accepted = Knowledge(members, self._is_needed)  # AL
+        self.known_confirmed = Knowledge(members, self._is_needed)  # PAL
+        self.reported_confirmed = Knowledge(members)  # QAL
+        self.vectors = [[FIRST] * members for _ in range(members)]  # of each sender's last accepted message
+        self._raised: set[int] = set()  # senders for which `known_accepted` rose as a whole
+        self._named = [FIRST] * members  # the highest that a confirmed message of another names
+        # where messages wait
+        self.early: list[dict[int, Message]] = [{} for _ in range(members)]  # STASH, by number
+        self.accepted: list[deque[Message]] = [deque() for _ in range(members)]  # RRL
+        self.log: list[Message] = []  # PRL
+        # buffers
+        self.capacity = settings.capacity_for(members)  # C
+        self.quota = self.capacity // members  # of each sender, in messages
+        self.held = [0] * members  # messages of each sender in early, accepted and log
+        self.held_in_all = 0
+        self.free_buffers = [self.capacity] * members  # BUF
+        self.is_behind = False  # our application does not keep up: nobody is told of free buffers
+        # what there is to say
+        self.dirty = False  # something is to be confirmed
+        self.dirty_since = now
+        self.progress_at = now  # when we last learnt something
+        self.accepted_since: dict[int, int] = {}  # messages of each sender since we last spoke
+        self._risen: set[int] = set()  # members of which we expect more than our last message said
+        self._heard_of: set[int] = set()  # senders of which something may be missing
+
+    def _is_needed(self, sender: int, reporter: int) -> bool:
+        """Whether the reporter's word about the sender's messages counts: a sender has what it sent."""
+        return reporter != sender
+
+    # What can be asked
+
+    @property
+    def buffers_free(self) -> int:
+        return 0 if self.is_behind else self.capacity - self.held_in_all
+
+    def missing(self, src: int) -> Runs:
+        """L1: maximal runs of numbers that a member is known to have used and we lack."""
+        return missing_runs(self.expected[src], self.early[src], self.known_sent[src])
+
+    def _is_missing_something(self) -> bool:
+        expected = self.expected
+        return any(self.known_sent[m] > expected[m] for m in self.others)
+
+    def awaited(self, level: str = "acknowledged") -> list[int]:
+        """The members whose messages or word is missing for what is held here and has not reached that level."""
+        found = {m for m in self.others if self.missing(m)}
+        if level != "causal":
+            for src, queue in enumerate(self.accepted):
+                if queue:
+                    found.update(self.known_accepted.lacking(src, queue[0].seq))
+        if level == "acknowledged" and self.log:
+            found.update(self.reported_confirmed.lacking(self.log[0].src, self.log[0].seq))
+        return sorted(found - {self.me})
+
+    # R1, R2, B2: from the network to `early`
+
+    def receive(self, message: Message) -> bool:
+        """R1, R2: a message came. Whether it is new and kept."""
+        src, seq = message.src, message.seq
+        expected = self.expected[src]
+        if seq >= expected + AHEAD_MAX:
+            return self._discard("seq", message)
+        if seq < expected:
+            self._owe()  # R1: its sender may have missed that we have it
+            return self._discard("duplicate", message)
+        early = self.early[src]
+        if seq in early:
+            return self._discard("duplicate", message)
+        if seq >= self.known_sent[src]:
+            self.known_sent[src] = seq + 1  # failure condition 1
+        if self.held[src] >= self.quota and not self._make_room(message):
+            return False
+        if seq == expected:
+            claims = self._claims(message, self.vectors[src])
+            if claims is None:
+                return self._discard("forged", message)
+            if self._is_acceptable(claims):
+                self._hold(src)
+                self._accept(message, claims)
+                return True
+        self._hold(src)
+        early[seq] = message
+        self._heard_of.add(src)
+        self._read_from(src, seq)
+        return seq in early
+
+    def _forget_beyond_hole(self, src: int) -> None:
+        """Nothing that is missing of a member will come any more, and so nothing that follows it can be accepted."""
+        early, hole = self.early[src], self.expected[src]
+        while hole in early:
+            hole += 1
+        for seq in sorted(early):
+            if seq > hole:
+                self._drop("left", early[seq])
+
+    def _discard(self, reason: str, message: Message) -> bool:
+        self.events.append(Discarded(reason, message))
+        return False
+
+    def _make_room(self, message: Message) -> bool:
+        """B2: a sender that fills its share makes room with its own latest, or is not kept."""
+        src, seq = message.src, message.seq
+        early = self.early[src]
+        latest = max(early, default=0)
+        if latest < seq:
+            return self._discard("overrun", message)
+        self._drop("overrun", early[latest])
+        return True
+
+    def _claims(self, message: Message, before: Sequence[int]) -> Claims | None:
+        """What its vector says beyond that of its sender's message before it; failure condition 2 for those.
+        None, if it cannot be right."""
+        src, vector = message.src, message.vector
+        if vector is not None:
+            if vector[src] != message.seq:
+                return None
+            claims = [(k, number) for k, number in enumerate(vector) if number > before[k] and k != src]
+        else:
+            assert message.rises is not None
+            claims = [(k, before[k] + rise) for k, rise in message.rises]
+        if not self._are_possible(claims):
+            return None
+        self._learn_sent(claims)
+        claims.append((src, message.seq))
+        return claims
+
+    def _are_possible(self, claims: Iterable[tuple[int, int]]) -> bool:
+        """Nobody has accepted what we never sent, nor can be so far ahead of us."""
+        expected, me = self.expected, self.me
+        for k, number in claims:
+            if number > expected[k] and (k == me or number > expected[k] + AHEAD_MAX):
+                return False
+        return True
+
+    def _learn_sent(self, claims: Iterable[tuple[int, int]]) -> None:
+        known_sent = self.known_sent
+        for k, number in claims:
+            if number > known_sent[k]:
+                known_sent[k] = number
+                self._heard_of.add(k)
+
+    def _read_from(self, src: int, seq: int) -> None:
+        """Read the vectors of early messages, as far as each follows one that could be read."""
+        early = self.early[src]
+        while (message := early.get(seq)) is not None:
+            before = self._vector_before(src, seq)
+            if before is None:
+                if message.vector is None:
+                    return
+                before = self.vectors[src]  # it needs none, and says at least that
+            claims = self._claims(message, before)
+            if claims is None:
+                self._drop("forged", message)
+                return
+            if message.vector is None:
+                message.vector = _with(before, claims)
+            seq += 1
+            if seq in early and early[seq].vector is not None:
+                return
+
+    def _vector_before(self, src: int, seq: int) -> Sequence[int] | None:
+        if seq == self.expected[src]:
+            return self.vectors[src]
+        previous = self.early[src].get(seq - 1)
+        return None if previous is None else previous.vector
+
+    def _drop(self, reason: str, message: Message) -> None:
+        del self.early[message.src][message.seq]
+        self._let_go(message.src)
+        self._discard(reason, message)
+
+    def _hold(self, src: int) -> None:
+        self.held[src] += 1
+        self.held_in_all += 1
+
+    def _let_go(self, src: int) -> None:
+        self.held[src] -= 1
+        self.held_in_all -= 1
+
+    # A1, A2, R3: from `early` to `accepted`
+
+    def _is_acceptable(self, claims: Claims) -> bool:
+        """A1, for the next message of its sender: what it names beyond the one before it is accepted here."""
+        expected = self.expected
+        for k, number in claims:  # noqa: SIM110 — for every message, and a generator costs twice this
+            if number > expected[k]:
+                return False
+        return True
+
+    def _retry(self) -> None:
+        """R3: accept early messages until none can be."""
+        again = True
+        while again:
+            again = False
+            for src, early in enumerate(self.early):
+                while (message := early.get(self.expected[src])) is not None:
+                    claims = self._claims(message, self.vectors[src])
+                    if claims is None:
+                        self._drop("forged", message)
+                        break
+                    if not self._is_acceptable(claims):
+                        if message.vector is None:
+                            self._read_from(src, message.seq)
+                        break
+                    del early[message.seq]
+                    self._accept(message, claims)
+                    again = True
+
+    def _accept(self, message: Message, claims: Claims) -> None:
+        """A2. `claims` are what its vector says beyond its sender's message before it."""
+        src, seq = message.src, message.seq
+        vector, rise, raised = self.vectors[src], self.known_accepted.rise, self._raised
+        for k, number in claims:
+            vector[k] = number
+            if rise(k, src, number) == ALL_RISEN:
+                raised.add(k)
+        message.claims = claims
+        self.expected[src] = seq + 1
+        self._have_accepted(src, seq + 1)
+        self.progress_at = self.now
+        if src != self.me:
+            self._accept_foreign(message, vector)
+        self.accepted[src].append(message)
+        last = self.events[-1] if self.events else None
+        if type(last) is Reached and last.level == "causal":
+            last.messages.append(message)
+        else:
+            self.events.append(Reached("causal", [message]))
+
+    def _have_accepted(self, src: int, number: int) -> None:
+        """Our own word counts at once, whether or not we have said it."""
+        if self.known_accepted.rise(src, self.me, number) == ALL_RISEN:
+            self._raised.add(src)
+
+    def _accept_foreign(self, message: Message, vector: list[int]) -> None:
+        src = message.src
+        self.free_buffers[src] = message.free
+        message.deps = tuple([number - 1 for number in vector])
+        self._risen.add(src)
+        self._owe()
+        self.accepted_since[src] = self.accepted_since.get(src, 0) + 1
+
+    def _owe(self) -> None:
+        """There is something to be confirmed."""
+        if not self.dirty and self.others:
+            self.dirty = True
+            self.dirty_since = self.now
+
+    # P1 to P3: from `accepted` to `log` and out of it
+
+    def _advance(self) -> None:
+        """P1 to P3: confirm and acknowledge what can be."""
+        me, log = self.me, self.log
+        start = len(log)
+        lowest = self.known_accepted.lowest
+        for src in sorted(self._raised):
+            bound = lowest[src]
+            queue = self.accepted[src]
+            while queue and queue[0].seq < bound:
+                self._confirmed(queue.popleft(), start)
+            if self.reported_confirmed.rise(src, me, bound) != SAME:  # P2
+                self._owe()
+        self._raised.clear()
+        if len(log) > start:
+            self._reach("confirmed", log[start:])
+        self._acknowledge()
+
+    def _confirmed(self, message: Message, start: int) -> None:
+        """P1: every member has it, so its vector is known to all."""
+        src, named = message.src, self._named
+        rise = self.known_confirmed.rise
+        for k, number in message.claims:
+            rise(k, src, number)
+            if k != src and number > named[k]:
+                named[k] = number
+        if named[src] <= message.seq:
+            self.log.append(message)  # no confirmed message follows it
+        else:
+            insert_causally(self.log, message, start)
+
+    def _acknowledge(self) -> None:
+        """P3: everybody knows that everybody has it. The two ways to know must not be mixed."""
+        by_data, by_word = self.known_confirmed.lowest, self.reported_confirmed.lowest
+        done = 0
+        for message in self.log:
+            if message.seq >= by_data[message.src] and message.seq >= by_word[message.src]:
+                break
+            done += 1
+        if not done:
+            return
+        moved = self.log[:done]
+        del self.log[:done]
+        for message in moved:
+            self._let_go(message.src)
+        self._reach("acknowledged", moved)
+
+    def _reach(self, level: str, messages: list[Message]) -> None:
+        self.progress_at = self.now
+        self.events.append(Reached(level, messages))
+
+
+def precedes(one: Message, other: Message) -> bool:
+    """P4: whether one caused the other, by their vectors alone; its sender's own messages are named there, too."""
+    return one.seq <= other.deps[one.src]
+
+
+def insert_causally(log: list[Message], message: Message, start: int = 0) -> None:
+    """P5: put a message before the first that it precedes, or last; what is before `start` it does not precede."""
+    src, seq, deps = message.src, message.seq, message.deps
+    at = next((at for at in range(start, len(log)) if seq <= log[at].deps[src]), len(log))
+    for later in log[at:]:  # `precedes` both times, without a call for each message of a long log
+        assert later.seq > deps[later.src], f"no place for {message} in causal order"
+    log.insert(at, message)
+
+
+def _with(before: Sequence[int], claims: Claims) -> Vector:
+    vector = list(before)
+    for k, number in claims:
+        vector[k] = number
+    return tuple(vector)

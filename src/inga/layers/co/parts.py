@@ -1,0 +1,170 @@
+"""What the CO machine is set to, reads and says: settings, messages, and the events they cause."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from inga.layers.numbers import check_delay, check_number, check_seconds
+from inga.model.errors import UsageError
+from inga.model.packet import Runs
+from inga.model.stamp import Delta, Deps
+
+LEVELS = ("causal", "confirmed", "acknowledged")
+
+AHEAD_MAX = 8192
+"""How far beyond what we expect a number can be: twice what any window allows."""
+
+WINDOW_MAX = AHEAD_MAX // 2
+
+QUOTA_WINDOWS = 4
+"""Windows of a sender that fit the buffers, unless told: three round trips until it is acknowledged, and one more."""
+
+Vector = tuple[int, ...]
+"""The number that is expected next from each member."""
+
+Claims = list[tuple[int, int]]
+"""(member, number it was expected to send next) where that rose since the sender's message before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What can be chosen. Times are in seconds."""
+
+    window: int = 32  # own messages that not all have accepted (W)
+    window_bytes: int | None = None  # their charged bytes; None = as many as they are
+    capacity: int | None = (
+        None  # messages held of all senders, shared out equally (C); None = four windows of each
+    )
+    units: int = 1  # what a message counts against a buffer (H)
+    confirm_delay: float = 0.005  # T_def: how long a confirmation waits for data to ride on
+    confirm_every: int | None = (
+        None  # messages of one sender that end that wait; None = half a window, 0 = none do
+    )
+    nack_delay: float = 0.001  # how long a message may only have been overtaken
+    nack_again: float = 0.02  # T_ret
+    resend: float = 0.05  # T_rtx
+    poll: float = 0.05  # T_poll
+    patience: float = 60.0  # without progress, after which a hole is lost for good
+
+    def __post_init__(self) -> None:
+        check_number("window", self.window, 1, WINDOW_MAX)
+        check_number("units", self.units, 1, 1 << 20)
+        if self.capacity is not None:
+            check_number("capacity", self.capacity, 1, 1 << 30)
+        if self.confirm_every is not None:
+            check_number("confirm_every", self.confirm_every, 0, WINDOW_MAX)
+        for name in ("confirm_delay", "nack_again", "resend", "poll", "patience"):
+            check_seconds(name, getattr(self, name))
+        check_delay("nack_delay", self.nack_delay)
+
+    def capacity_for(self, members: int) -> int:
+        """Messages that a member of such a group holds at most."""
+        least = self.units * members
+        capacity = self.capacity or QUOTA_WINDOWS * self.window * least
+        if capacity < least:
+            raise UsageError(f"capacity is at least {least}, a message of each member, not {capacity}")
+        return capacity
+
+
+class Message:
+    """A data message: what its sender put on it, and what is known of it here."""
+
+    __slots__ = (
+        "src",
+        "seq",  # which of its sender's messages
+        "vector",  # what its sender expected of all members; None = not in full, and not rebuilt yet
+        "rises",  # by how much that is more than in its sender's message before; None = `vector` came in full
+        "free",  # buffers its sender had left
+        "body",  # what is carried, of no interest here
+        "size",  # of our own, what it counts against the window's bytes; else bytes held here
+        "claims",  # what rose in its vector, once it is accepted
+        "deps",  # its vector as counts of messages that precede it; empty = it is not accepted yet
+        "sent_at",
+    )
+
+    def __init__(
+        self,
+        src: int,
+        seq: int,
+        vector: Vector | None,
+        rises: Delta | None,
+        free: int,
+        body: Any = None,
+        size: int = 0,
+    ) -> None:
+        self.src = src
+        self.seq = seq
+        self.vector = vector
+        self.rises = rises
+        self.free = free
+        self.body = body
+        self.size = size
+        self.claims: Claims = []
+        self.deps: Deps = ()
+        self.sent_at = 0.0
+
+    def __repr__(self) -> str:
+        return f"<Message {self.src}:{self.seq}>"
+
+
+class Confirmation(NamedTuple):
+    """What a member has, and has confirmed (CNF). `seq` is that of its next message."""
+
+    src: int
+    seq: int
+    expected: Vector
+    confirmed: Vector
+    free: int
+    poll: bool = False  # and please say the same of yourself
+
+
+class Nack(NamedTuple):
+    """Please send these again (RET)."""
+
+    src: int
+    runs: Runs
+    expected: Vector
+    free: int
+
+
+class Sent(NamedTuple):
+    """A message of ours got its number, and leaves for everybody."""
+
+    message: Message
+
+
+class SentAgain(NamedTuple):
+    """Messages of ours leave again, as they are, for one member."""
+
+    to: int
+    messages: list[Message]
+
+
+class Told(NamedTuple):
+    """A confirmation leaves for one member or for all (None), or a request for one."""
+
+    to: int | None
+    what: Confirmation | Nack
+    again: bool = False  # the same was asked for before
+
+
+class Reached(NamedTuple):
+    """Messages got to a level, in this order."""
+
+    level: str
+    messages: list[Message]
+
+
+class Discarded(NamedTuple):
+    """A message was not kept: "duplicate", "overrun" of its sender's share, or why it cannot be right."""
+
+    reason: str
+    message: Message
+
+
+class GaveUp(NamedTuple):
+    """What is missing of a member was asked for in vain for too long."""
+
+    src: int
+
+
+Event = Sent | Reached | Told | SentAgain | Discarded | GaveUp

@@ -1,0 +1,38 @@
+"""SCO over a network that loses nothing, for orders that are played move by move: no time passes.
+
+Nothing is asked for again, since all comes by itself, nobody waits for buffers, and whether something is still to
+come is asked at once instead of after a while.
+"""
+
+from dataclasses import replace
+
+from inga.layers.sco.machine import ScoMachine
+from inga.layers.sco.ordering import LSN_WINDOW
+from inga.layers.sco.parts import Message, Settings
+from inga.model.packet import Runs
+
+
+class LosslessSco(ScoMachine):
+    """Wants no time."""
+
+    wake = None
+
+    def __init__(self, me: int, members: int, settings: Settings) -> None:
+        wide = replace(settings, window=LSN_WINDOW, quota=LSN_WINDOW, throttle=False)
+        super().__init__(me, members, wide)
+        self._came = False
+
+    def receive(self, message: Message) -> str | None:
+        self._came = True
+        return super().receive(message)
+
+    def stages(self) -> None:
+        super().stages()
+        if self._came:
+            self._came = False
+            silent = {h for queue in self.accepted.values() for h in self._silent_blockers(queue[0])}
+            for member in sorted(silent):
+                self._poll(member)
+
+    def _request(self, src: int, runs: Runs) -> None:
+        pass

@@ -1,0 +1,320 @@
+"""Causal order for messages that go to some of the group only: the SCO protocol, as a state machine.
+
+Every message names its own destinations and nothing is sent to anybody else. Three numbers do the work:
+`seq` counts a sender's messages and names them, `lsn` counts those on one link and reveals loss, the stamp
+(`clock` at the send) names the newest message of every member that came before.
+
+    received   it came                                      R2
+    accepted   nothing before it on its link is missing     A2
+    causal     nothing that precedes it and is for us is    C2, C3
+    confirmed  every destination is known to have it        F1, F2
+
+Every number covers strictly smaller ones and begins at 1. The machine is built in three storeys, each using those
+below it alone: `ordering` knows what came in which order, `talking` what is to be said about it, and here messages of
+our own leave.
+
+From Tachikawa and Takizawa, "Selective causally ordered group communication", sections 3.1 to 3.5; rules and
+corrections are those of docs/protocols/sco.md, whose names of rules appear here.
+"""
+
+from collections import deque
+from math import inf
+from typing import Any
+
+from inga.layers.sco.ordering import members_of
+from inga.layers.sco.parts import Copies, Heard, Message, Own, Pairs, Released, Request, Sent, Settings
+from inga.layers.sco.talking import ALL, ASK, CONFIRM, FLOW, FOUND, RESEND, Talking
+
+SMOOTHING = 8
+"""Answers over which the time they take is averaged."""
+
+HANDLERS = "_on_confirm _on_found _on_ask _on_probe _on_poll _on_resend _on_flow".split()
+"""By what an alarm is about."""
+
+
+class ScoMachine(Talking):
+    """One member. Give it requests, messages and the time; `events` is what that made happen."""
+
+    def __init__(self, me: int, members: int, settings: Settings | None = None) -> None:
+        settings = settings or Settings()
+        super().__init__(me, members, settings)
+        self.last_to = [0] * members  # number of our newest message to each
+        self.waiting: deque[tuple[int, Any, int]] = deque()  # PEND: destinations, body, size
+        self.window_bytes: float = settings.window_bytes or inf
+        self.unreleased: dict[int, Own] = {}  # SL
+        self._unreleased_in_order: deque[int] = deque()
+        self._unreleased_bytes = 0
+        self._outstanding: dict[int, deque[Message]] = {}  # per link, copies not known to be accepted
+        self._link_version: dict[int, int] = {}  # of our clock, which each link has seen
+
+    # What goes in, besides `receive` and `control`
+
+    def request(self, dst: int, body: Any, size: int = 0) -> None:
+        """S1: send to the members of the bit set, as soon as the flow rule allows."""
+        assert dst >= 0 and not dst >> self.members, "destinations are members"
+        self.waiting.append((dst, body, size))
+
+    def asked(self, request: Request) -> str | None:
+        """L2: a member lacks something of ours."""
+        if self._exceeds(request.ack):
+            return "forged"
+        to = request.src
+        self._merge(to, request.ack, request.buf, request.have)
+        outstanding = self._outstanding.get(to)
+        if not outstanding:
+            return None
+        first = outstanding[0].lsn
+        again: list[Message] = []
+        for low, high in request.runs:
+            for lsn in range(max(low, first), min(high, self.lsn[to])):
+                if len(again) < self.settings.resends_max:
+                    again.append(outstanding[lsn - first])
+        self._resend(to, again)
+        return None
+
+    def stages(self) -> None:
+        """C3, F2, L4, the flow rule and L1: run after every event, or after a batch of them."""
+        self._order()
+        self._confirm()
+        while self.waiting and self._may_send(*self.waiting[0][::2]):
+            self._send(*self.waiting.popleft())
+        if self._heard_of:
+            for src in sorted(self._heard_of):
+                self._ask(src)
+            self._heard_of.clear()
+        if self._to_answer or self._to_confirm:
+            for member in sorted(self._to_answer | (self._to_confirm & self.owed_since.keys())):
+                self._tell(member, poll=False)
+            self._to_answer.clear()
+            self._to_confirm.clear()
+        if self.waiting and not self.unreleased:
+            self._alarms.sooner((FLOW, ALL), self.now + self._pace(self.settings.poll_after))
+
+    def tick(self, now: float) -> None:
+        """Whatever has waited long enough: K1, L1, L3, Q1 to Q3. Ends with the stages."""
+        self.now = now
+        for kind, member in self._alarms.due(now):
+            getattr(self, HANDLERS[kind])(member)
+        self.stages()
+
+    def leave_out(self, member: int) -> None:
+        """A member has left for good: nothing is expected of it, nor sent to it, any more."""
+        self.gone.add(member)
+        self.owed_since.pop(member, None)
+        for copy in self._outstanding.pop(member, ()):
+            self._settle(copy)
+        for queue in self.log.values():
+            for message in queue:
+                self._has_accepted(message, member)
+        self._heard_of.discard(member)
+        self._polled_at.pop(member, None)
+        for kind in (CONFIRM, FOUND, ASK, RESEND):
+            self._alarms.clear((kind, member))
+        self._wake(member)
+
+    # What can be asked
+
+    @property
+    def wake(self) -> float | None:
+        """When `tick` is wanted."""
+        return self._alarms.next
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way, held or owed: nothing will be sent unasked."""
+        return not (self.waiting or self.unreleased or self.held_in_all or self.owed_since)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the window leaves room for one more message."""
+        return not (self.waiting or self._is_window_full(0))
+
+    def has_all(self, member: int) -> bool:
+        """Whether a member has accepted all that we sent to it."""
+        return member not in self._outstanding
+
+    @property
+    def oldest_unreleased(self) -> int:
+        """LOW: the lowest number of ours that not all have accepted; else the next."""
+        order = self._unreleased_in_order
+        while order and order[0] not in self.unreleased:
+            order.popleft()
+        return order[0] if order else self.seq
+
+    def blockers(self) -> list[int]:
+        """The members because of whom nothing more can be sent: those who lack the oldest message of a full window,
+        or, of those the next one is for, those with the least room. Nobody, if our own application does not read."""
+        dst, size = self.waiting[0][::2] if self.waiting else (0, 0)
+        if self._may_send(dst, size):
+            return []
+        if self._is_window_full(size):
+            oldest = self.oldest_unreleased
+            return sorted(m for m, copies in self._outstanding.items() if copies[0].seq == oldest)
+        if dst >> self.me & 1 and self.held[self.me] >= self.settings.quota:
+            return self.awaited()
+        remote = self._remote(dst)
+        least = min([self._free(m) for m in remote])
+        return [m for m in remote if self._free(m) == least]
+
+    # S2, S3: sending
+
+    def _may_send(self, dst: int, size: int) -> bool:
+        """S2, and a bound in bytes where the network needs one."""
+        settings = self.settings
+        if dst >> self.me & 1 and self.held[self.me] >= settings.quota:
+            return False
+        if self._is_window_full(size):
+            return False
+        if not settings.throttle:
+            return True
+        free = [self._free(h) for h in self._remote(dst)]
+        room = min(free, default=self.capacity) // (settings.buffers_per_message * self.members)
+        return self.seq < self.oldest_unreleased + room
+
+    def _is_window_full(self, size: int) -> bool:
+        if self.unreleased and self._unreleased_bytes + size > self.window_bytes:
+            return True
+        return self.seq >= self.oldest_unreleased + self.settings.window
+
+    def _free(self, member: int) -> int:
+        return self.free_buffers.get(member, self.capacity)
+
+    def _send(self, dst: int, body: Any, size: int) -> None:
+        """S3."""
+        own = Own(self.seq, dst, body, size, self.now)
+        remote = self._remote(dst)
+        together = bool(self.settings.multicast_from) and len(remote) >= self.settings.multicast_from
+        if together:
+            own.lsns = tuple([(m, self.lsn[m]) for m in members_of(dst) if m not in self.gone])
+        copies = self._copies(own, remote, together)
+        mine = self._copies(own, [self.me], False) if dst >> self.me & 1 else []
+        self.seq += 1
+        self.last_to[self.me] = own.seq
+        for member in remote:
+            self.lsn[member] += 1
+            self.last_to[member] = own.seq
+            self._forget_debt(member)
+        self.clock[self.me] = self.covered[self.me] = self.seq
+        own.remaining = len(remote)
+        self.events.append(Sent(own))
+        if remote:
+            self.unreleased[own.seq] = own
+            self._unreleased_in_order.append(own.seq)
+            self._unreleased_bytes += size
+            for member, copy in zip(remote, copies, strict=True):
+                outstanding = self._outstanding.setdefault(member, deque())
+                if not outstanding:
+                    self._alarms.sooner((RESEND, member), self.now + self._pace(self.settings.resend_after))
+                outstanding.append(copy)
+            self.events.append(Copies(copies, remote, together))
+        else:
+            self.events += (Released(own), Heard(own.seq))
+        for copy in mine:
+            self.lsn[self.me] += 1
+            self.expected_lsn[self.me] += 1
+            self._hold(copy)
+            self._enter(copy)
+        if mine:
+            self._order()
+            self._confirm()
+
+    def _copies(self, own: Own, to: list[int], together: bool) -> list[Message]:
+        """One copy for each, with what that link has not seen yet of our clock and our confirmations."""
+        buf = self.buffers_free
+        whole = self._changes(0) if together else ()
+        reported = self.known_accepted.get(self.me, {})
+        told = set().union(*(self._relevant.get(m, ()) for m in to)) if together else set()
+        all_told = tuple([(j, reported[j]) for j in sorted(told)])
+        copies = []
+        for member in to:
+            due = self._due.pop(member, ())
+            copy = Message(
+                self.me,
+                own.dst,
+                own.seq,
+                self.lsn[member],
+                whole if together else self._changes(self._link_version.get(member, 0)),
+                ack=all_told if together else tuple([(j, reported[j]) for j in sorted(due)]),
+                buf=buf,
+                have=1 if together else self.expected_lsn[member],
+                body=own.body,
+                whole=together,
+            )
+            copy.own = own
+            copy.size = own.size
+            copy.since = self.now
+            self._link_version[member] = self._version
+            copies.append(copy)
+        return copies
+
+    def _changes(self, since: int) -> Pairs:
+        """Whose clock rose after that version, and the newest of theirs that precedes; ours goes without saying."""
+        changed = []
+        for member, version in reversed(self._changed.items()):
+            if version <= since:
+                break
+            if member != self.me:
+                changed.append((member, self.clock[member] - 1))
+        changed.sort()
+        return tuple(changed)
+
+    # L3, L4, Q3: until all have it
+
+    def _learn(self, reporter: int, source: int, upto: int) -> None:
+        if source == self.me != reporter and upto > self.accepted_by(reporter, source):
+            self._accepted_by_receiver(reporter, upto)
+        super()._learn(reporter, source, upto)
+
+    def _accepted_by_receiver(self, member: int, upto: int) -> None:
+        """L4: our messages below `upto` need not be kept for this member any more."""
+        outstanding = self._outstanding.get(member)
+        while outstanding and outstanding[0].seq < upto:
+            self._settle(outstanding.popleft())
+        self._alarms.progress((RESEND, member))
+        if outstanding is not None and not outstanding:
+            del self._outstanding[member]
+
+    def _settle(self, copy: Message) -> None:
+        """A destination has the message, or has left: it is not waited for any more."""
+        own = copy.own
+        assert own is not None
+        own.remaining -= 1
+        self._answer_time += (self.now - own.sent_at - self._answer_time) / SMOOTHING
+        if not own.remaining:
+            del self.unreleased[own.seq]
+            self._unreleased_bytes -= own.size
+            self.events.append(Released(own))
+        self.events.append(Heard(copy.seq))
+
+    def _on_resend(self, member: int) -> None:
+        """L3: something is not known to be accepted for too long. The oldest that may be lost is sent again; whatever
+        else is missing, the number on our question reveals, and a confirmation that was lost is answered."""
+        outstanding = self._outstanding.get(member)
+        if not outstanding:
+            return
+        oldest = outstanding[0].since
+        due = oldest + self._alarms.wait((RESEND, member), self._pace(self.settings.resend_after))
+        if due > self.now:
+            self._alarms.set((RESEND, member), due)
+            return
+        arrived = self._arrived.get(member, 1)
+        lost = next((copy for copy in outstanding if copy.lsn >= arrived), None)
+        if lost is not None:
+            self._resend(member, [lost])
+        outstanding[0].since = self.now
+        self._poll(member)
+        self._alarms.again((RESEND, member), self.now, self._pace(self.settings.resend_after))
+
+    def _resend(self, member: int, copies: list[Message]) -> None:
+        """Retransmissions repeat the original fields; they do not stand for a confirmation."""
+        for copy in copies:
+            copy.since = self.now
+            self.events.append(Copies([copy], [member], again=True))
+
+    def _on_flow(self, _: int) -> None:
+        """Q3: nothing of ours is under way and still we may not send: ask how full the others are."""
+        if not self.waiting or self.unreleased:
+            return
+        for member in self._remote(self.waiting[0][0]):
+            self._poll(member)
+        self._alarms.again((FLOW, ALL), self.now, self._pace(self.settings.poll_after))

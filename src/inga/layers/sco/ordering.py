@@ -1,0 +1,396 @@
+"""What the SCO protocol knows and in which order it has it: acceptance, order and levels, without talk.
+
+    early      it came, before something else on its link                R2
+    accepted   nothing before it on its link is missing                  A2
+    log        nothing that precedes it and is for us is missing either  C2, C3
+    (gone)     every destination is known to have it                     F1, F2
+
+Work per message is that of the stamp: tops that wait for a member are woken by that member, and of a stamp only
+what changed since the sender's last message to us has to be looked at, since that one was ordered first and its
+causes with it. The rules are those of docs/protocols/sco.md.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
+from math import inf
+
+from inga.causality.arrivals import missing_runs
+from inga.layers.sco.parts import Discarded, Event, Happened, Message, Pairs, Settings
+from inga.model.packet import Runs
+
+LSN_WINDOW = 8192
+"""How far ahead of what we expect a link may be; more is not from a member that keeps its window."""
+
+
+class Ordering:
+    """The order one member sees."""
+
+    def __init__(self, me: int, members: int, settings: Settings) -> None:
+        self.me = me
+        self.members = members
+        self.settings = settings
+        self.now = 0.0
+        self.events: list[Event] = []
+        self.gone: set[int] = set()
+        # numbers
+        self.seq = 1  # SQN: of our next message
+        self.expected_lsn = [1] * members  # LRN
+        self.covered = [1] * members  # COV
+        self.clock = [1] * members  # CSN
+        self.known_accepted: dict[int, dict[int, int]] = {}  # AL, by reporter, then source; else 1
+        self.known_sent: dict[int, int] = {}  # GAP, else 1
+        self._version = 0  # of our clock: it travels as what changed
+        self._changed: dict[int, int] = {}  # member -> version of its last change, newest last
+        self._past: dict[int, list[int]] = {}  # per link, the last stamp in full
+        self._heard_of: set[int] = set()  # sources that may have lost something
+        # where messages wait
+        self.early: dict[int, dict[int, Message]] = {}  # STASH, by lsn
+        self.accepted: dict[int, deque[Message]] = {}  # RRQ; only those that hold something
+        self.log: dict[int, deque[Message]] = {}  # CRQ by source; only those that hold something
+        # buffers
+        self.capacity = settings.quota * members  # C
+        self.held = [0] * members
+        self.held_in_all = 0
+        self.free_buffers: dict[int, int] = {}  # BUF, else the capacity
+        self.is_behind = False  # our application does not keep up: nobody is told of free buffers
+        self._given_back: dict[int, set[int]] = {}  # lsn of what was received and then evicted
+        self._arrived: dict[int, int] = {}  # per link, the lsn below which all of ours are known to have come
+        # who waits for whom
+        self._work: deque[int] = deque()  # sources whose top is to be looked at
+        self._waits: dict[int, list[tuple[int, int]]] = {}  # member -> heap of (clock needed, source)
+        self._full: deque[int] = deque()  # sources whose oldest ordered message may be confirmed
+        self._behind: dict[int, list[tuple[int, int]]] = {}  # member -> heap of (clock needed, source)
+
+    # What can be asked
+
+    @property
+    def buffers_free(self) -> int:
+        return 0 if self.is_behind else max(0, self.capacity - self.held_in_all)
+
+    def accepted_by(self, reporter: int, source: int) -> int:
+        """AL[reporter][source]."""
+        row = self.known_accepted.get(reporter)
+        return 1 if row is None else row.get(source, 1)
+
+    def missing(self, src: int) -> Runs:
+        """L1: runs of numbers on the link from `src` that were used and have not come."""
+        return missing_runs(self.expected_lsn[src], self.early.get(src, ()), self.known_sent.get(src, 1))
+
+    def awaited(self, level: str = "confirmed") -> list[int]:
+        """The members whose messages or word is missing for what is held here and has not reached that level."""
+        if level == "received":
+            return []
+        found = {m for m in self.known_sent if self.missing(m)}
+        if level != "accepted":
+            found.update(*[self._silent_blockers(queue[0]) for queue in self.accepted.values()])
+        if level == "confirmed":
+            found.update(*[members_of(queue[0].missing) for queue in self.log.values()])
+        return sorted(found - self.gone - {self.me})
+
+    def _silent_blockers(self, top: Message) -> set[int]:
+        """Members that block a top through an empty queue."""
+        lacking = [h for h, seq in top.delta[top.seen :] if h != top.src and self._cleared(h) <= seq]
+        return {member for member in lacking if member not in self.accepted}
+
+    def _remote(self, members: int) -> list[int]:
+        """The others in a bit set that have not left."""
+        return [m for m in members_of(members & ~(1 << self.me)) if m not in self.gone]
+
+    # R2, A2, B1, B2: from the network to `accepted`
+
+    def receive(self, message: Message) -> str | None:
+        """R1, R2, A2: a copy came. The reason if it cannot be right."""
+        src, lsn = message.src, message.lsn
+        expected = self.expected_lsn[src]
+        if lsn < expected:
+            self.events.append(Discarded("duplicate", message))
+            return None
+        if lsn >= expected + LSN_WINDOW:
+            return "lsn"
+        if not lsn or message.seq < self.covered[src] or not message.dst >> self.me & 1:
+            return "forged"
+        if self._exceeds(message.ack) or any(h == self.me and seq >= self.seq for h, seq in message.delta):
+            return "forged"
+        if lsn >= self.known_sent.get(src, 1):
+            self.known_sent[src] = lsn + 1
+        if not self._stash(message):
+            self._heard_of.add(src)
+            return None
+        self._accept_in_sequence(src)
+        if self.known_sent[src] > self.expected_lsn[src]:
+            self._heard_of.add(src)
+        return None
+
+    def _stash(self, message: Message) -> bool:
+        """R2 and B2: keep it, if there is room. It may drive out a later one of its sender."""
+        src, lsn = message.src, message.lsn
+        early = self.early.get(src)
+        if early is not None and lsn in early:
+            self.events.append(Discarded("duplicate", message))
+            return True
+        if self.held[src] >= self.settings.quota:
+            latest = max(early) if early else 0
+            if latest <= lsn:
+                self.events.append(Discarded("overrun", message))
+                return False
+            assert early is not None
+            evicted = early.pop(latest)
+            self._given_back.setdefault(src, set()).add(latest)
+            self._unhold(evicted)
+            self.events.append(Discarded("overrun", evicted))
+        if early is None:
+            early = self.early[src] = {}
+        early[lsn] = message
+        self._hold(message)
+        again = self._given_back.get(src)
+        if again and lsn in again:
+            again.remove(lsn)
+        else:
+            self.events.append(Happened("received", message))
+        return True
+
+    def _accept_in_sequence(self, src: int) -> None:
+        """A2: continuous acceptance."""
+        early = self.early.get(src)
+        while early and (message := early.pop(self.expected_lsn[src], None)) is not None:
+            if message.seq < self.covered[src]:  # two stories about one link: not from a member of ours
+                self._unhold(message)
+                continue
+            self.expected_lsn[src] += 1
+            self._merge_clock(message)
+            self._merge(src, message.ack, message.buf, message.have)
+            self._enter(message)
+
+    def _merge_clock(self, message: Message) -> None:
+        """What precedes the message precedes from now on what we send; and so does it."""
+        src, clock = message.src, self.clock
+        if message.seq >= self.covered[src]:
+            self.covered[src] = message.seq + 1
+        if message.seq >= clock[src]:
+            clock[src] = message.seq + 1
+            self._touch(src)
+        for member, seq in message.delta:
+            if seq >= clock[member] and member != self.me and member != src:
+                clock[member] = seq + 1
+                self._touch(member)
+
+    def _touch(self, member: int) -> None:
+        self._version += 1
+        self._changed.pop(member, None)
+        self._changed[member] = self._version
+
+    def _enter(self, message: Message) -> None:
+        """Append to `accepted`, with the full stamp, and see whether it is next."""
+        src = message.src
+        past = self._past.get(src)
+        if past is None or message.whole:
+            past = self._past[src] = [0] * self.members
+        for member, seq in message.delta:
+            past[member] = seq
+        past[src] = message.seq - 1
+        message.deps = tuple(past)
+        queue = self.accepted.get(src)
+        if queue is None:
+            self.accepted[src] = deque((message,))
+            self._work.append(src)
+            self._wake(src)
+            self._watch_top(message)
+        else:
+            queue.append(message)
+        self.events.append(Happened("accepted", message))
+        if self.settings.ack_level == "continuous":
+            self._report(message)
+
+    def _merge(self, src: int, ack: Pairs, buf: int, have: int) -> None:
+        for source, upto in ack:
+            self._learn(src, source, upto)
+        self.free_buffers[src] = buf
+        if have > self._arrived.get(src, 1):
+            self._arrived[src] = have
+
+    def _exceeds(self, ack: Pairs) -> bool:
+        """Whether somebody claims to have accepted more of us than we have sent."""
+        return any(source == self.me and upto > self.seq for source, upto in ack)
+
+    def _cover(self, src: int, seq: int) -> None:
+        """What `src` sent us below `seq` has all come."""
+        if seq > self.covered[src]:
+            self.covered[src] = seq
+        self._wake(src)
+
+    def _hold(self, message: Message) -> None:
+        self.held[message.src] += 1
+        self.held_in_all += 1
+
+    def _unhold(self, message: Message) -> None:
+        self.held[message.src] -= 1
+        self.held_in_all -= 1
+
+    # C1 to C4: from `accepted` to `log`
+
+    def _cleared(self, member: int) -> float:
+        """Whatever of the member's is for us and below this has been ordered. It never falls."""
+        queue = self.accepted.get(member)
+        if queue is not None:
+            return queue[0].seq
+        return inf if member == self.me or member in self.gone else self.covered[member]
+
+    def _wake(self, member: int) -> None:
+        """Look again at the tops that wait for this member, if it has got far enough for them."""
+        heap = self._waits.get(member)
+        if heap:
+            cleared = self._cleared(member)
+            while heap and heap[0][0] <= cleared:
+                self._work.append(heappop(heap)[1])
+
+    def _order(self) -> None:
+        """C3: move tops that are clear of all others, as long as there are any."""
+        work = self._work
+        while work:
+            src = work.popleft()
+            top = self.accepted[src][0]
+            blocked = self._blocked(top)
+            if blocked is not None:
+                heappush(self._waits.setdefault(blocked[0], []), (blocked[1], src))
+                continue
+            self._move(top)
+            if src in self.accepted:
+                work.append(src)
+            self._wake(src)
+
+    def _blocked(self, top: Message) -> tuple[int, int] | None:
+        """C2: the first entry of the stamp that is not clear. Entries found clear stay so."""
+        delta = top.delta
+        at = top.seen
+        while at < len(delta):
+            member, seq = delta[at]
+            if self._cleared(member) <= seq and member != top.src:
+                top.seen = at
+                return member, seq + 1
+            at += 1
+        top.seen = at
+        return None
+
+    def _move(self, top: Message) -> None:
+        """From the top of its queue to the log."""
+        src = top.src
+        queue = self.accepted[src]
+        queue.popleft()
+        if queue:
+            self._watch_top(queue[0])
+        else:
+            del self.accepted[src]
+        if self.settings.ack_level == "causal":
+            self._report(top)
+        self._enter_log(top)
+        self.events.append(Happened("causal", top))
+
+    def _watch_top(self, top: Message) -> None:
+        """A message is the next of its source from here on."""
+        top.since = self.now
+
+    def _report(self, message: Message) -> None:
+        """C4: we have accepted it."""
+        self._learn(self.me, message.src, message.seq + 1)
+
+    # F1, F2: from `log` to the end
+
+    def _enter_log(self, message: Message) -> None:
+        src, seq = message.src, message.seq
+        missing = 0
+        for member in members_of(message.dst):
+            if self.accepted_by(member, src) <= seq and member not in self.gone:
+                missing |= 1 << member
+        message.missing = missing
+        queue = self.log.get(src)
+        if queue is None:
+            queue = self.log[src] = deque()
+            if not missing:
+                self._full.append(src)
+        queue.append(message)
+        message.since = self.now
+
+    def _learn(self, reporter: int, source: int, upto: int) -> None:
+        """`reporter` has accepted everything of `source` below `upto` that is for it (F1, L4)."""
+        row = self.known_accepted.setdefault(reporter, {})
+        if upto <= row.get(source, 1):
+            return
+        row[source] = upto
+        if reporter == self.me:
+            return  # what is in the log we have accepted
+        for message in self.log.get(source, ()):
+            if message.seq >= upto:
+                break
+            self._has_accepted(message, reporter)
+
+    def _has_accepted(self, message: Message, member: int) -> None:
+        if message.missing >> member & 1:
+            message.missing ^= 1 << member
+            if not message.missing and self.log[message.src][0] is message:
+                self._full.append(message.src)
+
+    def _confirm(self) -> None:
+        """F2: what all destinations have accepted leaves the log, unless something before it has not."""
+        full = self._full
+        while full:
+            src = full.popleft()
+            queue = self.log.get(src)
+            if queue is None or queue[0].missing:
+                continue
+            blocked = self._preceded(queue[0])
+            if blocked is not None:
+                heappush(self._behind.setdefault(blocked[0], []), (blocked[1], src))
+            else:
+                self._leave_log(src)
+
+    def _preceded(self, message: Message) -> tuple[int, int] | None:
+        """The first entry of the stamp that names something still in the log."""
+        delta = message.delta
+        at = message.passed
+        while at < len(delta):
+            member, seq = delta[at]
+            queue = self.log.get(member)
+            if queue is not None and queue[0].seq <= seq and member != message.src:
+                message.passed = at
+                return member, seq + 1
+            at += 1
+        message.passed = at
+        return None
+
+    def _leave_log(self, src: int) -> None:
+        queue = self.log[src]
+        message = queue.popleft()
+        if not queue:
+            del self.log[src]
+        elif not queue[0].missing:
+            self._full.append(src)
+        self._unhold(message)
+        self.events.append(Happened("confirmed", message))
+        heap = self._behind.get(src)
+        low = queue[0].seq if queue else inf
+        while heap and heap[0][0] <= low:
+            self._full.append(heappop(heap)[1])
+
+
+def precedes(p: Message, q: Message) -> bool:
+    """C1: whether p comes before q, from their numbers alone."""
+    if p.src == q.src:
+        return p.seq < q.seq
+    return p.seq <= q.deps[p.src]
+
+
+def members_of(bits: int) -> Iterator[int]:
+    """The members of a bit set."""
+    while bits:
+        low = bits & -bits
+        yield low.bit_length() - 1
+        bits ^= low
+
+
+def mask(members: Iterable[int]) -> int:
+    """A bit set of members."""
+    bits = 0
+    for member in members:
+        bits |= 1 << member
+    return bits

@@ -1,0 +1,251 @@
+"""What a member of SCO says that is not data, and when: confirmations, requests and questions.
+
+    confirmation  what we have accepted that concerns its receiver, and how far we have counted     K1, K2
+    request       these numbers of your link to us are missing                                      L1
+    question      a confirmation that wants one in return                                           Q1, Q2
+
+What a stamp cannot tell is whether a message that came before was for us at all. `covered` answers that: a
+member that sends us anything also says how far it has counted, and if nothing on its link is missing we have all
+that is for us. Where the answer is wanting and nothing moves, it is asked for (Q1).
+"""
+
+from math import inf
+
+from inga.layers.sco.ordering import LSN_WINDOW, Ordering
+from inga.layers.sco.parts import Control, GaveUp, Message, Pairs, Request, Settings, Told
+from inga.model.packet import Runs
+from inga.session.alarms import Alarms
+
+SLOWER_MAX = 4.0
+"""Waits are stretched to at most so many times what was set."""
+
+CONFIRM, FOUND, ASK, PROBE, POLL, RESEND, FLOW = range(7)
+"""What alarms are about."""
+
+ALL = -1
+"""The member of an alarm that concerns everybody."""
+
+
+class Talking(Ordering):
+    """The order one member sees, and what it says about it."""
+
+    def __init__(self, me: int, members: int, settings: Settings) -> None:
+        super().__init__(me, members, settings)
+        self._alarms = Alarms()
+        self._answer_time = 0.0  # from a sending to the news that it was accepted, smoothed
+        # confirmations
+        self.lsn = [1] * members  # LSN: of our next message to each
+        self.owed_since: dict[int, float] = {}  # ACC
+        self._relevant: dict[int, set[int]] = {}  # per member, sources whose acceptance concerns it
+        self._due: dict[int, set[int]] = {}  # those that rose since the last message to it
+        self._accepted_since: dict[int, int] = {}  # per source, messages since we last told it anything
+        self._to_confirm: set[int] = set()  # those for whom that is much
+        every = settings.confirm_every
+        self._confirm_every: float = (settings.window + 1) // 2 if every is None else every or inf
+        self._told_behind: set[int] = set()
+        # requests and questions
+        self._lacking_since: dict[int, float] = {}  # sources with holes: when the last of one was filled
+        self._asked_below: dict[int, int] = {}  # what was asked for before, and only the timer repeats
+        self._to_answer: set[int] = set()
+        self._polled_at: dict[int, float] = {}  # questions not answered yet
+
+    # What goes in
+
+    def receive(self, message: Message) -> str | None:
+        """R1, R2, A2: a copy came. The reason if it cannot be right."""
+        if message.lsn < self.expected_lsn[message.src]:
+            self._owe(message.src)  # its sender may have missed that we have it
+        return super().receive(message)
+
+    def control(self, control: Control) -> str | None:
+        """K2: a confirmation or a question came."""
+        src = control.src
+        if control.seq < 1 or control.lsn < 1:
+            return "forged"
+        if control.lsn > self.expected_lsn[src] + LSN_WINDOW:
+            return "lsn"
+        if self._exceeds(control.ack):
+            return "forged"
+        self._polled_at.pop(src, None)
+        self._merge(src, control.ack, control.buf, control.have)
+        if control.lsn <= self.expected_lsn[src]:
+            self._cover(src, control.seq)
+        elif control.lsn > self.known_sent.get(src, 1):
+            self.known_sent[src] = control.lsn
+            self._heard_of.add(src)
+        if control.poll:
+            self._to_answer.add(src)
+        return None
+
+    def confirm_now(self, member: int) -> None:
+        """Confirm without waiting for company, if anything is owed."""
+        if member in self.owed_since:
+            self._tell(member, poll=False)
+
+    def caught_up(self) -> None:
+        """Our application keeps up again: say so to those who may have been told otherwise."""
+        self.is_behind = False
+        for member in sorted(self._told_behind):
+            self._tell(member, poll=False)
+        self._told_behind.clear()
+
+    # C4, K1: confirmations
+
+    def _report(self, message: Message) -> None:
+        """C4: what we accepted is owed to its sender and to all its other destinations."""
+        src = message.src
+        concerned = message.dst | 1 << src
+        for member in self._remote(concerned):
+            self._relevant.setdefault(member, set()).add(src)
+            self._due.setdefault(member, set()).add(src)
+            self._owe(member)
+        super()._report(message)
+        if src != self.me:
+            count = self._accepted_since[src] = self._accepted_since.get(src, 0) + 1
+            if count >= self._confirm_every:
+                self._to_confirm.add(src)
+
+    def _owe(self, member: int) -> None:
+        if member != self.me and member not in self.owed_since and member not in self.gone:
+            self.owed_since[member] = self.now
+            self._alarms.sooner((CONFIRM, member), self.now + self.settings.confirm_delay)
+
+    def _forget_debt(self, member: int) -> None:
+        self.owed_since.pop(member, None)
+        self._accepted_since.pop(member, None)
+
+    def _on_confirm(self, member: int) -> None:
+        """K1."""
+        since = self.owed_since.get(member)
+        if since is None:
+            return
+        due = since + self.settings.confirm_delay
+        if due <= self.now:
+            self._tell(member, poll=False)
+        else:
+            self._alarms.set((CONFIRM, member), due)
+
+    def _tell(self, member: int, *, poll: bool) -> None:
+        """CTL, with all we have accepted that concerns its receiver."""
+        self._forget_debt(member)
+        if self.is_behind:
+            self._told_behind.add(member)
+        numbers = (self.seq, self.lsn[member], self._acks_for(member), self.buffers_free)
+        self.events.append(Told(member, Control(self.me, *numbers, poll, self.expected_lsn[member])))
+
+    def _acks_for(self, member: int) -> Pairs:
+        reported = self.known_accepted.get(self.me, {})
+        relevant = sorted(self._relevant.get(member, ()))
+        return tuple([(source, reported[source]) for source in relevant])
+
+    # L1: requests
+
+    def _ask(self, src: int) -> None:
+        """L1: RET for what was not asked for before; the timer repeats the rest."""
+        runs = self.missing(src)
+        self._lacking_since[src] = self.now  # this was called for because something came
+        if not runs or src in self.gone:
+            del self._lacking_since[src]
+            self._alarms.clear((ASK, src))
+            self._alarms.clear((FOUND, src))
+            return
+        if runs[-1][1] > self._asked_below.get(src, 1):
+            if not self.settings.nack_delay:
+                self._ask_for_new(src, runs)
+            elif (FOUND, src) not in self._alarms:  # it may only have been overtaken
+                wait = self._pace(self.settings.nack_delay, 0.5)
+                self._alarms.set((FOUND, src), self.now + wait)
+        elif (ASK, src) not in self._alarms:  # something that had come had to be given up
+            self._alarms.set((ASK, src), self.now + self._pace(self.settings.nack_again, 0.5))
+
+    def _ask_for_new(self, src: int, runs: Runs) -> None:
+        asked = self._asked_below.get(src, 1)
+        self._asked_below[src] = runs[-1][1]
+        self._alarms.progress((ASK, src))
+        self._request(src, tuple([(max(low, asked), high) for low, high in runs if high > asked]))
+
+    def _on_found(self, src: int) -> None:
+        runs = self.missing(src)
+        if runs and runs[-1][1] > self._asked_below.get(src, 1):
+            self._ask_for_new(src, runs)
+
+    def _on_ask(self, src: int) -> None:
+        runs = self.missing(src)
+        if not runs:
+            return
+        self._request(src, runs)
+        if self.now - self._lacking_since.get(src, self.now) > self.settings.patience:
+            self.events.append(GaveUp(src))
+
+    def _request(self, src: int, runs: Runs) -> None:
+        have = self.expected_lsn[src]
+        self.events.append(Told(src, Request(self.me, runs, self._acks_for(src), self.buffers_free, have)))
+        self._alarms.again((ASK, src), self.now, self._pace(self.settings.nack_again, 0.5))
+
+    # Q1, Q2: questions
+
+    def _watch_top(self, top: Message) -> None:
+        """Q1 is about a top that stays."""
+        super()._watch_top(top)
+        self._alarms.sooner((PROBE, ALL), self.now + self._pace(self.settings.probe_after, 0.5))
+
+    def _move(self, top: Message) -> None:
+        super()._move(top)
+        self._alarms.progress((PROBE, ALL))
+
+    def _on_probe(self, _: int) -> None:
+        """Q1: ask those whose silence has held up a top for long enough."""
+        wait = self._pace(self.settings.probe_after, 0.5)
+        blockers: set[int] = set()
+        ripe, younger = False, inf
+        for queue in self.accepted.values():
+            top = queue[0]
+            if top.since + wait <= self.now:
+                ripe = True
+                blockers |= self._silent_blockers(top)
+            else:
+                younger = min(younger, top.since + wait)
+        for member in sorted(blockers):
+            self._poll(member)
+        if ripe:
+            self._alarms.again((PROBE, ALL), self.now, max(wait, self._pace(self.settings.poll_after)))
+        if younger < inf:
+            self._alarms.sooner((PROBE, ALL), younger)
+
+    def _enter_log(self, message: Message) -> None:
+        """Q2 is about what stays in the log."""
+        super()._enter_log(message)
+        self._alarms.sooner((POLL, ALL), self.now + self._pace(self.settings.poll_after))
+
+    def _leave_log(self, src: int) -> None:
+        super()._leave_log(src)
+        self._alarms.progress((POLL, ALL))
+
+    def _on_poll(self, _: int) -> None:
+        """Q2: ask those who are not known to have accepted what has waited in the log for long enough."""
+        wait = self._pace(self.settings.poll_after)
+        missing, younger = 0, inf
+        for queue in self.log.values():
+            for message in queue:
+                if message.since + wait <= self.now:
+                    missing |= message.missing
+                else:
+                    younger = min(younger, message.since + wait)
+        for member in self._remote(missing):
+            self._poll(member)
+        if missing:
+            self._alarms.again((POLL, ALL), self.now, wait)
+        if younger < inf:
+            self._alarms.sooner((POLL, ALL), younger)
+
+    def _poll(self, member: int) -> None:
+        """Ask, unless an answer is still to be expected."""
+        asked = self._polled_at.get(member)
+        if asked is None or asked + self._pace(self.settings.poll_after) <= self.now:
+            self._polled_at[member] = self.now
+            self._tell(member, poll=True)
+
+    def _pace(self, wait: float, answers: float = 2.0) -> float:
+        """A wait that is set, or longer where answers take longer than it was set for: on a busy machine, questions
+        that come too soon only make it busier."""
+        return max(wait, min(answers * self._answer_time, SLOWER_MAX * wait))

@@ -1,0 +1,87 @@
+"""What can be said to `inga.join` besides who, where, and in which order.
+
+Everything has a default. What an order has no place for is refused, with the orders that have one.
+"""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, TypedDict, cast
+
+from inga.layers.shape import Faults
+from inga.model.errors import UsageError
+from inga.session.pressure import QUEUE_MIN
+
+DATAGRAM_MIN, DATAGRAM_MAX = 256, 65000
+
+
+class JoinOptions(TypedDict, total=False):
+    """Options of `inga.join`, by group."""
+
+    # of the order
+    deliver: str | None  # level at which messages are handed over, of those the order has
+    echo: bool | None  # our own messages are delivered to us, too; None: as the order prefers
+    on_concurrent: (
+        str  # vector: "deliver", "error" or "ignore" what neither caused nor was caused by what is known
+    )
+    matrix: (
+        bool  # vector: count per pair of members, for groups that mostly send to some; everywhere or nowhere
+    )
+    coarse: bool  # bundles are not closed when the application takes something: fewer packets, coarser causes
+    protocol: Mapping[str, Any] | None  # what the order has of its own, such as {"window": 8}
+    objects: (
+        Mapping[str, Any] | None
+    )  # object, total: by name a class, or a class and the members with a copy
+    unsafe: bool  # let in the orders that are there to learn from, which misorder messages or block
+    # of the trace
+    trace_level: str  # "full", or "deliveries" alone
+    # of the network
+    interface: str | None  # by which multicast leaves: a name or an address
+    datagram_max: int | None  # bytes of the largest datagram
+    window: int | None  # bytes on their way, as the kernel counts them; None: by what the kernel grants
+    queue_max: int  # unread bytes above which we let senders wait
+    secret: bytes | None
+    # for tests
+    faults: Faults | None  # what the network does to datagrams that come in
+    seed: int | None  # of everything random
+
+
+DEFAULTS: JoinOptions = {
+    "deliver": None,
+    "echo": None,
+    "on_concurrent": "deliver",
+    "matrix": False,
+    "coarse": False,
+    "protocol": None,
+    "objects": None,
+    "unsafe": False,
+    "trace_level": "full",
+    "interface": None,
+    "datagram_max": None,
+    "window": None,
+    "queue_max": 16 << 20,
+    "secret": None,
+    "faults": None,
+    "seed": None,
+}
+
+
+def complete(options: JoinOptions) -> JoinOptions:
+    """The same with what was not said, checked as far as that needs no order."""
+    for name in options:
+        if name not in DEFAULTS:
+            close = get_close_matches(name, DEFAULTS, 1)
+            meant = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(DEFAULTS)}"
+            raise UsageError(f"inga.join has no option {name!r}{meant}")
+    said = cast(JoinOptions, {**DEFAULTS, **options})
+    datagram_max, window = said["datagram_max"], said["window"]
+    if datagram_max is not None and not DATAGRAM_MIN <= datagram_max <= DATAGRAM_MAX:
+        raise UsageError(f"datagram_max is between {DATAGRAM_MIN} and {DATAGRAM_MAX} bytes")
+    if window is not None and window < 1:
+        raise UsageError("window is at least 1 byte")
+    if said["queue_max"] < QUEUE_MIN:
+        raise UsageError(f"queue_max is at least {QUEUE_MIN} bytes: every message fills a smaller queue")
+    if said["secret"] is not None:
+        raise UsageError("groups with a secret are not built yet")
+    if said["trace_level"] not in ("full", "deliveries"):
+        raise UsageError(f"trace_level is full or deliveries, not {said['trace_level']!r}")
+    return said

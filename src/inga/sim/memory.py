@@ -1,0 +1,117 @@
+"""What members still hold when a run has settled: everything that waited for something must be gone.
+
+Nothing here knows a layer. It walks whatever a stack is made of and looks at every container that can grow: none may
+keep a packet, a payload or a receipt, and none may be much longer than there are members, since what is kept for ever
+is kept for each of them. What is right all the same is in `ALLOWED`, with the reason.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sized
+from typing import Any, NamedTuple
+
+from inga.model.packet import Packet
+from inga.model.receipt import Receipt
+from inga.stack.stack import Stack
+
+
+class Allowance(NamedTuple):
+    """How many entries a container may have in a group of so many, whatever they are, and why."""
+
+    most: Callable[[int], int]
+    why: str
+
+
+ALLOWED: Mapping[str, Allowance] = {
+    "ReMiop._own": Allowance(
+        lambda n: 512, "our newest packets, as many as `size`: others may ask for them late"
+    ),
+    "Acknowledged._own": Allowance(lambda n: 512, "the same"),
+    "Stream.buffer": Allowance(lambda n: 512, "the newest packets of a sender, as many: anybody may repair"),
+    "Reassembly._done": Allowance(lambda n: 4096, "the ring of recent ids, by which copies are known"),
+    "Matrix._changed": Allowance(lambda n: n * n, "each cell that changed since it was last told"),
+    "Peer.kept": Allowance(
+        lambda n: n, "what a sender told last, until it says with its next that all have it"
+    ),
+    "Causal.latest": Allowance(
+        lambda n: n, "the newest packet of each sender, which an error may have to name"
+    ),
+}
+"""By class and attribute."""
+
+PAYLOADS = Packet | Receipt | bytes | bytearray | memoryview
+
+GROWING = (list, dict, set, deque)
+
+SCAFFOLD = frozenset({"stack", "above", "below", "trace"})
+"""Attributes by which a layer is bound to others."""
+
+
+def usual(members: int) -> int:
+    """Entries of a container that keeps a few numbers for each member."""
+    return 8 + 3 * members
+
+
+def leaks(stack: Stack) -> Iterator[tuple[str, str]]:
+    """Of each container that keeps too much: its place, and what is in it."""
+    for name in ("held", "queued"):
+        if getattr(stack, name):
+            yield f"Stack.{name}", f"{getattr(stack, name)} bytes"
+    waiting: dict[str, Sized] = {
+        "NativeWire.ahead": stack.wire.ahead,
+        "Views._retired": stack.views._retired,
+        "Stack._send": stack._send,
+        "Stack._deliver": stack._deliver,
+    }
+    for place, entries in waiting.items():
+        if entries:
+            yield place, f"{len(entries)} entries"
+    walk = _Walk(len(stack.view), {id(stack)})
+    for layer in stack.layers:
+        yield from walk.through(layer)
+
+
+class _Walk:
+    """Through everything that objects of ours refer to, once."""
+
+    def __init__(self, members: int, seen: set[int]) -> None:
+        self._members = members
+        self._seen = seen
+
+    def through(self, thing: Any) -> Iterator[tuple[str, str]]:
+        if id(thing) in self._seen:
+            return
+        self._seen.add(id(thing))
+        for name, value in _attributes(thing):
+            yield from self._look(f"{type(thing).__name__}.{name}", value)
+
+    def _look(self, place: str, value: Any) -> Iterator[tuple[str, str]]:
+        if isinstance(value, GROWING):
+            if id(value) in self._seen:
+                return
+            self._seen.add(id(value))
+            allowance = ALLOWED.get(place)
+            inside = list(value.values() if isinstance(value, dict) else value)
+            most = usual(self._members) if allowance is None else allowance.most(self._members)
+            if len(value) > most or (allowance is None and any(map(_is_payload, inside))):
+                yield place, f"{len(value)} entries, such as {inside[0]!r:.80}"
+                return
+            for each in inside:
+                yield from self._look(place, each)
+        elif isinstance(value, tuple):
+            for each in value:
+                yield from self._look(place, each)
+        elif type(value).__module__.startswith("inga.") and not isinstance(value, type | PAYLOADS | Stack):
+            yield from self.through(value)
+
+
+def _is_payload(entry: Any) -> bool:
+    """Whether it is something that was sent, or has it."""
+    return isinstance(entry, PAYLOADS) or (isinstance(entry, tuple) and any(map(_is_payload, entry)))
+
+
+def _attributes(thing: Any) -> Iterator[tuple[str, Any]]:
+    names = dict.fromkeys(getattr(thing, "__dict__", ()))
+    for kind in type(thing).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        names |= dict.fromkeys([slots] if isinstance(slots, str) else slots)
+    return ((name, getattr(thing, name, None)) for name in names if name not in SCAFFOLD)

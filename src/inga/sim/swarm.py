@@ -1,0 +1,312 @@
+"""What one seed of the swarm is: a small group, its settings, and everything that happens to it.
+
+Bugs hide where features meet, and a run that has all of them at once hides some behind others. So each seed draws a
+random *set* of features, each in or out, and then what happens with those. A plan is data: it can be shrunk by leaving
+things out, and told as one line of text that plays it again.
+
+From Groce et al., "Swarm testing", ISSTA 2012.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from functools import partial
+from json import dumps, loads
+from random import Random
+from typing import Any, NamedTuple
+
+from inga.layers.shape import Faults
+from inga.model.errors import UsageError
+from inga.model.packet import HEADER_MAX
+from inga.recipes import Options, find
+from inga.sim.simulator import Sim, Site
+from inga.trace.memory import MemoryTrace
+from inga.trial.people import names
+from inga.trial.workload import HEADER
+
+GROWING = ("none", "fifo", "vector", "relay")
+"""Orders that members can join while they run."""
+
+CHANGING = (*GROWING, "co", "sco", "object", "total")
+"""Orders that a group can change between."""
+
+FIXED = ("remiop", "remiop+vector", "remiop+co", "remiop+total", "remiop+object", "miop+acks")
+"""Orders of their own wire: nobody joins, and none follows another."""
+
+ORDERS = (*CHANGING, *CHANGING, *CHANGING, *FIXED)
+"""Those that more can be done with come more often."""
+
+FEATURES = tuple(
+    "subset self burst sizes join leave use gate matrix echo level slow_reader stop_reading small_queue "
+    "small_window small_datagram tuned loss duplicate reorder slow_links pause traced greet coarse answers crowd flood".split()
+)
+
+BUSY = (0.05, 0.2, 1.0)
+"""Seconds of virtual time within which everything happens: at once, or after one another."""
+
+FAULTS_END = 2.0
+"""When the network becomes calm, and applications read what comes."""
+
+FLOOD = 2.5
+"""Seconds for which a member does not read when everybody sends as much as they can."""
+
+GIVES_UP = 0.3
+"""Seconds after which a send that was to answer something leaves without."""
+
+
+class Action(NamedTuple):
+    """Something that a member, its application or its network does. `argument` depends on what that is:
+    of sends (size, destinations as indices or None, how many), of `use` and `gate` a word, else seconds."""
+
+    at: float
+    who: int
+    do: str
+    argument: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One run, complete. Times in seconds, sizes in bytes."""
+
+    order: str
+    members: int  # at the start
+    seed: int = 0  # of the network and of everything random in the protocols
+    actions: tuple[Action, ...] = ()
+    deliver: str | None = None
+    echo: bool = False
+    matrix: bool = False
+    coarse: bool = False
+    greet: bool = False
+    traced: bool = False
+    loss: float = 0.0
+    duplicate: float = 0.0
+    reorder: float = 0.0
+    delay: float = 0.01  # at most
+    datagram: int = 60 * 1024
+    window: int = 1 << 20
+    queue: int = 16 << 20
+    option: tuple[tuple[str, Any], ...] = ()  # of the order's own
+
+    def __str__(self) -> str:
+        """One line from which `parse` makes the same plan: what differs from the defaults."""
+        told = {field.name: getattr(self, field.name) for field in fields(self)}
+        plain = {field.name: field.default for field in fields(self)}
+        return dumps({name: value for name, value in told.items() if value != plain[name]})
+
+    @classmethod
+    def parse(cls, text: str) -> "Plan":
+        try:
+            told = {name: _frozen(value) for name, value in dict(loads(text)).items()}
+            told["actions"] = tuple(Action(*each) for each in told.get("actions", ()))
+            return cls(**told)
+        except (ValueError, TypeError) as error:
+            raise UsageError(f"no plan: {error}") from None
+
+    @property
+    def newcomers(self) -> list[int]:
+        """Those who join later."""
+        return sorted({action.who for action in self.actions if action.do == "join"})
+
+    def _has(self, do: str) -> bool:
+        return any(action.do == do for action in self.actions)
+
+    def options(self) -> Options:
+        return Options(
+            echo=self.echo or None,
+            coarse=self.coarse,
+            matrix=self.matrix,
+            deliver=self.deliver,
+            greet=self.greet or self._has("leave"),  # who was never heard of is left without notice
+            queue_max=self.queue,
+            protocol=dict(self.option),
+            flow={"window": self.window},
+        )
+
+    def sim(self) -> Sim:
+        """The group, with everything that is to happen."""
+        faults = Faults(self.loss, self.duplicate, self.reorder, min(0.001, self.delay), self.delay)
+        people = names(self.members)
+        traces = [MemoryTrace(me, len(people)) for me in range(len(people))] if self.traced else None
+        sim = Sim(
+            *people,
+            order=self.order,
+            seed=self.seed,
+            faults=faults,
+            options=self.options(),
+            datagram_max=self.datagram,
+            record=False,
+            traces=traces,
+        )
+        sim.watched = True
+        if self.traced:
+            sim.trace_newcomers(lambda index, name, n, newcomer: MemoryTrace(index, n))
+        _Play(sim, self).begin()
+        return sim
+
+
+def _frozen(value: Any) -> Any:
+    """Lists as they come from JSON are tuples in a plan."""
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+class _Play:
+    """Does what a plan says, as far as it makes sense when its time has come."""
+
+    def __init__(self, sim: Sim, plan: Plan) -> None:
+        self._sim = sim
+        self._plan = plan
+        last = max([plan.members - 1, *plan.newcomers])
+        self._names = names(last + 1)
+        self._sites = dict(enumerate(sim.sites))
+        self._relays = plan.order == "relay" or any(action.argument == "relay" for action in plan.actions)
+
+    def begin(self) -> None:
+        sim = self._sim
+        for action in self._plan.actions:
+            if action.do == "join":
+                self._sites[action.who] = sim.join(self._names[action.who], action.at)
+        for action in self._plan.actions:
+            if action.do != "join" and action.who in self._sites:
+                site = self._sites[action.who]
+                sim.at(action.at, site, partial(self._do, action, site))
+
+    def _do(self, action: Action, site: Site) -> None:
+        if not site.is_member:
+            return
+        match action.do:
+            case "send" | "answer":
+                self._send(action, site)
+            case "use" | "gate":
+                with suppress(UsageError):  # it has asked already, or its order has nothing of that kind
+                    getattr(site, action.do)(action.argument)
+            case "leave":
+                if site.index or not self._relays:  # without their relay the others could not go on
+                    site.leave()
+            case "pause":
+                site.pause(action.argument)
+            case "stop_reading":
+                site.stop_reading(action.argument)
+            case "read_slowly":
+                site.pause_max = action.argument
+
+    def _send(self, action: Action, site: Site) -> None:
+        size, destinations, count = action.argument
+        dst = None
+        if destinations is not None:
+            present = [self._sites[each] for each in destinations if each in self._sites]
+            dst = sum(1 << each.index for each in present if each.index < len(site.stack.view))
+            if not dst:
+                return
+        for _ in range(count):
+            if action.do == "answer":
+                self._sim.answer(site, size, dst, GIVES_UP)
+            else:
+                self._sim.say(site, size, dst)
+
+
+def plan(seed: int, orders: tuple[str, ...] = ORDERS) -> Plan:
+    """What a seed stands for."""
+    return _Draw(Random(seed), seed, orders).plan()
+
+
+class _Draw:
+    """Draws a plan from a source of chance."""
+
+    def __init__(self, rng: Random, seed: int, orders: tuple[str, ...]) -> None:
+        self._rng = rng
+        self._seed = seed
+        self._orders = orders
+        self._busy = rng.choice(BUSY)
+        self._has = {feature: rng.random() < 0.4 for feature in FEATURES}
+
+    def plan(self) -> Plan:
+        rng, has, pick = self._rng, self._has, self._rng.choice
+        order = pick(self._orders)
+        recipe = find(order)
+        changes = order in CHANGING
+        members = pick((1, 2, 2, 3, 3, 3, 4, 4, 5))
+        datagram = pick((256, 512, 1472)) if has["small_datagram"] else 60 * 1024
+        actions: list[Action] = []
+        if has["crowd"] and rng.random() < 0.1:
+            members, datagram = 8, 1472
+            if (
+                order == "relay" and rng.random() < 0.2
+            ):  # its destinations take room; all else would take minutes
+                members = 64
+                has = self._has = dict.fromkeys(FEATURES, False) | {"subset": True, "sizes": True}
+        people = members
+        if has["join"] and order in GROWING:
+            people += pick((1, 1, 2))
+            actions += [self._action(who, "join") for who in range(members, people)]
+        if not changes:
+            datagram = 60 * 1024  # theirs is an option of their own
+        room = datagram if changes else 1472
+        edge = room - min(HEADER_MAX + 6 * people, room // 2)
+        for who in range(people):
+            for _ in range(pick((0, 1, 2, 3, 6)) if members < 8 else int(rng.random() < 5 / members)):
+                actions.append(self._send(who, people, edge))
+        if has["flood"] and changes and members < 8 and rng.random() < 0.03:
+            has["small_queue"] = has["small_window"] = True
+            datagram = 512
+            actions.append(Action(0.0, rng.randrange(members), "stop_reading", FLOOD))
+            for who in range(members):
+                actions += [self._action(who, "send", (300, None, 60)) for _ in range(4)]
+        if has["leave"]:
+            actions += [self._action(rng.randrange(people), "leave") for _ in range(pick((1, 1, 2)))]
+        if has["use"] and changes:
+            for _ in range(pick((1, 1, 2, 3))):
+                actions.append(self._action(rng.randrange(people), "use", pick(CHANGING)))
+        if has["gate"]:
+            for _ in range(pick((1, 2, 3))):
+                actions.append(self._action(rng.randrange(people), "gate", pick(("open", "open", "closed"))))
+        for feature, do, seconds in (
+            ("pause", "pause", (0.05, 0.3, 1.0)),
+            ("stop_reading", "stop_reading", (0.2, 1.0, 3.0)),
+            ("slow_reader", "read_slowly", (0.05, 0.3)),
+        ):
+            if has[feature]:
+                at = 0.0 if rng.random() < 0.3 else self._busy * rng.random()
+                actions.append(Action(round(at, 4), rng.randrange(people), do, pick(seconds)))
+        deliver = pick(recipe.levels) if has["level"] else None
+        tunings = {name: pick(tried) for name, tried in recipe.tunings.items()} if has["tuned"] else {}
+        tunings.pop("self_knowledge", None)  # other rules are for experiments, and alone they wait for ever
+        if (tunings.get("capacity") or people) < people:
+            tunings["capacity"] = people  # a message of each member is the least
+        return Plan(
+            order=order,
+            members=members,
+            seed=self._seed,
+            actions=tuple(sorted(actions, key=lambda action: (action.at, action.who))),
+            deliver=None if deliver == recipe.level else deliver,
+            echo=has["echo"],
+            matrix=has["matrix"] and order == "vector",
+            coarse=has["coarse"],
+            greet=has["greet"],
+            traced=has["traced"],
+            loss=pick((0.1, 0.3, 0.5)) if has["loss"] else 0.0,
+            duplicate=0.2 if has["duplicate"] else 0.0,
+            reorder=0.3 if has["reorder"] else 0.0,
+            delay=pick((0.001, 0.1)) if has["slow_links"] else 0.01,
+            datagram=datagram,
+            window=pick((1, 2000, 8000)) if has["small_window"] else 1 << 20,
+            queue=pick((300, 2000, 8000)) if has["small_queue"] else 16 << 20,
+            option=tuple(tunings.items()),
+        )
+
+    def _action(self, who: int, do: str, argument: Any = None) -> Action:
+        return Action(round(self._busy * self._rng.random(), 4), who, do, argument)
+
+    def _send(self, who: int, people: int, edge: int) -> Action:
+        rng, has, pick = self._rng, self._has, self._rng.choice
+        size = pick((HEADER, 40, 40, 300))
+        if has["sizes"]:
+            size = max(HEADER, pick((1, 1, 2, 3)) * edge + rng.randint(-32, 8))
+        destinations: tuple[int, ...] | None = None
+        if has["subset"] and rng.random() < 0.7:
+            destinations = tuple(sorted(rng.sample(range(people), rng.randint(1, min(3, people)))))
+        if has["self"] and rng.random() < 0.3:
+            destinations = (who,)
+        if size > 2000 and rng.random() < 0.5:
+            size = 40
+        count = pick((1, 5, 20)) if has["burst"] and size < 2000 else 1
+        do = "answer" if has["answers"] and rng.random() < 0.4 else "send"
+        return self._action(who, do, (size, destinations, count))
