@@ -13,7 +13,6 @@ When everybody has everything, nobody sends anything.
 """
 
 from collections import deque
-from typing import ClassVar
 
 from inga.causality.arrivals import Arrivals
 from inga.model.errors import Gap
@@ -37,7 +36,7 @@ class Reliable(Layer):
     name = "reliable"
     id = 1
     provides = frozenset({"reliable"})
-    levels: ClassVar[tuple[str, ...]] = ("confirmed",)
+    levels: tuple[str, ...] = ("confirmed",)
     grows = True
 
     def __init__(

@@ -71,7 +71,7 @@ class Group:
         self._stop: Concurrent | None = None  # what ended the iteration for good
         self._reader: asyncio.Future[None] | None = None  # an iteration waits for it
         self._writers: deque[asyncio.Future[None]] = deque()  # sends the window keeps out
-        self._here = 0  # members heard of
+        self._counts = (0, 0)  # members heard of, and that have left, when we last looked
         self._watchers: list[tuple[int, asyncio.Future[None]]] = []  # ready() calls
         self._on_join: list[Listener] = []
         self._on_leave: list[Listener] = []
@@ -445,8 +445,7 @@ class Group:
         """What the sockets have for us."""
         stack = self.stack
         stack.receive(burst, now=self._time())
-        if len(stack.met) != self._here or stack.left:
-            self._notice_members()
+        self._notice_members()
         # An application that waits for what this burst delivers gets to answer before the turn ends.
         if self._reader is not None:
             self._act(stack.ready(turn=False))
@@ -457,6 +456,7 @@ class Group:
     def _on_timer(self) -> None:
         self._timer = None
         self.stack.tick(self._time())
+        self._notice_members()  # what was delayed on purpose comes now
         self._act(self.stack.ready())
 
     def _schedule_end(self) -> None:
@@ -584,10 +584,12 @@ class Group:
 
     def _notice_members(self) -> None:
         stack = self.stack
+        if (counts := (len(stack.met), len(stack.left))) == self._counts:
+            return
         present = stack.met - stack.left
         names = self.view.names
         joined, left = present - self._present, self._present - present
-        self._present, self._here = present, len(stack.met)
+        self._present, self._counts = present, counts
         for member in sorted(joined):
             for listener in self._on_join:
                 self._tell(listener, names[member])

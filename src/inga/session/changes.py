@@ -273,7 +273,8 @@ class Changes:
         """The layers of a recipe to which a group that runs can change."""
         layers = [] if self._build is None else self._build(recipe)
         orders = [layer for layer in layers if hasattr(layer, "sent")]
-        if not any(layer.name == self._session.name for layer in layers) or not orders:
+        has_own_wire = any(hasattr(layer, "read") for layer in layers)
+        if not any(layer.name == self._session.name for layer in layers) or not orders or has_own_wire:
             raise UsageError(f"a group that runs already cannot change to the order {recipe!r}")
         return layers
 

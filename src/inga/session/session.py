@@ -85,6 +85,8 @@ class Session(Layer):
             told = Told.read(packet.ext)
             if told.do == "here":
                 self.presence.on_here(packet, told)
+            elif packet.src == self.stack.me:
+                return  # our own, come back to us
             elif told.do == "goodbye":
                 self.presence.on_goodbye(told)
             elif told.do == "farewell":

@@ -135,7 +135,8 @@ class NativeWire:
         """Somebody says something that belongs to no view: a member that greets or leaves, or a stranger."""
         stack = self.stack
         try:
-            packet = decode(data, stack.lobby, {OUTSIDE: INDEX_MAX}, stack.me)
+            # Who means another group by this name may have our index there.
+            packet = decode(data, stack.lobby, {OUTSIDE: INDEX_MAX}, INDEX_MAX)
         except WireError as error:
             stack.reject(error.reason)
             return
