@@ -59,7 +59,7 @@ from inga.wire.reference import Group as ObjectGroup
 from inga.wire.reference import Reference, group_reference, put_reference
 from inga.wire.told import Told, said
 
-from ..layers.town import Town, of_session
+from ..session.town import Town, of_session
 from ..stack.harness import NAMES, Net, Probe, Top, joined
 
 Attempt = Callable[[int], bool]

@@ -5,7 +5,7 @@ import pytest
 from inga.model.view import View
 from inga.recipes import Options
 
-from ..layers.town import Town
+from ..session.town import Town
 from ..stack.harness import NAMES
 from .group import TABLES, weigh
 
