@@ -108,6 +108,13 @@ class Acknowledged(Reported):
         elif self._everywhere > before:
             self._wait_again()
 
+    def gone(self, member: int) -> None:
+        """Nobody else repairs what is missing of it."""
+        stream = self._streams.get(self.miop.senders[member])
+        if stream is not None:
+            stream.arrived.give_up()
+        super().gone(member)
+
     def goodbye(self) -> None:
         self._ack_at = self._resend_at = None
         self._rearm()
