@@ -467,6 +467,7 @@ def _objects_given(options: Options, *, total: bool) -> dict[str, Any]:
         "objects": options.objects,
         "total": total,
         "crowded": False,
+        "queue_max": options.queue_max,
     }
     return {**given, "key": None, "keys": None} if total else given
 

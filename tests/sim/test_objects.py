@@ -9,6 +9,8 @@ import pytest
 from inga.layers.shape import Faults
 from inga.model.errors import RemoteError, UsageError
 from inga.obg import Abort, InvocationAborted, ObjectClass, method
+from inga.objects.hosted import REMEMBERED_MAX
+from inga.objects.window import weight
 from inga.recipes import OVER, Options
 from inga.sim.calls import CallCase
 from inga.sim.case import Case
@@ -349,3 +351,136 @@ class Slow(ObjectClass):
         ctx.effect(lambda s: s + 1)
         await ctx.pause(seconds)
         return int(self.state) + 1
+
+
+# What waits is bounded
+
+VARIANTS = [
+    ("total", "reliable"),
+    ("object", "reliable"),
+    ("total", "datagrams"),
+    ("object", "datagrams"),
+    ("remiop+total", ""),
+    ("remiop+object", ""),
+]
+BUNDLE = 2000  # bytes: by which a window may be exceeded, from each sender
+ROOM = 4096  # bytes: of a window of objects, of one of flow, of the queue of an application
+
+
+def pressed(order: str, over: str, seed: int, loss: float = 0.0, **more: Any) -> Sim:
+    """A group with little room, and messages small enough for a few of them to fit."""
+    protocol: dict[str, Any] = {"window": ROOM, **({"over": over} if over else {"size": 8}), **more}
+    options = Options(protocol=protocol, queue_max=ROOM, flow={"window": ROOM})
+    faults = Faults(loss, 0.0, 0.0, 0.001, 0.01)
+    return Sim(
+        *NAMES,
+        "dave",
+        order=order,
+        seed=seed,
+        options=options,
+        faults=faults,
+        datagram_max=1472,
+        record=False,
+    )
+
+
+def links_of(sim: Sim, site: Any) -> Any:
+    return sim.objects(site).host.engine.links
+
+
+def most_held(sim: Sim, until: float) -> dict[str, int]:
+    """Run, and give the most that anybody held, left unread, or kept to send it again."""
+    most = {"held": 0, "unread": 0, "copies": 0}
+    while sim.now < until:
+        sim.run(until=sim.now + 0.01)
+        for site in sim.sites:
+            links = links_of(sim, site)
+            copies = sum(
+                weight(packet) for peer in links.peers.values() for packet, _ in peer.copies.values()
+            )
+            # Who does not even read its own messages has only itself to blame.
+            unread = sum(batch.packet.size for batch in site.queue if batch.sender != site.name)
+            now = {"held": links.held, "unread": unread, "copies": copies}
+            most = {what: max(most[what], bytes) for what, bytes in now.items()}
+    return most
+
+
+@pytest.mark.parametrize(("order", "over"), VARIANTS)
+def test_one_who_does_not_read_and_goes_on_sending_makes_nobody_grow(order: str, over: str) -> None:
+    sim = pressed(order, over, seed=1)
+    cathy = sim["cathy"]
+    cathy.taking = True  # from the point of view of the simulator she is busy with a message for ever
+    for number in range(400):
+        for site in sim.sites:
+            sim.at(0.005 * number, site, lambda site=site: site.send(b"x" * 200))
+    most = most_held(sim, 10.0)
+    assert most["held"] <= 4 * (ROOM + BUNDLE)
+    assert most["copies"] <= 3 * (ROOM + BUNDLE)
+    assert most["unread"] <= 8 * (ROOM + BUNDLE)
+    assert not any(site.stack.writable for site in sim.sites if site is not cathy)
+    assert all(site.stack.blockers() for site in sim.sites if site is not cathy)
+    cathy.taking = False
+    sim._pump(cathy)
+    sim.run()
+    sim.check()
+    assert all(site.stack.writable for site in sim.sites)
+    settled(sim)
+
+
+def settled(sim: Sim) -> None:
+    """Nothing is left of a run: no timer, and nothing that was kept for somebody or to tell something twice."""
+    for site in sim.sites:
+        links, engine = links_of(sim, site), sim.objects(site).host.engine
+        assert site.stack.ready().wake is None, site.name
+        assert (links.held, links.own, links.unread) == (0, 0, 0)
+        assert links.outstanding < links.options.window
+        assert not links._unsettled
+        for peer in links.peers.values():
+            left = (peer.copies, peer.early, peer.asked, peer.charges, peer.heartbeat)
+            assert not any(left), (site.name, left)
+            # The last word about these may be lost, or not be said where it would wait with everything else; then
+            # they go with the next one, which is asked for before they are too many.
+            assert sum(map(weight, peer.kept)) == peer.kept_size < links.options.window
+            assert sim.lost or sim.objects(site).crowded or not (peer.kept or peer.there)
+        assert engine.idle and not engine.undoable and not engine._ahead and not engine._flushed
+        for hosted in engine.hosted.values():
+            assert not (hosted.bases or hosted.early or hosted.disowned or hosted.queue._behind)
+            assert max(map(len, (hosted.ended, hosted.seen, hosted.unspoken))) <= REMEMBERED_MAX
+
+
+@pytest.mark.parametrize(("order", "over"), VARIANTS)
+def test_little_room_and_slow_readers_do_not_block_a_group(order: str, over: str) -> None:
+    for seed in range(6):
+        slowly(order, over, seed)
+
+
+@pytest.mark.hunt
+@pytest.mark.parametrize(("order", "over"), VARIANTS)
+def test_little_room_and_slow_readers_many_times(order: str, over: str) -> None:
+    for seed in range(1000, 1200):
+        slowly(order, over, seed)
+
+
+def slowly(order: str, over: str, seed: int) -> None:
+    """Windows of one message or a few, members that stop reading for a while, loss, messages to some."""
+    rng = Random(f"{order} {over} {seed}")
+    window = rng.choice((1, 1000, ROOM))
+    sim = pressed(order, over, seed, loss=rng.choice((0.0, 0.0, 0.2)), window=window)
+    for site in sim.sites:
+        for number in range(rng.choice((3, 20))):
+            to = rng.choice((None, None, "alice", ["bob", "dave"], site.name))
+            size = rng.choice((10, 200, 3000))
+            at = rng.choice((0.001, 0.02)) * number
+            sim.at(at, site, lambda site=site, to=to, size=size: site.send(b"x" * size, to))
+    for site in rng.sample(sim.sites, rng.randint(0, 2)):
+        site.taking = True
+        sim.at(rng.uniform(0.1, 2.0), site, lambda site=site: wakes(sim, site))
+    sim.run()
+    assert all(site.stack.writable for site in sim.sites), seed
+    sim.check()
+    settled(sim)
+
+
+def wakes(sim: Sim, site: Any) -> None:
+    site.taking = False
+    sim._pump(site)

@@ -41,7 +41,7 @@ SPOKEN: list[Spoken] = [
     RESPONSE._replace(reason="", text=""),
     COMMIT,
     ABORT,
-    Heartbeat(1, 300, 5, 4, (9, 2), 280, True),
+    Heartbeat(1, 300, 5, 4, (9, 2), 280, True, 77),
     Nack(2, (3, 4, 9)),
     Announce(0, 77, (1, 2)),
     FLUSH,
@@ -59,7 +59,7 @@ def test_golden_bytes() -> None:
         "00 00 01 02 00 02 07 01 03 ac 02 0c 04 00 0b 02 00 02 00 05 02 01 06 01 02 05 04 00 02 01 03 06 03 69 6e 63 "
         "09 02 03 01 06 03 74 77 6f 0a 01 06 01 6b 00 02 04 00 03 02 01 03 02 01 00 02 01 03 01"
     )
-    assert encode(SPOKEN[7]).hex(" ") == "01 01 ac 02 05 04 98 02 01 02 09 02"
+    assert encode(SPOKEN[7]).hex(" ") == "01 01 ac 02 05 04 98 02 4d 01 02 09 02"
     assert encode(SPOKEN[9]).hex(" ") == "03 00 4d 02 01 02"
 
 

@@ -89,6 +89,7 @@ class Heartbeat(NamedTuple):
     evs: tuple[int, ...]  # messages of each of the member's places, in order
     settled: int  # everything stamped up to here is everywhere
     wanted: bool = False  # answer with a heartbeat
+    waits: int = 0  # bytes of the receiver's messages that wait here, of those up to `ack`
 
 
 class Nack(NamedTuple):

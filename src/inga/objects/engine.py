@@ -63,9 +63,10 @@ class Engine(Work):
         """Time has passed: heartbeats, repair, deaths."""
         self.now = now
         if now >= self._tick_at:
-            self._tick_at = now + self.options.delta
-            self.links.tick(now, self._waited_for() if self.options.quiet else ())
+            self.links.tick(now, self.awaited() if self.options.quiet else ())
             self._let_die()
+            is_patient = self.options.quiet and all(each.queue.oldest() is None for each in self._queues)
+            self._tick_at = self.links.next_tick(now) if is_patient else now + self.options.delta
         return self.actions(now)
 
     def suspect(self, now: float, member: int) -> list[Action]:
@@ -97,6 +98,7 @@ class Engine(Work):
         for left in (self._inbox, self._answered, self._lost, self._out, self._ahead):
             left.clear()
         self._suspects.clear()
+        self.links.held = self.links.own = 0
         self._rearm()
         return running
 
@@ -253,6 +255,7 @@ class Engine(Work):
             if not len(hosted.queue):
                 del self._queues[hosted]
             if entry is not None:
+                self._dequeued(entry)
                 self._start(hosted, entry)
                 return True
         return False
@@ -263,13 +266,16 @@ class Engine(Work):
         self._is_awake = not self.options.quiet or self.links.is_busy or self._is_waiting
         if self._is_awake and not was_awake:
             self._tick_at = self.now + self.options.delta
+        elif self.links.stirred:
+            self._tick_at = min(self._tick_at, self.now + self.options.delta)
+        self.links.stirred = False
 
     @property
     def _is_waiting(self) -> bool:
         """Whether something here waits for others' clocks or for its death."""
         return bool(self._holding or self._suspects or self._queues)
 
-    def _waited_for(self) -> set[int]:
+    def awaited(self) -> set[int]:
         """Members whose clocks or messages something here waits for."""
         members: set[int] = set()
         for hosted in self._queues:
@@ -319,6 +325,7 @@ class Engine(Work):
         """Answer a request without running it."""
         request = entry.message
         hosted.queue.remove(entry)
+        self._dequeued(entry)
         hosted.known[request.call] = ENDED
         self._forget_early(hosted, base_of(request, hosted.object))
         self._note_at("die", hosted.place, request)

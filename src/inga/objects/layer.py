@@ -26,8 +26,15 @@ from inga.objects.hosting import FREE, MESSAGE, Key, Layout, key_label, mailbox
 from inga.objects.instance import Instance
 from inga.objects.invoke import Body, Done, Host, Root
 from inga.objects.options import Options
+from inga.objects.window import WINDOW
+from inga.session.pressure import QUEUE_MIN, Unread
 from inga.wire.invocation import decode, encode
 from inga.wire.value import put
+
+HELD_MAX = QUEUE_MIN // 2
+"""Bytes held that count for whoever asks: enough to be noticed, and too few to let a member be behind by themselves.
+How much waits is bounded by the window of each sender; what it waits for may be in a queue below another's `flow`, and
+must not be kept there because of it."""
 
 HEAD, HEAD_OF_PLACE = 512, 6
 """Bytes that a call takes besides arguments or result, and for each place of the group: a bound for calls that are
@@ -54,9 +61,11 @@ class ObjectOrder(Unordered):
         objects: Mapping[str, Any] | None = None,
         total: bool = False,
         crowded: bool = False,
+        queue_max: int = 16 << 20,
         delta: float = 0.05,
         grace: float | None = None,
         announce: int = 1,
+        window: int = WINDOW,
         key: Key | None = None,
         keys: int | None = None,
     ) -> None:
@@ -64,7 +73,9 @@ class ObjectOrder(Unordered):
         plain messages are in order with each other: those of equal keys; `keys` deals them out to so many by their
         first four bytes. Without either, and with `total`, all are. `delta` is the seconds between heartbeats while
         anybody has use for them, `grace` how long a call waits before it may be given up to end a deadlock,
-        `announce` whether those who are not addressed are told at once that their clocks are wanted."""
+        `announce` whether those who are not addressed are told at once that their clocks are wanted. `window`: bytes of
+        one member that may wait at another. `queue_max`: unread bytes above which senders wait, where nothing below
+        sees to that."""
         super().__init__(echo=echo)
         times: dict[str, Any] = {"delta": delta, "grace": delta if grace is None else grace}
         for name, seconds in times.items():
@@ -72,6 +83,9 @@ class ObjectOrder(Unordered):
                 raise UsageError(f"{name} is a time in seconds, above 0, not {seconds!r}")
         if announce not in (0, 1):
             raise UsageError(f"announce is 0 or 1, not {announce!r}")
+        room: Any = window
+        if not isinstance(room, int) or room < 1:
+            raise UsageError(f"window is a number of bytes from 1, not {window!r}")
         if key is not None and not callable(key):
             raise UsageError(f"key is a function from a message to a key, not {key!r}")
         number: Any = keys
@@ -84,8 +98,14 @@ class ObjectOrder(Unordered):
         self._keys = keys
         self._key = key if key is not None else _dealt(keys)
         self._options = Options(
-            delta=delta, grace=grace, announce=bool(announce), quiet=True, reliable=self.reliable
+            delta=delta,
+            grace=grace,
+            announce=bool(announce),
+            quiet=True,
+            reliable=self.reliable,
+            window=window,
         )
+        self._unread = Unread(queue_max)
         self.diary: list[tuple[str, int, int, str]] | None = (
             None  # what began here, for trials that want to know
         )
@@ -103,6 +123,7 @@ class ObjectOrder(Unordered):
         self._others = tuple(self.stack.others())
         self._told = [0] * len(view)  # plain messages of ours to each member, ourselves included
         self._begun = [0] * len(view)  # plain messages of each member that were released here
+        self.is_open, self.held = True, 0
         self._is_over = False  # the view has ended: nothing of it leaves any more
         self._repaired = 0  # packets that the engine has sent again, as counted
         self._passed = 0  # packets of data, for those who join their pieces
@@ -126,6 +147,7 @@ class ObjectOrder(Unordered):
         self._act(self.host.sends(self.stack.now))
 
     def tick(self, now: float) -> None:
+        self._look_at_queue()
         self._act(self.host.tick(now))
 
     def key_of(self, payload: bytes) -> Any:
@@ -162,12 +184,17 @@ class ObjectOrder(Unordered):
             body = encode(spoken)
             if isinstance(spoken, (Message, Flush)):
                 self._pass_on(members, body, origin)
-            elif self.stack.writable or not self.crowded:
+            elif not self.crowded or self._below_is_open:
                 self._say(members, body)
         links = self.host.engine.links
         if links.repaired > self._repaired:
             self.stack.counts["repair"] += links.repaired - self._repaired
             self._repaired = links.repaired
+        self.held = min(links.held, HELD_MAX)
+        is_open = links.outstanding < self._options.window
+        if is_open is not self.is_open:
+            self.is_open = is_open
+            self.stack.review()
         self._rearm()
 
     def _pass_on(self, members: tuple[int, ...], body: bytes, origin: Packet | None) -> None:
@@ -229,7 +256,20 @@ class ObjectOrder(Unordered):
         self._act(self.host.suspect(self.stack.now, member))
         self._act(self.host.view(self.stack.now, [*self.stack.peers(), self.stack.me]))
 
+    def taken(self, packets: list[Packet]) -> None:
+        super().taken(packets)
+        if self._unread.behind:
+            self._look_at_queue()
+            self._act(self.host.sends(self.stack.now))
+
+    def _look_at_queue(self) -> None:
+        """Over bare datagrams it is for us to let senders wait if our application does."""
+        if not self.reliable:
+            is_behind = self._unread.is_behind(self.stack.queued)
+            self.host.engine.links.read(self.stack.queued if is_behind else 0)
+
     def _take(self, packets: list[Packet]) -> None:
+        self._look_at_queue()
         heard: list[Spoken] = []
         for packet in packets:
             try:
@@ -330,6 +370,26 @@ class ObjectOrder(Unordered):
             ref=".".join(map(str, message.call)) or None,
             note=message.text or message.reason or None,
         )
+
+    # What waits: see `window`
+
+    is_open = True
+    is_passable = True
+    waiting = 0  # nothing is kept back here: the door closes above
+
+    @property
+    def outstanding(self) -> int:
+        return self.host.engine.links.outstanding
+
+    def blockers(self) -> Iterable[int]:
+        return self.host.engine.links.full or self.awaited()
+
+    def awaited(self) -> Iterable[int]:
+        return self.host.engine.awaited()
+
+    @property
+    def _below_is_open(self) -> bool:
+        return all(window.is_open for window in self.stack.chain.having("is_open") if window is not self)
 
     # What drivers want, and what a change of the order needs
 

@@ -3,8 +3,10 @@
     send         each message to a member takes the next number of that pair; a copy is kept until it is acknowledged
     receive      whatever is new is passed on at once, out of order too; a gap is asked for, each number once in delta
     heartbeat    every delta: our clock, how many messages there were, how many of theirs are here
-    again        a copy not acknowledged for two delta is sent once more
+    again        a copy not acknowledged for two delta is sent once more; to a member of which nothing new comes, and
+                 so for everything that is repeated, later each time
     announce     with a request that needs order: those who will not get it learn that their clocks are wanted
+    window       heartbeats also say how much waits here of the receiver: see `window`
 
 A member's clock counts for `frontier` only up to where nothing of what it sent us is missing: below the frontier
 nothing new can come. With `reliable` something else repairs; numbers stay, copies and questions are left out. With
@@ -19,6 +21,8 @@ from inga.model.invocation import Announce, Flush, Heartbeat, Message, Nack, Num
 from inga.objects.options import Options
 from inga.objects.order import Clock
 from inga.objects.roster import Roster
+from inga.objects.window import weight
+from inga.session.alarms import BACK_OFF, WAIT_MAX
 
 Numbered = Message | Flush
 Key = tuple[int, int]
@@ -26,6 +30,9 @@ BELOW_NOTHING: Key = (1 << 63, 0)
 
 NACK_MAX = 256
 """Numbers in one question; a longer gap is asked for in pieces, delta by delta."""
+
+REPAIRS_MAX = 64
+"""Copies sent once more to one member at a time: the oldest, on which the others wait there."""
 
 AHEAD_MAX = 1 << 16
 """How far beyond the next expected number a message is taken: what is more is repaired later."""
@@ -36,26 +43,43 @@ class Peer:
 
     __slots__ = (
         "acked",
+        "again",
         "asked",
+        "charges",
         "copies",
         "early",
         "expected",
         "heartbeat",
         "kept",
+        "kept_size",
         "lowest",
+        "on_way",
         "owed",
         "settled_shown",
         "shown",
         "sent",
+        "there",
         "top",
         "ts",
+        "unasked",
+        "wait",
+        "waits",
+        "waits_told",
     )
 
-    def __init__(self, lowest: int) -> None:
+    def __init__(self, lowest: int, wait: float) -> None:
         self.lowest = lowest  # its smallest place
+        self.wait = wait  # before something is repeated once more
+        self.again = 0.0  # when something may be repeated
         self.sent = 0  # number of our last message to it
         self.acked = 0  # up to which it has all of them
         self.copies: dict[int, tuple[Numbered, float]] = {}  # not acknowledged, and when last sent
+        self.charges: deque[int] = deque()  # bytes of what it has not acknowledged, oldest first
+        self.on_way = 0  # their sum
+        self.unasked = 0  # bytes since we asked how much waits there
+        self.there = 0  # bytes of ours that wait there, as it said
+        self.waits = 0  # bytes of its that wait here
+        self.waits_told = 0  # as we said
         self.shown = 0  # the largest clock it was shown
         self.settled_shown = 0
         self.expected = 1  # number of its next message
@@ -64,6 +88,7 @@ class Peer:
         self.heartbeat: Heartbeat | None = None  # the newest, while something it counts is missing
         self.asked: dict[int, float] = {}  # numbers asked for -> when
         self.kept: deque[Message] = deque()  # what it told others too, until it is everywhere
+        self.kept_size = 0  # bytes of that
         self.owed = False  # something of its came since our last heartbeat
         self.top = 0  # the largest number it is known to have used
 
@@ -86,13 +111,19 @@ class Links:
         self.options = options
         self.send = send
         self.evs = evs  # how many messages each of our own places has sent
-        self.peers = {member: Peer(roster.at[member][0]) for member in roster.members if member != me}
+        self.peers = {
+            member: Peer(roster.at[member][0], options.delta) for member in roster.members if member != me
+        }
         self.received = [0] * len(roster.places)  # messages of each place, up to which all to us are here
         for place in roster.at.get(me, ()):
             self.received[place] = 1 << 63  # what we tell ourselves is never missing
         self.moved = False  # clocks or counts have moved since this was last cleared
+        self.stirred = False  # something came or was sent that makes a tick worth while, since the same
         self.frontier: Key = (1, 0)
         self.repaired = self.asked_for = 0
+        self.held = 0  # bytes that wait here, whoever sent them
+        self.own = 0  # our own among them
+        self.unread = 0  # bytes that our application is behind with
         self._unsettled: deque[tuple[int, Numbers]] = deque()  # stamps and numbers of what went to several
         self._settled_ts = 0
         self._advance()
@@ -119,7 +150,9 @@ class Links:
         if len(packet.sq) > 1:
             self._unsettled.append((packet.ts, packet.sq))
         if packet.sq:
+            self.stirred = True
             self.send(tuple(member for member, _ in packet.sq), packet)
+            self._charge(packet)
 
     def announce(self, ts: int, members: frozenset[int] | set[int]) -> None:
         """Tell those outside that these members want to see clocks of at least `ts`."""
@@ -138,11 +171,9 @@ class Links:
         """Send a heartbeat."""
         peer = self.peers[member]
         peer.shown, peer.owed = self.clock.value, False
-        peer.settled_shown = self._settled()
-        beat = Heartbeat(
-            self.me, self.clock.value, peer.sent, peer.expected - 1, self.evs(), peer.settled_shown, wanted
-        )
-        self.send((member,), beat)
+        peer.settled_shown, peer.waits_told = self._settled(), peer.waits + self.unread
+        counts = (peer.sent, peer.expected - 1, self.evs(), peer.settled_shown)
+        self.send((member,), Heartbeat(self.me, self.clock.value, *counts, wanted, peer.waits_told))
 
     # Receiving
 
@@ -150,15 +181,17 @@ class Links:
         """Count a numbered message; whether it is new."""
         peer = self.peers[member]
         number = next((number for to, number in packet.sq if to == self.me), 0)
-        peer.owed = True
+        peer.owed = self.stirred = True
         if number < peer.expected or number in peer.early or number >= peer.expected + AHEAD_MAX:
             return False
         peer.early[number] = packet
+        self._progress(peer)
         if number == peer.expected:
             self._pass(peer)
         self._learn(now, member, peer, number - 1)
         if isinstance(packet, Message) and len(packet.sq) > 1:
             peer.kept.append(packet)
+            peer.kept_size += weight(packet)
         return True
 
     def hear(self, now: float, beat: Heartbeat) -> None:
@@ -170,9 +203,14 @@ class Links:
         if beat.ack > peer.acked:
             for number in range(peer.acked + 1, beat.ack + 1):
                 peer.copies.pop(number, None)
-            peer.acked = beat.ack
+                peer.on_way -= peer.charges.popleft()
+            peer.acked, peer.there = beat.ack, beat.waits
+            self._progress(peer)
+        elif beat.ack == peer.acked and beat.waits < peer.there:
+            peer.there = beat.waits  # more than before it cannot be, with nothing new
+            self._progress(peer)
         while peer.kept and peer.kept[0].ts <= beat.settled:
-            peer.kept.popleft()
+            peer.kept_size -= weight(peer.kept.popleft())
         newest = peer.heartbeat
         if newest is None or (beat.sent, beat.ts) >= (newest.sent, newest.ts):
             peer.heartbeat = beat
@@ -189,29 +227,99 @@ class Links:
             if kept is not None:
                 self._repair(now, nack.member, peer, number, kept[0])
 
+    # What waits
+
+    def wait(self, member: int, size: int) -> None:
+        """So many bytes of that member's wait here for their turn; fewer, if it is below 0."""
+        self.held += size
+        if member == self.me:
+            self.own += size
+        elif (peer := self.peers.get(member)) is not None:
+            peer.waits += size
+            if peer.waits_told - peer.waits - self.unread >= self._quarter:
+                self.beat(member)
+
+    def read(self, unread: int) -> None:
+        """Our application is behind with so many bytes, or 0: then those who wait for it are told."""
+        self.unread = unread
+        if not unread:
+            for member, peer in self.peers.items():
+                if peer.waits_told - peer.waits >= self._quarter:
+                    self.beat(member)
+
+    @property
+    def outstanding(self) -> int:
+        """Bytes of ours that wait, or are on their way, where there are most of them."""
+        return max(self.own, max((peer.on_way + peer.there for peer in self.peers.values()), default=0))
+
+    @property
+    def full(self) -> list[int]:
+        """Members where as much of ours waits as may."""
+        return [
+            member for member, peer in self.peers.items() if peer.on_way + peer.there >= self.options.window
+        ]
+
+    @property
+    def _quarter(self) -> int:
+        return max(1, self.options.window // 4)
+
+    def _charge(self, packet: Numbered) -> None:
+        size = weight(packet)
+        for member, _ in packet.sq:
+            peer = self.peers[member]
+            peer.charges.append(size)
+            peer.on_way += size
+            peer.unasked += size
+            if peer.unasked >= self._quarter:
+                peer.unasked = 0
+                self.beat(member, wanted=True)
+
     # Time
 
     def tick(self, now: float, laggards: Iterable[int]) -> None:
         """A delta has passed. `laggards` are the members whose clocks or messages somebody here waits for."""
         waited_for = set(laggards)
         for member, peer in self.peers.items():
-            self._ask(now, member, peer, range(peer.expected, min(peer.top, peer.expected + NACK_MAX) + 1))
-            for number, (packet, at) in list(peer.copies.items()):
-                if now - at >= 2 * self.options.delta:
-                    self._repair(now, member, peer, number, packet)
-            if not self.options.quiet:
+            is_wanted = not self.options.quiet or self._owes(peer) or member in waited_for
+            if is_wanted and now >= peer.again:
+                self._repeat(now, member, peer)
+            elif not self.options.quiet or self._is_owed(peer):
                 self.beat(member)
-            elif member in waited_for:
-                self.beat(member, wanted=True)
-            elif self._is_due(peer):
-                self.beat(member, wanted=peer.sent > peer.acked)  # an answer that was lost is not said again
+
+    def next_tick(self, now: float) -> float:
+        """When the next tick is wanted, unless something new comes before."""
+        waits = [peer.again for peer in self.peers.values() if peer.again > now]
+        return max(now + self.options.delta, min(waits, default=now))
+
+    def _owes(self, peer: Peer) -> bool:
+        """Whether it has to do something for us: acknowledge, send what is missing, make room, say what is everywhere."""
+        window = self.options.window
+        return (
+            peer.sent > peer.acked
+            or peer.top >= peer.expected
+            or peer.there >= window
+            or peer.kept_size >= window
+        )
+
+    def _repeat(self, now: float, member: int, peer: Peer) -> None:
+        """Ask and tell once more. A heartbeat asks for an answer: one that was lost is not said again."""
+        self._ask(now, member, peer, range(peer.expected, min(peer.top, peer.expected + NACK_MAX) + 1))
+        old = [number for number, (_, at) in peer.copies.items() if now - at >= 2 * self.options.delta]
+        for number in old[:REPAIRS_MAX]:
+            self._repair(now, member, peer, number, peer.copies[number][0])
+        self.beat(member, wanted=self.options.quiet)
+        peer.again = now + peer.wait
+        peer.wait = min(BACK_OFF * peer.wait, WAIT_MAX * self.options.delta)
+
+    def _progress(self, peer: Peer) -> None:
+        """Something new came of it: repetitions begin with the first wait again."""
+        peer.wait, peer.again = self.options.delta, 0.0
+        self.stirred = True
 
     @property
     def is_busy(self) -> bool:
         """Whether a tick has something to do even in a quiet group."""
-        return any(
-            peer.copies or peer.top >= peer.expected or self._is_due(peer) for peer in self.peers.values()
-        )
+        return any(self._owes(peer) or self._is_owed(peer) for peer in self.peers.values())
 
     @property
     def unacknowledged(self) -> int:
@@ -241,9 +349,12 @@ class Links:
 
     # Steps
 
-    def _is_due(self, peer: Peer) -> bool:
+    def _is_owed(self, peer: Peer) -> bool:
+        """Whether there is something that it has not been told."""
         return (
-            peer.owed or peer.sent > peer.acked or (peer.acked > 0 and self._settled() > peer.settled_shown)
+            peer.owed
+            or peer.waits + self.unread < peer.waits_told
+            or (peer.acked > 0 and self._settled() > peer.settled_shown)
         )
 
     def _pass(self, peer: Peer) -> None:
@@ -265,6 +376,7 @@ class Links:
         peer.heartbeat = None
         if beat.ts > peer.ts:
             peer.ts = beat.ts
+            self._progress(peer)
         for place, ev in zip(self.roster.at[beat.member], beat.evs, strict=True):
             if ev > self.received[place]:
                 self.received[place] = ev

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from inga.objects.window import WINDOW
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -13,6 +15,7 @@ class Options:
     announce: bool = True  # tell those outside a request's destinations that their clocks are wanted (L6)
     quiet: bool = False  # heartbeats only while somebody has use for them
     reliable: bool = False  # what is below loses nothing: keep no copies, ask for nothing
+    window: int = WINDOW  # bytes of one member that may wait at another
     invoking: Mapping[str, Iterable[int]] = field(default_factory=dict)  # object -> members that may call it
 
     @property

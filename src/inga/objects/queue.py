@@ -26,7 +26,7 @@ Key = tuple[int, int]
 class Entry:
     """A request that waits, or the undoing of one."""
 
-    __slots__ = ("call", "entered", "key", "message", "out", "path", "record", "waiters")
+    __slots__ = ("call", "entered", "key", "message", "out", "path", "record", "size", "waiters")
 
     def __init__(self, message: Message, call: Call, path: Path, entered: float, record: Any = None) -> None:
         self.message = message
@@ -36,6 +36,7 @@ class Entry:
         self.entered = entered
         self.record = record  # of what is to be undone
         self.waiters: list[Entry] = []  # entries that wait for this one
+        self.size = 0  # bytes, as long as it counts as waiting
         self.out = True  # of the queue: passed over wherever it is still listed
 
     def __lt__(self, other: "Entry") -> bool:

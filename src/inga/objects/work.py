@@ -35,6 +35,7 @@ from inga.objects.options import Options
 from inga.objects.order import Clock, precedes
 from inga.objects.queue import Entry
 from inga.objects.roster import Roster
+from inga.objects.window import weight
 
 SAID = {
     **dict.fromkeys(REQUESTS, "request"),
@@ -201,6 +202,13 @@ class Work:
     def _enqueue(self, hosted: Hosted, entry: Entry) -> None:
         hosted.queue.add(entry)
         self._queues[hosted] = None
+        entry.size = weight(entry.message)
+        self.links.wait(self.roster.member_of[entry.message.src], entry.size)
+
+    def _dequeued(self, entry: Entry) -> None:
+        """It does not wait any more, if it ever did."""
+        self.links.wait(self.roster.member_of[entry.message.src], -entry.size)
+        entry.size = 0
 
     # What they say
 
@@ -556,6 +564,7 @@ class Work:
     def _cancel(self, hosted: Hosted, entry: Entry) -> None:
         """It will not be run."""
         hosted.queue.remove(entry)
+        self._dequeued(entry)
         hosted.known.pop(entry.message.call, None)
         self._forget_early(hosted, base_of(entry.message, hosted.object))
         self._note_at("cancel", hosted.place, entry.message)

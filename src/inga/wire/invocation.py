@@ -4,7 +4,7 @@
                  requests    op, arguments, path, hosts, holds
                  responses   op, value, reason, text
                  aborts      op
-    heartbeat  1, member, ts, sent, ack, counts of its places, settled, wanted
+    heartbeat  1, member, ts, sent, ack, settled, waits, wanted, counts of its places
     nack       2, member, numbers
     announce   3, member, ts, members
     flush      4, member, ts, numbers, suspects, messages, each with its length
@@ -64,9 +64,9 @@ def encode(spoken: Spoken) -> bytes:
     match spoken:
         case Message():
             _put_message(out, spoken)
-        case Heartbeat(member, ts, sent, ack, evs, settled, wanted):
+        case Heartbeat(member, ts, sent, ack, evs, settled, wanted, waits):
             out.append(HEARTBEAT)
-            for number in (member, ts, sent, ack, settled, int(wanted)):
+            for number in (member, ts, sent, ack, settled, waits, int(wanted)):
                 varint.put(out, number)
             _put_list(out, evs)
         case Nack(member, numbers):
@@ -157,9 +157,9 @@ class _Reader:
             case 0:
                 return self.message()
             case 1:
-                member, ts, sent, ack, settled = self.member(), *(self.number() for _ in range(4))
+                member, ts, sent, ack, settled, waits = self.member(), *(self.number() for _ in range(5))
                 wanted = bool(self.octet(1))
-                return Heartbeat(member, ts, sent, ack, self.numbers(self.width), settled, wanted)
+                return Heartbeat(member, ts, sent, ack, self.numbers(self.width), settled, wanted, waits)
             case 2:
                 return Nack(self.member(), self.numbers(len(self.data)))
             case 3:
