@@ -254,7 +254,6 @@ class ObjectOrder(Unordered):
 
     def gone(self, member: int) -> None:
         self._act(self.host.suspect(self.stack.now, member))
-        self._act(self.host.view(self.stack.now, [*self.stack.peers(), self.stack.me]))
 
     def taken(self, packets: list[Packet]) -> None:
         super().taken(packets)
