@@ -121,6 +121,9 @@ class Links:
         self.stirred = False  # something came or was sent that makes a tick worth while, since the same
         self.frontier: Key = (1, 0)
         self.repaired = self.asked_for = 0
+        self.weighed = (
+            False  # any of what follows, or of what waits at others, has changed since this was cleared
+        )
         self.held = 0  # bytes that wait here, whoever sent them
         self.own = 0  # our own among them
         self.unread = 0  # bytes that our application is behind with
@@ -232,6 +235,7 @@ class Links:
     def wait(self, member: int, size: int) -> None:
         """So many bytes of that member's wait here for their turn; fewer, if it is below 0."""
         self.held += size
+        self.weighed = True
         if member == self.me:
             self.own += size
         elif (peer := self.peers.get(member)) is not None:
@@ -265,6 +269,7 @@ class Links:
 
     def _charge(self, packet: Numbered) -> None:
         size = weight(packet)
+        self.weighed = True
         for member, _ in packet.sq:
             peer = self.peers[member]
             peer.charges.append(size)
@@ -314,7 +319,7 @@ class Links:
     def _progress(self, peer: Peer) -> None:
         """Something new came of it: repetitions begin with the first wait again."""
         peer.wait, peer.again = self.options.delta, 0.0
-        self.stirred = True
+        self.stirred = self.weighed = True
 
     @property
     def is_busy(self) -> bool:
@@ -343,6 +348,7 @@ class Links:
     def remove(self, member: int) -> None:
         """Nothing more is expected of it or owed to it; what it sent and nobody has is skipped."""
         del self.peers[member]
+        self.weighed = True
         for place in self.roster.at[member]:
             self.received[place] = 1 << 63
         self._advance()
