@@ -8,7 +8,7 @@ import pytest
 
 from inga.layers.miop import MiopFragments, MiopPackets, quad_of
 from inga.layers.remiop import ReMiop
-from inga.layers.reported import NEW_LIFE
+from inga.layers.reported import NEW_LIFE, Reported
 from inga.layers.requests import Requests
 from inga.model.errors import Gap, UsageError
 from inga.model.view import View
@@ -34,9 +34,16 @@ class Fixed:
 class Members(Net):
     """Plain messages over ReMIOP, among members who know each other."""
 
-    def __init__(self, members: int = 3, chance: float = 0.5, datagram: int = 1472, **options: Any) -> None:
+    def __init__(
+        self,
+        members: int = 3,
+        chance: float = 0.5,
+        datagram: int = 1472,
+        strategy: type[Reported] = ReMiop,
+        **options: Any,
+    ) -> None:
         def build() -> list[Any]:
-            return [Top(), MiopFragments(datagram=datagram), ReMiop(**options), MiopPackets()]
+            return [Top(), MiopFragments(datagram=datagram), strategy(**options), MiopPackets()]
 
         traces = [MemoryTrace(member, members) for member in range(members)]
         super().__init__(members, build=build, traces=traces)
