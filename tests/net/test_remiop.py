@@ -79,7 +79,7 @@ def test_numbers_begin_where_no_earlier_life_can_have_been(run: Run, party: Part
                 layer = group.stack.layer("remiop")
                 assert isinstance(layer, ReMiop)
                 assert layer.first % (1 << 16) == 0 and layer.first > 1 << 46
-                assert layer._streams[layer.miop.senders[1 - group.stack.me]].is_sure
+                assert layer._streams[layer.miop.senders[1 - group.stack.me]].baseline == layer.first
 
     run(main())
 
