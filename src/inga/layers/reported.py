@@ -136,7 +136,14 @@ class Reported(Strategy):
         self._pump()
 
     def _pump(self) -> None:
-        """Let go what may leave."""
+        """Let go what may leave. Where nobody is waited for, what has left makes room for the next."""
+        while out := self._admitted():
+            self.below(out)
+            self._settle()
+        self.stack.review()
+
+    def _admitted(self) -> list[Packet]:
+        """What has room now, and whose time has come."""
         now, waiting = self.stack.now, self._waiting
         out: list[Packet] = []
         while waiting and self._has_room() and self._due(waiting[0][0]) <= now:
@@ -150,10 +157,7 @@ class Reported(Strategy):
                 packet.receipt = None
             self._left(since, packet)
             out.append(packet)
-        if out:
-            self.below(out)
-            self._settle()
-        self.stack.review()
+        return out
 
     def _has_room(self) -> bool:
         return not self.waits or self._last - self._everywhere < self._window
@@ -311,6 +315,7 @@ class Reported(Strategy):
         first = max(first, stream.known - self.size + 1)
         stream.baseline, stream.arrived = first, Arrivals()
         stream.arrived.expected = first
+        stream.told = first - 1  # nothing was reported yet, and a member that is behind repeats what it said last
         holes = []
         for number in range(first, former):
             if number in stream.buffer:
