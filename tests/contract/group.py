@@ -179,7 +179,9 @@ class Group(Net):
         for member in self.present:
             stack = self.stacks[member]
             assert stack.writable and stack.settled, f"member {member}: {stack.writable=} {stack.settled=}"
-            assert not stack.held and not stack.waiting, f"member {member}: {stack.held=} {stack.waiting=}"
+            assert not stack.held and not stack.chain.waiting, (
+                f"member {member}: {stack.held=} {stack.chain.waiting=}"
+            )
             receipt = self.say(member, f"{member} goes on after {len(self.said)}")
             self.heal()
             assert receipt.has("confirmed") or not self.confirms()
