@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from inga.layers.acks import Acknowledged
+from inga.layers.acks import _ACKNOWLEDGE, Acknowledged
 from inga.layers.miop import MiopFragments, MiopPackets, Piece, quad_of
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
@@ -76,17 +76,17 @@ class NoRepeats(Acknowledged):
     """What was lost stays lost."""
 
     def _repeat(self, now: float) -> None:
-        self._resend_at = None
+        pass
 
 
 class SilentDuplicates(Acknowledged):
     """Whoever repeats a packet is not told again that it has come."""
 
     def _receive(self, packet: Packet, piece: Piece) -> bool:
-        before = self._ack_at
+        was_due = _ACKNOWLEDGE in self._alarms
         is_new = super()._receive(packet, piece)
-        if not is_new:
-            self._ack_at = before
+        if not is_new and not was_due:
+            self._alarms.clear(_ACKNOWLEDGE)
         return is_new
 
 

@@ -202,8 +202,11 @@ def test_the_interface_may_be_part_of_via(run: Run, place: Place) -> None:
     run(main())
 
 
-def test_members_who_mean_different_groups_do_not_mix(run: Run, place: Place, group_name: str) -> None:
-    """Another list of members, or the same in another order, would give everybody other numbers."""
+def test_members_who_mean_different_groups_do_not_mix(
+    run: Run, place: Place, group_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another list of members, or the same in another order, would give everybody other numbers. Both are told,
+    though each has the other's index."""
 
     async def main() -> None:
         where = place(members=2)
@@ -212,7 +215,12 @@ def test_members_who_mean_different_groups_do_not_mix(run: Run, place: Place, gr
             inga.join(group_name, "alice", **where) as alice,
             inga.join(group_name, "bob", **other) as bob,
         ):
-            await until(lambda: alice.stack.rejected["group"] or bob.stack.rejected["group"])
+            await until(lambda: len(caplog.records) >= 2)
+            told = sorted(record.getMessage().partition(": ")[2] for record in caplog.records)
+            assert told[0].startswith(
+                "alice is in a group of this name, but with the members alice, bob; here"
+            )
+            assert told[1].startswith("bob is in a group of this name, but with the members bob, alice; here")
             assert alice.here == ("alice",) and bob.here == ("bob",)
 
     run(main())

@@ -418,7 +418,7 @@ def test_one_who_does_not_read_and_goes_on_sending_makes_nobody_grow(order: str,
     assert most["copies"] <= 3 * (ROOM + BUNDLE)
     assert most["unread"] <= 8 * (ROOM + BUNDLE)
     assert not any(site.stack.writable for site in sim.sites if site is not cathy)
-    assert all(site.stack.blockers() for site in sim.sites if site is not cathy)
+    assert all(site.stack.chain.blockers() for site in sim.sites if site is not cathy)
     cathy.taking = False
     sim._pump(cathy)
     sim.run()

@@ -16,7 +16,13 @@ from inga.layers.reported import Reported
 from inga.model.errors import UsageError
 from inga.model.packet import DATA, Packet
 from inga.model.view import View
+from inga.session.alarms import Alarms, Backoff
 from inga.wire.miop import STATE, Control
+
+PATIENCE = 60.0
+"""Seconds for which receivers keep an unfinished message: its sender repeats what is missing for as long as it lives."""
+
+_ACKNOWLEDGE, _REPEAT = (0, 0), (1, 0)
 
 
 class Acknowledged(Reported):
@@ -48,52 +54,54 @@ class Acknowledged(Reported):
         self.resend, self.resend_max = resend, resend_max
         self.ack_delay = ack_delay
         self.burst = burst
-        self.patience = 60.0  # nothing that a sender still repeats is given up
+        self.patience = PATIENCE
 
     def view(self, view: View) -> None:
-        self._ack_at: float | None = None
-        self._resend_at: float | None = None
-        self._resend_wait = self.resend
+        self._alarms = Alarms()
+        self._resending = Backoff(self.resend, self.resend_max)
         self._left_at: dict[int, float] = {}  # of packets that were sent once
         self._round = 0.0  # until everybody has acknowledged one, smoothed
         super().view(view)
         if self.is_public:
             raise UsageError("acks need to know the members: use remiop where anybody may speak")
-        self._rearm()
+
+    @property
+    def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
+        return self._alarms.next
+
+    def tick(self, now: float) -> None:
+        for alarm in self._alarms.due(now):
+            if alarm == _ACKNOWLEDGE:
+                self._acknowledge()
+            else:
+                self._repeat(now)
+        self._pump()
+
+    def goodbye(self) -> None:
+        super().goodbye()
+        self._alarms = Alarms()
 
     # As a sender
 
     def _left(self, since: float, packet: Packet) -> None:
         self._left_at[packet.lsn] = self.stack.now
-        if self._resend_at is None:
+        if _REPEAT not in self._alarms:
             self._wait_again()
 
     def _wait_again(self) -> None:
-        self._resend_wait = max(self.resend, min(2 * self._round, self.resend_max))
-        self._resend_at = self.stack.now + self._resend_wait
-
-    def tick(self, now: float) -> None:
-        if self._ack_at is not None and self._ack_at <= now:
-            self._acknowledge()
-        if self._resend_at is not None and self._resend_at <= now:
-            self._repeat(now)
-        self._pump()
-        self._rearm()
+        self._resending.first = max(self.resend, min(2 * self._round, self.resend_max))
+        self._alarms.set(_REPEAT, self.stack.now + self._resending.start())
 
     def _repeat(self, now: float) -> None:
-        if self._everywhere >= self._last:
-            self._resend_at = None
-            return
         batch = []
         for number in range(self._everywhere + 1, min(self._last, self._everywhere + self.burst) + 1):
-            self._row("repair", self.stack.me, n=number)
+            self.stack.row("repair", self.stack.me, n=number)
             self._left_at.pop(number, None)  # nobody can tell which one is acknowledged
             packet = self._own[number]
             packet.kind = DATA  # a repair is counted as data, whatever it repairs
             batch.append(packet)
         self.stack.counts["repair"] += len(batch)
-        self._resend_wait = min(2 * self._resend_wait, self.resend_max)
-        self._resend_at = now + self._resend_wait * (1 + 0.25 * self.stack.rng.random())
+        self._alarms.set(_REPEAT, now + self._resending.next(self.stack.rng))
         self.below(batch)
 
     def _settle(self) -> None:
@@ -104,31 +112,17 @@ class Acknowledged(Reported):
             if left_at is not None:
                 self._round += (self.stack.now - left_at - self._round) / 8
         if self._everywhere >= self._last:
-            self._resend_at = None
+            self._alarms.clear(_REPEAT)
         elif self._everywhere > before:
             self._wait_again()
 
-    def goodbye(self) -> None:
-        self._ack_at = self._resend_at = None
-        self._rearm()
-
     # As a receiver
 
-    def up(self, batch: list[Packet]) -> None:
-        out = []
-        for packet in batch:
-            what = packet.piece
-            if type(what) is not Control:
-                if self._receive(packet, what):
-                    out.append(packet)
-            elif what.kind == STATE:
-                for sender, number in what.entries:
-                    if sender == self.miop.sender:
-                        self._told_of_us(what.sender, number)
-        self._pump()
-        self._rearm()
-        if out:
-            self.above(out)
+    def _hear(self, control: Control) -> None:
+        if control.kind == STATE:
+            for sender, number in control.entries:
+                if sender == self.miop.sender:
+                    self._told_of_us(control.sender, number)
 
     def _receive(self, packet: Packet, piece: Piece) -> bool:
         if piece.sender == self.miop.sender:
@@ -136,19 +130,13 @@ class Acknowledged(Reported):
         stream = self._stream_of(packet, piece)
         if stream is None:
             return packet.src < 0  # not numbered, or by nobody we know: plain MIOP
-        if self._ack_at is None:
-            self._ack_at = self.stack.now + self.ack_delay
+        self._alarms.sooner(_ACKNOWLEDGE, self.stack.now + self.ack_delay)
         return self._take_in(stream, packet)
 
     def _acknowledge(self) -> None:
-        self._ack_at = None
-        entries = self._report()[len(self._ourselves()) :]
-        self._say(STATE, entries)
+        self._alarms.clear(_ACKNOWLEDGE)
+        self._say(STATE, self._report()[len(self._ourselves()) :])
 
     def taken(self, packets: list[Packet]) -> None:
         if self._has_caught_up():
             self._acknowledge()
-            self._rearm()
-
-    def _rearm(self) -> None:
-        self.wake = min([at for at in (self._ack_at, self._resend_at) if at is not None], default=None)

@@ -16,15 +16,17 @@ After Bessani, Fraga and Lung, "Extending the UMIOP Specification for Reliable M
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from inga.layers.numbers import check_number, check_seconds
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import DATA, Buffer, Packet
 from inga.model.view import View
 from inga.stack.layer import Layer
+from inga.stack.stack import Stack
 from inga.wire import miop
 from inga.wire.miop import Control
-from inga.wire.packet import OUTSIDE
+from inga.wire.packet import OUTSIDE, kind_of, view_of
 
 STRANGER = -1
 """The index of a sender that is no member of the view."""
@@ -89,41 +91,41 @@ class MiopPackets(Layer):
         self.members = {sender: member for member, sender in enumerate(self.senders)}
 
     def read(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
-        stack = self.stack
-        number = stack.view.number
         packets = []
         for data, address in batch:
             try:
-                fragment = miop.decode(data)
-                if fragment.is_control:
-                    control = miop.decode_control(fragment, self.sender)
-                    packet = Packet(self.members.get(control.sender, STRANGER), number, data)
-                    packet.piece = control
-                    packet.where = address
-                    if packet.src != STRANGER:
-                        stack.meet(packet)
-                    packets.append(packet)
-                    continue
+                packets.append(self._packet(data, address))
             except WireError as error:
-                stack.reject(error.reason)
-                continue
-            unique_id = fragment.unique_id
-            sender, base = miop.read_id(unique_id) or (0, 0)
-            src = self.members.get(sender, STRANGER)
-            start = len(data) - len(fragment.payload)
-            packet = Packet(src, number, memoryview(data))
-            packet.where = address
-            packet.piece = Piece(
-                unique_id, sender, base, fragment.number, fragment.count, fragment.is_last, start
-            )
-            if sender:
-                packet.lsn = base + fragment.number
-                if src >= 0:
-                    stack.meet(
-                        packet
-                    )  # it may be a repair by another, so it tells nothing new of where that is
-            packets.append(packet)
+                self._read_otherwise(error.reason, data, address)
         return packets
+
+    def _packet(self, data: Buffer, address: Hashable) -> Packet:
+        fragment, view = miop.decode(data), self.stack.view.number
+        if fragment.is_control:
+            control = miop.decode_control(fragment, self.sender)
+            packet = Packet(self.members.get(control.sender, STRANGER), view, data)
+            packet.piece, packet.where = control, address
+            return packet
+        unique_id = fragment.unique_id
+        sender, base = miop.read_id(unique_id) or (0, 0)
+        start = len(data) - len(fragment.payload)
+        packet = Packet(self.members.get(sender, STRANGER), view, memoryview(data))
+        packet.piece = Piece(
+            unique_id, sender, base, fragment.number, fragment.count, fragment.is_last, start
+        )
+        if sender:
+            packet.lsn = base + fragment.number
+        else:
+            packet.where = address  # what has a number may be repaired by another, from elsewhere
+        return packet
+
+    def _read_otherwise(self, reason: str, data: Buffer, address: Hashable) -> None:
+        """Who takes the group for one that speaks the native wire says so by that."""
+        stack = self.stack
+        if kind_of(data, stack.lobby) is not None and view_of(data) == OUTSIDE:
+            stack.wire.read([(data, address)])
+        else:
+            stack.reject(reason)
 
     def down(self, batch: list[Packet]) -> None:
         stack = self.stack
@@ -169,9 +171,7 @@ class MiopFragments(Layer):
 
     def view(self, view: View) -> None:
         stack = self.stack
-        found = stack.layer("miop")
-        assert isinstance(found, MiopPackets)
-        self._sender = found.sender
+        self._miop = the(MiopPackets, stack)
         self._payload_max = min(self.datagram, stack.datagram_max, 65507) - miop.HEADER
         self.next = self.first  # number of our next packet
         self._unnumbered = self.first  # the same of messages whose packets have no numbers
@@ -205,13 +205,18 @@ class MiopFragments(Layer):
                 whole = Packet(packet.src, packet.view, message)  # a strategy may keep the packet as it came
                 whole.piece, whole.where = piece, packet.where
                 out.append(whole)
-        self.wake = self.reassembly.wake
         if out:
             self.above(out)
 
+    @property
+    def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
+        return self.reassembly.wake
+
     def tick(self, now: float) -> None:
         self.reassembly.expire(now)
-        self.wake = self.reassembly.wake
+
+    def gone(self, member: int) -> None:
+        self.reassembly.forget(self._miop.senders[member])
 
     @property
     def message_max(self) -> int:
@@ -219,11 +224,10 @@ class MiopFragments(Layer):
         return min(OCTETS_MAX, self._payload_max * miop.COUNT_MAX)
 
     def _cut(self, message: Packet) -> list[Packet]:
-        is_numbered = (
-            message.view != OUTSIDE
-        )  # what belongs to no view waits for nobody, and nobody repairs it
-        base, sender = self.next if is_numbered else self._unnumbered, self._sender
-        unique_id = (miop.numbered_id if is_numbered and not self.polyorb else miop.text_id)(sender, base)
+        # What belongs to no view waits for nobody, and nobody repairs it.
+        is_numbered = message.view != OUTSIDE and not self.polyorb
+        base, sender = self.next if is_numbered else self._unnumbered, self._miop.sender
+        unique_id = (miop.numbered_id if is_numbered else miop.text_id)(sender, base)
         datagrams = miop.split(
             message.body,
             unique_id,
@@ -350,6 +354,11 @@ class Reassembly:
             self._drop(next(iter(self._open)))
             self._count("expired")
 
+    def forget(self, sender: int) -> None:
+        """Drop what is unfinished of a sender that is gone."""
+        for key in [key for key in self._open if (miop.read_id(key) or (0, 0))[0] == sender]:
+            self._drop(key)
+
     def _fits(self, collection: _Collection, piece: Piece) -> bool:
         """Whether a packet agrees with those before it, and is new."""
         if piece.index in collection.slots:
@@ -401,6 +410,19 @@ class Strategy(Layer):
 
     def introduced(self, member: int, what: dict[str, int]) -> None:
         """The first packet of a member has this number; whatever follows it is wanted."""
+
+
+Kind = TypeVar("Kind", bound=Layer)
+
+
+def the(kind: type[Kind], stack: Stack) -> Kind:
+    """The layer of that kind, which every stack that speaks MIOP has once."""
+    return next(layer for layer in stack.layers if isinstance(layer, kind))
+
+
+def peer_of(src: int) -> int | None:
+    """A sender as rows of a trace name it."""
+    return None if src == STRANGER else src
 
 
 def control_packet(src: int, view: int, control: Control) -> Packet:

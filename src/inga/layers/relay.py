@@ -12,7 +12,6 @@ From Dewan's "Causality" lectures: docs/protocols/relay.md.
 """
 
 from functools import partial
-from typing import ClassVar
 
 from inga.layers.fifo import Fifo
 from inga.layers.reliable import Reliable
@@ -27,7 +26,7 @@ from inga.wire.relay import Origin
 class Hop(Reliable):
     """Repair from hop to hop. That the relay has a message says nothing of its destinations."""
 
-    levels: ClassVar[tuple[str, ...]] = ()
+    levels = ()
 
 
 class Relay(Fifo):

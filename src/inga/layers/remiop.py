@@ -26,14 +26,14 @@ After Bessani, Fraga and Lung, "Extending the UMIOP Specification for Reliable M
 from collections.abc import Iterable
 from typing import Any
 
-from inga.layers.miop import STRANGER, Piece
+from inga.layers.miop import STRANGER, Piece, peer_of
 from inga.layers.numbers import check_delay, check_number, check_seconds
 from inga.layers.rate import Rate
 from inga.layers.reported import HEARD, NEW_LIFE, SENDERS_MAX, Reported, Stream
 from inga.model.errors import Gap, UsageError
 from inga.model.packet import DATA, Packet
 from inga.model.view import View
-from inga.session.alarms import Alarms
+from inga.session.alarms import Alarms, Backoff
 from inga.wire.miop import NACK, STATE, Control
 
 RATE_MIN, RATE_MAX = 10_000_000, 1_000_000_000
@@ -121,15 +121,11 @@ class ReMiop(Reported):
         self.rate = Rate(rmin, rmax, self.size)
 
     def view(self, view: View) -> None:
-        # Before streams are made, which may find holes.
-        self._requests = Alarms()  # pending requests, by (sender, which)
-        self._pending: dict[tuple[int, int], set[int]] = {}  # what they ask for
-        self._asked = Alarms()  # by (sender, number): when to ask again
-        self._repairs = Alarms()  # by (sender, number): when to send it again
+        self._quieten()  # before streams are made, which may find holes
         self._request_count = 0
         self._heard_at = float("-inf")  # when a data packet was last heard or sent
-        self._state_at: float | None = None
-        self._polls = 0  # questions since then
+        self._polls = 0  # questions for reports since then, or since one showed progress
+        self._polling = Backoff(min(2 * self.state_interval, WAIT_MAX), WAIT_MAX)
         self._is_asked = False  # somebody wants to hear of us
         self._fresh = 0  # packets that came since our last report
         self.rate = Rate(self.rmin, self.rmax, self.size)
@@ -137,24 +133,23 @@ class ReMiop(Reported):
         give_up = sum(self._wait(times) + self.tnack for times in range(self.repeats + 1))
         # After which a message that is not whole gets no more packets.
         self.patience = max(4 * 8 * self._datagram / self.rmin, give_up)
-        self._rearm()
+
+    def _quieten(self) -> None:
+        """Nothing is due."""
+        self._requests = Alarms()  # pending requests, by (sender, which)
+        self._pending: dict[tuple[int, int], set[int]] = {}  # what they ask for
+        self._asked = Alarms()  # by (sender, number): when to ask again
+        self._repairs = Alarms()  # by (sender, number): when to send it again
+        self._state_at: float | None = None  # when to report, or to ask for reports
 
     # Events
 
-    def up(self, batch: list[Packet]) -> None:
-        out = []
-        for packet in batch:
-            what = packet.piece
-            if type(what) is Control:
-                self._hear(what)
-            elif self._receive(packet, what):
-                out.append(packet)
-        if self.state_every and self._fresh >= self.state_every:
-            self._tell_all()
-        self._pump()
-        self._rearm()
-        if out:
-            self.above(out)
+    @property
+    def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
+        due = [self._requests.next, self._asked.next, self._repairs.next, self._state_at]
+        if self._waiting:
+            due.append(self._due(self._waiting[0][0]) if self._has_room() else self._silent_at())
+        return min([at for at in due if at is not None], default=None)
 
     def tick(self, now: float) -> None:
         for sender, which in self._requests.due(now):
@@ -170,16 +165,19 @@ class ReMiop(Reported):
         if self.is_public and self._waiting:
             self._settle()
         self._pump()
-        self._rearm()
 
     def taken(self, packets: list[Packet]) -> None:
         if self._has_caught_up():
             self._tell_all()
-            self._rearm()
+
+    def introduced(self, member: int, what: dict[str, int]) -> None:
+        super().introduced(member, what)
+        if self._lags():
+            self._talk()  # to one that may have come just now
 
     def goodbye(self) -> None:
-        self._state_at = None
-        self._rearm()
+        super().goodbye()
+        self._quieten()
 
     # Sending
 
@@ -189,18 +187,31 @@ class ReMiop(Reported):
     def _left(self, since: float, packet: Packet) -> None:
         self._talk()
         if self.rate.spend(self.rate.due(since), len(packet.body)):
-            self._row("rate", None, n=round(self.rate.now))
+            self.stack.row("rate", n=round(self.rate.now))
+
+    def _settle(self) -> None:
+        before = self._everywhere
+        super()._settle()
+        if self._everywhere > before:
+            self._renew_polls()
+
+    def _renew_polls(self) -> None:
+        self._polls = 0
+        self._polling.reset()
 
     # Data
 
+    def _heard(self) -> None:
+        if self.state_every and self._fresh >= self.state_every:
+            self._tell_all()
+
     def _receive(self, packet: Packet, piece: Piece) -> bool:
-        """Whether to pass it on."""
         if piece.sender:
             key = piece.sender, packet.lsn
             if key in self._repairs:
                 self._repairs.clear(key)
                 self.stack.counts["repair_suppressed"] += 1
-                self._row("repair_suppressed", packet.src, n=packet.lsn)
+                self.stack.row("repair_suppressed", peer_of(packet.src), n=packet.lsn)
             if piece.sender == self.miop.sender:
                 self._spare(self._own.get(packet.lsn))
                 return False  # our own, as somebody repaired it
@@ -231,7 +242,7 @@ class ReMiop(Reported):
         """Somebody says something, so reports are wanted."""
         now = self.stack.now
         self._heard_at = now
-        self._polls = 0
+        self._renew_polls()
         if self._state_at is None:
             # Not all at once, and not for the first packet alone.
             self._state_at = now + self.state_interval * (0.5 + 0.5 * self.stack.rng.random())
@@ -240,9 +251,9 @@ class ReMiop(Reported):
 
     def _found(self, stream: Stream, holes: Iterable[int]) -> None:
         new = [number for number in holes if number not in stream.missing]
-        if not new:
+        if not new or stream.member in self.stack.left:
             return
-        self._row("gap", stream.member, n=len(new))
+        self.stack.row("gap", peer_of(stream.member), n=len(new))
         stream.missing.update(dict.fromkeys(new, 0))
         self._request(stream, new if self.one_nack else stream.missing)
 
@@ -261,7 +272,7 @@ class ReMiop(Reported):
         wanted = sorted(number for number in numbers if number in stream.missing)
         if not wanted:
             return
-        self._row("nack", stream.member, n=len(wanted), note=_ranges(wanted))
+        self.stack.row("nack", peer_of(stream.member), n=len(wanted), note=_ranges(wanted))
         self._say(NACK, [(stream.sender, number) for number in wanted])
         self._was_asked(stream, wanted)
 
@@ -306,6 +317,7 @@ class ReMiop(Reported):
             self._asked.clear((stream.sender, number))
         for number in stream.buffer:
             self._repairs.clear((stream.sender, number))
+        super()._forget(stream)
 
     # As the one who hears others
 
@@ -340,7 +352,7 @@ class ReMiop(Reported):
                 continue
             numbers.discard(number)
             self.stack.counts["nack_suppressed"] += 1
-            self._row("nack_suppressed", stream.member, n=number)
+            self.stack.row("nack_suppressed", peer_of(stream.member), n=number)
             if not numbers:
                 self._requests.clear(key)
                 del self._pending[key]
@@ -375,7 +387,7 @@ class ReMiop(Reported):
                 packet = self._streams[sender].buffer.get(number)
                 self.stack.counts["repair_of_others"] += packet is not None
             if packet is not None:
-                self._row("repair", packet.src, n=number)
+                self.stack.row("repair", peer_of(packet.src), n=number)
                 packet.kind = DATA  # a repair is counted as data, whatever it repairs
                 packet.piece.spared_until = self.stack.now + self.spare
                 batch.append(packet)
@@ -421,8 +433,7 @@ class ReMiop(Reported):
         if self._lags() and (not self.is_passable or self._polls < POLLS_MAX):
             self._polls += 1
             self._say(STATE, self._ourselves())
-            wait = min(self.state_interval * 2 ** min(self._polls, 32), WAIT_MAX)
-            self._state_at = now + wait * (1 + 0.25 * self.stack.rng.random())
+            self._state_at = now + self._polling.next(self.stack.rng)
 
     def _tell_all(self) -> None:
         self._fresh = 0
@@ -444,12 +455,6 @@ class ReMiop(Reported):
         """When somebody whose report we wait for no longer counts."""
         earliest = min(self._reported_at.values(), default=None)
         return None if earliest is None else earliest + HEARD + SLACK
-
-    def _rearm(self) -> None:
-        due = [self._requests.next, self._asked.next, self._repairs.next, self._state_at]
-        if self._waiting:
-            due.append(self._due(self._waiting[0][0]) if self._has_room() else self._silent_at())
-        self.wake = min([at for at in due if at is not None], default=None)
 
 
 def _ranges(numbers: list[int]) -> str:

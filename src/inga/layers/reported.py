@@ -11,7 +11,16 @@ from collections import deque
 
 from inga.causality.arrivals import Arrivals
 from inga.layers.flow import charged
-from inga.layers.miop import STRANGER, MiopFragments, MiopPackets, Piece, Strategy, control_packet
+from inga.layers.miop import (
+    STRANGER,
+    MiopFragments,
+    MiopPackets,
+    Piece,
+    Strategy,
+    control_packet,
+    peer_of,
+    the,
+)
 from inga.layers.numbers import check_number
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
@@ -88,17 +97,13 @@ class Reported(Strategy):
         self.first = first
         self.announced = announced
         self.queue_max = queue_max
-        self.levels = ("confirmed",) if confirms else ()  # type: ignore[misc]  # of this recipe
+        self.levels = ("confirmed",) if confirms else ()
 
     def view(self, view: View) -> None:
         stack = self.stack
-        found = stack.layer("miop")
-        assert isinstance(found, MiopPackets)
-        self.miop = found
-        self.is_public = found.is_public
-        fragments = stack.layer("fragments")
-        assert isinstance(fragments, MiopFragments)
-        self._datagram = min(fragments.datagram, stack.datagram_max)
+        self.miop = the(MiopPackets, stack)
+        self.is_public = self.miop.is_public
+        self._datagram = min(the(MiopFragments, stack).datagram, stack.datagram_max)
         # as a sender
         self._last = self.first - 1  # number of our newest packet that has left
         self._own: dict[int, Packet] = {}  # the newest `size` of those
@@ -112,10 +117,10 @@ class Reported(Strategy):
         self._streams: dict[int, Stream] = {}
         self._unread = Unread(self.queue_max)
         if self.is_public:
-            self.levels = ()  # type: ignore[misc]  # nobody knows who has to have it
+            self.levels = ()  # nobody knows who has to have it
             return
         for member in stack.others():
-            sender = found.senders[member]
+            sender = self.miop.senders[member]
             self._has[sender] = self.first - 1
             if not self.announced:
                 self._new_stream(sender, member, self.first, is_sure=True)
@@ -129,7 +134,6 @@ class Reported(Strategy):
             self.below(unnumbered)
         self._waiting.extend([(now, packet) for packet in batch if packet.lsn])
         self._pump()
-        self._rearm()
 
     def _pump(self) -> None:
         """Let go what may leave."""
@@ -207,9 +211,16 @@ class Reported(Strategy):
             self._receipts.popleft()[1].reach("confirmed")
 
     def gone(self, member: int) -> None:
+        """Nobody waits for it any more, nor asks for what it sent: it left when all had that, or it failed."""
+        stream = self._streams.get(self.miop.senders[member])
+        if stream is not None:
+            self._forget(stream)
         self._settle()
         self._pump()
-        self._rearm()
+
+    def goodbye(self) -> None:
+        """Nobody counts on us any more, and we on nobody."""
+        self._waiting.clear()
 
     @property
     def waiting(self) -> int:
@@ -248,21 +259,51 @@ class Reported(Strategy):
 
     # As a receiver
 
+    def up(self, batch: list[Packet]) -> None:
+        if self.stack.leaving:  # only what no strategy cares for concerns us still
+            out = [packet for packet in batch if type(packet.piece) is Piece and not packet.piece.sender]
+        else:
+            out = []
+            for packet in batch:
+                what = packet.piece
+                if packet.src >= 0 and not self.announced:
+                    self.stack.meet(packet)
+                if type(what) is Control:
+                    self._hear(what)
+                elif self._receive(packet, what):
+                    out.append(packet)
+            self._heard()
+            self._pump()
+        if out:
+            self.above(out)
+
+    def _hear(self, control: Control) -> None:
+        """A member says something."""
+        raise NotImplementedError
+
+    def _receive(self, packet: Packet, piece: Piece) -> bool:
+        """A packet came; whether to pass it on."""
+        raise NotImplementedError
+
+    def _heard(self) -> None:
+        """All that came at one time was heard and received."""
+
     def introduced(self, member: int, what: dict[str, int]) -> None:
         first = what.get("first", 0)
-        if self.is_public or member == self.stack.me or first < 1:
+        if self.is_public or member in (self.stack.me, *self.stack.left) or first < 1:
             return
         sender = self.miop.senders[member]
         stream = self._streams.get(sender)
         if stream is None:
-            stream = self._new_stream(sender, member, first, is_sure=True)
-        elif not stream.is_sure and self.waits and stream.baseline - first > self.size:
-            self._forget(stream)  # which cannot have been that member's
-            stream = self._new_stream(sender, member, first, is_sure=True)
-        elif first < stream.baseline and not stream.is_sure:
-            self._lower(stream, first)
-        stream.is_sure = True
-        self._rearm()
+            self._new_stream(sender, member, first, is_sure=True)
+        elif not stream.is_sure:
+            earlier = stream.baseline - first
+            if earlier < 0 or (self.waits and earlier > self.size):
+                self._forget(stream)  # which cannot have been that member's
+                self._new_stream(sender, member, first, is_sure=True)
+            elif earlier:
+                self._lower(stream, first)
+            stream.is_sure = True
 
     def _lower(self, stream: Stream, first: int) -> None:
         """It began before what we first heard of it."""
@@ -311,7 +352,9 @@ class Reported(Strategy):
         return number <= (stream.stable if stream.is_sure else max(stream.known, stream.baseline)) + self.size
 
     def _forget(self, stream: Stream) -> None:
-        """What is missing of a sender that was started again will never come."""
+        """What is missing of a sender that is gone or was started again will never come, nor be asked for."""
+        stream.missing.clear()
+        stream.buffer.clear()
 
     def _baseline(self, piece: Piece) -> int:
         """From where on packets of a sender are wanted of which this is the first to come."""
@@ -324,10 +367,10 @@ class Reported(Strategy):
             self.stack.reject("lsn", packet)
             return False
         if stream.has(number):
-            self._row("duplicate", stream.member, n=number)
+            self.stack.row("duplicate", peer_of(stream.member), n=number)
             return False
         packet.keep()
-        if self.keeps and number > stream.known - self.size:
+        if self.keeps and number > stream.known - self.size and stream.member not in self.stack.left:
             stream.buffer[number] = packet
         if number >= stream.baseline:
             stream.arrived.add(number)
@@ -360,7 +403,7 @@ class Reported(Strategy):
         stream.missing.pop(number, None)
         stream.arrived.add(number)
         self.stack.counts["unrecoverable"] += 1
-        self._row("gave_up", stream.member, n=number)
+        self.stack.row("gave_up", peer_of(stream.member), n=number)
 
     # Words
 
@@ -371,7 +414,7 @@ class Reported(Strategy):
         for stream in self._streams.values():
             if not is_behind:
                 stream.told = stream.stable
-            if stream.is_sure and stream.known >= stream.baseline:
+            if stream.is_sure and stream.known >= stream.baseline and stream.member not in self.stack.left:
                 entries.append((stream.sender, max(0, stream.told)))
         return entries
 
@@ -390,18 +433,9 @@ class Reported(Strategy):
             control = Control(kind, self.miop.sender, tuple(entries[start : start + ENTRIES_MAX]))
             packets.append(control_packet(stack.me, stack.view.number, control))
         if kind == STATE:
-            self._row("control", None, n=len(entries), note="state")
+            stack.row("control", n=len(entries), note="state")
             stack.counts["state"] += len(packets)
         elif kind == NACK:
             stack.counts["nack"] += len(packets)
         if packets:
             self.below(packets)
-
-    def _rearm(self) -> None:
-        """Say when we want to be woken."""
-
-    def _row(self, step: str, peer: int | None, *, n: int | None = None, note: str | None = None) -> None:
-        trace = self.stack.trace
-        if trace is not None and trace.full:
-            peer = None if peer == STRANGER else peer
-            trace.row(step, self.stack.now, self.stack.view.number, peer=peer, n=n, note=note)

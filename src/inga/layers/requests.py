@@ -1,6 +1,6 @@
 """The top of a stack whose messages are GIOP requests as they are: what an ORB puts on a MIOP stack."""
 
-from inga.layers.miop import MiopFragments, refuse_large
+from inga.layers.miop import MiopFragments, refuse_large, the
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
@@ -24,12 +24,11 @@ class Requests(Layer):
 
     def send(self, payloads: list[bytes], dst: int | None) -> Receipt:
         stack = self.stack
-        found = stack.layer("fragments")
-        assert isinstance(found, MiopFragments)
+        message_max = the(MiopFragments, stack).message_max
         receipt = stack.receipt()
         batch = []
         for message in payloads:
-            refuse_large(len(message), found.message_max)
+            refuse_large(len(message), message_max)
             _check(message)
             packet = Packet(stack.me, stack.view.number, message)
             packet.at = stack.now

@@ -435,8 +435,8 @@ class BareObjects(ObjectOrder):
 
     def view(self, view: View) -> None:
         super().view(view)
-        room = self.stack.body_max - HEAD - HEAD_OF_PLACE * len(self.roster.places)
-        self._room = max(room, self.stack.body_max // 4)
+        room = self.stack.wire.body_max - HEAD - HEAD_OF_PLACE * len(self.roster.places)
+        self._room = max(room, self.stack.wire.body_max // 4)
         self.host.fits = self._refuse_large
 
     def _refuse_large(self, value: Any) -> None:

@@ -261,7 +261,7 @@ class Links:
         """A delta has passed. `laggards` are the members whose clocks or messages somebody here waits for."""
         waited_for = set(laggards)
         for member, peer in self.peers.items():
-            self._ask(now, member, peer, range(peer.expected, min(peer.top, peer.expected + NACK_MAX) + 1))
+            self._ask(now, member, peer, range(peer.expected, min(peer.top + 1, peer.expected + NACK_MAX)))
             for number, (packet, at) in list(peer.copies.items()):
                 if now - at >= 2 * self.options.delta:
                     self._repair(now, member, peer, number, packet)
@@ -351,7 +351,7 @@ class Links:
         """It has used all numbers up to `top`: ask for those that nobody knew of before."""
         if top > peer.top:
             known, peer.top = max(peer.top + 1, peer.expected), top
-            self._ask(now, member, peer, range(known, min(top, known + NACK_MAX) + 1))
+            self._ask(now, member, peer, range(known, min(top + 1, known + NACK_MAX)))
 
     def _ask(self, now: float, member: int, peer: Peer, numbers: Iterable[int]) -> None:
         """Ask for those of them that are missing, each at most once in delta."""

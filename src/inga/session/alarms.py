@@ -2,11 +2,12 @@
 
 An alarm is known by a key. Setting one costs a push onto a heap; one that is set anew leaves its old entry behind,
 which counts for nothing when its time comes. So an alarm that is wanted later than it was set need not be touched:
-whoever handles it sees that it came too soon, and sets it again.
+whoever handles it sees that it came too soon, and sets it again. When most entries are old ones the heap is rebuilt:
+alarms far ahead that are set and cleared for every message would otherwise fill it.
 """
 
 from collections.abc import Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Protocol
 
@@ -18,6 +19,9 @@ BACK_OFF = 2.0
 
 WAIT_MAX = 8.0
 """The longest wait of a repetition, in multiples of the first."""
+
+STALE_MIN = 64
+"""Entries of which most may be old ones: a heap so small is not worth rebuilding."""
 
 
 class Rng(Protocol):
@@ -66,6 +70,9 @@ class Alarms:
         if self._set.get(key) != due:
             self._set[key] = due
             heappush(self._heap, (due, *key))
+            if len(self._heap) > STALE_MIN + 2 * len(self._set):
+                self._heap[:] = [(at, *each) for each, at in self._set.items()]
+                heapify(self._heap)
 
     def sooner(self, key: Key, due: float) -> None:
         """Set it, unless it is set to an earlier time."""

@@ -31,14 +31,12 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inga.model.errors import UsageError, WireError
-from inga.model.packet import Packet
 from inga.model.view import Member, View
 from inga.session.alarms import Backoff
 from inga.session.pressure import WARN_AFTER
 from inga.stack.layer import Layer
 from inga.stack.stack import Done, Stack
-from inga.wire.packet import OUTSIDE
-from inga.wire.told import TEXT_MAX, Told, said
+from inga.wire.told import TEXT_MAX, Told
 
 if TYPE_CHECKING:
     from inga.session.session import Session
@@ -185,7 +183,7 @@ class Changes:
     def _follow(self, closing: "_Closing") -> None:
         stack = self.stack
         order = stack.chain.order
-        if closing.counts is None and not stack.waiting:
+        if closing.counts is None and not stack.chain.waiting:
             closing.counts = order.sent()
         if closing.cut is None:
             if closing.counts is not None:
@@ -275,7 +273,8 @@ class Changes:
         """The layers of a recipe to which a group that runs can change."""
         layers = [] if self._build is None else self._build(recipe)
         orders = [layer for layer in layers if hasattr(layer, "sent")]
-        if not any(layer.name == self._session.name for layer in layers) or not orders:
+        has_own_wire = any(hasattr(layer, "read") for layer in layers)
+        if not any(layer.name == self._session.name for layer in layers) or not orders or has_own_wire:
             raise UsageError(f"a group that runs already cannot change to the order {recipe!r}")
         return layers
 
@@ -468,9 +467,8 @@ class Changes:
 
     def _tell_outsider(self, newcomer: Member, why: str, address: Hashable) -> None:
         """That it cannot join: to all, and to where it wrote from, for who is no member may not hear us."""
-        packet = Packet(self.stack.me, OUTSIDE, kind=self._session.id)
-        packet.ext = said("closed", name=newcomer.name, incarnation=newcomer.incarnation, why=why[:TEXT_MAX])
-        self.stack.answer(packet, address)
+        who = {"name": newcomer.name, "incarnation": newcomer.incarnation}
+        self._session.answer(address, "closed", **who, why=why[:TEXT_MAX])
 
 
 class _Wish(NamedTuple):

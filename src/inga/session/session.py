@@ -85,6 +85,8 @@ class Session(Layer):
             told = Told.read(packet.ext)
             if told.do == "here":
                 self.presence.on_here(packet, told)
+            elif packet.src == self.stack.me:
+                return  # our own, come back to us
             elif told.do == "goodbye":
                 self.presence.on_goodbye(told)
             elif told.do == "farewell":
@@ -148,6 +150,12 @@ class Session(Layer):
         packet.to = to
         packet.ext = said(do, **what)
         self.stack.emit([packet])
+
+    def answer(self, address: Hashable, do: str, **what: Any) -> None:
+        """Something to one who is no member, where it wrote from."""
+        packet = Packet(self.stack.me, OUTSIDE, kind=self.id)
+        packet.ext = said(do, **what)
+        self.stack.wire.answer(packet, address)
 
     def say_outside(self, to: int | None, do: str, **what: Any) -> None:
         """Something that belongs to no view."""

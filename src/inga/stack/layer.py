@@ -27,7 +27,6 @@ class Layer:
     id: ClassVar[int] = 0  # the `kind` of this layer's own packets; 0 = it has none
     requires: ClassVar[frozenset[str]] = frozenset()  # services needed from below
     provides: ClassVar[frozenset[str]] = frozenset()  # services added for above
-    levels: ClassVar[tuple[str, ...]] = ()  # levels a receipt can reach by this layer
     transparent: ClassVar[bool] = False  # sees packets of every kind; only at the bottom
     grows: ClassVar[bool] = False  # members can join while it works
     stays: ClassVar[bool] = False  # nobody but us notices it: kept when the recipe changes
@@ -36,6 +35,7 @@ class Layer:
     above: Pass
     below: Pass
     wake: float | None = None  # when tick() is wanted
+    levels: tuple[str, ...] = ()  # levels a receipt can reach by this layer
 
     def view(self, view: View) -> None:
         """A view is installed, in which everything is counted anew; in band, bottom to top."""
