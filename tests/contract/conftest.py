@@ -14,7 +14,7 @@ KNOWN: dict[str, tuple[tuple[str, ...], str]] = {
         "the strategy goes on to report and to repair for one that has left: it is beneath what is muted",
     ),
     "test_it_leaves_holes": (
-        (*OBJECTS, "miop+acks"),
+        OBJECTS,
         "the numbers that came of it after a hole are kept for ever",
     ),
     "test_it_leaves_before_it_has_been_told_of": (
@@ -44,5 +44,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         names, why = KNOWN.get(getattr(item, "originalname", ""), ((), ""))
         case = getattr(item, "callspec", None) and item.callspec.params.get("case")  # type: ignore[attr-defined]
-        if case is not None and case.name in names:
+        if isinstance(case, Case) and case.name in names:
             item.add_marker(pytest.mark.xfail(reason=why, strict=True))

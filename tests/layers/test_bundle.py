@@ -91,7 +91,7 @@ def test_a_bundle_of_several_always_fits_a_datagram(sizes: tuple[int, ...]) -> N
             for size in sizes:
                 loose.send(b"x" * size)
         loose.stack.ready()
-        assert max(len(packet.body) for packet in loose.bottom.sent) <= loose.stack.body_max
+        assert max(len(packet.body) for packet in loose.bottom.sent) <= loose.stack.wire.body_max
         assert sum(packet.count for packet in loose.bottom.sent) == 60 * len(sizes)
 
 
@@ -153,10 +153,10 @@ def test_a_second_partial_bundle_waits_for_the_acknowledgement() -> None:
     loose.number()
     loose.stack.ready()
     assert loose.left == [[b"one"]], "numbered is not acknowledged"
-    loose.stack.acknowledged(1)
+    loose.stack.chain.acknowledged(1)
     assert loose.left == [[b"one"], [b"two", b"three"]]
     loose.number()
-    loose.stack.acknowledged(2)
+    loose.stack.chain.acknowledged(2)
     loose.send(b"four")
     loose.stack.ready()
     assert loose.left[2:] == [[b"four"]]

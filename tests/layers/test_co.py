@@ -468,11 +468,11 @@ def test_what_is_held_is_counted_until_it_is_delivered(level: str) -> None:
     lost = net.lose(lambda flight: flight.target == 2)
     net.send(0, b"second")
     net.settle()
-    assert net.stacks[2].held > len(b"second") and net.stacks[2].awaited() == {0}
+    assert net.stacks[2].held > len(b"second") and net.stacks[2].chain.awaited() == {0}
     assert bool(net.stacks[1].held) == (level != "causal")
     net.arrive(*lost)
     net.quiet()
-    assert [(stack.held, stack.awaited(), stack.blockers()) for stack in net.stacks] == [
+    assert [(stack.held, stack.chain.awaited(), stack.chain.blockers()) for stack in net.stacks] == [
         (0, set(), set())
     ] * 3
 

@@ -25,7 +25,7 @@ def cut(size: int, **more: object) -> list[Packet]:
     return probe.bottom.sent
 
 
-LIMIT = Probe(Fragment(), datagram_max=512).stack.body_max
+LIMIT = Probe(Fragment(), datagram_max=512).stack.wire.body_max
 
 
 @pytest.mark.parametrize(

@@ -184,6 +184,6 @@ def test_only_what_is_new_says_where_a_member_is() -> None:
 def test_what_is_held_is_counted_until_it_is_delivered() -> None:
     alice = member(0)
     alice.receive([(packet(seq=2, lsn=2), None)], now=1.0)
-    assert alice.held and alice.awaited() == {1}
+    assert alice.held and alice.chain.awaited() == {1}
     alice.receive([(packet(), None)], now=1.0)
     assert not alice.held and alice.awaited() == set()

@@ -22,7 +22,8 @@ from inga.session.newcomer import NOBODY, Newcomer
 from inga.session.pressure import WARN_AFTER
 from inga.session.session import Session
 from inga.stack.layer import Layer
-from inga.stack.stack import OUTSIDE, Stack
+from inga.stack.stack import Stack
+from inga.wire.packet import OUTSIDE
 
 from ..stack.harness import NAMES
 from .town import Copy, Town, of_session, worded

@@ -14,7 +14,8 @@ from inga.recipes import Options, find
 from inga.session.changes import Changes
 from inga.session.newcomer import Newcomer
 from inga.session.session import Session
-from inga.stack.stack import Outsider, Stack
+from inga.stack.native import Outsider
+from inga.stack.stack import Stack
 from inga.wire.packet import decode
 from inga.wire.told import said
 

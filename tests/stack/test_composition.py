@@ -127,7 +127,7 @@ def test_layers_that_do_not_override_a_direction_are_skipped() -> None:
 
     assert fragment.above == upward.up
     assert upward.above == bundle.up  # past downward and idle
-    assert bundle.above.__self__ is made  # the end of the way
+    assert bundle.above.__self__ is made.chain  # the end of the way
     assert lowest.above == fragment.up
     assert downward.above == idle.above == bundle.up
 
@@ -203,7 +203,7 @@ def test_a_stack_offers_the_levels_of_its_layers() -> None:
 def test_a_body_and_its_header_fit_a_datagram() -> None:
     for size in (256, 512, 1472, 60 * 1024):
         made = Stack([Bundle()], 0, VIEW, rng=Random(0), datagram_max=size)
-        assert size // 2 <= made.body_max < size
+        assert size // 2 <= made.wire.body_max < size
 
 
 # Recipes

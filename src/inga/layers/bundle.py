@@ -46,12 +46,12 @@ class Bundle(Layer):
         self._acknowledged = 0  # lsn up to which somebody has everything
 
     def view(self, view: View) -> None:
-        self._size_max = self.stack.payload_max - HEAD
+        self._size_max = self.stack.wire.payload_max - HEAD
         self._partial = None
         self._acknowledged = 0
 
     def extend(self, view: View) -> None:
-        self._size_max = self.stack.payload_max - HEAD
+        self._size_max = self.stack.wire.payload_max - HEAD
 
     def send(self, payloads: list[bytes], dst: int | None) -> Receipt:
         if not self._open:

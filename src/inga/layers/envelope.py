@@ -52,7 +52,7 @@ class Envelope(Layer):
             if packet.to is not None and packet.dst is None:
                 packet.dst = 1 << packet.to
             if packet.encoded is None:
-                packet.encoded = [encode(packet, self.stack.group_of(packet)), None]
+                packet.encoded = [encode(packet, self.stack.wire.group_of(packet)), None]
             data = packet.encoded[0]
             wrap = oneway(self.lobby if packet.view == OUTSIDE else self.profile).encode
             self._request_id = (self._request_id + 1) % REQUEST_IDS

@@ -63,7 +63,7 @@ class Fragment(Layer):
         self._assemblies.pop(member, None)
 
     def down(self, batch: list[Packet]) -> None:
-        limit = self.stack.body_max
+        limit = self.stack.wire.body_max
         if all(_fits(packet, limit) for packet in batch):
             self.below(batch)
             return

@@ -289,7 +289,7 @@ class Reliable(Layer):
         self._settle()
         if lsn > self._somewhere:
             self._somewhere = lsn
-            stack.acknowledged(lsn)
+            stack.chain.acknowledged(lsn)
 
     def _settle(self) -> None:
         """Forget what everybody has."""
@@ -306,7 +306,7 @@ class Reliable(Layer):
             self._alarms.clear(_BEATING)
         if everywhere > self._somewhere:  # also when nobody is left who could say so
             self._somewhere = everywhere
-            self.stack.acknowledged(everywhere)
+            self.stack.chain.acknowledged(everywhere)
 
     def _beat(self, now: float) -> None:
         if self._beat_due > now:
@@ -337,7 +337,7 @@ class Reliable(Layer):
         packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
         packet.to = to
         packet.ack = self._counters()
-        self.stack.ride(packet)
+        self.stack.chain.ride(packet)
         return packet
 
     def _report_on(self, packet: Packet) -> None:
@@ -345,7 +345,7 @@ class Reliable(Layer):
         self._alarms.clear(_REPORTING)
         if packet.ack is None:
             packet.ack = self._counters()
-            self.stack.ride(packet)
+            self.stack.chain.ride(packet)
 
     def _counters(self) -> tuple[int, ...]:
         return tuple([arrived.expected - 1 for arrived in self._arrived])

@@ -134,7 +134,14 @@ class Reported(Strategy):
         self._pump()
 
     def _pump(self) -> None:
-        """Let go what may leave."""
+        """Let go what may leave. Where nobody is waited for, what has left makes room for the next."""
+        while out := self._admitted():
+            self.below(out)
+            self._settle()
+        self.stack.review()
+
+    def _admitted(self) -> list[Packet]:
+        """What has room now, and whose time has come."""
         now, waiting = self.stack.now, self._waiting
         out: list[Packet] = []
         while waiting and self._has_room() and self._due(waiting[0][0]) <= now:
@@ -148,10 +155,7 @@ class Reported(Strategy):
                 packet.receipt = None
             self._left(since, packet)
             out.append(packet)
-        if out:
-            self.below(out)
-            self._settle()
-        self.stack.review()
+        return out
 
     def _has_room(self) -> bool:
         return not self.waits or self._last - self._everywhere < self._window

@@ -16,7 +16,8 @@ from inga.model.errors import UsageError
 from inga.model.packet import Buffer
 from inga.net.address import LOOPBACK_DATAGRAM, Interface, Via
 from inga.net.log import log
-from inga.stack.stack import Address, Datagram, Outsider
+from inga.stack.native import Outsider
+from inga.stack.stack import Address, Datagram
 
 Arrivals = list[tuple[Buffer, Hashable]]
 Deliver = Callable[[Arrivals], None]

@@ -15,7 +15,8 @@ from inga.model.errors import UsageError
 from inga.net.address import LOOPBACK_DATAGRAM
 from inga.net.carrier import BACKLOG_MAX, Arrivals, Carrier, Deliver
 from inga.net.log import log
-from inga.stack.stack import Address, Datagram, Outsider
+from inga.stack.native import Outsider
+from inga.stack.stack import Address, Datagram
 
 FRAME_MAX = 1 << 20
 HELLO = b"inga"

@@ -190,11 +190,13 @@ class ObjectOrder(Unordered):
         if links.repaired > self._repaired:
             self.stack.counts["repair"] += links.repaired - self._repaired
             self._repaired = links.repaired
-        self.held = min(links.held, HELD_MAX)
-        is_open = links.outstanding < self._options.window
-        if is_open is not self.is_open:
-            self.is_open = is_open
-            self.stack.review()
+        if links.weighed:
+            links.weighed = False
+            self.held = min(links.held, HELD_MAX)
+            is_open = links.outstanding < self._options.window
+            if is_open is not self.is_open:
+                self.is_open = is_open
+                self.stack.review()
         self._rearm()
 
     def _pass_on(self, members: tuple[int, ...], body: bytes, origin: Packet | None) -> None:
@@ -254,7 +256,6 @@ class ObjectOrder(Unordered):
 
     def gone(self, member: int) -> None:
         self._act(self.host.suspect(self.stack.now, member))
-        self._act(self.host.view(self.stack.now, [*self.stack.peers(), self.stack.me]))
 
     def taken(self, packets: list[Packet]) -> None:
         super().taken(packets)
@@ -435,8 +436,8 @@ class BareObjects(ObjectOrder):
 
     def view(self, view: View) -> None:
         super().view(view)
-        room = self.stack.body_max - HEAD - HEAD_OF_PLACE * len(self.roster.places)
-        self._room = max(room, self.stack.body_max // 4)
+        room = self.stack.wire.body_max - HEAD - HEAD_OF_PLACE * len(self.roster.places)
+        self._room = max(room, self.stack.wire.body_max // 4)
         self.host.fits = self._refuse_large
 
     def _refuse_large(self, value: Any) -> None:

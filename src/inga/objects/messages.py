@@ -44,5 +44,5 @@ class Messages(Bundle):
         if self._partial is not None:
             # What carries it gets a number below and is acknowledged, unless it is cut.
             carrier = self._order.latest
-            whole = carrier is not None and len(carrier.body) <= self.stack.body_max
+            whole = carrier is not None and len(carrier.body) <= self.stack.wire.body_max
             self._partial = carrier if whole else None

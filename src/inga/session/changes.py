@@ -183,7 +183,7 @@ class Changes:
     def _follow(self, closing: "_Closing") -> None:
         stack = self.stack
         order = stack.chain.order
-        if closing.counts is None and not stack.waiting:
+        if closing.counts is None and not stack.chain.waiting:
             closing.counts = order.sent()
         if closing.cut is None:
             if closing.counts is not None:
@@ -466,9 +466,9 @@ class Changes:
         self._session.say(to, stack.view.number - earlier, do, what)
 
     def _tell_outsider(self, newcomer: Member, why: str, address: Hashable) -> None:
-        """That it cannot join."""
-        told = {"name": newcomer.name, "incarnation": newcomer.incarnation, "why": why[:TEXT_MAX]}
-        self._session.answer(address, "closed", **told)
+        """That it cannot join: to all, and to where it wrote from, for who is no member may not hear us."""
+        who = {"name": newcomer.name, "incarnation": newcomer.incarnation}
+        self._session.answer(address, "closed", **who, why=why[:TEXT_MAX])
 
 
 class _Wish(NamedTuple):

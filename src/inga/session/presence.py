@@ -113,7 +113,7 @@ class Presence:
         stack, name = self._session.stack, told.text("name")
         if told.text("group") != self._session.digest:
             self._tell_difference(name, told)
-            if told.flag("asks"):
+            if told.flag("asks"):  # it would not hear of us else: we greet nobody once we have met everybody
                 self._session.answer(packet.where, "here", **self._ourselves(asks=False))
             return
         if packet.src == stack.me:
@@ -154,6 +154,9 @@ class Presence:
 
     def on_who(self, packet: Packet, told: Told) -> None:
         stack = self._session.stack
+        if packet.src >= len(stack.view):
+            stack.reject("stranger")
+            return
         for name, incarnation, _ in told.people("people"):
             for member in stack.left:
                 person = stack.view.members[member]

@@ -47,6 +47,7 @@ class Pressure:
         self._sending_since: float | None = None  # since when nothing may be sent
         self._holding_since: float | None = None  # since when something is held and nothing is delivered
         self._delivered = 0  # packets, when that began
+        self._held = 0  # bytes, when we last looked
         self._warned: set[str] = set()
         self._asking = Backoff(ASK_AFTER, ASK_AFTER_MAX)
         self._asks = 0
@@ -60,8 +61,8 @@ class Pressure:
 
     def turn(self) -> None:
         """The turn has ended: see whether anything is held, and whether that moves."""
-        stack = self._session.stack
-        if not stack.held:
+        held, stack = self._session.stack.held, self._session.stack
+        if not held:
             if self._holding_since is not None:
                 self._holding_since = None
                 self._warned.discard("delivery")
@@ -70,8 +71,10 @@ class Pressure:
             begins = self._holding_since is None
             self._holding_since, self._delivered = stack.now, stack.delivered
             self._warned.discard("delivery")
-            if begins:
+            if begins or self.wake is None:
                 self._watch()
+        elif self.wake is None and held > self._held:  # more is stuck than when we stopped asking
+            self._watch()
 
     def stop(self) -> None:
         """We leave, and wait for nobody."""
@@ -81,31 +84,41 @@ class Pressure:
         """Something has waited for a while: since when it does may have changed meanwhile."""
         stack = self._session.stack
         watched = {
-            "sending": (self._sending_since, stack.blockers),
-            "delivery": (self._holding_since, stack.awaited),
+            "sending": (self._sending_since, stack.chain.blockers),
+            "delivery": (self._holding_since, stack.chain.awaited),
         }
         asked: set[int] = set()
+        moments: list[float] = []  # when something will have waited long enough
         for what, (since, members) in watched.items():
-            if since is None or now - since < ASK_AFTER:
+            if since is None:
                 continue
-            slow = members() - stack.left
-            asked |= slow
-            if now - since >= WARN_AFTER and what not in self._warned:
-                self._warned.add(what)
-                whom = f" for {stack.view.listed(slow)}" if slow else ": our own application does not read"
-                if slow or what == "sending":
-                    stack.notice(f"{what} has waited {WARN_AFTER:g} s{whom}")
+            moments += [at for at in (since + ASK_AFTER, since + WARN_AFTER) if at > now]
+            if since + ASK_AFTER <= now:
+                slow = members() - stack.left
+                asked |= slow
+                if since + WARN_AFTER <= now and what not in self._warned:
+                    self._warn(what, slow)
         if asked:
             self._session.presence.ask_about(asked)
-        self.wake = None
-        self._asks += 1
-        waits = self._sending_since is not None or self._holding_since is not None
-        if waits and self._asks < ASKS_MAX:
-            self.wake = now + self._asking.next(stack.rng)
+        if (asked or self._sending_since is not None) and self._asks < ASKS_MAX:
+            self._asks += 1
+            moments.append(now + self._asking.next(stack.rng))
+        self._held = stack.held
+        self.wake = min(moments, default=None)
+
+    def _warn(self, what: str, slow: set[int]) -> None:
+        stack = self._session.stack
+        self._warned.add(what)
+        if slow:
+            stack.notice(f"{what} has waited {WARN_AFTER:g} s for {stack.view.listed(slow)}")
+        elif what == "sending":
+            stack.notice(f"{what} has waited {WARN_AFTER:g} s: our own application does not read")
 
     def _watch(self) -> None:
+        """Something has begun to wait, or waits no more."""
         if self._sending_since is None and self._holding_since is None:
             self.wake = None
-        elif self.wake is None:
+        else:
+            soon = self._session.stack.now + self._asking.start()
             self._asks = 0
-            self.wake = self._session.stack.now + self._asking.start()
+            self.wake = soon if self.wake is None else min(soon, self.wake)

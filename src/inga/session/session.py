@@ -152,11 +152,10 @@ class Session(Layer):
         self.stack.emit([packet])
 
     def answer(self, address: Hashable, do: str, **what: Any) -> None:
-        """Something to one who is no member. It is read whatever wire the group uses, and by all, for who is no
-        member may not hear us where it wrote from."""
+        """Something to one who is no member, where it wrote from."""
         packet = Packet(self.stack.me, OUTSIDE, kind=self.id)
         packet.ext = said(do, **what)
-        self.stack.answer(packet, address)
+        self.stack.wire.answer(packet, address)
 
     def say_outside(self, to: int | None, do: str, **what: Any) -> None:
         """Something that belongs to no view."""

@@ -23,10 +23,12 @@ class Chain:
         check(self.layers, beneath)
         for layer in self.layers:
             layer.stack = stack
-        self._having = {name: self._find(name, bottom_up) for name, bottom_up in HOOKS.items()}
+        self._having: dict[str, list[Any]] = {
+            name: self._find(name, bottom_up) for name, bottom_up in HOOKS.items()
+        }
         self._kinds = {layer.id: layer for layer in self.layers if layer.id}
-        self._noters = self.hooks("note")
-        self._up = self._bind_up([layer for layer in self.layers if not layer.transparent], stack.hand_over)
+        self._find_often_called()
+        self._up = self._bind_up([layer for layer in self.layers if not layer.transparent], self._hand_over)
         self.lowest = self._bind_up([layer for layer in self.layers if layer.transparent], self.split)
         self.emit = self._bind_down(stack.wire.write)  # where layers send packets of their own kind
 
@@ -46,6 +48,29 @@ class Chain:
         """The hook of the layer whose packets are of that kind."""
         layer = self._kinds.get(kind)
         return None if layer is None else getattr(layer, name, None)
+
+    def ride(self, packet: Packet) -> None:
+        """Let every layer put its counters on a packet."""
+        for ride in self._riders:
+            ride(packet)
+
+    def acknowledged(self, lsn: int) -> None:
+        """Tell the layers that some member has everything up to `lsn`."""
+        for acknowledged in self._listeners:
+            acknowledged(lsn)
+
+    @property
+    def waiting(self) -> int:
+        """Packets that layers were given to send and have not passed on."""
+        return sum(window.waiting for window in self._having["is_open"])
+
+    def blockers(self) -> set[int]:
+        """Members because of whom nothing more may be sent."""
+        return {m for window in self._having["is_open"] if not window.is_open for m in window.blockers()}
+
+    def awaited(self) -> set[int]:
+        """Members because of whom nothing that is held can be delivered."""
+        return {m for layer in self._having["held"] if layer.held for m in layer.awaited()}
 
     @property
     def order(self) -> Any:
@@ -86,7 +111,17 @@ class Chain:
                 self._kinds[layer.id] = _Silent()
         for name, layers in self._having.items():
             self._having[name] = [layer for layer in layers if layer not in quiet]
-        self._noters = self.hooks("note")
+        self._find_often_called()
+
+    def _find_often_called(self) -> None:
+        self._noters, self._riders = self.hooks("note"), self.hooks("ride")
+        self._listeners = self.hooks("acknowledged")
+
+    def _hand_over(self, batch: list[Packet]) -> None:
+        """What the topmost layer passes up is for the application."""
+        names = self._stack.view.names
+        for packet in batch:
+            self._stack.deliver(names[packet.src], packet)
 
     def _find(self, name: str, bottom_up: bool) -> list[Layer]:
         layers = reversed(self.layers) if bottom_up else self.layers

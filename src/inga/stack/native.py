@@ -1,14 +1,21 @@
 """The native wire: datagrams to packets and back, for the views in force, those to come, and for no view at all."""
 
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inga.model.errors import WireError
-from inga.model.packet import DATA, Buffer, Packet
+from inga.model.packet import DATA, HEADER_MAX, Buffer, Packet
 from inga.wire.packet import INDEX_MAX, OUTSIDE, decode, encode, view_of
 
 if TYPE_CHECKING:
     from inga.stack.stack import Stack
+
+
+class Outsider(NamedTuple):
+    """Somebody who is no member, by the address it wrote from."""
+
+    address: Hashable
+
 
 AHEAD_MAX = 1024
 """Datagrams of a view that is not installed here yet; what is more is repaired."""
@@ -25,16 +32,20 @@ class NativeWire:
         """What datagrams hold that is of a view in force."""
         packets: list[Packet] = []
         stack = self.stack
-        group, sizes, me = stack.group, stack.sizes, stack.me
+        group, sizes, me, left = stack.group, stack.sizes, stack.me, stack.left
         for data, address in batch:
             try:
                 packet = decode(data, group, sizes, me)
             except WireError as error:
                 self._read_otherwise(error.reason, data, address)
                 continue
-            if packet is not None:
-                packet.where = address
-                packets.append(packet)
+            if packet is None:
+                continue
+            if packet.src in left:  # it said that nothing more is to be expected
+                stack.counts["late"] += 1
+                continue
+            packet.where = address
+            packets.append(packet)
         return packets
 
     def write(self, batch: list[Packet]) -> None:
@@ -53,7 +64,7 @@ class NativeWire:
                     packet.dst = 1 << packet.to
             counts["bytes"] += len(packet.body)
             if packet.encoded is None:
-                packet.encoded = [encode(packet, stack.group_of(packet)), None]
+                packet.encoded = [encode(packet, self.group_of(packet)), None]
             full, bare = packet.encoded
             if packet.dst is None:
                 stack.transmit(packet.to, full)
@@ -65,6 +76,32 @@ class NativeWire:
                 if bare is None:
                     bare = packet.encoded[1] = encode(packet, stack.group, bare=True)
                 stack.transmit(member, bare)
+
+    def answer(self, packet: Packet, address: Hashable) -> None:
+        """Send something to one who is no member; to everybody if nobody knows where it is, or if the wire is not
+        the native one, which has one address for all."""
+        stack = self.stack
+        if address is None or stack.chain.hook("read") is not None:
+            stack.emit([packet])
+        else:
+            stack.counts["control"] += 1
+            stack.transmit(Outsider(address), encode(packet, self.group_of(packet)))
+
+    def group_of(self, packet: Packet) -> int:
+        """What a packet carries to be known by: what belongs to no view is for all who know the group's name."""
+        return self.stack.lobby if packet.view == OUTSIDE else self.stack.group
+
+    @property
+    def body_max(self) -> int:
+        """The largest body that fits one datagram beside its header and a vector or two."""
+        datagram_max = self.stack.datagram_max
+        return datagram_max - min(HEADER_MAX + 6 * len(self.stack.view), datagram_max // 2)
+
+    @property
+    def payload_max(self) -> int:
+        """The same, of what the application may put into it: the order may add to a body."""
+        body_max, overhead = self.body_max, self.stack.chain.hook("overhead")
+        return body_max if overhead is None else max(body_max - overhead(len(self.stack.view)), body_max // 2)
 
     def catch_up(self) -> None:
         """Read what came too early for the views before this one."""

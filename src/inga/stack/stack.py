@@ -16,28 +16,22 @@ and call a method; nobody writes these attributes from outside.
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from inga.model.delivery import Batch
 from inga.model.errors import IngaError, UsageError, WouldBlock
-from inga.model.packet import HEADER_MAX, Buffer, Packet
+from inga.model.packet import Buffer, Packet
 from inga.model.receipt import Receipt
 from inga.model.steps import Trace
 from inga.model.view import View
 from inga.stack.chain import Chain, check, has
 from inga.stack.layer import Layer
-from inga.stack.native import NativeWire
+from inga.stack.native import NativeWire, Outsider
 from inga.stack.views import Views
-from inga.wire.packet import OUTSIDE, encode, group_id
+from inga.wire.packet import group_id
 
 EVERYBODY = None
 """The address of a datagram for all other members."""
-
-
-class Outsider(NamedTuple):
-    """Somebody who is no member, by the address it wrote from."""
-
-    address: Hashable
 
 
 Address = int | Outsider | None
@@ -311,19 +305,9 @@ class Stack:
         peer = None if packet is None or packet.src < 0 else packet.src
         self.row("rejected", peer, note=reason)
 
-    def answer(self, packet: Packet, address: Hashable) -> None:
-        """Send something to one who is no member; to everybody if nobody knows where it is."""
-        to = EVERYBODY if address is None else Outsider(address)
-        self.counts["control"] += 1
-        self._send.append((to, encode(packet, self.group_of(packet))))
-
     def transmit(self, to: Address, datagram: Datagram) -> None:
         """Send bytes as they are, for a layer that has a wire format of its own."""
         self._send.append((to, datagram))
-
-    def group_of(self, packet: Packet) -> int:
-        """What a packet carries to be known by: what belongs to no view is for all who know the group's name."""
-        return self.lobby if packet.view == OUTSIDE else self.group
 
     def deliver(self, sender: str, packet: Packet) -> None:
         """Hand a packet to the application, as one of `sender`."""
@@ -340,16 +324,6 @@ class Stack:
         """Let go of what was sent and waits for company."""
         for flush in self.chain.hooks("flush"):
             flush()
-
-    def ride(self, packet: Packet) -> None:
-        """Let every layer put its counters on a packet."""
-        for ride in self._riders:
-            ride(packet)
-
-    def acknowledged(self, lsn: int) -> None:
-        """Tell the layers that some member has everything up to `lsn`."""
-        for acknowledged in self._listeners:
-            acknowledged(lsn)
 
     def row(
         self, step: str, peer: int | None = None, *, n: int | None = None, note: str | None = None
@@ -385,19 +359,6 @@ class Stack:
     def held(self) -> int:
         """Bytes that came and wait for something else."""
         return sum(layer.held for layer in self._holders)
-
-    @property
-    def waiting(self) -> int:
-        """Packets that layers were given to send and have not passed on."""
-        return sum(window.waiting for window in self._windows)
-
-    def blockers(self) -> set[int]:
-        """Members because of whom nothing more may be sent."""
-        return {m for window in self._windows if not window.is_open for m in window.blockers()}
-
-    def awaited(self) -> set[int]:
-        """Members because of whom nothing that is held can be delivered."""
-        return {m for layer in self._holders if layer.held for m in layer.awaited()}
 
     def meet(self, packet: Packet, *, fresh: bool = False) -> None:
         """A layer has accepted a packet of a member. Only what is new can tell that it is elsewhere now: what was
@@ -439,17 +400,6 @@ class Stack:
         """Whether nobody else is left."""
         return len(self.view) - len(self.left) == 1
 
-    @property
-    def body_max(self) -> int:
-        """The largest body that fits one datagram beside its header and a vector or two."""
-        return self.datagram_max - min(HEADER_MAX + 6 * len(self.view), self.datagram_max // 2)
-
-    @property
-    def payload_max(self) -> int:
-        """The same, of what the application may put into it: the order may add to a body."""
-        body_max, overhead = self.body_max, self.chain.hook("overhead")
-        return body_max if overhead is None else max(body_max - overhead(len(self.view)), body_max // 2)
-
     # Inside
 
     def bind(self, layers: Sequence[Layer]) -> None:
@@ -467,16 +417,9 @@ class Stack:
         self._takers, self._turners, self._mourners = (
             chain.hooks(name) for name in ("taken", "turn", "gone")
         )
-        self._riders, self._listeners = chain.hooks("ride"), chain.hooks("acknowledged")
         self._timed, self._windows, self._holders, self._settling = (
             chain.having(name) for name in ("tick", "is_open", "held", "settled")
         )
-
-    def hand_over(self, batch: list[Packet]) -> None:
-        """What the topmost layer passes up is for the application."""
-        names = self.view.names
-        for packet in batch:
-            self.deliver(names[packet.src], packet)
 
     def _refuse_if_failed(self) -> None:
         if self._error is not None:
@@ -500,7 +443,7 @@ class Stack:
 
 
 COMPUTED = frozenset(
-    """trace receipt chain store emit entrance _read _takers _turners _mourners _riders _listeners _timed _windows
+    """trace receipt chain store emit entrance _read _takers _turners _mourners _timed _windows
     _holders _settling""".split()
 )
 """What follows from the layers, and what a driver lends: no part of a stack that is copied or put away."""

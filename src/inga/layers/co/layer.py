@@ -236,7 +236,7 @@ class Co(Order):
             self.below(packets)
 
     def _do(self, event: Any) -> None:
-        if isinstance(event, (Told, SentAgain)) and self.stack.waiting > self.waiting:
+        if isinstance(event, (Told, SentAgain)) and self.stack.chain.waiting > self.waiting:
             return  # as good as lost: what we said before waits beneath us still, and there would be no end of it
         match event:
             case Told(to, Confirmation() as word):

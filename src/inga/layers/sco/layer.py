@@ -330,7 +330,7 @@ class Sco(Order):
             case Heard(seq):
                 if seq > self._heard:  # links are not in step with each other
                     self._heard = seq
-                    self.stack.acknowledged(seq)
+                    self.stack.chain.acknowledged(seq)
             case Discarded(reason, message):
                 self._discard(reason, message)
             case GaveUp(src):

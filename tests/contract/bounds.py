@@ -1,0 +1,763 @@
+"""Every named bound of the protocol rooms, and how to get to it.
+
+A row is a question with a number in it: can there be so many? It answers yes or no by doing it, with real stacks,
+layers and decoders; an error that is meant for a person or counted as a datagram's is a no, any other is a failure.
+At the bound the answer is yes, one step beyond it is no. Bounds that are a least have their step below.
+"""
+
+import asyncio
+import json
+from collections import OrderedDict
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from inga.causality.inbox import Inbox
+from inga.layers.bundle import Bundle
+from inga.layers.co.machine import CoMachine
+from inga.layers.co.parts import Message as CoMessage
+from inga.layers.co.parts import Nack as CoNack
+from inga.layers.co.parts import SentAgain
+from inga.layers.co.parts import Settings as CoSettings
+from inga.layers.fifo import Unreliable
+from inga.layers.flow import Flow, share_of
+from inga.layers.fragment import Fragment, LossyFragment
+from inga.layers.ladder.history import History
+from inga.layers.miop import MiopFragments, MiopPackets, Piece, Reassembly, quad_of
+from inga.layers.rate import Rate
+from inga.layers.reliable import Reliable
+from inga.layers.remiop import ReMiop
+from inga.layers.reported import HEARD
+from inga.layers.sco.machine import ScoMachine
+from inga.layers.sco.parts import Message as ScoMessage
+from inga.model.errors import UsageError, WireError
+from inga.model.invocation import Message, Nack, SendId, StartId
+from inga.model.packet import Packet
+from inga.model.view import Member, View
+from inga.net.options import complete
+from inga.objects.declare import ObjectClass, method
+from inga.objects.engine import Engine
+from inga.objects.framing import Framer
+from inga.objects.hosted import remember
+from inga.objects.idl import SystemException, interface
+from inga.objects.invoke import Host
+from inga.objects.links import Links
+from inga.objects.naming import OVERHEAD, InvalidName, NameComponent, NameService
+from inga.objects.options import Options as ObjectOptions
+from inga.objects.orb import _PASS_ON, Broker, _detail_context, detail_of
+from inga.objects.order import Clock
+from inga.objects.request import Call, ways
+from inga.objects.roster import Pairs, Roster
+from inga.recipes import Options, find
+from inga.session.alarms import Alarms
+from inga.session.newcomer import Newcomer
+from inga.stack.stack import Stack
+from inga.wire import bundle, giop, invocation, miop, pcap, reference, value, varint
+from inga.wire.giop import KeyAddr, Reply, Request, Status, Tagged
+from inga.wire.packet import HEAD, decode, encode
+from inga.wire.reference import Group as ObjectGroup
+from inga.wire.reference import Reference, group_reference, put_reference
+from inga.wire.told import Told, said
+
+from ..session.town import Town, of_session
+from ..stack.harness import NAMES, Net, Probe, Top, joined
+
+Attempt = Callable[[int], bool]
+
+BOUNDS: dict[str, Attempt] = {}
+"""By `room.module.NAME`."""
+
+LEASTS: dict[str, Attempt] = {}
+"""The same, of the least that is possible."""
+
+REFUSED = (UsageError, WireError, SystemException, InvalidName)
+"""How things are refused: for a person, or to be counted."""
+
+
+def bound(*names: str, least: bool = False) -> Callable[[Attempt], Attempt]:
+    """The attempt at a bound, or at several that are the same."""
+
+    def enter(attempt: Attempt) -> Attempt:
+        for name in names:
+            (LEASTS if least else BOUNDS)[name] = attempt
+        return attempt
+
+    return enter
+
+
+# stack and session
+
+
+@bound("stack.native.AHEAD_MAX")
+def datagrams_of_the_next_view(n: int) -> bool:
+    net = Net(2)
+    data = joined(encode(Packet(1, net.view.number + 1, b"early"), net.stacks[0].group))
+    net.inject(0, *[data] * n)
+    assert net.stacks[0].counts["ahead"] == n
+    return len(net.stacks[0].wire.ahead) == n
+
+
+@bound("session.changes.NAME_MAX")
+def characters_of_a_newcomers_name(n: int) -> bool:
+    town = Town(2)
+    newcomer = town.knock("x" * n)
+    town.wait(1.0)
+    return newcomer.refused is None and len(town.member("alice").view) == 3
+
+
+@bound("session.newcomer.BACKLOG_MAX")
+def datagrams_kept_for_a_newcomer(n: int) -> bool:
+    newcomer = Newcomer("", Member("dave", 1), now=0.0)
+    newcomer.receive([(joined(encode(Packet(1, 7, b"early"), 0)), None)] * n, now=0.0)
+    return len(newcomer.backlog) == n
+
+
+@bound("session.presence.GOODBYES_MAX")
+def goodbyes_to_nobody_who_answers(n: int) -> bool:
+    net = Net(2)
+    net.send(1, b"here")
+    net.settle()
+    net.stacks[0].goodbye(now=net.now)
+    net.turn(0)
+    net.wait(1e6, lambda flight: flight.target == 1)
+    assert net.wake[0] is None
+    return sum(b"goodbye" in flight.data for flight in net.log) >= n
+
+
+@bound("session.presence.NAMES_MAX")
+def members_that_a_greeting_lists(n: int) -> bool:
+    view = View.of(*[f"m{k}" for k in range(n)])
+    stack = Stack(find("none").build(Options(greet=True)), 0, view, rng=Random(0))
+    stack.tick(0.0)
+    texts = [bytes(joined(data)) for _, data in stack.ready().send]
+    told = json.loads(texts[0][texts[0].index(b"{") :])
+    return bool(told["members"] == list(view.names))
+
+
+@bound("session.presence.DIFFERENCES_MAX")
+def strangers_of_whom_a_person_is_told(n: int) -> bool:
+    net = Net(2)
+    for k in range(n):
+        what = {"name": f"s{k}", "group": "0", "asks": False, "order": "co", "members": [], "bases": {}}
+        net.inject(0, of_session(1, 0, said("here", **what)))
+    return len(net.notices) == n
+
+
+@bound("session.pressure.ASKS_MAX")
+def questions_about_a_member_that_is_silent(n: int) -> bool:
+    net = Net(2, options=Options(flow={"window": 500}))
+    net.send(0, b"one")
+    assert not net.stacks[0].writable
+    net.wait(1e4, lambda flight: True)
+    return sum(b'"who"' in flight.data for flight in net.log) >= n
+
+
+@bound("session.alarms.WAIT_MAX")
+def times_the_first_wait(n: int) -> bool:
+    alarms, waits = Alarms(), []
+    for _ in range(20):
+        alarms.again((0, 0), 0.0, 1.0)
+        waits.append(alarms.next or 0.0)
+        assert list(alarms.due(1e9)) == [(0, 0)]
+    return max(waits) >= n
+
+
+# layers: between application and order
+
+
+@bound("layers.bundle.MESSAGES_MAX")
+def messages_in_a_bundle(n: int) -> bool:
+    probe = Probe(Bundle())
+    probe.stack.bind([Bundle(), probe.bottom])
+    probe.stack.layers[0].view(probe.stack.view)
+    probe.stack.send_many([b""] * n, now=0.0)
+    probe.stack.ready()
+    assert sum(packet.count for packet in probe.bottom.sent) == n
+    return len(probe.bottom.sent) == 1
+
+
+@bound("layers.bundle.MESSAGE_BYTES_MAX")
+def bytes_of_a_message(n: int) -> bool:
+    probe = Probe(Bundle())
+    probe.stack.bind([Bundle(), probe.bottom])
+    probe.stack.layers[0].view(probe.stack.view)
+    probe.stack.send(bytes(n), now=0.0)
+    probe.stack.ready()
+    return len(probe.bottom.sent[0].body) == n + 1
+
+
+def packets(n: int, first: int = 1, **slots: Any) -> list[Packet]:
+    found = []
+    for number in range(first, first + n):
+        packet = Packet(1, 1, b"x")
+        packet.seq = packet.lsn = number
+        for name, each in slots.items():
+            setattr(packet, name, each)
+        found.append(packet)
+    return found
+
+
+@bound("layers.fifo.EARLY_MAX")
+def numbers_remembered_where_nothing_is_repaired(n: int) -> bool:
+    layer = Unreliable()
+    probe = Probe(layer)
+    assert len(probe.feed(*packets(n, first=2))) == n
+    return layer._arrived[1].expected == 1
+
+
+@bound("layers.fragment.ASSEMBLIES_MAX")
+def unfinished_packets(n: int) -> bool:
+    layer = Fragment()
+    Probe(layer).feed(*packets(n, frag=(0, 2)))
+    return len(layer._assemblies[1]) == n
+
+
+@bound("layers.fragment.LOSSY_MAX")
+def unfinished_packets_where_nothing_is_repaired(n: int) -> bool:
+    layer = LossyFragment()
+    Probe(layer).feed(*packets(n, frag=(0, 2)))
+    return len(layer._assemblies[1]) == n
+
+
+@bound("layers.flow.PACKETS_MAX")
+def packets_on_their_way(n: int) -> bool:
+    probe = Probe(Flow(window=1 << 40))
+    for _ in range(n):
+        if probe.stack.writable:
+            probe.stack.send(b"", now=0.0)
+    return len(probe.bottom.sent) == n
+
+
+@bound("layers.flow.WINDOW_MAX")
+def bytes_of_a_window(n: int) -> bool:
+    return share_of(n, 2) == n
+
+
+@bound("layers.flow.WINDOW_MIN", least=True)
+def least_bytes_of_a_window(n: int) -> bool:
+    return share_of(n, 2) == n
+
+
+@bound("layers.reliable.LSN_WINDOW")
+def packets_after_a_hole(n: int) -> bool:
+    probe = Probe(Reliable())
+    came = probe.feed(*packets(1, first=n))
+    assert came or probe.stack.rejected["lsn"] == 1
+    return bool(came)
+
+
+# layers: CO and SCO
+
+
+@bound("layers.co.parts.AHEAD_MAX")
+def messages_ahead_in_co(n: int) -> bool:
+    machine = CoMachine(0, 3)
+    return machine.receive(CoMessage(1, n, (1, n, 1), None, 1))
+
+
+@bound("layers.co.parts.WINDOW_MAX")
+def window_of_co(n: int) -> bool:
+    return CoSettings(window=n).window == n
+
+
+@bound("layers.co.machine.REPAIRS_MAX")
+def messages_that_co_sends_again_at_once(n: int) -> bool:
+    machine = CoMachine(0, 3, CoSettings(window=4 * n))
+    for _ in range(n):
+        machine.request(None)
+    machine.stages()
+    machine.events.clear()
+    machine.asked(CoNack(1, ((1, n + 1),), (1, 1, 1), 99))
+    again = [event for event in machine.events if isinstance(event, SentAgain)]
+    return len(again[0].messages) == n
+
+
+@bound("layers.sco.machine.LSN_WINDOW")
+def messages_ahead_in_sco(n: int) -> bool:
+    return ScoMachine(0, 3).receive(ScoMessage(1, 1, n, n, ())) is None
+
+
+@bound("layers.sco.machine.SLOWER_MAX")
+def how_much_longer_sco_waits_for_slow_answers(n: int) -> bool:
+    machine = ScoMachine(0, 3)
+    machine._answer_time = 1e6
+    return machine._pace(1.0) >= n
+
+
+# layers: MIOP
+
+
+def piece(key: int, index: int, count: int) -> Piece:
+    return Piece(b"%d" % key, 0, 0, index, count, index == count - 1, 0)
+
+
+@bound("layers.miop.COLLECTIONS_MAX")
+def unfinished_messages(n: int) -> bool:
+    reassembly = Reassembly(lambda reason: None)
+    for key in range(n):
+        reassembly.add(piece(key, 0, 2), b"x", 0.0)
+    return reassembly.open == n
+
+
+@bound("layers.miop.OCTETS_MAX")
+def octets_of_a_message_by_miop(n: int) -> bool:
+    reassembly = Reassembly(lambda reason: None)
+    half = n // 2
+    reassembly.add(piece(1, 0, 2), bytes(half), 0.0)
+    return reassembly.add(piece(1, 1, 2), bytes(n - half), 0.0) is not None
+
+
+@bound("layers.miop.RING")
+def messages_whose_late_packets_are_known(n: int) -> bool:
+    counted: list[str] = []
+    reassembly = Reassembly(counted.append)
+    for key in range(n):
+        assert reassembly.add(piece(key, 0, 1), b"x", 0.0) is not None
+    reassembly.add(piece(0, 0, 1), b"x", 0.0)
+    return counted == ["dup"]
+
+
+def in_public(**options: Any) -> tuple[Stack, ReMiop]:
+    """A member of a group that anybody may speak in."""
+    strategy = ReMiop(**options)
+    layers = [Top(), MiopFragments(), strategy, MiopPackets(sender=quad_of(0, 0))]
+    return Stack(layers, 0, View.of(*NAMES[:1]), rng=Random(0)), strategy
+
+
+def spoken_by(sender: int, number: int) -> bytes:
+    return miop.split(b"GIOP", miop.numbered_id(sender, number))[0]
+
+
+@bound("layers.reported.SENDERS_MAX")
+def senders_that_are_followed(n: int) -> bool:
+    stack, strategy = in_public()
+    stack.receive([(spoken_by(quad_of(1, k), 1), None) for k in range(n)], now=0.0)
+    return len(strategy._streams) == n
+
+
+@bound("layers.reported.NEW_LIFE")
+def numbers_that_a_sender_skips(n: int) -> bool:
+    stack, _ = in_public()
+    sender = quad_of(1, 1)
+    stack.receive([(spoken_by(sender, 1), None), (spoken_by(sender, 1 + n), None)], now=0.0)
+    return stack.counts["new_life"] == 0
+
+
+@bound("layers.reported.WINDOW_MIN", least=True)
+def least_packets_of_a_window(n: int) -> bool:
+    _, strategy = in_public()
+    strategy.fit(n * 2304)  # what the kernel counts for a datagram of MIOP
+    return strategy._window == n
+
+
+@bound("layers.rate.RATE_MAX")
+def bits_a_second(n: int) -> bool:
+    return Rate(1, n, 10).fastest == n
+
+
+# causality
+
+
+@bound("causality.inbox.PASSED_MAX")
+def runs_given_up_that_are_remembered(n: int) -> bool:
+    inbox: Inbox[int] = Inbox.for_stream([0])
+    out: list[int] = []
+    for k in range(n):
+        inbox.offer(0, 2 * k + 2, (), k, out)
+        inbox.give_up(lambda item: True, out)
+    assert len(out) == n
+    inbox.offer(0, 1, (), -1, out)
+    return out[-1] == -1
+
+
+# wire: packets
+
+
+def taken_in(packet: Packet, members: int = 3) -> bool:
+    """Whether a packet is read as it was written."""
+    return decode(joined(encode(packet, 0)), 0, {1: members}, 0) is not None
+
+
+@bound("wire.packet.COUNT_MAX")
+def packets_that_a_sender_can_number(n: int) -> bool:
+    packet = Packet(1, 1, b"x")
+    packet.seq = n
+    return taken_in(packet)
+
+
+@bound("wire.packet.RUNS_MAX")
+def runs_in_a_request(n: int) -> bool:
+    packet = Packet(1, 1, kind=1)
+    packet.runs = tuple((2 * k, 2 * k + 1) for k in range(n))
+    return taken_in(packet)
+
+
+@bound("wire.packet.FRAGMENTS_MAX")
+def pieces_of_a_packet(n: int) -> bool:
+    packet = Packet(1, 1, b"x")
+    packet.frag = (0, n)
+    return taken_in(packet)
+
+
+@bound("wire.packet.MESSAGES_MAX")
+def messages_that_a_packet_announces(n: int) -> bool:
+    packet = Packet(1, 1, b"x")
+    packet.count = n
+    return taken_in(packet)
+
+
+@bound("wire.packet.INDEX_MAX")
+def members_that_a_header_can_tell_apart(n: int) -> bool:
+    source = (n - 1).to_bytes(4, "big")[-2:]
+    data = bytearray(joined(encode(Packet(1, 1, b"x"), 0)))
+    data[HEAD.size - 10 : HEAD.size - 8] = source
+    packet = decode(bytes(data), 0, {1: n}, 1 << 20)
+    return packet is not None and packet.src == n - 1
+
+
+@bound("wire.bundle.MESSAGES_MAX")
+def messages_in_a_body(n: int) -> bool:
+    return len(bundle.split(bundle.join([b"x"] * n))) == n
+
+
+@bound("wire.varint.VARINT_MAX")
+def the_largest_number(n: int) -> bool:
+    return varint.unpack(varint.pack([n])) == [n]
+
+
+@bound("wire.told.TEXT_MAX")
+def characters_of_a_text(n: int) -> bool:
+    return len(Told.read(said("x", why="y" * n)).text("why")) == n
+
+
+@bound("wire.told.LARGE_MAX")
+def the_largest_count_that_is_told(n: int) -> bool:
+    return Told.read(said("x", first=n)).counts() == {"first": n}
+
+
+# wire: values
+
+
+def sent_and_read(what: Any) -> bool:
+    """As bytes and back; who reads has the same bounds as who sends."""
+    out = bytearray()
+    value.put(out, what)
+    refusals = 0
+    for action in (lambda: value.copied(what), lambda: value.get(out, 0)):
+        try:
+            action()
+        except (UsageError, WireError):
+            refusals += 1
+    assert refusals in (0, 2), "one side refuses what the other takes"
+    return not refusals
+
+
+@bound("wire.value.DEPTH_MAX")
+def values_within_values(n: int) -> bool:
+    nested: Any = 7
+    for _ in range(n):
+        nested = [nested]
+    return sent_and_read(nested)
+
+
+@bound("wire.value.NUMBER_BYTES_MAX")
+def bytes_of_a_number(n: int) -> bool:
+    return sent_and_read((1 << 8 * n) - 1)
+
+
+@bound("wire.value.OTHER_KEYS_MAX")
+def keys_that_may_collide(n: int) -> bool:
+    return sent_and_read(dict.fromkeys(range(n)))
+
+
+# wire: MIOP
+
+
+@bound("wire.miop.ID_MAX")
+def octets_of_a_unique_id(n: int) -> bool:
+    return len(miop.decode(miop.encode(b"i" * n, 0, 1, b"payload")).unique_id) == n
+
+
+@bound("wire.miop.COUNT_MAX")
+def fragments_of_a_message(n: int) -> bool:
+    return miop.decode(miop.encode(b"id", 0, n, b"payload")).count == n
+
+
+@bound("wire.miop.ENTRIES_MAX")
+def entries_of_a_control_packet(n: int) -> bool:
+    entries = tuple((quad_of(1, k), k) for k in range(n))
+    if n <= miop.ENTRIES_MAX:
+        data = miop.encode_control(miop.Control(miop.STATE, quad_of(1, 0), entries))
+    else:  # as somebody else might
+        one = bytearray(miop.encode_control(miop.Control(miop.STATE, quad_of(1, 0), entries[:-1])))
+        at = one.index((n - 1).to_bytes(4, "big"), miop.HEADER)
+        one[at : at + 4] = n.to_bytes(4, "big")
+        data = bytes(one)
+    assert len(data) <= 1472
+    return len(miop.decode_control(miop.decode(data)).entries) == n
+
+
+@bound("wire.miop.NUMBER_MAX")
+def packets_that_a_unique_id_can_number(n: int) -> bool:
+    try:
+        return miop.read_id(miop.numbered_id(quad_of(1, 1), n)) == (quad_of(1, 1), n)
+    except AssertionError:
+        return False  # nobody lives that long
+
+
+# wire: CORBA
+
+
+@bound("wire.invocation.PATH_MAX")
+def calls_of_a_lineage(n: int) -> bool:
+    shape = Roster.of(2, {"o": (Pairs(), (0, 1))})
+    return len(invocation.decode(invocation.encode(request_of(n)), shape)[13]) == n + 1
+
+
+def request_of(depth: int, **more: Any) -> Message:
+    given: dict[str, Any] = {
+        "sq": ((0, 1),),
+        "path": ((1, 2), *[1] * depth),
+        "hosts": ((2,),),
+        "view": 0,
+    } | more
+    start = StartId(1, 2)
+    return Message(
+        "s",
+        2,
+        (1,),
+        SendId(start, 0),
+        1,
+        given.pop("ev", 1),
+        (0, 0, 0, 0),
+        given.pop("sq"),
+        start,
+        (1, 2, 0),
+        "op",
+        **given,
+    )
+
+
+@bound("wire.pcap.FRAME_MAX")
+def octets_of_a_frame(n: int) -> bool:
+    head = pcap.HEADER
+    frame = bytes(8) + n.to_bytes(4, "little") * 2 + bytes(n)
+    return len(next(iter(pcap.frames(head + frame))).octets) == n
+
+
+@bound("wire.pcap.JOINED_MAX")
+def datagrams_of_which_a_part_was_seen(n: int) -> bool:
+    joiner = pcap._Joiner()
+    for k in range(n):
+        joiner.join(pcap._Packet("a", "b", 17, b"x" * 8, False, (k, 0, True)))
+    return joiner.join(pcap._Packet("a", "b", 17, b"y", False, (0, 8, False))) is not None
+
+
+@bound("wire.giop.MINOR_MAX")
+def versions_of_giop(n: int) -> bool:
+    message = bytearray(giop.encode(Request(1, KeyAddr(b"key"), "put"), b""))
+    message[5] = n
+    return giop.read_header(message).minor == n
+
+
+@bound("wire.reference.GROUP_ID_MAX")
+def numbers_of_object_groups(n: int) -> bool:
+    found = next(iter(reference.read(f"corbaloc:miop:1.0@1.0-d-{n}/239.1.2.3:7000").multicast()))
+    return found.group.group_id == n
+
+
+@bound("wire.reference.REF_VERSION_MAX")
+def versions_of_object_groups(n: int) -> bool:
+    found = next(iter(reference.read(f"corbaloc:miop:1.0@1.0-d-1-{n}/239.1.2.3:7000").multicast()))
+    return found.group.ref_version == n
+
+
+# objects
+
+
+@bound("objects.framing.MESSAGE_MAX")
+def octets_of_a_giop_message(n: int) -> bool:
+    head = giop.encode(Request(1, KeyAddr(b"key"), "put"), b"")[:8]
+    size = n - giop.HEADER_SIZE
+    return len(Framer().feed(head + size.to_bytes(4, "big") + bytes(size))) == 1
+
+
+@bound("objects.framing.FRAGMENTED_MAX")
+def messages_begun_on_a_connection(n: int) -> bool:
+    framer = Framer()
+    for k in range(n):
+        whole = giop.encode(Request(k, KeyAddr(b"key"), "put"), lambda out: out.string("x" * 200))
+        framer.feed(giop.fragments(whole, 64)[0])
+    return framer.buffered > 0
+
+
+@bound("objects.hosted.REMEMBERED_MAX")
+def calls_that_a_place_remembers(n: int) -> bool:
+    memory: OrderedDict[Any, Any] = OrderedDict()
+    for k in range(n):
+        remember(memory, (k, 0, 0))
+    return len(memory) == n
+
+
+def links_of(n: int = 3) -> tuple[Links, list[Any]]:
+    sent: list[Any] = []
+    roster = Roster.of(n, {"o": (Pairs(), (0, 1))})
+    links = Links(
+        0, roster, Clock(), ObjectOptions(), lambda members, spoken: sent.append(spoken), lambda: (0, 0)
+    )
+    return links, sent
+
+
+@bound("objects.links.NACK_MAX")
+def numbers_in_a_question_of_objects(n: int) -> bool:
+    links, sent = links_of()
+    links.take(0.0, 1, request_of(0, sq=((0, n + 1),)))
+    asked = [spoken for spoken in sent if isinstance(spoken, Nack)]
+    return len(asked[0].numbers) == n
+
+
+@bound("objects.links.AHEAD_MAX")
+def messages_ahead_between_objects(n: int) -> bool:
+    links, _ = links_of()
+    return links.take(0.0, 1, request_of(0, sq=((0, n),)))
+
+
+@bound("objects.engine.AHEAD_MAX")
+def messages_of_a_view_of_objects_to_come(n: int) -> bool:
+    roster = Roster.of(2, {"o": (Pairs(), (0, 1))})
+    engine = Engine(0, roster, ObjectOptions())
+    message = request_of(0, view=1)
+    for _ in range(n):
+        engine._take_from(1, message)
+    return len(engine._ahead) == n
+
+
+def names_service() -> NameService:
+    numbers = iter(range(1 << 20))
+    return NameService(
+        lambda servant: Reference("r", (Tagged(99, b"%d" % next(numbers)),)),
+        lambda servant: None,
+        lambda reference: None,
+        lambda reference: None,  # type: ignore[arg-type,return-value]
+    )
+
+
+GROUP = group_reference("IDL:test/Forum:1.0", ObjectGroup("d", 1), "239.1.2.3", 7000)
+
+
+@bound("objects.naming.COMPONENTS_MAX")
+def components_of_a_name(n: int) -> bool:
+    service = names_service()
+    try:
+        asyncio.run(service.root.resolve([NameComponent("x")] * n))
+    except InvalidName:
+        return False
+    except Exception as error:  # of whatever kind: it was looked for
+        return type(error).__name__ == "NotFound"
+    return True
+
+
+@bound("objects.naming.OCTETS_MAX")
+def octets_of_all_names(n: int) -> bool:
+    service = names_service()
+    service.count(n - OVERHEAD)
+    service.context()
+    return service.octets == n
+
+
+@bound("objects.naming.ITERATORS_MAX")
+def iterators_that_clients_forgot(n: int) -> bool:
+    service = names_service()
+    for _ in range(n):
+        service.iterate(service.root, [NameComponent("x")])
+    return len(service._iterators) == n
+
+
+@bound("objects.naming.LIST_MAX")
+def bindings_in_an_answer(n: int) -> bool:
+    service = names_service()
+    for k in range(n):
+        asyncio.run(service.root.bind([NameComponent(f"{k}")], GROUP))
+    found, rest = asyncio.run(service.root.list(n))
+    assert (rest is None) == (len(found) == n)
+    return len(found) == n
+
+
+@bound("objects.invoke.NESTED_MAX")
+def calls_within_calls(n: int) -> bool:
+    class Down(ObjectClass):
+        @method
+        async def go(self, ctx: Any, depth: int) -> int:
+            return 1 + int(await ctx.call("o", "go", depth - 1)) if depth > 1 else 1
+
+    roster = Roster.of(1, {"o": (Pairs(), (0,))})
+    host = Host(0, roster, {"o": Down})
+
+    async def body(ctx: Any) -> int:
+        return int(await ctx.call("o", "go", n))
+
+    root = host.begin(0.0, body)
+    for _ in range(4 * n):
+        host.sends(0.0)
+    return root.result == n
+
+
+@bound("objects.orb.KEY_MAX")
+def octets_of_an_object_key(n: int) -> bool:
+    @interface("IDL:test/Nothing:1.0")
+    class Nothing:
+        async def nothing(self) -> None:
+            """Do nothing."""
+
+    return len(Broker().root.activate(Nothing(), b"k" * n)) == n
+
+
+@bound("objects.orb.DETAIL_MAX")
+def characters_of_an_exception(n: int) -> bool:
+    return detail_of((_detail_context("x" * n),)) == "x" * n
+
+
+@bound("objects.request.FORWARDS_MAX")
+def times_a_request_is_forwarded(n: int) -> bool:
+    reply = giop.encode(Reply(1, Status.LOCATION_FORWARD), lambda out: put_reference(out, GROUP))
+    call = Call(_PASS_ON, [], GROUP)
+    for _ in range(n):
+        assert call.take(giop.decode(reply)) is None
+    return call.forwards == n
+
+
+@bound("objects.request.REFERENCES_MAX")
+def references_whose_ways_are_remembered(n: int) -> bool:
+    ways.cache_clear()
+    for k in range(n):
+        ways(group_reference("IDL:test/Forum:1.0", ObjectGroup("d", k + 1), "239.1.2.3", 7000), oneway=True)
+    return ways.cache_info().currsize == n
+
+
+# what is left
+
+
+@bound("layers.ladder.history.HISTORY_MAX")
+def messages_in_a_history(n: int) -> bool:
+    net = Net(2, "history")
+    layer = net.stacks[0].layer("history")
+    assert isinstance(layer, History)
+    layer._past = {(1, k): None for k in range(1, n)}
+    net.send(0, b"one more")
+    return net.errors[0] is None
+
+
+@bound("layers.remiop.POLLS_MAX")
+def questions_for_reports(n: int) -> bool:
+    net = Net(3, "remiop")
+    net.send(0, b"one")
+    net.wait(HEARD, lambda flight: 2 in (flight.source, flight.target))
+    before = len(net.log)
+    net.wait(1e4, lambda flight: 2 in (flight.source, flight.target))
+    asked = [flight for flight in net.log[before:] if (flight.source, flight.target) == (0, 1)]
+    return len(asked) >= n
+
+
+@bound("session.pressure.QUEUE_MIN", least=True)
+def unread_bytes_that_a_queue_takes(n: int) -> bool:
+    return complete({"queue_max": n})["queue_max"] == n
