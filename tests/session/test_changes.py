@@ -17,7 +17,7 @@ from inga.model.delivery import Batch
 from inga.model.errors import UsageError, WouldBlock
 from inga.model.view import Member, View
 from inga.recipes import Options
-from inga.session.changes import NAME_MAX
+from inga.session.door import NAME_MAX
 from inga.session.newcomer import NOBODY, Newcomer
 from inga.session.pressure import WARN_AFTER
 from inga.session.session import Session
@@ -543,7 +543,7 @@ def test_names_nobody_can_have(name: str, reason: str) -> None:
 
 def test_what_the_driver_objects_to() -> None:
     town = Town(2)
-    town.changes("alice")._accepts = lambda member: f"{member.name} is not on the list"
+    town.changes("alice")._door._accepts = lambda member: f"{member.name} is not on the list"
     newcomer = town.knock("dave")
     town.wait(0.2)
     assert str(newcomer.refused) == "'dave' cannot join: dave is not on the list"
