@@ -315,9 +315,8 @@ class Reported(Strategy):
         first = max(first, stream.known - self.size + 1)
         stream.baseline, stream.arrived = first, Arrivals()
         stream.arrived.expected = first
-        stream.told = (
-            first - 1
-        )  # nothing was reported yet, and a member that is behind repeats what it said last
+        # Nothing was reported yet, and a member that is behind with reading repeats what it said last.
+        stream.told = first - 1
         holes = []
         for number in range(first, former):
             if number in stream.buffer:
