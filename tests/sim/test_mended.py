@@ -186,6 +186,14 @@ def excluded_by_its_own_goodbye(patch: MonkeyPatch) -> None:
     patch.setattr(Presence, "on_goodbye", on_goodbye)
 
 
+def newcomers_wait_for_all_queues(patch: MonkeyPatch) -> None:
+    def is_flushed(layer: Relay, number: int) -> bool:
+        flow: Any = layer.stack.layer("flow")
+        return bool(flow.is_flushed(number))
+
+    patch.setattr(Relay, "is_flushed", is_flushed)
+
+
 class Bug(NamedTuple):
     """One that the swarm shows."""
 
@@ -337,6 +345,15 @@ BUGS = [
             "a newcomer's base names what waits in a flow queue": newcomers_begin_at_once,
             "and what waits there waits for the newcomer": newcomers_read_what_waited,
         }.items()
+    ),
+    Bug(
+        "relay, join, closed windows: the newcomer waits for what waits for the newcomer",
+        newcomers_wait_for_all_queues,
+        "stuck: join",
+        """{"order": "relay", "members": 3, "seed": 7000000406, "actions": [[0.0107, 4, "join", null],
+        [0.0132, 2, "send", [300, null, 7]], [0.0205, 0, "send", [300, null, 5]], [0.0301, 3, "join", null],
+        [0.0304, 1, "send", [300, null, 15]]], "greet": true, "loss": 0.5, "duplicate": 0.2, "datagram": 512,
+        "window": 1, "queue": 2000}""",
     ),
     Bug(
         "use: the layers of a closed view are kept where nothing is taken any more",

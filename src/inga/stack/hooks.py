@@ -138,7 +138,7 @@ class Growing(Protocol):
 
 
 class Flushing(Protocol):
-    """Keeps back what is sent, also when a member joins."""
+    """Keeps back what is sent, also when a member joins; the topmost is asked."""
 
     def is_flushed(self, number: int) -> bool:
         """Whether nothing waits here that was sent before the view of that number."""
