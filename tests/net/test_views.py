@@ -154,7 +154,7 @@ def test_a_latecomer_who_cannot_stay_leaves_again(run: Run, meeting: Meeting, tm
 def test_a_latecomer_with_a_list_of_another_group_is_told(run: Run, meeting: Meeting) -> None:
     async def main() -> None:
         async with meeting(2) as (_, come):
-            with pytest.raises(inga.UsageError, match="other founders .* founded by alice, bob"):
+            with pytest.raises(inga.UsageError, match=r"other founders .* founded by alice, bob"):
                 await come("cathy", members=["alice", "dora"])
 
     run(main())

@@ -32,6 +32,7 @@ class Causal(Order):
     requires = frozenset({"reliable"})
     provides = frozenset({"fifo", "causal"})
     grows = True
+    names_past = True
 
     def __init__(self, *, echo: bool = False, on_concurrent: str = "deliver") -> None:
         super().__init__(echo=echo)
@@ -249,7 +250,7 @@ class Causal(Order):
         """A packet may be seen to be concurrent as soon as it comes. A row for a full trace; more of
         what it is concurrent with may follow until it is taken."""
         src = packet.src
-        if self.frontier is None or not self._has_past(packet):
+        if self.frontier is None or self._is_bare(packet) or not self._has_past(packet):
             return
         deps = list(self._past[src])
         for k, number in stamp.delta:
