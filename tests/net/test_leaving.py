@@ -32,7 +32,7 @@ def test_a_member_that_fails_blocks_nobody_over_links_that_lose(run: Run, party:
     """Every third datagram is lost, of its goodbyes as well. It acknowledges nothing of what is sent now."""
 
     async def main() -> None:
-        async with party(3, order=order, faults=Faults(loss=0.3), window=3000, seed=5) as groups:
+        async with party(3, order=order, faults=Faults(loss=0.3), datagram_max=1472, seed=5) as groups:
             alice, bob, cathy = groups
             cathy.stack.fail(inga.IngaError("the disk is full"))
             cathy.receive([])

@@ -99,7 +99,9 @@ def test_who_asks_is_answered_by_those_who_greet_no_more() -> None:
 def test_an_answer_asks_for_nothing() -> None:
     net = meeting()
     net.quiet()
-    answers = [flight for flight in net.log if says(net, "here")(flight) and not words(net, [flight])[0]["asks"]]
+    answers = [
+        flight for flight in net.log if says(net, "here")(flight) and not words(net, [flight])[0]["asks"]
+    ]
     assert answers
     before = len(net.log)
     for flight in answers:
@@ -308,7 +310,11 @@ class Stranger:
 @pytest.mark.parametrize(
     ("other", "there", "here"),
     [
-        (Stranger("bob", ("alice", "bob"), "fifo"), "order 'fifo', here it is 'vector'", "order 'vector', here"),
+        (
+            Stranger("bob", ("alice", "bob"), "fifo"),
+            "order 'fifo', here it is 'vector'",
+            "order 'vector', here",
+        ),
         (
             Stranger("bob", ("alice", "bob", "cathy")),
             "the members alice, bob, cathy; here they are alice, bob",
@@ -319,7 +325,11 @@ class Stranger:
             "the members bob, alice; here they are alice, bob",
             "the members alice, bob; here they are bob, alice",
         ),
-        (Stranger("bob", ("alice", "bob"), group="other"), "other objects or options than here", "other objects"),
+        (
+            Stranger("bob", ("alice", "bob"), group="other"),
+            "other objects or options than here",
+            "other objects",
+        ),
     ],
     ids=["order", "members", "places", "options"],
 )

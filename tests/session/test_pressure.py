@@ -248,7 +248,9 @@ def test_a_lost_cause_is_named(order: str) -> None:
     net.send(2, b"one")
     net.lose(lambda flight: flight.target == 1)
     net.send(2, b"two")
-    net.wait(WARN_AFTER + 0.1, lose=lambda flight: {flight.source, flight.target} == {1, 2} and flight.kind != 0)
+    net.wait(
+        WARN_AFTER + 0.1, lose=lambda flight: {flight.source, flight.target} == {1, 2} and flight.kind != 0
+    )
     assert net.texts(1) == []
     assert net.notices == [f"delivery has waited 5 s for {NAMES[2]}"]
     net.quiet()
