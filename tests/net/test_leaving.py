@@ -1,6 +1,7 @@
 """What a member says before it leaves reaches those who are there."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -38,13 +39,12 @@ def test_a_member_that_fails_blocks_nobody_over_links_that_lose(run: Run, party:
             cathy.receive([])
             with pytest.raises(inga.UsageError, match="the disk is full"):
                 await cathy.send(b"nothing goes any more")
-            receipts = []
+            receipts: list[Any] = []
             async with asyncio.TaskGroup() as tasks:
                 for group in (alice, bob):
                     tasks.create_task(texts(group, 40))
                 for _ in range(40):
-                    for group in (alice, bob):
-                        receipts.append(await group.send(b"." * 900))
+                    receipts += [await group.send(b"." * 900) for group in (alice, bob)]
             await confirmed(receipts)
             assert alice.stack.left == bob.stack.left == {2}
             await until(lambda: cathy.stack.has_left)

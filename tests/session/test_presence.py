@@ -208,11 +208,10 @@ def test_a_member_that_failed_blocks_nobody(order: str) -> None:
 
 def block(net: Net) -> list[Any]:
     """Alice and bob send until they may not, since cathy hears nothing."""
-    receipts = []
+    receipts: list[Any] = []
     for _ in range(300):
-        for member in (0, 1):
-            if net.stacks[member].writable:
-                receipts.append(net.send(member, b"." * 900))
+        free = [member for member in (0, 1) if net.stacks[member].writable]
+        receipts += [net.send(member, b"." * 900) for member in free]
         net.wait(0.001, lose=lambda flight: flight.target == 2)
     assert not net.stacks[0].writable and not net.stacks[1].writable
     return receipts
