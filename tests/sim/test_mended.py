@@ -17,14 +17,14 @@ from inga.layers import miop
 from inga.layers.co.layer import Co
 from inga.layers.fifo import Unordered
 from inga.layers.flow import Flow
-from inga.layers.fragment import Fragment
+from inga.layers.fragment import Fragment, Pieces
 from inga.layers.matrix import Matrix
 from inga.layers.relay import Relay
 from inga.layers.reported import Reported, Stream
 from inga.layers.sco.layer import Sco
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.parts import Heard
-from inga.model.errors import IngaError, UsageError
+from inga.model.errors import Excluded, IngaError, UsageError
 from inga.model.packet import Buffer, Packet
 from inga.model.view import Member, View
 from inga.objects.layer import ObjectOrder
@@ -169,6 +169,29 @@ def one_window_for_nobody(patch: MonkeyPatch) -> None:
         layer.stack.review()
 
     patch.setattr(Reported, "_pump", pump)
+
+
+def pieces_forgotten(patch: MonkeyPatch) -> None:
+    patch.setattr(Pieces, "gone", Fragment.gone)
+
+
+def excluded_by_its_own_goodbye(patch: MonkeyPatch) -> None:
+    original = Presence.on_goodbye
+
+    def on_goodbye(part: Presence, told: Told) -> None:
+        if part._find(told) == part._session.stack.me:
+            part._session.stack.fail(Excluded("the others do not take us for a member any more"))
+        original(part, told)
+
+    patch.setattr(Presence, "on_goodbye", on_goodbye)
+
+
+def newcomers_wait_for_all_queues(patch: MonkeyPatch) -> None:
+    def is_flushed(layer: Relay, number: int) -> bool:
+        flow: Any = layer.stack.layer("flow")
+        return bool(flow.is_flushed(number))
+
+    patch.setattr(Relay, "is_flushed", is_flushed)
 
 
 class Bug(NamedTuple):
@@ -324,6 +347,15 @@ BUGS = [
         }.items()
     ),
     Bug(
+        "relay, join, closed windows: the newcomer waits for what waits for the newcomer",
+        newcomers_wait_for_all_queues,
+        "stuck: join",
+        """{"order": "relay", "members": 3, "seed": 7000000406, "actions": [[0.0107, 4, "join", null],
+        [0.0132, 2, "send", [300, null, 7]], [0.0205, 0, "send", [300, null, 5]], [0.0301, 3, "join", null],
+        [0.0304, 1, "send", [300, null, 15]]], "greet": true, "loss": 0.5, "duplicate": 0.2, "datagram": 512,
+        "window": 1, "queue": 2000}""",
+    ),
+    Bug(
         "use: the layers of a closed view are kept where nothing is taken any more",
         layers_kept,
         "memory: Views._retired",
@@ -352,6 +384,21 @@ BUGS = [
         "stuck: send",
         """{"order": "miop+acks", "members": 1, "seed": 1, "actions": [[0.4641, 0, "send", [1334, null, 1]]],
         "option": [["size", 4], ["datagram", 256]]}""",
+    ),
+    Bug(
+        "sco, leave: with its sender the first pieces of a packet are forgotten",
+        pieces_forgotten,
+        "stuck: deliver",
+        """{"order": "sco", "members": 3, "seed": 7000020228, "actions": [[0.0006, 2, "pause", 1.0],
+        [0.0031, 2, "send", [40, null, 1]], [0.0033, 2, "send", [402, [0, 1, 2], 1]], [0.0189, 2, "leave", null],
+        [0.0487, 1, "send", [40, [2], 1]]], "duplicate": 0.2, "delay": 0.1, "datagram": 512, "window": 2000}""",
+    ),
+    Bug(
+        "join, leave: who leaves hears from others that it has left, and fails",
+        excluded_by_its_own_goodbye,
+        "error: Excluded",
+        """{"order": "relay", "members": 3, "seed": 7000020199, "actions": [[0.5146, 1, "send", [40, [0], 5]],
+        [0.6611, 3, "join", null], [0.8883, 3, "leave", null]], "loss": 0.3, "delay": 0.1, "datagram": 256}""",
     ),
 ]
 

@@ -101,6 +101,8 @@ class Presence:
     def ask_about(self, members: set[int]) -> None:
         """We wait for these: has anybody heard that they left? And are they where we think?"""
         session, people = self._session, self._session.stack.view.members
+        if not members:
+            return
         for member in members:
             session.stack.addresses.pop(member, None)
         asked = [[people[m].name, people[m].incarnation, ""] for m in sorted(members)]
@@ -141,9 +143,8 @@ class Presence:
             self._session.say_outside(member, "farewell", **self._signed(self._person()))
         stack = self._session.stack
         if member == stack.me:
-            if stack.leaving:
-                return
-            stack.fail(Excluded("the others do not take us for a member any more"))
+            if not stack.leaving:  # else that is what we told them
+                stack.fail(Excluded("the others do not take us for a member any more"))
         elif member not in stack.left:
             stack.gone(member)
 

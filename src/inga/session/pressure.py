@@ -98,10 +98,10 @@ class Pressure:
                 asked |= slow
                 if since + WARN_AFTER <= now and what not in self._warned:
                     self._warn(what, slow)
-        if asked:
-            self._session.presence.ask_about(asked)
-        if asked or self._sending_since is not None:
+        if self._asks < ASKS_MAX and (asked or self._sending_since is not None):
             self._asks += 1
+            if asked:
+                self._session.presence.ask_about(asked)
             if self._asks < ASKS_MAX:
                 moments.append(now + self._asking.next(stack.rng))
         self._held = stack.held
