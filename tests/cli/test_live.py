@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from inga import recipes
 from inga.cli.main import main
 from inga.net.live import LiveCase, run
+from inga.recipes import find
+from inga.recipes import recipe as registry
 from inga.trace import read_manifest, read_processes, rows
 from inga.trial.calls import CallLoad
 from inga.trial.workload import Workload
@@ -91,9 +92,9 @@ def test_words(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 def test_a_broken_promise(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Here, and not in the members, the order that promises nothing is said to promise everything."""
-    plain = recipes.find("none")
+    plain = find("none")
     guarantees = ("integrity", "complete", "fifo", "causal")
-    monkeypatch.setitem(recipes._recipes, "none", replace(plain, guarantees=guarantees))
+    monkeypatch.setitem(registry._recipes, "none", replace(plain, guarantees=guarantees))
     assert live(*ROUGH.split(), "--json") == 1
     content = found(capsys)
     assert content["violations"] > 0 and content["unpromised"] == {}

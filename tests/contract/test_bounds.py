@@ -12,15 +12,15 @@ from inga.wire.reference import read, to_ior
 
 from .bounds import BOUNDS, GROUP, LEASTS, REFUSED, Attempt
 
-ROOMS = ("stack", "session", "layers", "causality", "wire", "objects")
+ROOMS = ("stack", "session", "layers", "causality", "wire", "objects", "lab/rungs")
 
 NO_BOUNDS = {
     "a duration, in seconds": """
         session.changes.PAUSE session.changes.PAUSE_MAX session.presence.GREETING session.presence.GREETING_MAX
         session.presence.GOODBYE session.presence.GOODBYE_MAX session.pressure.ASK_AFTER session.pressure.ASK_AFTER_MAX
         session.pressure.WARN_AFTER layers.remiop.WAIT_MIN layers.remiop.WAIT_MAX layers.remiop.SLACK
-        layers.reported.HEARD layers.sco.layer.TWO_WAYS layers.sco.parts.TIME_MIN
-        layers.ladder.counters.MICROSECOND layers.ladder.counters.WAIT""",
+        layers.reported.HEARD layers.sco.layer.TWO_WAYS
+        lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT""",
     "a factor or a weight, not a limit": """
         session.alarms.BACK_OFF layers.co.machine.SMOOTH layers.co.machine.RESEND_ROUNDS layers.sco.machine.SMOOTHING
         layers.co.parts.QUOTA_WINDOWS layers.rate.LEVELS layers.co.machine.FULL_EVERY""",
