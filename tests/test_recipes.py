@@ -71,7 +71,7 @@ def test_a_recipe_knows_its_levels(recipe: Recipe) -> None:
     with pytest.raises(
         UsageError, match=r"'tunable' delivers at level 'causal' or 'confirmed', not 'received'"
     ):
-        recipe.build(Options(deliver="received"))
+        recipe.level_of("received")
     with pytest.raises(UsageError, match="deliver is one of received, accepted, causal, confirmed"):
         recipe.level_of("soon")
 

@@ -170,7 +170,7 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
         ("--order object --objects 1 --misdeclare add/put", "only what conflicts can be declared wrongly"),
         ("--order object --misdeclare put/put", "--misdeclare is about methods of objects"),
         ("--order total --option keys=2", "order 'total' has no option 'keys'"),
-        ("--order fifo --matrix", "matrix=True is an option of order 'vector' alone"),
+        ("--order fifo --matrix", "matrix is an option of order vector; order 'fifo' has none"),
         ("--deliver confirmed", "order 'vector' delivers at level 'causal', not 'confirmed'"),
         ("--members 0", "a group of 0 members"),
         ("--messages -1", "-1 messages per member"),

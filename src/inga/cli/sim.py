@@ -115,6 +115,7 @@ def check_trial_options(options: argparse.Namespace) -> None:
         raise UsageError("--join is the number of members that come later, so not below 0")
     if options.join:
         refuse_late(recipe)
+    recipe.level_of(options.deliver)
     asked: dict[str, Any] = {name: getattr(options, name, False) for name in ("matrix", "coarse")}
     recipe.build(
         Options(deliver=options.deliver, protocol=dict(options.option), **asked)

@@ -47,7 +47,6 @@ class Recipe:
 
     def check(self, options: Options) -> None:
         """Refuse what is asked for and has no place here."""
-        self.level_of(options.deliver)
         for name in PLACED:
             if name not in self.takes and getattr(options, name) != getattr(UNSAID, name):
                 having = [each.name for each in _ordinary() if name in each.takes]

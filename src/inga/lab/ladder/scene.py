@@ -94,7 +94,7 @@ def play_schedule(
     realtime: dict[str, Any] = {"skew": tuple(skew)} if skew else {}
     if wait is not None:
         realtime["wait"] = wait
-    options = Options(protocol=realtime, matrix=order == MATRIX)
+    options = Options(protocol=realtime if order == "realtime" else {}, matrix=order == MATRIX)
     build = lossless("vector" if options.matrix else order, options)
 
     def layers() -> list[Layer]:
