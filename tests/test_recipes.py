@@ -1,21 +1,51 @@
 """What can be asked of a recipe: levels and options of its own, with errors that say what there is."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any
 
 import pytest
 
+import inga
 from inga import recipes
 from inga.cli.sim import named_value
+from inga.layers import acks, flow, miop, reliable, remiop
+from inga.layers.acks import Acknowledged
 from inga.layers.bundle import Bundle
+from inga.layers.co import parts as co
+from inga.layers.co.layer import Co
+from inga.layers.flow import Flow
+from inga.layers.matrix import Matrix
+from inga.layers.miop import MiopFragments, Strategy
+from inga.layers.reliable import Reliable
+from inga.layers.remiop import ReMiop
+from inga.layers.sco import parts as sco
+from inga.layers.sco.layer import Sco
 from inga.layers.shape import Unshaped
 from inga.model.errors import UsageError
-from inga.recipes import Options, Recipe, find, register, tuned
+from inga.objects import options as objects
+from inga.objects.layer import ObjectOrder
+from inga.recipes import PLACED, Miop, Options, Recipe, compose, find, ladder, names, register, tuned
+from inga.recipes import recipe as registry
+from inga.sim import Sim
 from inga.stack.layer import Layer
+
+ORDERS = [name for name in names() if name not in recipes.ALIASES]
+
+
+@dataclass(frozen=True)
+class Settings:
+    window: int = 4
+    pace: float = 0.1
 
 
 class Tunable(Layer):
-    def __init__(self, *, deliver: str, window: int = 4, pace: float = 0.1) -> None:
-        self.settings = (deliver, window, pace)
+    settings = Settings
+
+    def __init__(self, *, deliver: str, **said: Any) -> None:
+        self.deliver = deliver
+        self.made = Settings(**said)
 
 
 def build(options: Options) -> list[Layer]:
@@ -23,17 +53,23 @@ def build(options: Options) -> list[Layer]:
     return [Bundle(), tuned(Tunable, "tunable", options.protocol, deliver=deliver), Unshaped()]
 
 
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test has a registry of its own."""
+    ladder()
+    monkeypatch.setattr(registry, "_recipes", dict(registry._recipes))
+
+
 @pytest.fixture
 def recipe() -> Iterator[Recipe]:
     yield register("tunable", build, level="confirmed", levels=("causal", "confirmed"))
-    del recipes._recipes["tunable"]
 
 
 def test_a_recipe_knows_its_levels(recipe: Recipe) -> None:
     assert recipe.level_of(None) == "confirmed"
     assert recipe.level_of("causal") == "causal"
     with pytest.raises(
-        UsageError, match="'tunable' delivers at level 'causal' or 'confirmed', not 'received'"
+        UsageError, match=r"'tunable' delivers at level 'causal' or 'confirmed', not 'received'"
     ):
         recipe.level_of("received")
     with pytest.raises(UsageError, match="deliver is one of received, accepted, causal, confirmed"):
@@ -45,22 +81,232 @@ def test_a_level_outside_the_levels_is_refused() -> None:
         register("odd", build, level="received", levels=("causal",))
 
 
+# Options of the protocol
+
+
 def test_options_of_a_protocol_reach_its_layer(recipe: Recipe) -> None:
     layer = recipe.build(Options(protocol={"window": 9}))[1]
     assert isinstance(layer, Tunable)
-    assert layer.settings == ("causal", 9, 0.1)
+    assert (layer.deliver, layer.made) == ("causal", Settings(9, 0.1))
 
 
-@pytest.mark.parametrize("name", ["widow", "deliver"])
-def test_an_unknown_option_is_named_with_those_there_are(recipe: Recipe, name: str) -> None:
-    with pytest.raises(UsageError, match=f"'tunable' has no option '{name}'; there are window, pace"):
-        recipe.build(Options(protocol={name: 1}))
+def test_an_option_that_is_not_for_the_user_to_say_is_none(recipe: Recipe) -> None:
+    with pytest.raises(UsageError, match=r"'tunable' has no option 'deliver'; there are window, pace$"):
+        recipe.build(Options(protocol={"deliver": 1}))
+
+
+def test_an_unknown_option_is_named_with_those_there_are_and_the_one_meant() -> None:
+    with pytest.raises(
+        UsageError, match=r"'co' has no option 'widow'; there are window, .*; did you mean 'window'"
+    ):
+        find("co").build(Options(protocol={"widow": 1}))
 
 
 @pytest.mark.parametrize("order", ["none", "fifo", "causal"])
-def test_orders_without_options_say_so(order: str) -> None:
-    with pytest.raises(UsageError, match="has no options of its own, so not window"):
-        find(order).build(Options(protocol={"window": 1}))
+def test_an_option_of_other_orders_is_refused_with_them(order: str) -> None:
+    with pytest.raises(
+        UsageError,
+        match=r"has no option 'quota'; it has none of its own; it is one of order sco$",
+    ):
+        find(order).build(Options(protocol={"quota": 1}))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_tunings_are_options_with_values_that_are_accepted(order: str) -> None:
+    recipe = find(order)
+    assert recipe.own is not None and set(recipe.tunings) <= set(recipe.own)
+    firsts = {name: tried[0] for name, tried in recipe.tunings.items()}
+    for name, tried in recipe.tunings.items():
+        for value in tried:
+            recipe.build(Options(protocol={**firsts, name: value}))
+
+
+@pytest.mark.parametrize("order", [*ORDERS, *ladder()])
+def test_every_recipe_has_a_session_where_the_members_meet(order: str) -> None:
+    kinds = [layer.name for layer in find(order).build(Options(greet=True))]
+    assert kinds[0] == "bundle" and kinds.count("session") == 1
+    assert kinds[kinds.index("session") + 1] == ("shape" if find(order).wire == "inga" else "envelope")
+    assert "session" not in [layer.name for layer in find(order).build(Options(lossless=True))]
+
+
+def test_an_order_stands_over_a_transport_of_ones_own() -> None:
+    class Twice(Strategy):
+        name = "twice"
+        provides = frozenset({"reliable"})
+
+    made = compose("twice", recipes.VECTOR, Miop(Twice), level="causal")
+    layers = made.build(Options(matrix=True, protocol={"datagram": 300}, start=7))
+    assert [layer.name for layer in layers][-4:] == ["fragments", "twice", "shape", "miop"]
+    assert (made.wire, made.takes) == ("miop", ("coarse", "on_concurrent", "matrix"))
+    with pytest.raises(UsageError, match="'twice' has no option 'tnack'"):
+        made.build(Options(protocol={"tnack": 1}))
+
+
+# Options that only some orders have a place for
+
+SAID: dict[str, Any] = {"on_concurrent": "error", "matrix": True, "coarse": True, "objects": {"a": object}}
+
+HAVING = {
+    "on_concurrent": {"vector", "remiop+vector"},
+    "matrix": {"vector"},
+    "coarse": {name for name in ORDERS if name not in ("co", "sco", "remiop+co")},
+    "objects": {"object", "total", "remiop+object", "remiop+total"},
+}
+
+
+def test_all_such_options_are_tried() -> None:
+    assert SAID.keys() == HAVING.keys() == set(PLACED)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", PLACED)
+def test_an_option_without_a_place_is_refused_with_the_orders_that_have_one(order: str, name: str) -> None:
+    options = Options(**{name: SAID[name]})
+    if order in HAVING[name]:
+        find(order).build(options)
+        assert getattr(find(order).keep(options, "other"), name) == SAID[name]
+        return
+    assert find(order).keep(options, "other") == Options(), "it waits until the group changes back"
+    with pytest.raises(UsageError) as refused:
+        find(order).build(options)
+    text = str(refused.value)
+    assert text.startswith(f"{name} is an option of order ") and text.endswith(f"order {order!r} has none")
+    listed = text.removeprefix(f"{name} is an option of order ").partition(";")[0]
+    assert set(listed.replace(" or ", ", ").split(", ")) == HAVING[name]
+
+
+def test_who_joins_is_told() -> None:
+    async def join() -> None:
+        async with inga.join("g", "a", members=["a", "b"], order="fifo", on_concurrent="error"):
+            raise AssertionError("it joined")
+
+    with pytest.raises(UsageError, match="on_concurrent is an option of order vector or remiop"):
+        asyncio.run(join())
+
+
+def test_a_simulation_is_told() -> None:
+    with pytest.raises(UsageError, match="on_concurrent is an option of order vector or remiop"):
+        Sim("a", "b", order="fifo", options=Options(on_concurrent="error"))
+
+
+def test_what_was_said_about_one_order_waits_while_the_group_has_another() -> None:
+    sim = Sim("a", "b", order="vector", options=Options(matrix=True, on_concurrent="error"), record=False)
+    for order in ("fifo", "vector"):
+        sim.use(sim.sites[0], order)
+        sim.run()
+    assert sim.outcomes == [None, None]
+    layer = next(layer for layer in sim.sites[1].stack.layers if isinstance(layer, Matrix))
+    assert layer.on_concurrent == "error"
+
+
+# Settings of layers
+
+BAD: list[tuple[type[Any], Callable[..., Layer], dict[str, Any]]] = [
+    (
+        reliable.Settings,
+        Reliable,
+        {
+            "nack_delay": -1,
+            "nack_again": 0,
+            "nack_again_max": "soon",
+            "heartbeat": 0,
+            "heartbeat_max": None,
+            "report_delay": -0.1,
+            "repairs_max": 0,
+            "patience": 0,
+        },
+    ),
+    (flow.Settings, Flow, {"window": 0, "queue_max": 0.5, "probe": 0, "probe_max": -1}),
+    (
+        miop.Settings,
+        MiopFragments,
+        {"datagram": 1, "collect": 0, "collections_max": 0, "octets_max": "1", "polyorb": 2},
+    ),
+    (
+        acks.Settings,
+        Acknowledged,
+        {"size": 0, "wait": 0, "resend": 0, "resend_max": 0, "ack_delay": -1, "burst": 0},
+    ),
+    (
+        remiop.Settings,
+        ReMiop,
+        {
+            "size": True,
+            "wait": 7,
+            "rmin": 0,
+            "rmax": "fast",
+            "tnack": -1,
+            "trepair": "x",
+            "od": -1,
+            "state_interval": 0,
+            "state_every": -1,
+            "one_nack": 3,
+            "repeats": 1001,
+            "tail": "no",
+            "baseline": "middle",
+            "spare": -1,
+            "burst": 0,
+            "slack": -1,
+            "on_gap": "cry",
+        },
+    ),
+    (
+        co.Settings,
+        Co,
+        {
+            "window": 0,
+            "window_bytes": 0,
+            "capacity": 0,
+            "units": 0,
+            "confirm_delay": 0,
+            "confirm_every": -1,
+            "nack_delay": -1,
+            "nack_again": 0,
+            "resend": 0,
+            "poll": 0,
+            "patience": 0,
+        },
+    ),
+    (
+        sco.Settings,
+        Sco,
+        {
+            "ack_level": "soon",
+            "window": 0,
+            "window_bytes": 0,
+            "quota": 0,
+            "buffers_per_message": 0,
+            "throttle": 2,
+            "confirm_delay": -1,
+            "confirm_every": -1,
+            "nack_delay": -1,
+            "nack_again": 0,
+            "resend_after": 0,
+            "poll_after": 0,
+            "probe_after": -1,
+            "patience": 0,
+            "resends_max": 0,
+            "multicast_from": -1,
+        },
+    ),
+    (
+        objects.Settings,
+        ObjectOrder,
+        {"delta": 0, "grace": -1.0, "announce": 2, "window": 0, "key": 7, "keys": 0},
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "layer", "bad"), BAD)
+def test_every_setting_is_checked_by_name(
+    kind: type[Any], layer: Callable[..., Layer], bad: dict[str, Any]
+) -> None:
+    assert {each.name for each in fields(kind)} == bad.keys()
+    for name, value in bad.items():
+        with pytest.raises(UsageError, match=rf"\b{name}\b"):
+            layer(**{name: value})
+    with pytest.raises(UsageError, match=r"has no setting 'windw'"):
+        layer(windw=1)
 
 
 def test_values_on_the_command_line_are_numbers_where_they_can_be() -> None:

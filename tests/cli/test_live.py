@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from inga import recipes
 from inga.cli.main import main
 from inga.net.live import LiveCase, run
+from inga.recipes import find
+from inga.recipes import recipe as registry
 from inga.trace import read_manifest, read_processes, rows
 from inga.trial.calls import CallLoad
 from inga.trial.workload import Workload
@@ -91,9 +92,9 @@ def test_words(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 def test_a_broken_promise(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Here, and not in the members, the order that promises nothing is said to promise everything."""
-    plain = recipes.find("none")
+    plain = find("none")
     guarantees = ("integrity", "complete", "fifo", "causal")
-    monkeypatch.setitem(recipes._recipes, "none", replace(plain, guarantees=guarantees))
+    monkeypatch.setitem(registry._recipes, "none", replace(plain, guarantees=guarantees))
     assert live(*ROUGH.split(), "--json") == 1
     content = found(capsys)
     assert content["violations"] > 0 and content["unpromised"] == {}
@@ -169,7 +170,7 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
         ("--order object --objects 1 --misdeclare add/put", "only what conflicts can be declared wrongly"),
         ("--order object --misdeclare put/put", "--misdeclare is about methods of objects"),
         ("--order total --option keys=2", "order 'total' has no option 'keys'"),
-        ("--order fifo --matrix", "matrix=True is an option of order 'vector' alone"),
+        ("--order fifo --matrix", "matrix is an option of order vector; order 'fifo' has none"),
         ("--deliver confirmed", "order 'vector' delivers at level 'causal', not 'confirmed'"),
         ("--members 0", "a group of 0 members"),
         ("--messages -1", "-1 messages per member"),

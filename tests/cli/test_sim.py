@@ -115,7 +115,7 @@ def test_a_schedule_is_played(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "sentence"),
     [
         ("sim --order upside-down", "no order"),
-        ("sim --order fifo --matrix", "matrix=True is an option of order 'vector' alone"),
+        ("sim --order fifo --matrix", "matrix is an option of order vector; order 'fifo' has none"),
         ("sim --order relay --schedule A!1", "passes messages on"),
         ("sim --crash 1", "not built yet"),
         ("sim --join -1", "--join is the number of members that come later"),

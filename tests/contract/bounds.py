@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 from inga.causality.inbox import Inbox
+from inga.lab.rungs.history import History
 from inga.layers.bundle import Bundle
 from inga.layers.co.machine import CoMachine
 from inga.layers.co.parts import Message as CoMessage
@@ -22,7 +23,6 @@ from inga.layers.co.parts import Settings as CoSettings
 from inga.layers.fifo import Unreliable
 from inga.layers.flow import Flow, share_of
 from inga.layers.fragment import Fragment, LossyFragment
-from inga.layers.ladder.history import History
 from inga.layers.miop import MiopFragments, MiopPackets, Piece, Reassembly, quad_of
 from inga.layers.rate import Rate
 from inga.layers.reliable import Reliable
@@ -737,7 +737,7 @@ def references_whose_ways_are_remembered(n: int) -> bool:
 # what is left
 
 
-@bound("layers.ladder.history.HISTORY_MAX")
+@bound("lab.rungs.history.HISTORY_MAX")
 def messages_in_a_history(n: int) -> bool:
     net = Net(2, "history")
     layer = net.stacks[0].layer("history")

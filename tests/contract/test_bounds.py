@@ -12,7 +12,7 @@ from inga.wire.reference import read, to_ior
 
 from .bounds import BOUNDS, GROUP, LEASTS, REFUSED, Attempt
 
-ROOMS = ("stack", "session", "layers", "causality", "wire", "objects")
+ROOMS = ("stack", "session", "layers", "causality", "wire", "objects", "lab/rungs")
 
 NO_BOUNDS = {
     "a duration, in seconds": """
@@ -20,7 +20,7 @@ NO_BOUNDS = {
         session.presence.GOODBYE session.presence.GOODBYE_MAX session.pressure.ASK_AFTER session.pressure.ASK_AFTER_MAX
         session.pressure.WARN_AFTER layers.remiop.WAIT_MIN layers.remiop.WAIT_MAX layers.remiop.SLACK
         layers.reported.HEARD layers.sco.layer.TWO_WAYS layers.sco.parts.TIME_MIN
-        layers.ladder.counters.MICROSECOND layers.ladder.counters.WAIT layers.acks.PATIENCE""",
+        lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT layers.acks.PATIENCE""",
     "which of a layer's alarms it is": """
         layers.sco.talking.ALL layers.sco.talking.ASK layers.sco.talking.CONFIRM layers.sco.talking.FLOW
         layers.sco.talking.FOUND layers.sco.talking.POLL layers.sco.talking.PROBE layers.sco.talking.RESEND""",

@@ -237,7 +237,7 @@ def test_it_can_be_replaced_while_it_holds_something() -> None:
 
 @pytest.mark.parametrize("order", ["none", "fifo"])
 def test_other_orders_have_no_place_for_it(order: str) -> None:
-    with pytest.raises(UsageError, match="matrix=True is an option of order 'vector' alone"):
+    with pytest.raises(UsageError, match=f"matrix is an option of order vector; order '{order}' has none"):
         find(order).build(MATRIX)
     with pytest.raises(UsageError, match="matrix"):
         Sim("alice", "bob", order=order, options=MATRIX)

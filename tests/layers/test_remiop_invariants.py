@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -101,9 +102,10 @@ class NoTail(ReMiop):
     """Reports show nothing that was lost."""
 
     def _hear_report(self, control: Control) -> None:
-        tail, self.tail = self.tail, False
+        settings = self._settings
+        self._settings = replace(settings, tail=False)
         super()._hear_report(control)
-        self.tail = tail
+        self._settings = settings
 
 
 class OnlyTheSender(ReMiop):
@@ -131,10 +133,11 @@ class OneRepairMore(ReMiop):
     """`nacks <= Od + 1`."""
 
     def _promise(self, packet: Packet) -> None:
-        od = self.od
-        self.od = None if od is None else od + 1
+        settings = self._settings
+        od = settings.od
+        self._settings = replace(settings, od=None if od is None else od + 1)
         super()._promise(packet)
-        self.od = od
+        self._settings = settings
 
 
 class Boaster(ReMiop):

@@ -10,7 +10,7 @@ from inga.layers.acks import Acknowledged
 from inga.layers.miop import MiopFragments, the
 from inga.layers.remiop import POLLS_MAX, WAIT_MAX, ReMiop
 from inga.layers.reported import HEARD, Reported
-from inga.recipes import Options
+from inga.recipes import Options, standard
 from inga.session.alarms import STALE_MIN, Alarms
 from inga.sim.memory import leaks
 from inga.stack.stack import Stack
@@ -95,7 +95,7 @@ class Forgetful(ReMiop):
 
 
 def test_a_container_that_grows_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inga.recipes.ReMiop", Forgetful)
+    monkeypatch.setattr(standard.REMIOP, "strategy", Forgetful)
     with pytest.raises(AssertionError, match=r"Forgetful\._pending"):
         test_nothing_grows_with_the_number_of_messages("remiop")
 
@@ -345,7 +345,7 @@ def test_what_nobody_repairs_is_not_waited_for_as_long_as_what_somebody_does() -
     numbered = miop.split(bytes(100), miop.numbered_id(net.senders[A], 1), payload_max=40)
     net.inject(B, foreign[0], numbered[0])
     assert fragments.unrepaired.open == fragments.reassembly.open == 1
-    net.wait(fragments.collect + 0.1)
+    net.wait(fragments.settings().collect + 0.1)
     assert (fragments.unrepaired.open, fragments.reassembly.open) == (0, 1)
     net.quiet()
     assert fragments.reassembly.open == 0

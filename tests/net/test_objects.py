@@ -269,7 +269,7 @@ def test_whoever_has_other_objects_is_in_another_group(run: Run, party: Party) -
 
 def test_orders_without_objects_say_so(run: Run, party: Party) -> None:
     async def main() -> None:
-        with pytest.raises(inga.UsageError, match="'vector' has no objects"):
+        with pytest.raises(inga.UsageError, match="objects is an option of order object, total"):
             async with party(2, order="causal", objects={"hits": Counter}):
                 pass
         async with party(2, order="causal") as (alice, _):

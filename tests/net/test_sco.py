@@ -125,7 +125,7 @@ def test_levels_and_options_that_are_none(run: Run, party: Party) -> None:
             ({"protocol": {"window": 5000}}, "window is a whole number from 0 to 4096, not 5000"),
             ({"protocol": {"poll_after": "soon"}}, "poll_after is a number of seconds"),
             ({"protocol": {"confirm_every": -1}}, "confirm_every is a whole number of at least 0, not -1"),
-            ({"protocol": {"ack_level": "soon"}}, "ack_level is one of causal, continuous, not 'soon'"),
+            ({"protocol": {"ack_level": "soon"}}, "ack_level is causal or continuous, not 'soon'"),
             ({"protocol": {"mode": "wait"}}, "'sco' has no option 'mode'"),
         ):
             with pytest.raises(inga.UsageError, match=why):

@@ -68,11 +68,11 @@ def test_plain_messages_conflict_by_key() -> None:
 @pytest.mark.parametrize(
     ("order", "protocol", "says"),
     [
-        ("object", {"delta": 0}, "delta is a time in seconds"),
-        ("object", {"grace": -1.0}, "grace is a time in seconds"),
+        ("object", {"delta": 0}, "delta is a number of seconds above 0"),
+        ("object", {"grace": -1.0}, "grace is a number of seconds above 0"),
         ("object", {"keys": 0}, "keys is a whole number"),
         ("object", {"key": 7}, "key is a function"),
-        ("object", {"window": 0}, "window is a number of bytes from 1"),
+        ("object", {"window": 0}, "window is a whole number of at least 1"),
         ("object", {"announce": 2}, "announce is 0 or 1"),
         ("object", {"over": "pigeons"}, "stands over reliable or datagrams, not 'pigeons'"),
         (
@@ -89,7 +89,9 @@ def test_options_that_cannot_be_meant(order: str, protocol: dict[str, Any], says
 
 
 def test_other_orders_have_no_objects() -> None:
-    with pytest.raises(UsageError, match="'vector' has no objects: use order 'object' or 'total'"):
-        find("causal").layout(NAMES, {"hits": Counter}, {})
+    with pytest.raises(
+        UsageError, match=r"objects is an option of order object, total, .*; order 'vector' has"
+    ):
+        find("causal").check(Options(objects={"hits": Counter}))
     assert find("causal").layout(NAMES, None, {}) is None
     assert find("total").claims(full=True, objects=True) == ["object"]

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from inga import recipes
 from inga.layers.bundle import Bundle
 from inga.layers.fifo import Unordered
 from inga.layers.flow import Flow
@@ -17,6 +16,7 @@ from inga.model.delivery import Batch
 from inga.model.errors import UsageError, WouldBlock
 from inga.model.view import Member, View
 from inga.recipes import Options
+from inga.recipes import recipe as registry
 from inga.session.door import NAME_MAX
 from inga.session.newcomer import NOBODY, Newcomer
 from inga.session.pressure import WARN_AFTER
@@ -316,8 +316,8 @@ def test_a_wish_is_not_ended_by_the_refusal_of_anothers() -> None:
 
 
 def test_orders_that_a_running_group_cannot_change_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipes, "_recipes", dict(recipes._recipes))
-    recipes.register("bound", lambda options: [Bundle(), Unordered(), Flow(), Reliable()])
+    monkeypatch.setattr(registry, "_recipes", dict(registry._recipes))
+    registry.register("bound", lambda options: [Bundle(), Unordered(), Flow(), Reliable()])
     town = Town(2)
     with pytest.raises(UsageError, match="cannot change to the order 'bound'"):
         town.use("alice", "bound")

@@ -4,7 +4,7 @@ Twice           a duplicate passes the test and is counted
 NoHeartbeat     nobody says how far it got
 CountsTwice     the acknowledged count goes up with a duplicate
 
-The weaker schemes of the lecture are recipes of their own: `inga.layers.ladder`.
+The weaker schemes of the lecture are recipes of their own: `inga.lab.rungs`.
 """
 
 from collections.abc import Callable

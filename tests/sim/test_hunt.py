@@ -2,8 +2,8 @@
 
 import pytest
 
-from inga import recipes
 from inga.recipes import Recipe, find
+from inga.recipes import recipe as registry
 from inga.sim.board import replay
 from inga.sim.case import Case
 from inga.sim.hunt import case, explain, hunt, try_seed
@@ -19,7 +19,7 @@ PROMISES = find("causal").guarantees
 def boastful(monkeypatch: pytest.MonkeyPatch) -> str:
     """A recipe that is fifo and promises causal order."""
     recipe = Recipe("boastful", whole("fifo"), PROMISES, "take", "causal")
-    monkeypatch.setitem(recipes._recipes, "boastful", recipe)
+    monkeypatch.setitem(registry._recipes, "boastful", recipe)
     return "boastful"
 
 

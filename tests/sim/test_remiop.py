@@ -4,20 +4,18 @@ from statistics import fmean
 
 import pytest
 
-from inga import recipes
 from inga.layers.envelope import OPERATION
-from inga.layers.fifo import Unordered
 from inga.layers.miop import Strategy
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
-from inga.recipes import Options, find, over_miop, register
+from inga.recipes import NONE, Miop, Options, compose, find
+from inga.recipes import recipe as registry
 from inga.sim import Sim
 from inga.sim.board import replay
 from inga.sim.case import Case
 from inga.sim.hunt import hunt
 from inga.sim.slow import SlowReceiver
-from inga.stack.layer import Layer
 from inga.trace.memory import MemoryTrace
 from inga.trial.workload import Workload
 from inga.wire import miop
@@ -168,14 +166,11 @@ class Doubled(Strategy):
 
 
 def test_a_strategy_of_ones_own_is_a_recipe() -> None:
-    def build(options: Options) -> list[Layer]:
-        return over_miop("doubled", Unordered(), Doubled, options)
-
-    register("doubled", build, guarantees=("integrity",), wire="miop")
+    compose("doubled", NONE, Miop(Doubled), guarantees=("integrity",))
     try:
         runs = [Case(order, members=3, messages=200, loss=0.1, seed=1).run() for order in ("miop", "doubled")]
     finally:
-        del recipes._recipes["doubled"]
+        del registry._recipes["doubled"]
     plain, doubled = (run.expected - run.delivered for run in runs)
     assert runs[1].violations == 0
     assert 0 < doubled < plain / 4

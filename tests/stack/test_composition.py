@@ -232,7 +232,7 @@ def test_registered_names_are_not_taken_over() -> None:
 def test_every_recipe_builds_with_every_option(order: str) -> None:
     for options in (
         Options(),
-        Options(echo=True, coarse=True, on_concurrent="ignore"),
+        Options(echo=True, coarse=True),
         Options(faults=Faults(loss=0.1), reliable={"patience": 1.0}, flow={"window": 9}),
     ):
         made = stack(*find(order).build(options))

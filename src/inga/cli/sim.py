@@ -10,6 +10,7 @@ Ends with 0 if the order kept all it promises, 1 if not. Times are in millisecon
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from inga.cli.output import print_json
 from inga.model.errors import UsageError
@@ -115,8 +116,9 @@ def check_trial_options(options: argparse.Namespace) -> None:
     if options.join:
         refuse_late(recipe)
     recipe.level_of(options.deliver)
+    asked: dict[str, Any] = {name: getattr(options, name, False) for name in ("matrix", "coarse")}
     recipe.build(
-        Options(deliver=options.deliver, protocol=dict(options.option), matrix=options.matrix)
+        Options(deliver=options.deliver, protocol=dict(options.option), **asked)
     )  # or says what is wrong
     if options.objects is not None:
         _check_objects(recipe, options)

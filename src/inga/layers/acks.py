@@ -8,8 +8,9 @@ to know the members, and every receiver answers for all it gets. An acknowledgem
 says just what is needed: up to which number nothing is missing.
 """
 
-from typing import Any
+from dataclasses import dataclass
 
+from inga.layers import reported
 from inga.layers.miop import STRANGER, Piece
 from inga.layers.numbers import check_delay, check_number, check_seconds
 from inga.layers.reported import Reported
@@ -25,40 +26,39 @@ PATIENCE = 60.0
 _ACKNOWLEDGE, _REPEAT = (0, 0), (1, 0)
 
 
+@dataclass(frozen=True)
+class Settings(reported.Settings):
+    """What can be chosen. Times are in seconds."""
+
+    # Before packets are repeated, or twice what it takes until everybody has acknowledged one, if that is longer.
+    resend: float = 0.05
+    resend_max: float = 1.0  # to which that is doubled
+    ack_delay: float = 0.005  # how long an acknowledgement waits for more to acknowledge
+    burst: int = 64  # packets repeated at once
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_seconds("resend", self.resend)
+        check_seconds("resend_max", self.resend_max)
+        check_delay("ack_delay", self.ack_delay)
+        check_number("burst", self.burst, 1, 1 << 16)
+        if not self.wait:
+            raise UsageError("acks wait for the members: wait=0 goes with remiop only")
+
+
 class Acknowledged(Reported):
-    """Acknowledges, and repeats. Times are in seconds."""
+    """Acknowledges, and repeats."""
 
     name = "acks"
     provides = frozenset({"reliable", "flow"})
     keeps = False  # only what is our own is repaired
-
-    def __init__(
-        self,
-        *,
-        resend: float = 0.05,
-        resend_max: float = 1.0,
-        ack_delay: float = 0.005,
-        burst: int = 64,
-        **shared: Any,
-    ) -> None:
-        """`resend`: before packets are repeated, or twice what it takes until everybody has acknowledged one, if that
-        is longer; doubled each time up to `resend_max`, at most `burst` at once.
-        `ack_delay`: how long an acknowledgement waits for more to acknowledge. Others: see `Reported`."""
-        super().__init__(**shared)
-        check_seconds("resend", resend)
-        check_seconds("resend_max", resend_max)
-        check_delay("ack_delay", ack_delay)
-        check_number("burst", burst, 1, 1 << 16)
-        if not self.waits:
-            raise UsageError("acks wait for the members: wait=0 goes with remiop only")
-        self.resend, self.resend_max = resend, resend_max
-        self.ack_delay = ack_delay
-        self.burst = burst
-        self.patience = PATIENCE
+    patience = PATIENCE
+    settings = Settings
+    _settings: Settings
 
     def view(self, view: View) -> None:
         self._alarms = Alarms()
-        self._resending = Backoff(self.resend, self.resend_max)
+        self._resending = Backoff(self._settings.resend, self._settings.resend_max)
         self._left_at: dict[int, float] = {}  # of packets that were sent once
         self._round = 0.0  # until everybody has acknowledged one, smoothed
         super().view(view)
@@ -89,12 +89,14 @@ class Acknowledged(Reported):
             self._wait_again()
 
     def _wait_again(self) -> None:
-        self._resending.first = max(self.resend, min(2 * self._round, self.resend_max))
+        self._resending.first = max(self._settings.resend, min(2 * self._round, self._settings.resend_max))
         self._alarms.set(_REPEAT, self.stack.now + self._resending.start())
 
     def _repeat(self, now: float) -> None:
         batch = []
-        for number in range(self._everywhere + 1, min(self._last, self._everywhere + self.burst) + 1):
+        for number in range(
+            self._everywhere + 1, min(self._last, self._everywhere + self._settings.burst) + 1
+        ):
             self.stack.row("repair", self.stack.me, n=number)
             self._left_at.pop(number, None)  # nobody can tell which one is acknowledged
             packet = self._own[number]
@@ -130,7 +132,7 @@ class Acknowledged(Reported):
         stream = self._stream_of(packet, piece)
         if stream is None:
             return packet.src == STRANGER  # not numbered, or by nobody we know: plain MIOP
-        self._alarms.sooner(_ACKNOWLEDGE, self.stack.now + self.ack_delay)
+        self._alarms.sooner(_ACKNOWLEDGE, self.stack.now + self._settings.ack_delay)
         return self._take_in(stream, packet)
 
     def _acknowledge(self) -> None:

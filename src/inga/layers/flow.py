@@ -8,7 +8,11 @@ The window is counted as the kernel counts a socket buffer, which is more than t
 """
 
 from collections import deque
+from dataclasses import dataclass
+from typing import Any
 
+from inga.layers.numbers import check_number, check_seconds
+from inga.layers.settings import settle
 from inga.model.packet import HEADER_MAX, Packet
 from inga.model.view import View
 from inga.session.alarms import Backoff
@@ -24,6 +28,22 @@ WINDOW_MAX = 1 << 20
 WINDOW_MIN = 64 << 10
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What can be chosen. Times are in seconds."""
+
+    window: int = WINDOW_MAX  # charged bytes on their way
+    queue_max: int = 16 << 20  # unread bytes above which our counters stand still
+    probe: float = 0.05  # between questions to a member that lets us wait, doubled each time
+    probe_max: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_number("window", self.window, 1)
+        check_number("queue_max", self.queue_max, 1)
+        check_seconds("probe", self.probe)
+        check_seconds("probe_max", self.probe_max)
+
+
 class Flow(Layer):
     """Queues what exceeds the window, and closes the door above until it has left."""
 
@@ -32,18 +52,13 @@ class Flow(Layer):
     requires = frozenset({"reliable"})
     provides = frozenset({"flow"})
     grows = True
+    settings = Settings
 
-    def __init__(
-        self,
-        *,
-        window: int = WINDOW_MAX,
-        queue_max: int = 16 << 20,
-        probe: float = 0.05,
-        probe_max: float = 1.0,
-    ) -> None:
-        self.window = window  # charged bytes on their way
-        self.queue_max = queue_max  # unread bytes above which our counters stand still
-        self.probe = Backoff(probe, probe_max)  # between questions to a member that lets us wait
+    def __init__(self, **said: Any) -> None:
+        made = settle(Settings, self.name, said)
+        self.window = made.window
+        self.queue_max = made.queue_max
+        self.probe = Backoff(made.probe, made.probe_max)
 
     def view(self, view: View) -> None:
         n = len(view)

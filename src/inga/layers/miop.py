@@ -16,9 +16,10 @@ After Bessani, Fraga and Lung, "Extending the UMIOP Specification for Reliable M
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from inga.layers.numbers import check_number, check_seconds
+from inga.layers.numbers import check_number, check_seconds, check_switch
+from inga.layers.settings import NoSettings, settle
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import DATA, Buffer, Packet
 from inga.model.view import View
@@ -137,37 +138,36 @@ class MiopPackets(Layer):
             stack.transmit(packet.to, body)
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What can be chosen about fragments. A strategy that repairs more or longer raises the limits."""
+
+    datagram: int = DATAGRAM  # octets of the largest
+    collect: float = 1.0  # seconds after which an unfinished message that gets no more packets is dropped
+    collections_max: int = COLLECTIONS_MAX  # unfinished messages
+    octets_max: int = OCTETS_MAX  # in them
+    polyorb: bool = False  # packets have the form that PolyORB reads; then they have no numbers
+
+    def __post_init__(self) -> None:
+        check_number("datagram", self.datagram, miop.HEADER + 8, 65507)
+        check_number("collections_max", self.collections_max, 1, 1 << 20)
+        check_number("octets_max", self.octets_max, 1, 1 << 40)
+        check_seconds("collect", self.collect)
+        check_switch("polyorb", self.polyorb)
+
+
 class MiopFragments(Layer):
     """Messages above, packets below."""
 
     name = "fragments"
     transparent = True
+    settings = Settings
 
-    def __init__(
-        self,
-        *,
-        first: int = 1,
-        datagram: int = DATAGRAM,
-        collect: float = 1.0,
-        collections_max: int = COLLECTIONS_MAX,
-        octets_max: int = OCTETS_MAX,
-        polyorb: bool = False,
-    ) -> None:
-        """`first` is the number of our first packet. `datagram` is the largest, in octets; `collect` the seconds
-        after which an unfinished message that gets no more packets is dropped; `collections_max` and
-        `octets_max` limit what is unfinished. A strategy that repairs more or longer than that raises the limits.
-        With `polyorb`, packets have the form that PolyORB reads; then they have no numbers.
-        """
-        check_number("datagram", datagram, miop.HEADER + 8, 65507)
-        check_number("collections_max", collections_max, 1, 1 << 20)
-        check_number("octets_max", octets_max, 1, 1 << 40)
-        check_seconds("collect", collect)
+    def __init__(self, *, first: int = 1, **said: Any) -> None:
+        """`first` is the number of our first packet."""
         self.first = first
-        self.datagram = datagram
-        self.collect = collect
-        self.collections_max = collections_max
-        self.octets_max = octets_max
-        self.polyorb = polyorb
+        self._settings = settle(Settings, self.name, said)
+        self.datagram = self._settings.datagram
 
     def view(self, view: View) -> None:
         stack = self.stack
@@ -178,9 +178,9 @@ class MiopFragments(Layer):
         strategy = next((layer for layer in stack.layers if isinstance(layer, Strategy)), None)
         self.unrepaired = Reassembly(  # of messages without numbers
             self._count,
-            collect=self.collect,
-            collections_max=self.collections_max,
-            octets_max=self.octets_max,
+            collect=self._settings.collect,
+            collections_max=self._settings.collections_max,
+            octets_max=self._settings.octets_max,
         )
         self.reassembly = self.unrepaired
         if strategy is not None:
@@ -188,9 +188,9 @@ class MiopFragments(Layer):
             under_way = strategy.size * max(1, len(view) - 1)
             self.reassembly = Reassembly(
                 self._count,
-                collect=max(self.collect, strategy.patience),
-                collections_max=max(self.collections_max, under_way),
-                octets_max=max(self.octets_max, under_way * self._payload_max),
+                collect=max(self._settings.collect, strategy.patience),
+                collections_max=max(self._settings.collections_max, under_way),
+                octets_max=max(self._settings.octets_max, under_way * self._payload_max),
             )
 
     def down(self, batch: list[Packet]) -> None:
@@ -234,14 +234,14 @@ class MiopFragments(Layer):
 
     def _cut(self, message: Packet) -> list[Packet]:
         # What belongs to no view waits for nobody, and nobody repairs it.
-        is_numbered = message.view != OUTSIDE and not self.polyorb
+        is_numbered = message.view != OUTSIDE and not self._settings.polyorb
         base, sender = self.next if is_numbered else self._unnumbered, self._miop.sender
         unique_id = (miop.numbered_id if is_numbered else miop.text_id)(sender, base)
         datagrams = miop.split(
             message.body,
             unique_id,
             payload_max=self._payload_max,
-            length_includes_header=self.polyorb,
+            length_includes_header=self._settings.polyorb,
         )
         count = len(datagrams)
         if is_numbered:
@@ -409,10 +409,27 @@ class Strategy(Layer):
     """
 
     transparent = True
+    settings: ClassVar[type[Any]] = NoSettings
     size: int = 0
     patience: float = 0.0
 
-    first: int = 1  # the number of our first packet
+    def __init__(
+        self,
+        *,
+        first: int = 1,
+        announced: bool = False,
+        queue_max: int = 16 << 20,
+        confirms: bool = True,
+        **said: Any,
+    ) -> None:
+        """`first`: the number of everybody's first packet, unless members have `announced` theirs. `queue_max`: unread
+        bytes above which our reports stand still. `confirms`: receipts are ours to confirm, not the order's above us.
+        The rest are `settings`."""
+        self.first = first
+        self.announced = announced
+        self.queue_max = queue_max
+        self.confirms = confirms
+        self._settings = settle(self.settings, self.name, said)
 
     def introduce(self) -> dict[str, int]:
         return {"first": self.first}

@@ -13,8 +13,12 @@ When everybody has everything, nobody sends anything.
 """
 
 from collections import deque
+from dataclasses import dataclass
+from typing import Any
 
 from inga.causality.arrivals import Arrivals
+from inga.layers.numbers import check_delay, check_number, check_seconds
+from inga.layers.settings import settle
 from inga.model.errors import Gap
 from inga.model.packet import Packet, Runs
 from inga.model.receipt import Receipt
@@ -30,34 +34,40 @@ _BEAT, _REPORT, _NACK = range(3)
 _BEATING, _REPORTING = (_BEAT, 0), (_REPORT, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What can be chosen. Times are in seconds."""
+
+    nack_delay: float = 0.001  # a packet may only have been overtaken
+    nack_again: float = 0.01  # first repetition, doubled each time
+    nack_again_max: float = 0.5
+    heartbeat: float = 0.02
+    heartbeat_max: float = 1.0
+    report_delay: float = 0.005  # how long an acknowledgement waits for data to ride on
+    repairs_max: int = 64  # packets sent again for one request
+    patience: float = 60.0  # without progress, after which a hole is lost for good
+
+    def __post_init__(self) -> None:
+        for name in ("nack_again", "nack_again_max", "heartbeat", "heartbeat_max", "patience"):
+            check_seconds(name, getattr(self, name))
+        check_delay("nack_delay", self.nack_delay)
+        check_delay("report_delay", self.report_delay)
+        check_number("repairs_max", self.repairs_max, 1, LSN_WINDOW)
+
+
 class Reliable(Layer):
-    """Acknowledges, asks and repairs. Times are in seconds."""
+    """Acknowledges, asks and repairs."""
 
     name = "reliable"
     id = 1
     provides = frozenset({"reliable"})
     levels: tuple[str, ...] = ("confirmed",)
     grows = True
+    settings = Settings
 
-    def __init__(
-        self,
-        *,
-        nack_delay: float = 0.001,
-        nack_again: float = 0.01,
-        nack_again_max: float = 0.5,
-        heartbeat: float = 0.02,
-        heartbeat_max: float = 1.0,
-        report_delay: float = 0.005,
-        repairs_max: int = 64,
-        patience: float = 60.0,
-    ) -> None:
-        self.nack_delay = nack_delay  # a packet may only have been overtaken
-        self.nack_again = nack_again  # first repetition, doubled each time
-        self.nack_again_max = nack_again_max
-        self.heartbeat = Backoff(heartbeat, heartbeat_max)
-        self.report_delay = report_delay  # how long an acknowledgement waits for data to ride on
-        self.repairs_max = repairs_max  # packets sent again for one request
-        self.patience = patience  # without progress, after which a hole is lost for good
+    def __init__(self, **said: Any) -> None:
+        self._settings = settle(Settings, self.name, said)
+        self.heartbeat = Backoff(self._settings.heartbeat, self._settings.heartbeat_max)
 
     def view(self, view: View) -> None:
         n = len(view)
@@ -90,7 +100,7 @@ class Reliable(Layer):
             self._progress.append(self.stack.now)
 
     def _new_wait(self) -> Backoff:
-        return Backoff(self.nack_again, self.nack_again_max, 0.5)
+        return Backoff(self._settings.nack_again, self._settings.nack_again_max, 0.5)
 
     def base(self) -> dict[str, int]:
         return {"lsn": self._last}
@@ -190,7 +200,7 @@ class Reliable(Layer):
         if following == stack.me:
             stack.want_report()
         elif _REPORTING not in self._alarms:
-            self._alarms.set(_REPORTING, stack.now + self.report_delay)
+            self._alarms.set(_REPORTING, stack.now + self._settings.report_delay)
 
     def control(self, packet: Packet) -> None:
         self.stack.meet(packet)
@@ -240,7 +250,7 @@ class Reliable(Layer):
             self._alarms.clear((_NACK, src))
             return
         if (_NACK, src) not in self._alarms:
-            self._alarms.set((_NACK, src), now + self.nack_delay)
+            self._alarms.set((_NACK, src), now + self._settings.nack_delay)
             self._progress[src] = now
             missing = self._known[src] + 1 - arrived.expected - len(arrived.early)
             self.stack.row("gap", src, n=missing)
@@ -250,10 +260,10 @@ class Reliable(Layer):
         runs = self._arrived[src].missing(self._known[src] + 1)[:RUNS_MAX]
         if not runs:
             return
-        if now - self._progress[src] > self.patience:
+        if now - self._progress[src] > self._settings.patience:
             name = self.stack.view.names[src]
             self.stack.row("gave_up", src)
-            self.stack.fail(Gap(f"{name} did not repair what was lost within {self.patience:g} s"))
+            self.stack.fail(Gap(f"{name} did not repair what was lost within {self._settings.patience:g} s"))
             return
         packet = self._packet(src)
         packet.runs = runs
@@ -269,12 +279,12 @@ class Reliable(Layer):
         batch: list[Packet] = []
         for low, high in runs:
             for lsn in range(max(low, self._everywhere + 1), min(high, self._last + 1)):
-                if len(batch) >= self.repairs_max:
+                if len(batch) >= self._settings.repairs_max:
                     break
                 packet = self._sent.get(lsn)
                 if packet is None:
                     continue
-                if now - repaired.get((member, lsn), -1.0) < self.nack_delay:
+                if now - repaired.get((member, lsn), -1.0) < self._settings.nack_delay:
                     self.stack.row("repair_suppressed", member, n=lsn)
                     continue
                 repaired[member, lsn] = now

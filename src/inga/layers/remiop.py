@@ -24,13 +24,14 @@ After Bessani, Fraga and Lung, "Extending the UMIOP Specification for Reliable M
 """
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
 
+from inga.layers import reported
 from inga.layers.miop import STRANGER, Piece, peer_of
-from inga.layers.numbers import check_delay, check_number, check_seconds
+from inga.layers.numbers import check_choice, check_delay, check_number, check_seconds, check_switch
 from inga.layers.rate import Rate
 from inga.layers.reported import HEARD, NEW_LIFE, SENDERS_MAX, Reported, Stream
-from inga.model.errors import Gap, UsageError
+from inga.model.errors import Gap
 from inga.model.packet import DATA, Packet
 from inga.model.view import View
 from inga.session.alarms import Alarms, Backoff
@@ -56,83 +57,81 @@ BASELINES = ("collection", "packet", "start")
 ON_GAP = ("fail", "skip")
 
 
+@dataclass(frozen=True)
+class Settings(reported.Settings):
+    """What can be chosen. Times are in seconds; those without a word are explained with the module."""
+
+    rmin: float = RATE_MIN  # bounds of the rate, in bits a second
+    rmax: float = RATE_MAX
+    tnack: float = 0.05  # the longest random wait before a request
+    trepair: float = 0.05  # and before a repair
+    # The omission degree, after whose number plus one repairs of a packet a member repairs it no more; None = no limit.
+    od: int | None = None
+    state_interval: float = 0.5  # between two reports
+    state_every: int | None = (
+        None  # new packets after which one is early; None = an eighth of `size`, 0 = never
+    )
+    one_nack: bool = True
+    repeats: int = REPEATS
+    tail: bool = True
+    baseline: str = "collection"
+    spare: float | None = None  # None = the longest waits for a request and a repair
+    burst: int = BURST
+    slack: float = SLACK
+    on_gap: str = (
+        "fail"  # what a packet of a member that is lost for good does to the group: `skip` = nothing
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("tnack", "trepair", "slack"):
+            check_delay(name, getattr(self, name))
+        if self.spare is not None:
+            check_delay("spare", self.spare)
+        check_seconds("state_interval", self.state_interval)
+        for name in ("od", "state_every"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), 0, 1 << 30)
+        check_number("repeats", self.repeats, 0, 1000)
+        check_number("burst", self.burst, 1, 1 << 16)
+        for name in ("one_nack", "tail"):
+            check_switch(name, getattr(self, name))
+        check_choice("baseline", self.baseline, BASELINES)
+        check_choice("on_gap", self.on_gap, ON_GAP)
+        Rate(self.rmin, self.rmax, self.size)  # or says what is wrong
+
+    @property
+    def early_after(self) -> int:
+        """New packets after which a report is sent early."""
+        return max(1, self.size // 8) if self.state_every is None else self.state_every
+
+    @property
+    def spared(self) -> float:
+        """Seconds for which what was repaired is not repaired again."""
+        return self.tnack + self.trepair if self.spare is None else self.spare
+
+
 class ReMiop(Reported):
-    """Asks, repairs, reports, and keeps to a rate. Times are in seconds."""
+    """Asks, repairs, reports, and keeps to a rate."""
 
     name = "remiop"
     provides = frozenset({"reliable", "flow"})
-
-    def __init__(
-        self,
-        *,
-        rmin: float = RATE_MIN,
-        rmax: float = RATE_MAX,
-        tnack: float = 0.05,
-        trepair: float = 0.05,
-        od: int | None = None,
-        state_interval: float = 0.5,
-        state_every: int | None = None,
-        one_nack: bool = True,
-        repeats: int = REPEATS,
-        tail: bool = True,
-        baseline: str = "collection",
-        spare: float | None = None,
-        burst: int = BURST,
-        slack: float = SLACK,
-        on_gap: str = "fail",
-        **shared: Any,
-    ) -> None:
-        """`rmin`, `rmax`: bounds of the rate in bits a second. `tnack`, `trepair`: the longest random wait before
-        a request and before a repair. `od`: the omission degree, after whose number plus one repairs of a packet
-        a member repairs it no more; None is no limit. `state_interval`: between two reports; after
-        `state_every` new packets one is sent early (an eighth of `size`; 0 for never). `on_gap`: what to do when a
-        packet of a member is lost for good: `fail` the group, or `skip` it. Others: see the module and `Reported`.
-        """
-        super().__init__(**shared)
-        check_delay("tnack", tnack)
-        check_delay("trepair", trepair)
-        check_seconds("state_interval", state_interval)
-        check_delay("slack", slack)
-        if spare is not None:
-            check_delay("spare", spare)
-        if od is not None:
-            check_number("od", od, 0, 1 << 30)
-        if state_every is not None:
-            check_number("state_every", state_every, 0, 1 << 30)
-        check_number("repeats", repeats, 0, 1000)
-        check_number("burst", burst, 1, 1 << 16)
-        if baseline not in BASELINES:
-            raise UsageError(f"baseline is {' or '.join(BASELINES)}, not {baseline!r}")
-        if on_gap not in ON_GAP:
-            raise UsageError(f"on_gap is {' or '.join(ON_GAP)}, not {on_gap!r}")
-        self.rmin, self.rmax = rmin, rmax
-        self.tnack, self.trepair = tnack, trepair
-        self.od = od
-        self.state_interval = state_interval
-        self.state_every = max(1, self.size // 8) if state_every is None else state_every
-        self.one_nack = bool(one_nack)
-        self.repeats = repeats
-        self.tail = bool(tail)
-        self.baseline = baseline
-        self.spare = tnack + trepair if spare is None else spare
-        self.burst = burst
-        self.slack = slack
-        self.on_gap = on_gap
-        self.rate = Rate(rmin, rmax, self.size)
+    settings = Settings
+    _settings: Settings
 
     def view(self, view: View) -> None:
         self._quieten()  # before streams are made, which may find holes
         self._request_count = 0
         self._heard_at = float("-inf")  # when a data packet was last heard or sent
         self._polls = 0  # questions for reports since then, or since one showed progress
-        self._polling = Backoff(min(2 * self.state_interval, WAIT_MAX), WAIT_MAX)
+        self._polling = Backoff(min(2 * self._settings.state_interval, WAIT_MAX), WAIT_MAX)
         self._is_asked = False  # somebody wants to hear of us
         self._fresh = 0  # packets that came since our last report
-        self.rate = Rate(self.rmin, self.rmax, self.size)
+        self.rate = Rate(self._settings.rmin, self._settings.rmax, self.size)
         super().view(view)
-        give_up = sum(self._wait(times) + self.tnack for times in range(self.repeats + 1))
+        give_up = sum(self._wait(times) + self._settings.tnack for times in range(self._settings.repeats + 1))
         # After which a message that is not whole gets no more packets.
-        self.patience = max(4 * 8 * self._datagram / self.rmin, give_up)
+        self.patience = max(4 * 8 * self._datagram / self._settings.rmin, give_up)
 
     def _quieten(self) -> None:
         """Nothing is due."""
@@ -182,7 +181,7 @@ class ReMiop(Reported):
     # Sending
 
     def _due(self, since: float) -> float:
-        return self.rate.due(since) - self.slack
+        return self.rate.due(since) - self._settings.slack
 
     def _left(self, since: float, packet: Packet) -> None:
         self._talk()
@@ -202,7 +201,7 @@ class ReMiop(Reported):
     # Data
 
     def _heard(self) -> None:
-        if self.state_every and self._fresh >= self.state_every:
+        if self._settings.early_after and self._fresh >= self._settings.early_after:
             self._tell_all()
 
     def _receive(self, packet: Packet, piece: Piece) -> bool:
@@ -224,14 +223,14 @@ class ReMiop(Reported):
             return False
         self._fresh += 1
         self._asked.clear((stream.sender, packet.lsn))
-        if not self.one_nack and stream.missing:
+        if not self._settings.one_nack and stream.missing:
             self._request(stream, stream.missing)
         return True
 
     def _baseline(self, piece: Piece) -> int:
-        if self.baseline == "start":
+        if self._settings.baseline == "start":
             return self._start(piece.number) or piece.base
-        return piece.base if self.baseline == "collection" else piece.number
+        return piece.base if self._settings.baseline == "collection" else piece.number
 
     def _start(self, number: int) -> int | None:
         """Where a sender began that is at this number now: at a multiple of NEW_LIFE, if that is not long ago."""
@@ -245,7 +244,7 @@ class ReMiop(Reported):
         self._renew_polls()
         if self._state_at is None:
             # Not all at once, and not for the first packet alone.
-            self._state_at = now + self.state_interval * (0.5 + 0.5 * self.stack.rng.random())
+            self._state_at = now + self._settings.state_interval * (0.5 + 0.5 * self.stack.rng.random())
 
     # As the one who lacks something
 
@@ -255,17 +254,17 @@ class ReMiop(Reported):
             return
         self.stack.row("gap", peer_of(stream.member), n=len(new))
         stream.missing.update(dict.fromkeys(new, 0))
-        self._request(stream, new if self.one_nack else stream.missing)
+        self._request(stream, new if self._settings.one_nack else stream.missing)
 
     def _request(self, stream: Stream, numbers: Iterable[int]) -> None:
         """Schedule a NACK, or put more into the one that is."""
         key = stream.sender, 0
-        if not self.one_nack:
+        if not self._settings.one_nack:
             self._request_count += 1
             key = stream.sender, self._request_count
         if key not in self._requests:
             self._pending[key] = set()
-            self._requests.set(key, self.stack.now + self._chance(self.tnack))
+            self._requests.set(key, self.stack.now + self._chance(self._settings.tnack))
         self._pending[key].update(numbers)
 
     def _ask(self, stream: Stream, numbers: set[int]) -> None:
@@ -278,7 +277,7 @@ class ReMiop(Reported):
 
     def _was_asked(self, stream: Stream, numbers: Iterable[int]) -> None:
         """By us or by another: if nothing comes of it, it is asked for again."""
-        if self.repeats:
+        if self._settings.repeats:
             now = self.stack.now
             for number in numbers:
                 self._asked.set((stream.sender, number), now + self._wait(stream.missing[number]))
@@ -289,7 +288,7 @@ class ReMiop(Reported):
             if number not in stream.missing:
                 continue
             stream.missing[number] += 1
-            if stream.missing[number] > self.repeats:
+            if stream.missing[number] > self._settings.repeats:
                 self._lose(stream, number)
             else:
                 wanted.append(number)
@@ -298,14 +297,14 @@ class ReMiop(Reported):
 
     def _wait(self, times: int) -> float:
         """How long a request has time to bring something, after so many that did not."""
-        first = max(2 * (self.tnack + self.trepair), WAIT_MIN)
+        first = max(2 * (self._settings.tnack + self._settings.trepair), WAIT_MIN)
         return min(first * 2.0 ** min(times, 32), WAIT_MAX)
 
     def _lose(self, stream: Stream, number: int) -> None:
         super()._lose(stream, number)
         self._asked.clear((stream.sender, number))
         stack = self.stack
-        if self.on_gap == "fail" and stream.member >= 0 and stream.member not in stack.left:
+        if self._settings.on_gap == "fail" and stream.member >= 0 and stream.member not in stack.left:
             name = stack.view.names[stream.member]
             stack.fail(Gap(f"packet {number} of {name} is lost for good: nobody who has it repaired it"))
 
@@ -364,21 +363,21 @@ class ReMiop(Reported):
         key = piece.sender, packet.lsn
         if key in self._repairs or self.stack.now < piece.spared_until:
             return
-        if self.od is not None and piece.nacks > self.od:
+        if self._settings.od is not None and piece.nacks > self._settings.od:
             self.stack.counts["od_exceeded"] += 1
             return
         piece.nacks += 1
-        self._repairs.set(key, self.stack.now + self._chance(self.trepair))
+        self._repairs.set(key, self.stack.now + self._chance(self._settings.trepair))
 
     def _spare(self, packet: Packet | None) -> None:
         """It was repaired just now: who asks for it still has not seen that yet."""
         if packet is not None:
-            packet.piece.spared_until = self.stack.now + self.spare
+            packet.piece.spared_until = self.stack.now + self._settings.spared
 
     def _repair(self, due: Iterable[tuple[int, int]]) -> None:
         batch: list[Packet] = []
         for sender, number in due:
-            if len(batch) >= self.burst:
+            if len(batch) >= self._settings.burst:
                 self._repairs.set((sender, number), self.stack.now + SLACK)
                 continue
             if sender == self.miop.sender:
@@ -389,7 +388,7 @@ class ReMiop(Reported):
             if packet is not None:
                 self.stack.row("repair", peer_of(packet.src), n=number)
                 packet.kind = DATA  # a repair is counted as data, whatever it repairs
-                packet.piece.spared_until = self.stack.now + self.spare
+                packet.piece.spared_until = self.stack.now + self._settings.spared
                 batch.append(packet)
         if batch:
             self.stack.counts["repair"] += len(batch)
@@ -404,19 +403,19 @@ class ReMiop(Reported):
             stream = self._streams.get(sender)
             if stream is None and sender == control.sender:
                 stream = self._first_heard_of(sender, number)
-            if stream is not None and self.tail and number > stream.known:
+            if stream is not None and self._settings.tail and number > stream.known:
                 if self._is_credible(stream, number):
                     self._learn(stream, number, came=0)
                 else:
                     self.stack.reject("state")
         if [sender for sender, _ in control.entries] == [control.sender] and self._state_at is None:
             # It speaks of nothing but itself: it wants to hear of us, and we have been quiet for a while.
-            self._state_at = self.stack.now + self._chance(self.tnack)
+            self._state_at = self.stack.now + self._chance(self._settings.tnack)
             self._is_asked = True
 
     def _first_heard_of(self, sender: int, number: int) -> Stream | None:
         """Somebody says that it has sent something, of which nothing has come."""
-        if not self.is_public or self.baseline != "start" or len(self._streams) >= SENDERS_MAX:
+        if not self.is_public or self._settings.baseline != "start" or len(self._streams) >= SENDERS_MAX:
             return None
         start = self._start(number)
         return None if start is None else self._new_stream(sender, STRANGER, start)
@@ -439,11 +438,11 @@ class ReMiop(Reported):
         self._fresh = 0
         self._is_asked = False
         self._say(STATE, self._report())
-        self._state_at = self.stack.now + self.state_interval
+        self._state_at = self.stack.now + self._settings.state_interval
 
     def _lags(self) -> bool:
         """Whether some member has not said that it has all of ours."""
-        return self.waits and self._everywhere < self._last
+        return self._settings.wait and self._everywhere < self._last
 
     # Helpers
 

@@ -8,6 +8,8 @@ reports itself too: that is how far it has sent.
 """
 
 from collections import deque
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from inga.causality.arrivals import Arrivals
 from inga.layers.flow import charged
@@ -20,7 +22,7 @@ from inga.layers.miop import (
     peer_of,
     the,
 )
-from inga.layers.numbers import check_number
+from inga.layers.numbers import check_number, check_switch
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
 from inga.model.view import View
@@ -70,32 +72,31 @@ class Stream:
         return number < self.arrived.expected or number in self.arrived.early
 
 
+@dataclass(frozen=True)
+class Settings:
+    """What can be chosen."""
+
+    size: int = SIZE  # packets kept of each sender
+    # Do not send what would push out of the buffer a packet that some member still lacks; where anybody may come,
+    # members are those who report.
+    wait: bool = True
+
+    def __post_init__(self) -> None:
+        check_number("size", self.size, 1, 1 << 20)
+        check_switch("wait", self.wait)
+
+
 class Reported(Strategy):
     """Sends within a window, keeps what it sent, and learns from reports who has it."""
 
     keeps = True  # what comes from others, to repair it
+    settings: ClassVar[type[Settings]] = Settings
+    _settings: Settings
 
-    def __init__(
-        self,
-        *,
-        size: int = SIZE,
-        wait: bool = True,
-        first: int = 1,
-        announced: bool = False,
-        queue_max: int = 16 << 20,
-        confirms: bool = True,
-    ) -> None:
-        """`size`: packets kept of each sender. `wait`: do not send what would push out of the buffer a packet that
-        some member still lacks; where anybody may come, members are those who report. `first`: the number of
-        everybody's first packet, unless members have `announced` theirs. `queue_max`: unread bytes above which our
-        reports stand still. `confirms`: receipts are ours to confirm, not the order's above us."""
-        check_number("size", size, 1, 1 << 20)
-        self.size = size
-        self.waits = bool(wait)
-        self.first = first
-        self.announced = announced
-        self.queue_max = queue_max
-        self.levels = ("confirmed",) if confirms else ()
+    def __init__(self, **told: Any) -> None:
+        super().__init__(**told)
+        self.size = self._settings.size
+        self.levels = ("confirmed",) if self.confirms else ()
 
     def view(self, view: View) -> None:
         stack = self.stack
@@ -157,7 +158,7 @@ class Reported(Strategy):
         return out
 
     def _has_room(self) -> bool:
-        return not self.waits or self._last - self._everywhere < self._window
+        return not self._settings.wait or self._last - self._everywhere < self._window
 
     def _due(self, since: float) -> float:
         """When a packet may leave that is ready since then."""
@@ -323,7 +324,7 @@ class Reported(Strategy):
         we have than by a buffer, nor is a member's number below its first; whoever says so is not that sender."""
         if self.is_public:
             return number <= stream.known + NEW_LIFE
-        most = stream.stable + self.size if self.waits else stream.known + NEW_LIFE
+        most = stream.stable + self.size if self._settings.wait else stream.known + NEW_LIFE
         return stream.baseline <= number <= most
 
     def _forget(self, stream: Stream) -> None:

@@ -60,7 +60,7 @@ async def join(
     carrier, addresses = _carrier(place, name, members, said["interface"], address, late=late)
     carrier.datagram_max = said["datagram_max"] or carrier.datagram_max
     matrix, objects, full = said["matrix"], said["objects"], said["trace_level"] == "full"
-    level = recipe.level_of(said["deliver"])
+    level, order_said = recipe.level_of(said["deliver"]), recipe.name
     chosen = Options(
         echo=said["echo"],
         on_concurrent=said["on_concurrent"],
@@ -80,6 +80,7 @@ async def join(
         start=int(time.time()),
         place=(place.group, place.port) if place.kind == "udp" else PLACE,
     )
+    recipe.check(chosen)
     layout = recipe.layout(founders, objects, chosen.protocol)
     meant = recipe.name + "+matrix" * matrix + _same_objects(layout)
     known_as = identity(group, meant, founders)
@@ -99,7 +100,7 @@ async def join(
         recipe = find(view.recipe)
     receipts = receipts_of_a_group()
     stack = Stack(
-        recipe.build(chosen),
+        recipe.build(recipe.keep(chosen, order_said)),
         me,
         view,
         rng=rng,

@@ -72,7 +72,7 @@ async def open_requests(
     receipts = receipts_of_a_group()
     me = quad(number)
     stack = Stack(
-        [Requests(echo=echo), *miop_layers(name, kind, options, sender=number, defaults=defaults)],
+        [Requests(echo=echo), *miop_layers(name, kind, options, sender=number, **defaults)],
         0,
         View.of(me, recipe=name),
         rng=Random(seed),

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from inga.layers.fifo import Unordered
+from inga.layers.settings import settle
 from inga.model.errors import UsageError, WireError
 from inga.model.invocation import Flush, Message, Spoken
 from inga.model.packet import DATA, Packet
@@ -25,8 +26,7 @@ from inga.objects.engine import Send
 from inga.objects.hosting import FREE, MESSAGE, Key, Layout, key_label, mailbox
 from inga.objects.instance import Instance
 from inga.objects.invoke import Body, Done, Host, Root
-from inga.objects.options import Options
-from inga.objects.window import WINDOW
+from inga.objects.options import Settings
 from inga.session.pressure import QUEUE_MIN, Unread
 from inga.wire.invocation import decode, encode
 from inga.wire.value import put
@@ -53,6 +53,7 @@ class ObjectOrder(Unordered):
     provides = frozenset({"fifo"})
     grows = False
     reliable = True  # what is below loses nothing
+    settings = Settings
 
     def __init__(
         self,
@@ -62,49 +63,20 @@ class ObjectOrder(Unordered):
         total: bool = False,
         crowded: bool = False,
         queue_max: int = 16 << 20,
-        delta: float = 0.05,
-        grace: float | None = None,
-        announce: int = 1,
-        window: int = WINDOW,
-        key: Key | None = None,
-        keys: int | None = None,
+        **said: Any,
     ) -> None:
-        """`objects` are those of the group, as `hosting` has them. `total`: everything conflicts. `key` says which
-        plain messages are in order with each other: those of equal keys; `keys` deals them out to so many by their
-        first four bytes. Without either, and with `total`, all are. `delta` is the seconds between heartbeats while
-        anybody has use for them, `grace` how long a call waits before it may be given up to end a deadlock,
-        `announce` whether those who are not addressed are told at once that their clocks are wanted. `window`: bytes of
-        one member that may wait at another. `queue_max`: unread bytes above which senders wait, where nothing below
-        sees to that."""
+        """`objects` are those of the group, as `hosting` has them. `total`: everything conflicts. `crowded`: below,
+        heartbeats wait with everything else, so none is added to those that do. `queue_max`: unread bytes above which
+        senders wait, where nothing below sees to that. The rest are `settings`."""
         super().__init__(echo=echo)
-        times: dict[str, Any] = {"delta": delta, "grace": delta if grace is None else grace}
-        for name, seconds in times.items():
-            if not isinstance(seconds, (int, float)) or not seconds > 0:
-                raise UsageError(f"{name} is a time in seconds, above 0, not {seconds!r}")
-        if announce not in (0, 1):
-            raise UsageError(f"announce is 0 or 1, not {announce!r}")
-        room: Any = window
-        if not isinstance(room, int) or room < 1:
-            raise UsageError(f"window is a number of bytes from 1, not {window!r}")
-        if key is not None and not callable(key):
-            raise UsageError(f"key is a function from a message to a key, not {key!r}")
-        number: Any = keys
-        if number is not None and (not isinstance(number, int) or number < 1):
-            raise UsageError(f"keys is a whole number from 1, not {keys!r}")
+        made = settle(Settings, self.name, said)
         self.objects = objects
         self.total = total
-        self.crowded = crowded  # below, heartbeats wait with everything else: none is added to those that do
-        self.keyed = not total and (key is not None or keys is not None)
-        self._keys = keys
-        self._key = key if key is not None else _dealt(keys)
-        self._options = Options(
-            delta=delta,
-            grace=grace,
-            announce=bool(announce),
-            quiet=True,
-            reliable=self.reliable,
-            window=window,
-        )
+        self.crowded = crowded
+        self.keyed = not total and (made.key is not None or made.keys is not None)
+        self._keys = made.keys
+        self._key = made.key if made.key is not None else _dealt(made.keys)
+        self._options = made.options(reliable=self.reliable)
         self._unread = Unread(queue_max)
         self.diary: list[tuple[str, int, int, str]] | None = (
             None  # what began here, for trials that want to know

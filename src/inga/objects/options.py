@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from inga.layers.numbers import check_number, check_seconds, check_switch
+from inga.model.errors import UsageError
+from inga.objects.hosting import Key
 from inga.objects.window import WINDOW
 
 
@@ -22,3 +25,32 @@ class Options:
     def patience(self) -> float:
         """How long a request waits before it may die."""
         return 3 * self.delta if self.grace is None else self.grace
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a user can choose. Times are in seconds."""
+
+    delta: float = 0.05  # between heartbeats while anybody has use for them
+    grace: float | None = None  # how long a call waits before it may be given up to end a deadlock
+    announce: bool = True  # tell those who are not addressed at once that their clocks are wanted
+    window: int = WINDOW  # bytes of one member that may wait at another
+    key: Key | None = None  # plain messages of equal keys are in order with each other; None = all are
+    keys: int | None = None  # deal them out to so many by their first four bytes
+
+    def __post_init__(self) -> None:
+        check_seconds("delta", self.delta)
+        if self.grace is not None:
+            check_seconds("grace", self.grace)
+        check_switch("announce", self.announce)
+        check_number("window", self.window, 1)
+        if self.key is not None and not callable(self.key):
+            raise UsageError(f"key is a function from a message to a key, not {self.key!r}")
+        if self.keys is not None:
+            check_number("keys", self.keys, 1)
+
+    def options(self, *, reliable: bool) -> Options:
+        """Of the engine, over something that loses nothing or not."""
+        return Options(
+            self.delta, self.grace, bool(self.announce), quiet=True, reliable=reliable, window=self.window
+        )

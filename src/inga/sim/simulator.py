@@ -401,12 +401,8 @@ class Sim:
         site.newcomer = None
         # A stamp names what was sent before its writer came; a relay passes on what it got, in that order.
         self.oracle.join(site.index, knows=view.recipe != "relay")
-        recipe, options = find(view.recipe), self._options
-        if recipe is not self._recipe:  # what was said about the first order is not for this one
-            options = replace(
-                options, deliver=None, protocol={}, matrix=options.matrix and recipe.name == "vector"
-            )
-        layers = recipe.build(options)
+        recipe = find(view.recipe)
+        layers = recipe.build(recipe.keep(self._options, self._recipe.name))
         self._begin(site, layers, view, trace, sizes=newcomer.sizes, bases=newcomer.bases)
         site.stack.receive(newcomer.backlog, now=self.now)
         self._pump(site)

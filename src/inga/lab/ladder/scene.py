@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from inga.lab.rungs import Rung
 from inga.layers.causal import Causal
-from inga.layers.ladder import Rung
 from inga.layers.matrix import Matrix
 from inga.layers.shape import Shape
 from inga.model.view import View
@@ -94,7 +94,7 @@ def play_schedule(
     realtime: dict[str, Any] = {"skew": tuple(skew)} if skew else {}
     if wait is not None:
         realtime["wait"] = wait
-    options = Options(realtime=realtime, matrix=order == MATRIX)
+    options = Options(protocol=realtime if order == "realtime" else {}, matrix=order == MATRIX)
     build = lossless("vector" if options.matrix else order, options)
 
     def layers() -> list[Layer]:

@@ -25,6 +25,7 @@ from inga.layers.co.parts import (
 )
 from inga.layers.flow import charged, share_of
 from inga.layers.order import Order
+from inga.layers.settings import settle
 from inga.model.errors import Gap, UsageError
 from inga.model.packet import HEADER_MAX, Packet
 from inga.model.view import View
@@ -52,7 +53,7 @@ class Co(Order):
         echo: bool = False,
         queue_max: int = 16 << 20,
         machine: type[CoMachine] = CoMachine,
-        **settings: Any,
+        **said: Any,
     ) -> None:
         """`queue_max` is in unread bytes, above which we report no free buffers. `machine` is the protocol, which
         an experiment may bend. The rest is explained with `Settings`."""
@@ -61,7 +62,7 @@ class Co(Order):
             raise UsageError(f"co delivers at level {', '.join(LEVELS)}, not {deliver!r}")
         self.deliver = deliver
         self.queue_max = queue_max
-        self._settings = Settings(**settings)
+        self._settings = settle(Settings, self.name, said)
         self._kind = machine
 
     def view(self, view: View) -> None:

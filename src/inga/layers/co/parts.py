@@ -48,8 +48,9 @@ class Settings:
     def __post_init__(self) -> None:
         check_number("window", self.window, 1, WINDOW_MAX)
         check_number("units", self.units, 1, 1 << 20)
-        if self.capacity is not None:
-            check_number("capacity", self.capacity, 1, 1 << 30)
+        for name in ("capacity", "window_bytes"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), 1)
         if self.confirm_every is not None:
             check_number("confirm_every", self.confirm_every, 0, WINDOW_MAX)
         for name in ("confirm_delay", "nack_again", "resend", "poll", "patience"):

@@ -36,6 +36,7 @@ from inga.layers.sco.parts import (
     Settings,
     Told,
 )
+from inga.layers.settings import settle
 from inga.model.errors import Gap, UsageError, WireError
 from inga.model.packet import HEADER_MAX, Packet
 from inga.model.stamp import Stamp
@@ -69,7 +70,7 @@ class Sco(Order):
         queue_max: int = 16 << 20,
         multicast: bool = True,
         machine: type[ScoMachine] = ScoMachine,
-        **settings: Any,
+        **said: Any,
     ) -> None:
         """`deliver` is a level, `machine` the protocol, which an experiment may bend. Where one datagram can reach
         everybody (`multicast`), it replaces copies from `multicast_from` remote destinations on; 0: never, since
@@ -77,7 +78,7 @@ class Sco(Order):
         super().__init__(echo=echo)
         if deliver not in LEVELS:
             raise UsageError(f"deliver is one of {', '.join(LEVELS)}, not {deliver!r}")
-        made = Settings(**settings)
+        made = settle(Settings, self.name, said)
         for name in ("window", "quota", "multicast_from"):
             check_number(name, getattr(made, name), 0, LSN_WINDOW // 2)
         self.deliver = deliver

@@ -3,15 +3,12 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from inga.model.errors import UsageError
+from inga.layers.numbers import check_choice, check_delay, check_number, check_seconds, check_switch
 from inga.model.packet import Runs
 from inga.model.stamp import Deps
 
 Pairs = tuple[tuple[int, int], ...]
 """(member, number) of the members whose number differs from what the reader has anyway."""
-
-TIME_MIN = 1e-6
-"""The shortest wait of what is repeated."""
 
 ACK_LEVELS = ("causal", "continuous")
 
@@ -40,24 +37,18 @@ class Settings:
     multicast_from: int = 0  # remote destinations from which one datagram for all replaces copies; 0: never
 
     def __post_init__(self) -> None:
-        if self.ack_level not in ACK_LEVELS:
-            raise UsageError(f"ack_level is one of {', '.join(ACK_LEVELS)}, not {self.ack_level!r}")
+        check_choice("ack_level", self.ack_level, ACK_LEVELS)
+        check_switch("throttle", self.throttle)
         for name in ("window", "quota", "buffers_per_message", "resends_max"):
-            _check(name, getattr(self, name), int, 1)
+            check_number(name, getattr(self, name), 1)
+        if self.window_bytes is not None:
+            check_number("window_bytes", self.window_bytes, 1)
         for name in ("confirm_every", "multicast_from"):
-            _check(name, getattr(self, name) or 0, int, 0)
+            check_number(name, getattr(self, name) or 0, 0)
         for name in ("nack_again", "resend_after", "poll_after", "patience"):
-            _check(name, getattr(self, name), float, TIME_MIN)
+            check_seconds(name, getattr(self, name))
         for name in ("confirm_delay", "probe_after", "nack_delay"):
-            _check(name, getattr(self, name), float, 0.0)
-
-
-def _check(name: str, value: object, kind: type, least: float) -> None:
-    """What a user says about a protocol may be anything."""
-    wanted = int if kind is int else (int, float)
-    if isinstance(value, bool) or not isinstance(value, wanted) or not value >= least:
-        what = "a whole number" if kind is int else "a number of seconds"
-        raise UsageError(f"{name} is {what} of at least {least:g}, not {value!r}")
+            check_delay(name, getattr(self, name))
 
 
 class Message:

@@ -4,7 +4,7 @@ Exact, and ever larger. With destinations in the list a receiver knows which of 
 without them (`history-blind`) it waits for ever for what was never sent to it.
 """
 
-from inga.layers.ladder.rung import Rung, Waiting, is_count, need
+from inga.lab.rungs.rung import Rung, Waiting, is_count, need
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.view import View

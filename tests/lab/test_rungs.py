@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inga import recipes
-from inga.layers.ladder import BENT, RUNGS, Rung, history
+from inga.lab.rungs import BENT, RUNGS, Rung, history
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.view import View
@@ -69,9 +69,9 @@ def test_all_but_pairwise_claim_causal_order() -> None:
     assert [name for name, claimed in claims.items() if not claimed] == ["pairwise"]
 
 
-def test_an_unknown_order_names_both_kinds() -> None:
+def test_an_unknown_order_says_which_was_meant_and_where_the_others_are() -> None:
     with pytest.raises(
-        UsageError, match=r"no order 'stirct'; there are causal, .*to learn from pairwise, .*strict"
+        UsageError, match=r"no order 'stirct'; there are causal, .*ladder\(\) lists; did you mean 'strict'\?"
     ):
         find("stirct")
 
@@ -229,7 +229,7 @@ def test_numbers_begin_at_one() -> None:
 
 
 def real_time(members: int = 2, **options: Any) -> Net:
-    return Net(members, "realtime", options=Options(lossless=True, realtime=options))
+    return Net(members, "realtime", options=Options(lossless=True, protocol=options))
 
 
 def test_a_message_waits_for_older_ones() -> None:
@@ -265,7 +265,7 @@ def test_clocks_can_be_set() -> None:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"wait": -0.1}, "a waiting time is not negative"), ({"skew": (1.0,)}, "name each one's skew")],
+    [({"wait": -0.1}, "wait is a number of seconds"), ({"skew": (1.0,)}, "name each one's skew")],
 )
 def test_clocks_that_cannot_be_meant(options: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):

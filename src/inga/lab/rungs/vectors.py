@@ -16,7 +16,7 @@ From Dewan's "Causality" lectures and code for them; the standard test is docs/p
 
 from dataclasses import dataclass, field
 
-from inga.layers.ladder.rung import Rung, Waiting, is_count, need
+from inga.lab.rungs.rung import Rung, Waiting, is_count, need
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.wire import varint

@@ -10,10 +10,13 @@
 From Dewan's "Causality" lectures. What each one lets through: docs/protocols/causality.md.
 """
 
+from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from inga.layers.ladder.rung import Rung, Waiting, is_count, need
+from inga.lab.rungs.rung import Rung, Waiting, is_count, need
+from inga.layers.numbers import check_delay
+from inga.layers.settings import settle
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.view import View
@@ -82,18 +85,29 @@ class Pairwise(Rung[int]):
         return [m for m in members if m != packet.src and (packet.dst is None or packet.dst >> m & 1)]
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What can be chosen about `realtime`."""
+
+    wait: float = WAIT  # seconds that a message waits for older ones
+    skew: tuple[float, ...] = ()  # by how much each clock is ahead
+
+    def __post_init__(self) -> None:
+        check_delay("wait", self.wait)
+        if not isinstance(self.skew, tuple):
+            raise UsageError(f"skew is a tuple of seconds, one for each clock, not {self.skew!r}")
+
+
 class RealTime(Rung[int]):
     """By the senders' clocks. When a message has waited long enough, nothing older is expected."""
 
     name = "realtime"
+    settings = Settings
 
-    def __init__(self, *, echo: bool = False, wait: float = WAIT, skew: tuple[float, ...] = ()) -> None:
-        """`wait` is how long a message waits for older ones; `skew` by how much each clock is ahead."""
+    def __init__(self, *, echo: bool = False, **said: Any) -> None:
         super().__init__(echo=echo)
-        if wait < 0:
-            raise UsageError(f"a waiting time is not negative: {wait} s")
-        self._wait = wait
-        self._skew = skew
+        made = settle(Settings, self.name, said)
+        self._wait, self._skew = made.wait, made.skew
 
     def view(self, view: View) -> None:
         super().view(view)

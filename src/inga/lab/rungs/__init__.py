@@ -2,13 +2,13 @@
 
 Teaching material. Every rung claims causal order (`pairwise` claims less, and keeps it), and all but
 `history` break that claim or block: `inga lab ladder` shows how. The recipes are marked unsafe, so
-`inga.join` refuses them unless told otherwise.
+`inga.join` refuses them unless told otherwise. `inga.recipes.find` imports this package when one is asked for.
 """
 
 from typing import Any
 
-from inga.layers.ladder.bent import BENT
-from inga.layers.ladder.counters import (
+from inga.lab.rungs.bent import BENT
+from inga.lab.rungs.counters import (
     LastSender,
     LastSenderAtLeast,
     LastSenderOwn,
@@ -16,9 +16,9 @@ from inga.layers.ladder.counters import (
     RealTime,
     Scalar,
 )
-from inga.layers.ladder.history import History, HistoryBlind
-from inga.layers.ladder.rung import Rung
-from inga.layers.ladder.vectors import (
+from inga.lab.rungs.history import History, HistoryBlind
+from inga.lab.rungs.rung import Rung
+from inga.lab.rungs.vectors import (
     AtOnceCount,
     AtOnceKeep,
     AtOnceReplace,
@@ -29,6 +29,7 @@ from inga.layers.ladder.vectors import (
     Strict,
     Tree,
 )
+from inga.recipes import REPAIRED, causal, compose, find, plain
 
 RUNGS: tuple[type[Rung[Any]], ...] = (
     Pairwise,
@@ -52,3 +53,12 @@ RUNGS: tuple[type[Rung[Any]], ...] = (
 """From the ground up. Beside them stand those of BENT: the right layer but for one rule."""
 
 __all__ = ["BENT", "RUNGS", "Rung"]
+
+_VECTOR = find("vector")
+
+for _rung in RUNGS:
+    compose(_rung.name, plain(_rung), REPAIRED, guarantees=_rung.claims, level=_rung.level, unsafe=True)
+for _layer in BENT:
+    compose(
+        _layer.name, causal(_layer), REPAIRED, guarantees=_VECTOR.guarantees, level=_VECTOR.level, unsafe=True
+    )

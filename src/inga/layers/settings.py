@@ -1,0 +1,31 @@
+"""Settings of layers: frozen dataclasses with their checks, made from what somebody says by name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from inga.model.errors import UsageError
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class NoSettings:
+    """Of a layer about which nothing can be chosen."""
+
+
+def settle(kind: type[Made], layer: str, said: Mapping[str, Any]) -> Made:
+    """Settings of that kind; a name that they do not have is refused."""
+    known = names_of(kind)
+    for name in said:
+        if name not in known:
+            close = get_close_matches(name, known, 1)
+            meant = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known) or 'none'}"
+            raise UsageError(f"layer {layer!r} has no setting {name!r}{meant}")
+    return kind(**said)
+
+
+def names_of(kind: type[Any]) -> tuple[str, ...]:
+    """What can be chosen."""
+    return tuple(each.name for each in fields(kind))

@@ -1,0 +1,41 @@
+"""Named lists of layers: what `order=` means. `register` and `compose` add your own."""
+
+from inga.recipes.options import PLACED, Options
+from inga.recipes.recipe import (
+    ALIASES,
+    Recipe,
+    find,
+    ladder,
+    names,
+    refuse_late,
+    refuse_unsafe,
+    register,
+)
+from inga.recipes.standard import NONE, OVER, REPAIRED, VECTOR, causal, plain
+from inga.recipes.transports import Miop, Ordering, Part, Repaired, compose, miop_layers, tuned
+
+__all__ = [
+    "ALIASES",
+    "NONE",
+    "OVER",
+    "PLACED",
+    "REPAIRED",
+    "VECTOR",
+    "Miop",
+    "Options",
+    "Ordering",
+    "Part",
+    "Recipe",
+    "Repaired",
+    "causal",
+    "compose",
+    "find",
+    "ladder",
+    "miop_layers",
+    "names",
+    "plain",
+    "refuse_late",
+    "refuse_unsafe",
+    "register",
+    "tuned",
+]

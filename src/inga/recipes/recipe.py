@@ -1,0 +1,186 @@
+"""What `order=` means: recipes by name. `register` adds your own."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+from inga.model.errors import UsageError
+from inga.model.receipt import LEVELS
+from inga.objects.hosting import Layout
+from inga.recipes.options import PLACED, UNSAID, Options
+from inga.stack.layer import Layer
+
+ALIASES = {"causal": "vector"}
+
+NOT_YET = {"received": ("fifo", "causal"), "accepted": ("causal",)}
+"""What is not promised at a level."""
+
+TEACHING = "inga.lab.rungs"
+"""Registers the orders that are only there to learn from. It stands above us, and is imported when one of them is
+asked for by name: by a command, a simulation, or the process of a member that knows nothing of the lab."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a stack is made, and what a run with it claims."""
+
+    name: str
+    make: Callable[[Options], list[Layer]]
+    guarantees: tuple[str, ...] = ()
+    receipt: str = "take"  # the trace step that makes a message a cause at its receiver
+    level: str = "received"  # what `deliver` means here, unless another of the levels is asked for
+    levels: tuple[str, ...] = ()  # all that can be asked for
+    takes: tuple[str, ...] = ()  # which of PLACED it has a place for
+    own: tuple[str, ...] | None = None  # options of its protocol; None = whoever makes it refuses others
+    tunings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # options, with what hunts try
+    unsafe: bool = False  # teaching material: refused on real sockets unless asked for
+    direct: bool = True  # messages go from sender to receiver, so that schedules can say which arrives
+    wire: str = "inga"  # what its datagrams are: packets of ours, or "miop"
+    echo: bool = False  # own messages are delivered too, unless something else is said
+
+    def build(self, options: Options) -> list[Layer]:
+        """Its layers."""
+        self.check(options)
+        return self.make(options)
+
+    def check(self, options: Options) -> None:
+        """Refuse what is asked for and has no place here."""
+        for name in PLACED:
+            if name not in self.takes and getattr(options, name) != getattr(UNSAID, name):
+                having = [each.name for each in _ordinary() if name in each.takes]
+                raise UsageError(
+                    f"{name} is an option of order {_listed(having)}; order {self.name!r} has none"
+                )
+        if self.own is not None:
+            refuse_unknown(self.name, options.protocol, self.own)
+
+    def keep(self, options: Options, said_of: str) -> Options:
+        """What of the options has a place here, of those that were said about another order. The rest waits until
+        the group changes back."""
+        if self.name != said_of:
+            options = replace(options, protocol={}, deliver=None)
+        return replace(options, **{name: getattr(UNSAID, name) for name in PLACED if name not in self.takes})
+
+    @property
+    def objects(self) -> bool:
+        """Whether a group with it can have objects."""
+        return "objects" in self.takes
+
+    def claims(self, *, full: bool, deliver: str | None = None, objects: bool = False) -> list[str]:
+        """The guarantees that a trace can show; one of deliveries only holds no control rows. Of a group
+        with objects it shows their order, whether or not there are messages besides."""
+        if objects:
+            return ["object"]
+        return [name for name in self.promises(deliver) if full or name != "quiet"]
+
+    def layout(
+        self, names: Sequence[str], objects: Mapping[str, Any] | None, protocol: Mapping[str, Any]
+    ) -> Layout | None:
+        """Where the objects of a group are and what conflicts, if it can have objects."""
+        if not self.objects:
+            return None
+        return Layout(objects, names, total="total" in self.guarantees, keys=protocol.get("keys"))
+
+    def echoes(self, wanted: bool | None) -> bool:
+        """Whether own messages are delivered, if that is wanted."""
+        return self.echo if wanted is None else wanted
+
+    def level_of(self, wanted: str | None) -> str:
+        """The level at which to deliver; one that this recipe lacks is refused."""
+        if wanted is None:
+            return self.level
+        if wanted not in self.levels:
+            if wanted not in LEVELS:
+                raise UsageError(f"deliver is one of {', '.join(LEVELS)}, not {wanted!r}")
+            known = " or ".join(map(repr, self.levels))
+            raise UsageError(f"order {self.name!r} delivers at level {known}, not {wanted!r}")
+        return wanted
+
+    def promises(self, deliver: str | None) -> tuple[str, ...]:
+        """The guarantees of a run that delivers at that level; at another than its own, an order waits for less."""
+        lost = NOT_YET.get(deliver, ()) if deliver is not None and deliver != self.level else ()
+        return tuple(name for name in self.guarantees if name not in lost)
+
+
+_recipes: dict[str, Recipe] = {}
+
+
+def register(name: str, make: Callable[[Options], list[Layer]], **about: Any) -> Recipe:
+    """Give a list of layers a name that `order=` understands from now on.
+
+    `about` are fields of `Recipe`: what it guarantees, at which `levels` it can deliver (`level` among them if nothing
+    is said), and which options of PLACED it `takes`.
+    """
+    recipe = Recipe(name, make, **about)
+    if name in ALIASES or name in _recipes:
+        raise UsageError(f"there is a recipe {name!r} already")
+    if recipe.levels and recipe.level not in recipe.levels:
+        raise UsageError(f"recipe {name!r} delivers at {recipe.level!r}, which is not among its levels")
+    _recipes[name] = recipe = replace(recipe, levels=recipe.levels or (recipe.level,))
+    return recipe
+
+
+def find(name: str) -> Recipe:
+    """The recipe called so, or by an alias."""
+    called = ALIASES.get(name, name)
+    if called not in _recipes:
+        import_module(TEACHING)
+    if called not in _recipes:
+        raise UsageError(
+            f"no order {name!r}; there are {', '.join(names())}, and to learn from those that inga.recipes.ladder() "
+            f"lists{_meant(name, [*names(), *_recipes])}"
+        )
+    return _recipes[called]
+
+
+def names() -> list[str]:
+    """All orders that are meant to be used, and their aliases."""
+    return sorted({*(recipe.name for recipe in _ordinary()), *ALIASES})
+
+
+def ladder() -> list[str]:
+    """All orders that are only there to learn from, from the ground up."""
+    import_module(TEACHING)
+    return [name for name, recipe in _recipes.items() if recipe.unsafe]
+
+
+def refuse_unsafe(recipe: Recipe, unsafe: bool) -> None:
+    """Teaching material does not get onto real sockets by accident."""
+    if recipe.unsafe and not unsafe:
+        raise UsageError(
+            f"order {recipe.name!r} is there to learn from and misorders messages or blocks: "
+            "use causal, or say unsafe=True (on the command line --unsafe)"
+        )
+
+
+def refuse_late(recipe: Recipe) -> None:
+    """Who is in a group that speaks MIOP is known from the start."""
+    if recipe.wire != "inga":
+        raise UsageError(
+            f"nobody can join a group of order {recipe.name!r} later: name all its members at the start"
+        )
+
+
+def refuse_unknown(order: str, said: Iterable[str], known: Sequence[str]) -> None:
+    """An option that the protocol of an order does not have."""
+    for name in said:
+        if name not in known:
+            having = [recipe.name for recipe in _ordinary() if recipe.own and name in recipe.own]
+            there_are = f"there are {', '.join(known)}" if known else "it has none of its own"
+            hint = f"; it is one of order {_listed(having)}" if having else _meant(name, known)
+            raise UsageError(f"order {order!r} has no option {name!r}; {there_are}{hint}")
+
+
+def _ordinary() -> list[Recipe]:
+    return [recipe for recipe in _recipes.values() if not recipe.unsafe]
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    close = get_close_matches(name, list(known), 1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

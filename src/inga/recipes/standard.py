@@ -1,0 +1,211 @@
+"""The orders that inga has."""
+
+from typing import Any
+
+from inga.layers.acks import Acknowledged
+from inga.layers.causal import Causal
+from inga.layers.co.layer import Co
+from inga.layers.co.lossless import LosslessCo
+from inga.layers.co.machine import CoMachine
+from inga.layers.co.parts import LEVELS as CO_LEVELS
+from inga.layers.co.parts import WINDOW_MAX
+from inga.layers.fifo import Fifo, Unordered, Unreliable
+from inga.layers.matrix import Matrix
+from inga.layers.order import Order
+from inga.layers.relay import Hop, Relay
+from inga.layers.remiop import ReMiop
+from inga.layers.sco.layer import LEVELS as SCO_LEVELS
+from inga.layers.sco.layer import Sco
+from inga.layers.sco.lossless import LosslessSco
+from inga.layers.sco.machine import ScoMachine
+from inga.objects.layer import BareObjects, ObjectOrder
+from inga.recipes.options import Options
+from inga.recipes.transports import Bare, Miop, Ordering, Part, Repaired, compose
+
+# Orders, and what they are told
+
+
+def plain(layer: type[Order], *takes: str) -> Ordering:
+    """An order that knows no more than whether to echo."""
+    return Ordering(lambda options, repaired: Part(layer, {"echo": bool(options.echo)}), ("coarse", *takes))
+
+
+def causal(layer: type[Causal], matrix: type[Causal] | None = None) -> Ordering:
+    """One that sees concurrency too, and perhaps has a `matrix` of its own."""
+
+    def part(options: Options, repaired: bool) -> Part:
+        given = {"echo": bool(options.echo), "on_concurrent": options.on_concurrent}
+        return Part(matrix if matrix is not None and options.matrix else layer, given)
+
+    return Ordering(part, ("coarse", "on_concurrent", *("matrix",) * (matrix is not None)))
+
+
+def co(**defaults: Any) -> Ordering:
+    """Order, repair and flow in one layer."""
+
+    def part(options: Options, repaired: bool) -> Part:
+        given = {
+            "deliver": options.deliver or ("causal" if options.lossless else "acknowledged"),
+            "machine": LosslessCo if options.lossless else CoMachine,
+            "echo": bool(options.echo),
+            "queue_max": options.queue_max,
+            "window_bytes": None if options.lossless else options.flow.get("window"),
+        }
+        prefers = {"window": WINDOW_MAX} if options.lossless else defaults
+        return Part(Co, given, prefers, gathers=False, coarse=True)
+
+    return Ordering(part, ())
+
+
+def _sco(options: Options, repaired: bool) -> Part:
+    given = {
+        "deliver": options.deliver or ("causal" if options.lossless else "confirmed"),
+        "machine": LosslessSco if options.lossless else ScoMachine,
+        "echo": bool(options.echo),
+        "queue_max": options.queue_max,
+        "window_bytes": options.flow.get("window"),
+        "multicast": options.multicast,
+    }
+    return Part(Sco, given, coarse=True)
+
+
+def objects(*, total: bool = False, crowded: bool = False, **defaults: Any) -> Ordering:
+    """The layer of objects: with `total`, everything conflicts, and nobody says what."""
+
+    def part(options: Options, repaired: bool) -> Part:
+        given = {
+            "echo": options.echo is not False,
+            "objects": options.objects,
+            "total": total,
+            "crowded": crowded and not options.lossless,
+            "queue_max": options.queue_max,
+        }
+        given |= {"key": None, "keys": None} if total else {}
+        return Part(ObjectOrder if repaired else BareObjects, given, defaults, gathers=repaired)
+
+    return Ordering(part, ("coarse", "objects"), echo=True)
+
+
+NONE = plain(Unordered)
+VECTOR = causal(Causal, Matrix)
+
+# Transports
+
+REPAIRED = Repaired()
+BARE = Bare()
+OVER = {"reliable": REPAIRED, "datagrams": BARE}
+"""What objects can stand on: the layers that repair and keep a window, or nothing at all."""
+
+REPEATS = 64
+"""Requests for one lost packet before ReMIOP gives up, where a group fails of it: a few minutes."""
+
+REMIOP = Miop(ReMiop, repeats=REPEATS)
+
+# Recipes
+
+SET = ("integrity", "complete", "stamps")
+CAUSAL = ("integrity", "complete", "fifo", "stamps", "causal")
+OBJECT = ("integrity", "complete", "object")
+
+DATAGRAM: dict[str, tuple[Any, ...]] = {"datagram": (256, 1472)}
+REMIOP_TRIED: dict[str, tuple[Any, ...]] = {
+    "size": (4, 32, 512),
+    "tnack": (0.01, 0.05),
+    "trepair": (0.0, 0.05),
+    "rmin": (20_000, 1_000_000),
+    "rmax": (1_000_000, 1_000_000_000),
+    "state_every": (None, 0),
+    **DATAGRAM,
+}
+REMIOP_FAST = {**REMIOP_TRIED, "rmin": (1_000_000,)}
+OBJECTS_TRIED = {"over": tuple(OVER), "delta": (0.005, 0.02, 0.1), "announce": (1, 0)}
+KEYS = {"keys": (1, 2, 3)}
+
+compose("none", NONE, REPAIRED, guarantees=SET)
+compose("fifo", plain(Fifo), REPAIRED, guarantees=(*SET, "fifo"), level="accepted")
+compose("vector", VECTOR, REPAIRED, guarantees=CAUSAL, level="causal")
+compose("relay", plain(Relay), Repaired(Hop), guarantees=CAUSAL, level="causal", direct=False)
+compose(
+    "co",
+    co(),
+    BARE,
+    guarantees=(*CAUSAL, "atomic", "quiet"),
+    receipt="accept",
+    level="acknowledged",
+    levels=CO_LEVELS,
+    tunings={"window": (1, 2, 4, 8), "capacity": (None, 5, 10, 40), "confirm_every": (None, 0, 1)},
+)
+compose(
+    "sco",
+    Ordering(_sco, ()),
+    BARE,
+    guarantees=(*CAUSAL, "atomic", "quiet"),
+    receipt="accept",
+    level="confirmed",
+    levels=SCO_LEVELS,
+    tunings={
+        "ack_level": ("causal", "continuous"),
+        "window": (1, 2, 8, 64),
+        "quota": (1, 2, 8, 64),
+        "probe_after": (0.0, 0.005, 0.05),
+        "multicast_from": (0, 0, 2),
+    },
+)
+compose("miop", plain(Unreliable), Miop(), guarantees=("integrity", "stamps"), tunings=DATAGRAM)
+compose(
+    "miop+acks",
+    NONE,
+    Miop(Acknowledged),
+    guarantees=SET,
+    tunings={"size": (4, 32, 512), "resend": (0.02, 0.05), "ack_delay": (0.0, 0.005), **DATAGRAM},
+)
+compose("remiop", NONE, REMIOP, guarantees=SET, tunings=REMIOP_TRIED)
+compose("remiop+vector", causal(Causal), REMIOP, guarantees=CAUSAL, level="causal", tunings=REMIOP_TRIED)
+compose(
+    "remiop+co",
+    # CO repairs by itself, too: it gives the strategy beneath it time to do so first.
+    co(confirm_delay=0.02, nack_delay=1.0, nack_again=2.0, resend=2.0, poll=1.0),
+    REMIOP,
+    guarantees=(*CAUSAL, "atomic"),
+    receipt="accept",
+    level="acknowledged",
+    levels=CO_LEVELS,
+    tunings={**REMIOP_FAST, "window": (1, 2, 4, 8)},
+)
+compose(
+    "object",
+    objects(),
+    OVER,
+    guarantees=OBJECT,
+    level="causal",
+    tunings={**OBJECTS_TRIED, **KEYS},
+    direct=False,
+)
+compose(
+    "total",
+    objects(total=True),
+    OVER,
+    guarantees=(*CAUSAL, "total"),
+    level="causal",
+    tunings=OBJECTS_TRIED,
+    direct=False,
+)
+# By ReMIOP heartbeats are repaired as well, and go to everybody: they need not be repeated soon.
+compose(
+    "remiop+object",
+    objects(crowded=True, delta=0.5),
+    REMIOP,
+    guarantees=OBJECT,
+    level="causal",
+    tunings={**REMIOP_FAST, **KEYS},
+    direct=False,
+)
+compose(
+    "remiop+total",
+    objects(total=True, crowded=True, delta=0.5),
+    REMIOP,
+    guarantees=(*CAUSAL, "total"),
+    level="causal",
+    tunings=REMIOP_FAST,
+    direct=False,
+)
