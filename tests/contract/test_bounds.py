@@ -19,7 +19,7 @@ NO_BOUNDS = {
         session.changes.PAUSE session.changes.PAUSE_MAX session.presence.GREETING session.presence.GREETING_MAX
         session.presence.GOODBYE session.presence.GOODBYE_MAX session.pressure.ASK_AFTER session.pressure.ASK_AFTER_MAX
         session.pressure.WARN_AFTER layers.remiop.WAIT_MIN layers.remiop.WAIT_MAX layers.remiop.SLACK
-        layers.reported.HEARD layers.sco.layer.TWO_WAYS layers.sco.parts.TIME_MIN
+        layers.reported.HEARD layers.sco.layer.TWO_WAYS
         lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT layers.acks.PATIENCE""",
     "which of a layer's alarms it is": """
         layers.sco.talking.ALL layers.sco.talking.ASK layers.sco.talking.CONFIRM layers.sco.talking.FLOW
@@ -70,7 +70,7 @@ def names_of_numbers() -> set[str]:
     found = set()
     for room in ROOMS:
         for path in sorted((root / room).rglob("*.py")):
-            module = ".".join(path.relative_to(root).with_suffix("").parts)
+            module = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
             for node in ast.parse(path.read_text()).body:
                 for name in _assigned(node):
                     number = getattr(importlib.import_module(f"inga.{module}"), name)
