@@ -97,7 +97,7 @@ def datagrams_of_the_next_view(n: int) -> bool:
     return len(net.stacks[0].wire.ahead) == n
 
 
-@bound("session.changes.NAME_MAX")
+@bound("session.door.NAME_MAX")
 def characters_of_a_newcomers_name(n: int) -> bool:
     town = Town(2)
     newcomer = town.knock("x" * n)
@@ -272,12 +272,12 @@ def messages_that_co_sends_again_at_once(n: int) -> bool:
     return len(again[0].messages) == n
 
 
-@bound("layers.sco.machine.LSN_WINDOW")
+@bound("layers.sco.ordering.LSN_WINDOW")
 def messages_ahead_in_sco(n: int) -> bool:
     return ScoMachine(0, 3).receive(ScoMessage(1, 1, n, n, ())) is None
 
 
-@bound("layers.sco.machine.SLOWER_MAX")
+@bound("layers.sco.talking.SLOWER_MAX")
 def how_much_longer_sco_waits_for_slow_answers(n: int) -> bool:
     machine = ScoMachine(0, 3)
     machine._answer_time = 1e6

@@ -123,3 +123,21 @@ def test_a_change_while_much_is_on_its_way(order: str) -> None:
     check(town, order, *FOUNDERS)
     if order not in ("object", "total"):
         assert all(sorted(town.texts(name)) == sorted(town.sent[name]) for name in FOUNDERS)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_what_is_unread_at_a_change_keeps_its_layers_until_it_is_taken(order: str) -> None:
+    town, other = Town(3, order, takes=False), "vector" if order == "fifo" else "fifo"
+    for view in range(3):
+        for name in town.members:
+            town.send(name, f"{name} in view {view}".encode())
+        town.quiet()
+        change(town, (other, order)[view % 2])
+    assert weigh(town.member("bob"))["views._retired"] == 3
+    for name in town.members:
+        town.take(name)
+        town.turn(name)
+    town.quiet()
+    for name in town.members:
+        assert weigh(town.member(name))["views._retired"] == 0
+        assert not town.member(name).queued and not town.member(name).untaken

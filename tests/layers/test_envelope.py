@@ -179,6 +179,17 @@ def test_a_goodbye_ends_all_waiting() -> None:
     assert net.stacks[A].passable and net.stacks[A].left == {B}
 
 
+def test_in_the_form_of_polyorb_greetings_and_messages_have_ids_of_their_own() -> None:
+    net = Net(2, "miop", options=Options(greet=True, protocol={"polyorb": True}))
+    for member in range(2):
+        net.turn(member)
+    net.wait(1.0)
+    for number in range(4):
+        net.send(A, b"%d" % number)
+    net.wait(1.0)
+    assert net.texts(B) == ["0", "1", "2", "3"] and not net.stacks[B].counts["dup"]
+
+
 def test_what_is_for_some_goes_to_all_and_is_read_by_some() -> None:
     net = Net(3, "remiop")
     net.send(A, b"psst", to=1 << B)

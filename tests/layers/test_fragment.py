@@ -208,3 +208,18 @@ def test_only_the_last_piece_completes_messages() -> None:
     packet.count = 1
     probe.layer.down([packet])
     assert [piece.count for piece in probe.bottom.sent] == [0, 0, 1]
+
+
+def test_unfinished_packets_are_held_but_for_the_oldest_of_each() -> None:
+    """All of the oldest was sent if there is a later one: whoever waits for room does not wait for itself."""
+    layer = Fragment()
+    probe = Probe(layer)
+    pieces = []
+    for number in (1, 2, 3):
+        piece = Packet(1, 1, bytes(100 * number))
+        piece.seq, piece.frag = number, (0, 2)
+        pieces.append(piece)
+    assert probe.feed(*pieces) == [] and layer.held == probe.stack.held == 200 + 300
+    assert list(layer.awaited()) == [1]
+    layer.gone(1)
+    assert layer.held == 0 and list(layer.awaited()) == []

@@ -170,6 +170,20 @@ def test_a_repeated_message_waits_as_short_as_the_first_after_an_answer() -> Non
     assert gaps[1] == pytest.approx(gaps[0])
 
 
+def test_progress_makes_repetitions_come_as_soon_as_at_first() -> None:
+    """Of two packets that nobody acknowledged for long one is; the other is repeated soon after that."""
+    net = Members(2, strategy=Acknowledged, resend=0.05, ack_delay=0.0)
+    net.send(A, b"1")
+    net.send(A, b"2")
+    net.wait(5.0, lose=lambda flight: flight.target == B)
+    sender = the(Reported, net.stacks[A])
+    while sender._everywhere < 1:
+        net.wait(0.01, lose=lambda flight: flight.target == B and number(flight) == 2)
+    net.log.clear()
+    net.wait(0.06, lose=lambda flight: flight.target == B)
+    assert [number(flight) for flight in net.log if flight.source == A] == [2]
+
+
 @pytest.mark.parametrize("strategy", [ReMiop, Acknowledged])
 def test_when_all_is_said_nobody_has_a_timer(strategy: type[Reported]) -> None:
     net = Members(3, strategy=strategy)

@@ -32,6 +32,7 @@ class Causal(Order):
     requires = frozenset({"reliable"})
     provides = frozenset({"fifo", "causal"})
     grows = True
+    names_past = True
 
     def __init__(self, *, echo: bool = False, on_concurrent: str = "deliver") -> None:
         super().__init__(echo=echo)
@@ -137,6 +138,7 @@ class Causal(Order):
             if deps is None:  # it passed the gate early: what it depends on is not known yet
                 clock.take(packet.src, packet.seq)
                 self._early[packet.src, packet.seq] = True
+                self._noticed.discard((packet.src, packet.seq))
                 self._took(packet)
                 continue
             assert packet.stamp is not None
@@ -247,9 +249,9 @@ class Causal(Order):
 
     def _notice(self, packet: Packet, stamp: Stamp) -> None:
         """A packet may be seen to be concurrent as soon as it comes. A row for a full trace; more of
-        what it is concurrent with may follow until it is taken."""
+        what it is concurrent with may follow until it is taken, which one that is not for us never is."""
         src = packet.src
-        if self.frontier is None or not self._has_past(packet):
+        if self.frontier is None or self._is_bare(packet) or not self._has_past(packet):
             return
         deps = list(self._past[src])
         for k, number in stamp.delta:

@@ -156,6 +156,10 @@ class Fragment(Layer):
 class Pieces(Fragment):
     """Fragments above a reliable order: every piece has a number, its place in the order and its rows."""
 
+    def gone(self, member: int) -> None:
+        """The order below may have pieces of it that wait for others' words. They come in a row: at most one packet
+        of a member that has left stays unfinished."""
+
     def _number(self, packet: Packet) -> int:
         assert packet.frag is not None
         return packet.seq - packet.frag[0]

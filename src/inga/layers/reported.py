@@ -135,14 +135,13 @@ class Reported(Strategy):
         self._pump()
 
     def _pump(self) -> None:
-        """Let go what may leave. Where nobody is waited for, what has left makes room for the next."""
-        while out := self._admitted():
+        """Let go what may leave; when nobody is left to have it, that makes room for more."""
+        while out := self._leaving():
             self.below(out)
             self._settle()
         self.stack.review()
 
-    def _admitted(self) -> list[Packet]:
-        """What has room now, and whose time has come."""
+    def _leaving(self) -> list[Packet]:
         now, waiting = self.stack.now, self._waiting
         out: list[Packet] = []
         while waiting and self._has_room() and self._due(waiting[0][0]) <= now:

@@ -281,9 +281,6 @@ class ObjectOrder(Unordered):
         packet.seq, packet.count = seq, count
         packet.deps = tuple(deps) or None
         packet.frag = (frag[0], frag[1]) if frag else None
-        if src != self.stack.me and not self._arrived[src].add(seq):
-            self.stack.reject("duplicate", packet)
-            return
         if not self.total and not self.hosted and key is not None:
             self._row("start", packet, count, op=key_label(key))
         self._begun[src] += 1

@@ -18,6 +18,7 @@ from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.packet import HEADER_MAX
 from inga.recipes import Options, find
+from inga.session.pressure import QUEUE_MIN
 from inga.sim.simulator import Sim, Site
 from inga.trace.memory import MemoryTrace
 from inga.trial.people import names
@@ -288,7 +289,7 @@ class _Draw:
             delay=pick((0.001, 0.1)) if has["slow_links"] else 0.01,
             datagram=datagram,
             window=pick((1, 2000, 8000)) if has["small_window"] else 1 << 20,
-            queue=pick((300, 2000, 8000)) if has["small_queue"] else 16 << 20,
+            queue=pick((QUEUE_MIN, 2000, 8000)) if has["small_queue"] else 16 << 20,
             option=tuple(tunings.items()),
         )
 

@@ -31,7 +31,7 @@ HOOKS = {
     "fit": TOP_DOWN,
     "settled": TOP_DOWN,
     "extend": BOTTOM_UP,
-    "base": TOP_DOWN,
+    "base": BOTTOM_UP,
     "adopt": BOTTOM_UP,
     "is_flushed": TOP_DOWN,
     "closed": TOP_DOWN,
