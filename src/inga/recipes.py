@@ -126,6 +126,9 @@ ALIASES = {"causal": "vector"}
 NOT_YET = {"received": ("fifo", "causal"), "accepted": ("causal",)}
 """What is not promised at a level."""
 
+UNLIMITED = 1 << 62
+"""Unread bytes that no application has."""
+
 REPEATS = 64
 """Requests for one lost packet before ReMIOP gives up, where a group fails of it: a few minutes."""
 
@@ -416,7 +419,9 @@ def _remiop_co(options: Options) -> list[Layer]:
         "poll": 1.0,
     }
     defaults = {**patient, "repeats": REPEATS}
-    order, *below = miop_layers("remiop+co", ReMiop, options, also=[(Co, given)], defaults=defaults)
+    # CO itself lets senders wait for slow readers; what it says to go on must not wait for that beneath it.
+    beneath = replace(options, queue_max=UNLIMITED)
+    order, *below = miop_layers("remiop+co", ReMiop, beneath, also=[(Co, given)], defaults=defaults)
     envelope = Envelope(receipts=False, place=options.place)
     return [Bundle(gather=False, coarse=True), Pieces(), order, _fixed_session(options), envelope, *below]
 

@@ -86,7 +86,7 @@ def test_words(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert first.startswith("fifo: 3 members, seed 0: 60 sent, 120 of 120 delivered in ")
     assert "all promises kept" in said and "causally related pairs" in said
     assert last == f"trace: {trace}"
-    assert {row.step for row in rows(trace)} == {"view", "join", "send", "deliver", "take"}
+    assert {row.step for row in rows(trace)} == {"view", "join", "leave", "send", "deliver", "take"}
 
 
 def test_a_broken_promise(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

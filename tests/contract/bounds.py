@@ -97,7 +97,7 @@ def datagrams_of_the_next_view(n: int) -> bool:
     return len(net.stacks[0].wire.ahead) == n
 
 
-@bound("session.changes.NAME_MAX")
+@bound("session.door.NAME_MAX")
 def characters_of_a_newcomers_name(n: int) -> bool:
     town = Town(2)
     newcomer = town.knock("x" * n)

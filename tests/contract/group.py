@@ -8,7 +8,7 @@ message each. The few things that are kept longer on purpose are in KEPT, each w
 
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inga.layers import miop, reported
@@ -72,11 +72,11 @@ CASES = [
 """Every way to be reliable."""
 
 KEPT = {
-    "_own": reported.SIZE,  # what ReMIOP and its like may be asked to repair
-    "buffer": reported.SIZE,
-    "_done": miop.RING,  # messages whose late packets are known as such
+    "_own": "size",  # what ReMIOP and its like may be asked to repair
+    "buffer": "size",
+    "_done": "ring",  # messages whose late packets are known as such
 }
-"""What is kept after it was needed, by the attribute's name, and how much of it at most."""
+"""What is kept after it was needed, by the attribute's name, and the bound that holds for each of them."""
 
 TABLES = frozenset("changed _risen _due _waits _behind _lacking_since _asked_below counts".split())
 """What depends on who spoke last or on what has ever happened: a number for each pair of members at most."""
@@ -88,7 +88,7 @@ class Group(Net):
     """A group of one case."""
 
     def __init__(self, case: Case, members: int = 3, *, small: bool = False, **more: Any) -> None:
-        self.case = case
+        self.case, self.is_small = case, small
         options = case.options(small=small, **more)
         super().__init__(members, case.order, options=options, datagram_max=DATAGRAM)
         self.away: set[int] = set()  # members whose program has ended
@@ -109,7 +109,7 @@ class Group(Net):
                 self.say(member, f"{member} says {len(self.said)}")
                 self.settle()
 
-    def fill(self, member: int, most: int = 200) -> list[Receipt]:
+    def fill(self, member: int, most: int = 40) -> list[Receipt]:
         """Say pages until no more may be sent."""
         receipts = []
         while self.stacks[member].writable and len(receipts) < most:
@@ -190,8 +190,8 @@ class Group(Net):
         """Nobody keeps more than in a group that has only ever sent a message each."""
         for member in self.present:
             kept, usual = weigh(self.stacks[member]), weigh(twin.stacks[member])
-            pairs = len(self.stacks) ** 2
-            more = {path: count for path, count in kept.items() if count > limit(path, usual, pairs)}
+            sizes = (self.case if self.is_small else replace(self.case, small={}), len(self.stacks))
+            more = {path: count for path, count in kept.items() if count > limit(path, usual, *sizes)}
             assert not more, f"member {member} keeps {more}"
 
 
@@ -221,12 +221,13 @@ def weigh(stack: Stack) -> Counter[str]:
     return found
 
 
-def limit(path: str, usual: Counter[str], pairs: int) -> int:
-    """How much there may be in a container."""
+def limit(path: str, usual: Counter[str], case: Case, members: int) -> int:
+    """How much there may be in a container, or in all of those that are at one place."""
     name = path.rsplit(".", 1)[-1].rstrip("[]")
     if name in KEPT:
-        return KEPT[name] * pairs
-    return max(usual[path], pairs * (name in TABLES))
+        bounds = {"size": case.small.get("size", reported.SIZE), "ring": miop.RING}
+        return bounds[KEPT[name]] * (members - 1 if "[]" in path else 1)
+    return max(usual[path], members**2 * (name in TABLES))
 
 
 def _weigh(thing: Any, path: str, seen: set[int], found: Counter[str]) -> None:

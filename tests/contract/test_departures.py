@@ -4,7 +4,7 @@ import pytest
 
 from inga.recipes import find, names
 
-from .group import CASES, A, B, C, Case, Group, apart, carries, cut
+from .group import CASES, PAGE, A, B, C, Case, Group, apart, carries, cut
 
 
 def after_leaving(case: Case) -> Group:
@@ -81,6 +81,18 @@ def test_it_leaves_holes(case: Case) -> None:
     check_goes_on(group)
 
 
+def test_it_leaves_in_the_middle_of_a_message(case: Case) -> None:
+    """Only the first piece of a message gets through, which is of no use to anybody."""
+    group = Group(case, small=True)
+    group.chatter(rounds=2)
+    group.wait(1)
+    group.send(C, b"begins here ".ljust(4 * PAGE, b"."))
+    lost = "." * 200
+    group.wait(0.05, lambda f: f.source == C and carries(f, lost) and not carries(f, "begins here"))
+    group.leave(C, lose=lambda f: f.source == C and carries(f, lost))
+    check_goes_on(group)
+
+
 def test_a_partial_bundle_is_on_its_way_to_it(case: Case) -> None:
     """The next bundle waits for company until somebody has the last one: nobody will say so any more."""
     group = Group(case)
@@ -120,7 +132,7 @@ def test_it_leaves_before_it_has_been_told_of(case: Case) -> None:
     group.wait(1)
     group.stacks[C].goodbye(now=group.now)
     group.turn(C)
-    group.wait(30.0, lambda flight: flight.source == C and flight.target == A)
+    group.wait(20.0, lambda flight: flight.source == C and flight.target == A)
     group.end(C)
     group.fill(A)
     group.wait(30.0)

@@ -41,7 +41,7 @@ def talked(case: Case, *, small: bool = False, **more: object) -> Group:
 
 def test_a_busy_group_keeps_nothing(case: Case) -> None:
     group = talked(case)
-    for k in range(30):
+    for k in range(20):
         for member in group.present:
             group.say(member, f"{member} talks {k}")
         group.settle()
@@ -51,15 +51,15 @@ def test_a_busy_group_keeps_nothing(case: Case) -> None:
     group.check_memory(settled_twin(case))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_storm_leaves_nothing(case: Case, seed: int) -> None:
-    """A third of all copies is lost, whatever they are."""
+    """A third of all copies is lost, whatever they are; some messages take several packets."""
     group = talked(case)
     group.rng.seed(seed)
     for k in range(15):
         for member in group.present:
             if group.stacks[member].writable:
-                group.say(member, f"{member} shouts {k}")
+                group.say(member, f"{member} shouts {k} ".ljust(4 * PAGE if k % 5 == 0 else 0, "!"))
         group.wait(0.01, lambda flight: group.rng.random() < 0.33)
     group.heal()
     group.check_complete()
@@ -229,9 +229,9 @@ def test_every_stall_is_told_once(case: Case) -> None:
 @pytest.mark.parametrize("case", STALLING, ids=[case.name for case in STALLING])
 def test_a_window_fills_again_and_again(case: Case) -> None:
     group = talked(case, small=True)
-    for _ in range(20):
+    for _ in range(12):
         receipts: list[Receipt] = group.fill(A)
-        assert 0 < len(receipts) < 200
+        assert 0 < len(receipts) < 40
         group.heal()
         assert group.stacks[A].writable
         assert receipts[-1].has("confirmed") or not group.confirms()

@@ -35,7 +35,7 @@ def receiver(sender: int = ME, message_max: int | None = None) -> Stack:
     if message_max is not None:
         fragments = stack.layer("fragments")
         assert isinstance(fragments, MiopFragments)
-        fragments.reassembly.message_max = message_max
+        fragments.unrepaired.message_max = message_max
     return stack
 
 

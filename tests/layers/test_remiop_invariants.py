@@ -155,15 +155,15 @@ class WrongBase(ReMiop):
 class FirstHeard(ReMiop):
     """What a member sent before it was first heard is not asked for, though everybody was there."""
 
-    def _new_stream(self, sender: int, member: int, baseline: int, *, is_sure: bool) -> Stream:
-        stream = super()._new_stream(sender, member, baseline, is_sure=is_sure)
+    def _new_stream(self, sender: int, member: int, baseline: int) -> Stream:
+        stream = super()._new_stream(sender, member, baseline)
         if not self.stack.now:
             del self._streams[sender]
         return stream
 
     def _stream_of(self, packet: Packet, piece: Piece) -> Stream | None:
         if piece.sender not in self._streams:
-            self._streams[piece.sender] = Stream(piece.sender, packet.src, piece.base, True)
+            self._streams[piece.sender] = Stream(piece.sender, packet.src, piece.base)
         return super()._stream_of(packet, piece)
 
 
@@ -189,7 +189,7 @@ SMALL = {"size": 4}
         (OneRepairMore, "5", {"od": 0}),
         (Boaster, "8", {}),
         (WrongBase, "", {}),
-        (FirstHeard, "8", {}),
+        (FirstHeard, "10", {}),
         (Outruns, "", SMALL),
     ],
 )

@@ -66,7 +66,9 @@ def test_a_founder_that_comes_after_the_windows_are_full(order: str, loss: float
     waiting = [net.stacks[member].chain.waiting for member in (A, B)]
     net.pass_time(600.0)
     assert not net.stacks[A].writable and not net.stacks[B].writable and not net.texts(C)
-    assert waiting == [net.stacks[member].chain.waiting for member in (A, B)], "nothing piles up behind the window"
+    assert waiting == [net.stacks[member].chain.waiting for member in (A, B)], (
+        "nothing piles up behind the window"
+    )
     net.come()
     net.pass_time(60.0, loss)
     assert net.stacks[A].writable and net.stacks[B].writable

@@ -37,7 +37,9 @@ def test_everybody_one_or_some(run: Run, party: Party) -> None:
             await alice.send(b"end", to={"bob": 1, "cathy": 2}.keys())
             assert await texts(bob, 4) == ["all", "bob", "both", "end"]
             assert await texts(cathy, 4) == ["all", "both", "cathy", "end"]
-            assert not alice._queue or isinstance(alice._queue[0], inga.View), "nothing for the sender"
+            assert not alice._reading.queue or isinstance(alice._reading.queue[0], inga.View), (
+                "nothing for the sender"
+            )
 
     run(main())
 
@@ -239,7 +241,7 @@ def test_one_slow_reader_holds_up_all_and_is_named(
 
             sending = asyncio.create_task(talk())
             reading = asyncio.create_task(take(aiter(bob), 100))
-            await until(lambda: not alice.stack.writable and not bob._queue)
+            await until(lambda: not alice.stack.writable and not bob._reading.queue)
             for _ in range(4):
                 skip(4)
                 await asyncio.sleep(0.01)
@@ -251,7 +253,7 @@ def test_one_slow_reader_holds_up_all_and_is_named(
         run(main())
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == 1, said
-    assert said[0].endswith(": sending has waited 5 s for cathy to read")
+    assert said[0].endswith(": sending has waited 5 s for cathy")
 
 
 def test_members_that_all_send_before_they_read(run: Run, party: Party) -> None:
@@ -482,7 +484,7 @@ def test_concurrent_messages_are_flagged_where_they_come_second(run: Run, party:
             [at_alice] = await take(aiter(alice), 1)
             assert at_alice.concurrent and at_alice.concurrent_with == [(0, 1, 1)], "with her own"
             cathy.post(b"both seen")
-            await until(lambda: len(alice._queue) and len(bob._queue) >= 2)
+            await until(lambda: len(alice._reading.queue) and len(bob._reading.queue) >= 2)
             [last] = await take(aiter(alice), 1)
             assert not last.concurrent
             assert last.merged, "two branches become one"
@@ -623,7 +625,7 @@ def test_ready_names_who_does_not_come_in_time(run: Run, place: Place, group_nam
                 with pytest.raises(inga.NotReady) as late:
                     await waiting
                 assert isinstance(late.value, TimeoutError) and late.value.missing == ("bob", "dave")
-            assert not alice._watchers, "nobody waits any more"
+            assert not alice._company.watchers, "nobody waits any more"
 
     run(main())
 
@@ -670,7 +672,7 @@ def test_a_wait_that_is_given_up_warns_of_nothing(
             await asyncio.sleep(0)
             waiting.cancel()
             await asyncio.wait([waiting])
-            assert not alice._watchers
+            assert not alice._company.watchers
             skip(60)
             await asyncio.sleep(0)
 
@@ -742,7 +744,7 @@ def test_a_delayed_link_cannot_reorder_cause_and_effect(run: Run, party: Party) 
             assert await texts(bob, 1) == ["Lunch?"]
             bob.post(b"yes")
             await until(lambda: cathy.stack.held)
-            assert not any(isinstance(item, inga.Batch) for item in cathy._queue)
+            assert not any(isinstance(item, inga.Batch) for item in cathy._reading.queue)
             skip(20)
             assert await texts(cathy, 2) == ["Lunch?", "yes"]
 
@@ -775,7 +777,7 @@ def test_jitter_reorders_unless_told_not_to(run: Run, party: Party, keep_order: 
                 heard = tasks.create_task(texts(bob, 20))
                 while sent < 20:
                     alice.post(b"%d" % sent)
-                    alice.stack.layer("bundle").drain()  # type: ignore[union-attr]  # each its own packet
+                    alice.stack.layer("bundle").flush()  # type: ignore[union-attr]  # each its own packet
                     sent += 1
                     await asyncio.sleep(0)
             return list(map(int, heard.result()))
@@ -839,7 +841,7 @@ def test_a_closed_group(run: Run, party: Party) -> None:
     async def main() -> None:
         async with party(2) as (alice, bob):
             await bob.send(b"unread")
-            await until(lambda: any(isinstance(item, inga.Batch) for item in alice._queue))
+            await until(lambda: any(isinstance(item, inga.Batch) for item in alice._reading.queue))
             await alice.close()
             await alice.close()
             await _use(alice)
@@ -859,7 +861,7 @@ def test_a_failed_group(run: Run, party: Party) -> None:
             alice.delay("bob", 1000)
             waiting = asyncio.create_task((await alice.send(b"2")).reached("confirmed"))
             bob.post(b"good")
-            await until(lambda: any(isinstance(item, inga.Batch) for item in alice._queue))
+            await until(lambda: any(isinstance(item, inga.Batch) for item in alice._reading.queue))
             alice.stack.fail(inga.Gap("cathy did not repair"))
             alice._end_turn()
             iteration = aiter(alice)

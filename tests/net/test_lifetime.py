@@ -99,7 +99,7 @@ def test_cancelled_in_the_middle_of_everything(run: Run, party: Party, via: str,
             member.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await member
-            assert not alice._writers and alice._reader is None
+            assert not alice._writers and alice._reading.reader is None
             await alice.close(linger=0)
             await until(lambda: left == ["alice"])
             bob.post(b"after")

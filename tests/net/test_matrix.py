@@ -49,17 +49,21 @@ def test_a_rough_world(run: Run, party: Party, subset: int | None, tmp_path: Pat
             assert row.deps == sent[row.src, row.seq]
 
 
-def test_who_counts_otherwise_is_in_another_group(run: Run, place: Place, group_name: str) -> None:
+def test_who_counts_otherwise_is_in_another_group(
+    run: Run, place: Place, group_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async def main() -> None:
         where = place("udp", 2)
         async with (
             inga.join(group_name, "alice", matrix=True, **where) as alice,
             inga.join(group_name, "bob", **where),
         ):
-            await until(lambda: alice.stack.rejected["group"])
+            await until(lambda: len(caplog.records) == 2)
             assert alice.here == ("alice",)
 
     run(main())
+    assert "with order 'vector with matrix=True', here it is 'vector'" in caplog.text
+    assert "with order 'vector', here it is 'vector with matrix=True'" in caplog.text
 
 
 @pytest.mark.parametrize("order", ["none", "fifo", "relay"])

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import struct
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from inga.trial.workload import Workload
 from inga.wire import miop
 from inga.wire.request import decode_request, read_octets
 
-from .helpers import CARRIERS, FreePort, Party, Run, texts, until
+from .helpers import CARRIERS, FreePort, Party, Place, Run, texts, until
 from .trials import ROUGH, judged, play
 
 pytestmark = pytest.mark.network
@@ -79,7 +80,7 @@ def test_numbers_begin_where_no_earlier_life_can_have_been(run: Run, party: Part
                 layer = group.stack.layer("remiop")
                 assert isinstance(layer, ReMiop)
                 assert layer.first % (1 << 16) == 0 and layer.first > 1 << 46
-                assert layer._streams[layer.miop.senders[1 - group.stack.me]].is_sure
+                assert layer._streams[layer.miop.senders[1 - group.stack.me]].baseline == layer.first
 
     run(main())
 
@@ -96,6 +97,63 @@ def test_what_was_sent_before_others_came_is_recovered(run: Run, party: Party, f
                 await asyncio.sleep(0)
             async with inga.join("early", "bob", **where, **more) as bob:
                 assert sorted(map(int, await texts(bob, 20))) == list(range(20))
+
+    run(main())
+
+
+@pytest.mark.parametrize("order", ["miop+acks", "remiop", "remiop+vector", "remiop+co", "remiop+total"])
+def test_a_founder_that_starts_when_the_windows_are_full(run: Run, place: Place, order: str) -> None:
+    where = place(members=3)
+    quick = {"size": 8} | ({} if order == "miop+acks" else QUICK)
+    large = 3000
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+
+            async def come(name: str) -> inga.Group:
+                group = inga.join("late", name, **where, order=order, protocol=quick, echo=False)
+                return await stack.enter_async_context(group)
+
+            alice, bob = await come("alice"), await come("bob")
+            await asyncio.gather(alice.ready(at_least=2), bob.ready(at_least=2))
+            sent = []
+            for group in (alice, bob):
+                while group.stack.writable:
+                    sent.append(f"{group.me} {len(sent)}".ljust(large))
+                    group.post(sent[-1].encode())
+                    await asyncio.sleep(0)
+            cathy = await come("cathy")
+            await asyncio.gather(*(group.send(b"at last") for group in (alice, bob)))
+            assert sorted(await texts(cathy, len(sent) + 2)) == sorted([*sent, "at last", "at last"])
+            await cathy.send(b"thanks")
+            for group in (alice, bob):
+                others = [text for text in sent if not text.startswith(group.me)]
+                assert sorted(await texts(group, len(others) + 2)) == sorted([*others, "at last", "thanks"])
+
+    run(main())
+
+
+@pytest.mark.parametrize("other", ["remiop+vector", "vector"])
+def test_members_of_another_order_are_told(
+    run: Run, place: Place, group_name: str, other: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On another wire as well: neither can read the other's messages, but both read greetings."""
+    where = place(members=2)
+
+    async def main() -> None:
+        async with (
+            inga.join(group_name, "alice", order="remiop", **where) as alice,
+            inga.join(group_name, "bob", order=other, **where) as bob,
+        ):
+            await until(lambda: len(caplog.records) >= 2)
+            told = sorted(record.getMessage().partition(": ")[2] for record in caplog.records)
+            assert told[0].startswith(
+                f"alice is in a group of this name, but with order 'remiop', here it is '{other}'"
+            )
+            assert told[1].startswith(
+                f"bob is in a group of this name, but with order '{other}', here it is 'remiop'"
+            )
+            assert alice.here == ("alice",) and bob.here == ("bob",)
 
     run(main())
 

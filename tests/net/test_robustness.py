@@ -38,7 +38,7 @@ def stranger() -> Iterator[socket.socket]:
 def datagrams_of(group: str, me: int = 0) -> list[bytes]:
     """Some real ones, of one of three members."""
     view = inga.View.of(*names(3), recipe="vector")
-    layers = find("vector").build(Options(reliable={"greet": True}))
+    layers = find("vector").build(Options(greet=True))
     stack = Stack(layers, me, view, rng=Random(0), group=identity(group, "vector", view.names))
     stack.send(b"hello", now=0)
     stack.tick(1)

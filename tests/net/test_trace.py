@@ -26,7 +26,7 @@ from .trials import ROUGH, judged, play
 
 pytestmark = pytest.mark.network
 
-LEAN = {"view", "join", "send", "deliver", "take"}
+LEAN = {"view", "join", "leave", "send", "deliver", "take"}
 REPLAYED = ("send", "hold", "deliver", "take", "concurrent", "merge")
 
 

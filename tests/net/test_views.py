@@ -151,15 +151,28 @@ def test_a_latecomer_who_cannot_stay_leaves_again(run: Run, meeting: Meeting, tm
     run(main())
 
 
-def test_a_latecomer_with_a_list_of_another_group_waits(
+def test_a_latecomer_with_a_list_of_another_group_is_told(run: Run, meeting: Meeting) -> None:
+    async def main() -> None:
+        async with meeting(2) as (_, come):
+            with pytest.raises(inga.UsageError, match=r"other founders .* founded by alice, bob"):
+                await come("cathy", members=["alice", "dora"])
+
+    run(main())
+
+
+def test_a_latecomer_that_nobody_hears_waits(
     run: Run, meeting: Meeting, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inga.net.join.WARN_AFTER", 0.01)
 
     async def main() -> None:
-        async with meeting(2) as (_, come):
+        async with meeting(2) as ((alice, bob), come):
+            for group in (alice, bob):
+                group.carrier.close()
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(come("cathy", members=["alice", "dora"]), 0.2)
+                await asyncio.wait_for(come("cathy"), 0.2)
+            for group in (alice, bob):
+                await group.close(linger=0)
 
     run(main())
     assert "cathy still waits to be let in" in caplog.text
@@ -350,7 +363,7 @@ def test_use_that_is_under_way_when_the_group_closes(run: Run, meeting: Meeting)
             with pytest.raises(inga.WouldBlock):
                 alice.post(b"now?")
             await alice.close(linger=0)
-            with pytest.raises(inga.UsageError, match="the group is closed"):
+            with pytest.raises(inga.UsageError, match="this member leaves the group"):
                 await use
             await bob.close(linger=0)
 

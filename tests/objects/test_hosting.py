@@ -72,14 +72,15 @@ def test_plain_messages_conflict_by_key() -> None:
         ("object", {"grace": -1.0}, "grace is a time in seconds"),
         ("object", {"keys": 0}, "keys is a whole number"),
         ("object", {"key": 7}, "key is a function"),
+        ("object", {"window": 0}, "window is a number of bytes from 1"),
         ("object", {"announce": 2}, "announce is 0 or 1"),
         ("object", {"over": "pigeons"}, "stands over reliable or datagrams, not 'pigeons'"),
         (
             "object",
-            {"window": 1},
-            "'object' has no option 'window'; there are delta, grace, announce, key, keys",
+            {"size": 1},
+            "'object' has no option 'size'; there are delta, grace, announce, window, key, keys",
         ),
-        ("total", {"keys": 2}, "'total' has no option 'keys'; there are delta, grace, announce"),
+        ("total", {"keys": 2}, "'total' has no option 'keys'; there are delta, grace, announce, window"),
     ],
 )
 def test_options_that_cannot_be_meant(order: str, protocol: dict[str, Any], says: str) -> None:

@@ -10,12 +10,13 @@ from inga.model.invocation import Flush, Heartbeat, Message, Nack, SendId, Start
 from inga.objects.declare import Call
 from inga.objects.engine import Engine, Run
 from inga.objects.instance import Instance
-from inga.objects.links import Links
+from inga.objects.links import REPAIRS_MAX, Links
 from inga.objects.options import Options
 from inga.objects.order import Clock
 from inga.objects.queue import Entry, Queue
 from inga.objects.roster import Everything, Pairs, Place, Roster
 from inga.objects.state import State
+from inga.objects.window import weight
 from inga.wire.invocation import decode, encode
 
 from .generate import Generator, Replicated
@@ -231,6 +232,84 @@ def test_copies_are_kept_until_they_are_acknowledged() -> None:
     links.hear(23.0, Heartbeat(2, 1, 0, 1, (0,), 0))
     assert links.unacknowledged == 0
     assert links._settled() == 1
+
+
+def test_what_is_repeated_to_a_silent_member_is_repeated_more_and_more_rarely() -> None:
+    wire = Wire(quiet=True)
+    links = wire.links
+    for number in range(1, REPAIRS_MAX + 9):
+        links.transmit(0.0, message(number)._replace(sq=links.number([0])))
+    wire.sent()
+
+    def times(first: int, last: int) -> list[int]:
+        found = []
+        for at in range(first, last, 10):
+            links.tick(float(at), ())
+            repeated = [packet for packet in wire.sent() if isinstance(packet, Message)]
+            assert len(repeated) <= REPAIRS_MAX
+            if repeated:
+                found.append(at)
+        return found
+
+    assert times(10, 500) == [20, 40, 80, 160, 240, 320, 400, 480]
+    assert links.next_tick(480.0) == 560.0
+    links.hear(500.0, Heartbeat(0, 1, 0, 1, (0,), 0))
+    assert times(500, 600) == [500, 510, 530, 570], "something came of it: from the beginning"
+    assert links.next_tick(600.0) == 650.0
+
+
+def test_who_is_silent_is_not_asked_as_often_as_who_answers() -> None:
+    wire = Wire(quiet=True)
+    links = wire.links
+    asked = 0
+    for at in range(0, 1000, 10):
+        links.tick(float(at), (2,))
+        asked += sum(isinstance(packet, Heartbeat) and packet.wanted for packet in wire.sent())
+    assert asked == 15
+
+
+def test_a_window_counts_what_is_on_its_way_and_what_waits_there() -> None:
+    wire = Wire(quiet=True, window=400)
+    links = wire.links
+    size = weight(message(1))
+    for number in range(1, 4):
+        links.transmit(0.0, message(number)._replace(sq=links.number([0, 2])))
+    assert links.outstanding == 3 * size and not links.full
+    assert any(isinstance(packet, Heartbeat) and packet.wanted for packet in wire.sent()), "a quarter is used"
+    links.hear(1.0, Heartbeat(0, 9, 0, 3, (0,), 0, waits=500))
+    assert links.full == [0] and links.outstanding == 500
+    links.hear(1.0, Heartbeat(0, 9, 0, 2, (0,), 0, waits=700))
+    links.hear(1.0, Heartbeat(0, 9, 0, 3, (0,), 0, waits=600))
+    assert links.outstanding == 500, "words that were overtaken"
+    links.hear(2.0, Heartbeat(2, 9, 0, 3, (0,), 0))
+    links.tick(10.0, ())
+    wanted = [packet for packet in wire.sent() if isinstance(packet, Heartbeat) and packet.wanted]
+    assert len(wanted) == 1, "whoever has no room is asked again"
+    links.hear(11.0, Heartbeat(0, 9, 0, 3, (0,), 0, waits=0))
+    assert not links.full and links.outstanding == 0
+    assert not any(peer.charges for peer in links.peers.values())
+
+
+def test_those_whose_messages_wait_here_are_told_when_there_is_room_again() -> None:
+    wire = Wire(quiet=True, window=400)
+    links = wire.links
+    links.take(0.0, 0, numbered(1, 1))
+    links.wait(0, 300)
+    links.wait(1, 50)
+    links.beat(0)
+    links.beat(2)
+    assert [packet.waits for packet in wire.sent()] == [300, 0]
+    links.wait(0, -50)
+    assert not wire.sent() and links.is_busy
+    links.wait(0, -50)
+    assert [packet.waits for packet in wire.sent()] == [200] and (links.held, links.own) == (250, 50)
+    links.read(1000)
+    links.beat(2)
+    links.read(0)
+    assert [packet.waits for packet in wire.sent()] == [1000, 0], "our application has read, too"
+    links.remove(0)
+    links.wait(0, -200)
+    assert links.held == 50
 
 
 def test_over_something_reliable_nothing_is_kept_or_asked_for() -> None:

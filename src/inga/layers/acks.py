@@ -10,7 +10,7 @@ says just what is needed: up to which number nothing is missing.
 
 from typing import Any
 
-from inga.layers.miop import Piece
+from inga.layers.miop import STRANGER, Piece
 from inga.layers.numbers import check_delay, check_number, check_seconds
 from inga.layers.reported import Reported
 from inga.model.errors import UsageError
@@ -129,7 +129,7 @@ class Acknowledged(Reported):
             return False
         stream = self._stream_of(packet, piece)
         if stream is None:
-            return packet.src < 0  # not numbered, or by nobody we know: plain MIOP
+            return packet.src == STRANGER  # not numbered, or by nobody we know: plain MIOP
         self._alarms.sooner(_ACKNOWLEDGE, self.stack.now + self.ack_delay)
         return self._take_in(stream, packet)
 

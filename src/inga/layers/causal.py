@@ -32,6 +32,7 @@ class Causal(Order):
     requires = frozenset({"reliable"})
     provides = frozenset({"fifo", "causal"})
     grows = True
+    names_past = True
 
     def __init__(self, *, echo: bool = False, on_concurrent: str = "deliver") -> None:
         super().__init__(echo=echo)

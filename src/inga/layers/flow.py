@@ -66,6 +66,10 @@ class Flow(Layer):
         self._consumed += [self._sent + len(self._waiting)] * added
         self._told += (0,) * added
 
+    def base(self) -> dict[str, int]:
+        """What waits gets its numbers later, and is not for the newcomer either."""
+        return {"lsn": self._sent + len(self._waiting)}
+
     def is_flushed(self, number: int) -> bool:
         return not self._waiting or self._waiting[0].view >= number
 

@@ -176,16 +176,22 @@ class MiopFragments(Layer):
         self.next = self.first  # number of our next packet
         self._unnumbered = self.first  # the same of messages whose packets have no numbers
         strategy = next((layer for layer in stack.layers if isinstance(layer, Strategy)), None)
-        collections, octets, collect = self.collections_max, self.octets_max, self.collect
+        self.unrepaired = Reassembly(  # of messages without numbers
+            self._count,
+            collect=self.collect,
+            collections_max=self.collections_max,
+            octets_max=self.octets_max,
+        )
+        self.reassembly = self.unrepaired
         if strategy is not None:
             # What may yet be repaired is not given up.
             under_way = strategy.size * max(1, len(view) - 1)
-            collections = max(collections, under_way)
-            octets = max(octets, under_way * self._payload_max)
-            collect = max(collect, strategy.patience)
-        self.reassembly = Reassembly(
-            self._count, collect=collect, collections_max=collections, octets_max=octets
-        )
+            self.reassembly = Reassembly(
+                self._count,
+                collect=max(self.collect, strategy.patience),
+                collections_max=max(self.collections_max, under_way),
+                octets_max=max(self.octets_max, under_way * self._payload_max),
+            )
 
     def down(self, batch: list[Packet]) -> None:
         out: list[Packet] = []
@@ -195,12 +201,13 @@ class MiopFragments(Layer):
 
     def up(self, batch: list[Packet]) -> None:
         out = []
-        now, add = self.stack.now, self.reassembly.add
+        now = self.stack.now
         for packet in batch:
             piece = packet.piece
             if type(piece) is not Piece:
                 continue  # of some strategy that we have not; plain receivers ignore it
-            message = add(piece, memoryview(packet.body)[piece.start :], now)
+            reassembly = self.reassembly if piece.sender else self.unrepaired
+            message = reassembly.add(piece, memoryview(packet.body)[piece.start :], now)
             if message is not None:
                 whole = Packet(packet.src, packet.view, message)  # a strategy may keep the packet as it came
                 whole.piece, whole.where = piece, packet.where
@@ -210,10 +217,12 @@ class MiopFragments(Layer):
 
     @property
     def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
-        return self.reassembly.wake
+        due = [self.reassembly.wake, self.unrepaired.wake]
+        return min([at for at in due if at is not None], default=None)
 
     def tick(self, now: float) -> None:
         self.reassembly.expire(now)
+        self.unrepaired.expire(now)
 
     def gone(self, member: int) -> None:
         self.reassembly.forget(self._miop.senders[member])

@@ -16,6 +16,7 @@ class Order(Layer):
 
     held = 0  # bytes that wait for what comes before them
     no_gate = "it holds nothing"  # why it has no gate, if it has none
+    names_past = False  # its stamps name packets of others, which whoever lacks them waits for
 
     def __init__(self, *, echo: bool = False) -> None:
         self.echo = echo

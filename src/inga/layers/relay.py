@@ -14,7 +14,6 @@ From Dewan's "Causality" lectures: docs/protocols/relay.md.
 from functools import partial
 
 from inga.layers.fifo import Fifo
-from inga.layers.flow import Flow
 from inga.layers.reliable import Reliable
 from inga.model.errors import Gap, UsageError, WireError
 from inga.model.packet import Packet
@@ -74,12 +73,6 @@ class Relay(Fifo):
         super().adopt(bases)
         for arrived, base in zip(self._arrived, bases["stream"], strict=True):
             arrived.expected = base + 1
-
-    def is_flushed(self, number: int) -> bool:
-        """A newcomer hears from the relay alone, so what waits elsewhere is none of its business; and it may wait for
-        the newcomer, as long as the relay has more under way to it than it may."""
-        flow = self.stack.layer("flow")
-        return self.stack.me != self.relay or not isinstance(flow, Flow) or flow.is_flushed(number)
 
     def sent(self) -> list[int]:
         """To each of the others, by way of the relay; all of them in our own place."""

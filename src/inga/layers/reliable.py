@@ -112,6 +112,8 @@ class Reliable(Layer):
         alone = stack.alone
         for packet in batch:
             self._last = packet.lsn = self._last + 1
+            if packet.view < stack.view.number:
+                self._excuse_newcomers(packet)
             if alone:
                 if packet.receipt is not None:
                     packet.receipt.reach("confirmed")
@@ -129,6 +131,11 @@ class Reliable(Layer):
         if _BEATING not in self._alarms:
             self._alarms.set(_BEATING, self._beat_due)
         self.below(batch)
+
+    def _excuse_newcomers(self, packet: Packet) -> None:
+        """It waited while members joined, and is not for them: they begin behind it."""
+        for newcomer in range(self.stack.sizes.get(packet.view, 0), len(self._acked)):
+            self._acked[newcomer] = packet.lsn
 
     def turn(self) -> None:
         if self.stack.report_wanted and not self.stack.alone:

@@ -217,7 +217,7 @@ class ReMiop(Reported):
                 return False  # our own, as somebody repaired it
         stream = self._stream_of(packet, piece)
         if stream is None:
-            return True  # a foreign id, or a sender that nobody follows
+            return packet.src == STRANGER  # not numbered, or by somebody that nobody follows: plain MIOP
         self._talk()
         if not self._take_in(stream, packet):
             self._spare(stream.buffer.get(packet.lsn))
@@ -419,7 +419,7 @@ class ReMiop(Reported):
         if not self.is_public or self.baseline != "start" or len(self._streams) >= SENDERS_MAX:
             return None
         start = self._start(number)
-        return None if start is None else self._new_stream(sender, STRANGER, start, is_sure=True)
+        return None if start is None else self._new_stream(sender, STRANGER, start)
 
     # Reports
 

@@ -12,7 +12,6 @@ from collections import deque
 from inga.causality.arrivals import Arrivals
 from inga.layers.flow import charged
 from inga.layers.miop import (
-    STRANGER,
     MiopFragments,
     MiopPackets,
     Piece,
@@ -47,9 +46,9 @@ WINDOW_MIN = 16
 class Stream:
     """What has come of one sender, by number."""
 
-    __slots__ = ("arrived", "baseline", "buffer", "is_sure", "known", "member", "missing", "sender", "told")
+    __slots__ = ("arrived", "baseline", "buffer", "known", "member", "missing", "sender", "told")
 
-    def __init__(self, sender: int, member: int, baseline: int, is_sure: bool) -> None:
+    def __init__(self, sender: int, member: int, baseline: int) -> None:
         self.sender = sender
         self.member = member  # its index, or STRANGER
         self.baseline = baseline  # what came before is not asked for
@@ -59,7 +58,6 @@ class Stream:
         self.buffer: dict[int, Packet] = {}  # for repairs: the newest `size` numbers
         self.missing: dict[int, int] = {}  # numbers that have not come: how often they were asked for again
         self.told = baseline - 1  # what we last reported
-        self.is_sure = is_sure  # nothing that came before is for us
 
     @property
     def stable(self) -> int:
@@ -123,7 +121,7 @@ class Reported(Strategy):
             sender = self.miop.senders[member]
             self._has[sender] = self.first - 1
             if not self.announced:
-                self._new_stream(sender, member, self.first, is_sure=True)
+                self._new_stream(sender, member, self.first)
 
     # As a sender
 
@@ -136,14 +134,13 @@ class Reported(Strategy):
         self._pump()
 
     def _pump(self) -> None:
-        """Let go what may leave. Where nobody is waited for, what has left makes room for the next."""
-        while out := self._admitted():
+        """Let go what may leave; when nobody is left to have it, that makes room for more."""
+        while out := self._leaving():
             self.below(out)
             self._settle()
         self.stack.review()
 
-    def _admitted(self) -> list[Packet]:
-        """What has room now, and whose time has come."""
+    def _leaving(self) -> list[Packet]:
         now, waiting = self.stack.now, self._waiting
         out: list[Packet] = []
         while waiting and self._has_room() and self._due(waiting[0][0]) <= now:
@@ -296,66 +293,38 @@ class Reported(Strategy):
         first = what.get("first", 0)
         if self.is_public or member in (self.stack.me, *self.stack.left) or first < 1:
             return
-        sender = self.miop.senders[member]
-        stream = self._streams.get(sender)
-        if stream is None:
-            self._new_stream(sender, member, first, is_sure=True)
-        elif not stream.is_sure:
-            earlier = stream.baseline - first
-            if earlier < 0 or (self.waits and earlier > self.size):
-                self._forget(stream)  # which cannot have been that member's
-                self._new_stream(sender, member, first, is_sure=True)
-            elif earlier:
-                self._lower(stream, first)
-            stream.is_sure = True
+        if (sender := self.miop.senders[member]) not in self._streams:
+            self._new_stream(sender, member, first)
 
-    def _lower(self, stream: Stream, first: int) -> None:
-        """It began before what we first heard of it."""
-        came, former = stream.arrived, stream.baseline
-        first = max(first, stream.known - self.size + 1)
-        stream.baseline, stream.arrived = first, Arrivals()
-        stream.arrived.expected = first
-        # Nothing was reported yet, and a member that is behind with reading repeats what it said last.
-        stream.told = first - 1
-        holes = []
-        for number in range(first, former):
-            if number in stream.buffer:
-                stream.arrived.add(number)
-            else:
-                holes.append(number)
-        for number in (*range(former, came.expected), *sorted(came.early)):
-            stream.arrived.add(number)
-        self._found(stream, holes)
-
-    def _new_stream(self, sender: int, member: int, baseline: int, *, is_sure: bool) -> Stream:
-        stream = self._streams[sender] = Stream(sender, member, baseline, is_sure)
+    def _new_stream(self, sender: int, member: int, baseline: int) -> Stream:
+        stream = self._streams[sender] = Stream(sender, member, baseline)
         return stream
 
     def _stream_of(self, packet: Packet, piece: Piece) -> Stream | None:
         """Whose packet it is, if we follow that sender."""
         stream = self._streams.get(piece.sender)
         if stream is None:
-            if not piece.sender or piece.sender == self.miop.sender:
-                return None
-            if packet.src == STRANGER and not self.is_public:
-                return None
+            if piece.sender in (0, self.miop.sender) or not self.is_public:
+                return (
+                    None  # among members: none of them, or one that has not said yet where its numbers begin
+                )
             if len(self._streams) >= SENDERS_MAX:
                 self.stack.counts["senders"] += 1
                 return None
-            baseline = self._baseline(piece)
-            stream = self._new_stream(piece.sender, packet.src, baseline, is_sure=self.is_public)
+            stream = self._new_stream(piece.sender, packet.src, self._baseline(piece))
         elif self.is_public and piece.base > stream.known + NEW_LIFE:
             self.stack.counts["new_life"] += 1
             self._forget(stream)
-            stream = self._new_stream(piece.sender, packet.src, self._baseline(piece), is_sure=True)
+            stream = self._new_stream(piece.sender, packet.src, self._baseline(piece))
         return stream
 
     def _is_credible(self, stream: Stream, number: int) -> bool:
         """Whether a sender may have used that number. One that waits for reports cannot be further ahead of what
-        we have than by a buffer; whoever says so is not that sender."""
-        if self.is_public or not self.waits:
+        we have than by a buffer, nor is a member's number below its first; whoever says so is not that sender."""
+        if self.is_public:
             return number <= stream.known + NEW_LIFE
-        return number <= (stream.stable if stream.is_sure else max(stream.known, stream.baseline)) + self.size
+        most = stream.stable + self.size if self.waits else stream.known + NEW_LIFE
+        return stream.baseline <= number <= most
 
     def _forget(self, stream: Stream) -> None:
         """What is missing of a sender that is gone or was started again will never come, nor be asked for."""
@@ -420,7 +389,7 @@ class Reported(Strategy):
         for stream in self._streams.values():
             if not is_behind:
                 stream.told = stream.stable
-            if stream.is_sure and stream.known >= stream.baseline and stream.member not in self.stack.left:
+            if stream.known >= stream.baseline and stream.member not in self.stack.left:
                 entries.append((stream.sender, max(0, stream.told)))
         return entries
 

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from inga.model.errors import UsageError
 from inga.model.invocation import DEADLOCK
@@ -17,6 +17,7 @@ from inga.objects.declare import Abort, ObjectClass, Target
 from inga.objects.instance import Instance
 from inga.objects.invoke import Body, InvocationAborted, Root
 from inga.objects.layer import ObjectOrder
+from inga.stack.stack import Stack
 
 ANSWERS = ("first", "all")
 """Of a replicated object: the answer that comes first, or those of all copies."""
@@ -115,6 +116,72 @@ def answers_of(answers: str) -> dict[str, Any]:
     if answers not in ANSWERS:
         raise UsageError(f"answers is 'first' or 'all', not {answers!r}")
     return {"first": True} if answers == "first" else {"answers": "all"}
+
+
+class ObjectCalls:
+    """The face of a group towards objects: what `Group` can do if its order has them."""
+
+    stack: Stack
+    _object_calls: Calls | None = None  # of the order in force, if it has objects
+
+    async def call(self, target: Target, op: str, *args: Any, answers: str = "first", **named: Any) -> Any:
+        """Call a method of an object, or of several, and wait for what it gives. Of a replicated object the
+        first answer counts, or with `answers="all"` there is a list of all. A method that fails raises
+        `RemoteError` here, and has done nothing."""
+        calls, how = self._calls(), answers_of(answers)
+        return await calls.run(lambda ctx: ctx.call(target, op, *args, **how, **named))
+
+    def oneway(self, target: Target, op: str, *args: Any, **named: Any) -> None:
+        """Call without an answer."""
+
+        async def body(ctx: Any) -> None:
+            ctx.oneway(target, op, *args, **named)
+
+        self._calls().begin(body)
+
+    def proxy(self, cls: type[ObjectClass], name: Target, *, answers: str = "first") -> "Proxy":
+        """An object by the methods of its class: `await group.proxy(Counter, "hits").inc()`."""
+        self._calls()
+        return Proxy(self, cls, name, answers)
+
+    def transaction(self) -> "Transaction":
+        """Several calls of which all take effect or none: `async with group.transaction() as tx`."""
+        return Transaction(self._calls())
+
+    async def transact(self, body: Body, *, retries: int = RETRIES) -> Any:
+        """Run `async def body(ctx)` as a transaction, and begin again if it was given up to end a deadlock."""
+        return await self._calls().run(body, retries)
+
+    def state(self, name: str) -> Any:
+        """The state of our own copy of an object, as committed."""
+        return self._calls().order.host.state(name)
+
+    def _calls(self) -> Calls:
+        self._check_open()
+        self._know_objects()
+        if self._object_calls is None:
+            order = self.stack.view.recipe
+            raise UsageError(f"order {order!r} has no objects: join with order='object' or 'total'")
+        return self._object_calls
+
+    def _know_objects(self) -> None:
+        """Whether the order has objects. Calls under another order have come to nothing."""
+        order = cast(ObjectOrder | None, self.stack.layer(ObjectOrder.name))
+        if self._object_calls is not None and self._object_calls.order is not order:
+            self._dismiss_calls("the order of the group has changed")
+            self._object_calls = None
+        if self._object_calls is None and order is not None:
+            self._object_calls = Calls(order, asyncio.get_running_loop(), self._schedule_end)
+
+    def _dismiss_calls(self, why: str) -> None:
+        if self._object_calls is not None:
+            self._object_calls.dismiss(why)
+
+    def _check_open(self) -> None:
+        raise NotImplementedError
+
+    def _schedule_end(self) -> None:
+        raise NotImplementedError
 
 
 class Transaction:

@@ -63,9 +63,10 @@ class Engine(Work):
         """Time has passed: heartbeats, repair, deaths."""
         self.now = now
         if now >= self._tick_at:
-            self._tick_at = now + self.options.delta
             self.links.tick(now, self.awaited() if self.options.quiet else ())
             self._let_die()
+            is_patient = self.options.quiet and all(each.queue.oldest() is None for each in self._queues)
+            self._tick_at = self.links.next_tick(now) if is_patient else now + self.options.delta
         return self.actions(now)
 
     def suspect(self, now: float, member: int) -> list[Action]:
@@ -265,6 +266,9 @@ class Engine(Work):
         self._is_awake = not self.options.quiet or self.links.is_busy or self._is_waiting
         if self._is_awake and not was_awake:
             self._tick_at = self.now + self.options.delta
+        elif self.links.stirred:
+            self._tick_at = min(self._tick_at, self.now + self.options.delta)
+        self.links.stirred = False
 
     @property
     def _is_waiting(self) -> bool:

@@ -190,11 +190,13 @@ class ObjectOrder(Unordered):
         if links.repaired > self._repaired:
             self.stack.counts["repair"] += links.repaired - self._repaired
             self._repaired = links.repaired
-        self.held = min(links.held, HELD_MAX)
-        is_open = links.outstanding < self._options.window
-        if is_open is not self.is_open:
-            self.is_open = is_open
-            self.stack.review()
+        if links.weighed:
+            links.weighed = False
+            self.held = min(links.held, HELD_MAX)
+            is_open = links.outstanding < self._options.window
+            if is_open is not self.is_open:
+                self.is_open = is_open
+                self.stack.review()
         self._rearm()
 
     def _pass_on(self, members: tuple[int, ...], body: bytes, origin: Packet | None) -> None:
@@ -254,7 +256,6 @@ class ObjectOrder(Unordered):
 
     def gone(self, member: int) -> None:
         self._act(self.host.suspect(self.stack.now, member))
-        self._act(self.host.view(self.stack.now, [*self.stack.peers(), self.stack.me]))
 
     def taken(self, packets: list[Packet]) -> None:
         super().taken(packets)
@@ -308,9 +309,6 @@ class ObjectOrder(Unordered):
         packet.seq, packet.count = seq, count
         packet.deps = tuple(deps) or None
         packet.frag = (frag[0], frag[1]) if frag else None
-        if src != self.stack.me and not self._arrived[src].add(seq):
-            self.stack.reject("duplicate", packet)
-            return
         if not self.total and not self.hosted and key is not None:
             self._row("start", packet, count, op=key_label(key))
         self._begun[src] += 1

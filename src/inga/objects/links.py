@@ -3,7 +3,8 @@
     send         each message to a member takes the next number of that pair; a copy is kept until it is acknowledged
     receive      whatever is new is passed on at once, out of order too; a gap is asked for, each number once in delta
     heartbeat    every delta: our clock, how many messages there were, how many of theirs are here
-    again        a copy not acknowledged for two delta is sent once more
+    again        a copy not acknowledged for two delta is sent once more; to a member of which nothing new comes, and
+                 so for everything that is repeated, later each time
     announce     with a request that needs order: those who will not get it learn that their clocks are wanted
     window       heartbeats also say how much waits here of the receiver: see `window`
 
@@ -21,6 +22,7 @@ from inga.objects.options import Options
 from inga.objects.order import Clock
 from inga.objects.roster import Roster
 from inga.objects.window import weight
+from inga.session.alarms import BACK_OFF, WAIT_MAX
 
 Numbered = Message | Flush
 Key = tuple[int, int]
@@ -28,6 +30,9 @@ BELOW_NOTHING: Key = (1 << 63, 0)
 
 NACK_MAX = 256
 """Numbers in one question; a longer gap is asked for in pieces, delta by delta."""
+
+REPAIRS_MAX = 64
+"""Copies sent once more to one member at a time: the oldest, on which the others wait there."""
 
 AHEAD_MAX = 1 << 16
 """How far beyond the next expected number a message is taken: what is more is repaired later."""
@@ -38,6 +43,7 @@ class Peer:
 
     __slots__ = (
         "acked",
+        "again",
         "asked",
         "charges",
         "copies",
@@ -45,6 +51,7 @@ class Peer:
         "expected",
         "heartbeat",
         "kept",
+        "kept_size",
         "lowest",
         "on_way",
         "owed",
@@ -55,12 +62,15 @@ class Peer:
         "top",
         "ts",
         "unasked",
+        "wait",
         "waits",
         "waits_told",
     )
 
-    def __init__(self, lowest: int) -> None:
+    def __init__(self, lowest: int, wait: float) -> None:
         self.lowest = lowest  # its smallest place
+        self.wait = wait  # before something is repeated once more
+        self.again = 0.0  # when something may be repeated
         self.sent = 0  # number of our last message to it
         self.acked = 0  # up to which it has all of them
         self.copies: dict[int, tuple[Numbered, float]] = {}  # not acknowledged, and when last sent
@@ -78,6 +88,7 @@ class Peer:
         self.heartbeat: Heartbeat | None = None  # the newest, while something it counts is missing
         self.asked: dict[int, float] = {}  # numbers asked for -> when
         self.kept: deque[Message] = deque()  # what it told others too, until it is everywhere
+        self.kept_size = 0  # bytes of that
         self.owed = False  # something of its came since our last heartbeat
         self.top = 0  # the largest number it is known to have used
 
@@ -100,13 +111,19 @@ class Links:
         self.options = options
         self.send = send
         self.evs = evs  # how many messages each of our own places has sent
-        self.peers = {member: Peer(roster.at[member][0]) for member in roster.members if member != me}
+        self.peers = {
+            member: Peer(roster.at[member][0], options.delta) for member in roster.members if member != me
+        }
         self.received = [0] * len(roster.places)  # messages of each place, up to which all to us are here
         for place in roster.at.get(me, ()):
             self.received[place] = 1 << 63  # what we tell ourselves is never missing
         self.moved = False  # clocks or counts have moved since this was last cleared
+        self.stirred = False  # something came or was sent that makes a tick worth while, since the same
         self.frontier: Key = (1, 0)
         self.repaired = self.asked_for = 0
+        self.weighed = (
+            False  # any of what follows, or of what waits at others, has changed since this was cleared
+        )
         self.held = 0  # bytes that wait here, whoever sent them
         self.own = 0  # our own among them
         self.unread = 0  # bytes that our application is behind with
@@ -136,6 +153,7 @@ class Links:
         if len(packet.sq) > 1:
             self._unsettled.append((packet.ts, packet.sq))
         if packet.sq:
+            self.stirred = True
             self.send(tuple(member for member, _ in packet.sq), packet)
             self._charge(packet)
 
@@ -166,15 +184,17 @@ class Links:
         """Count a numbered message; whether it is new."""
         peer = self.peers[member]
         number = next((number for to, number in packet.sq if to == self.me), 0)
-        peer.owed = True
+        peer.owed = self.stirred = True
         if number < peer.expected or number in peer.early or number >= peer.expected + AHEAD_MAX:
             return False
         peer.early[number] = packet
+        self._progress(peer)
         if number == peer.expected:
             self._pass(peer)
         self._learn(now, member, peer, number - 1)
         if isinstance(packet, Message) and len(packet.sq) > 1:
             peer.kept.append(packet)
+            peer.kept_size += weight(packet)
         return True
 
     def hear(self, now: float, beat: Heartbeat) -> None:
@@ -188,10 +208,12 @@ class Links:
                 peer.copies.pop(number, None)
                 peer.on_way -= peer.charges.popleft()
             peer.acked, peer.there = beat.ack, beat.waits
+            self._progress(peer)
         elif beat.ack == peer.acked and beat.waits < peer.there:
             peer.there = beat.waits  # more than before it cannot be, with nothing new
+            self._progress(peer)
         while peer.kept and peer.kept[0].ts <= beat.settled:
-            peer.kept.popleft()
+            peer.kept_size -= weight(peer.kept.popleft())
         newest = peer.heartbeat
         if newest is None or (beat.sent, beat.ts) >= (newest.sent, newest.ts):
             peer.heartbeat = beat
@@ -213,6 +235,7 @@ class Links:
     def wait(self, member: int, size: int) -> None:
         """So many bytes of that member's wait here for their turn; fewer, if it is below 0."""
         self.held += size
+        self.weighed = True
         if member == self.me:
             self.own += size
         elif (peer := self.peers.get(member)) is not None:
@@ -246,6 +269,7 @@ class Links:
 
     def _charge(self, packet: Numbered) -> None:
         size = weight(packet)
+        self.weighed = True
         for member, _ in packet.sq:
             peer = self.peers[member]
             peer.charges.append(size)
@@ -261,24 +285,46 @@ class Links:
         """A delta has passed. `laggards` are the members whose clocks or messages somebody here waits for."""
         waited_for = set(laggards)
         for member, peer in self.peers.items():
-            self._ask(now, member, peer, range(peer.expected, min(peer.top + 1, peer.expected + NACK_MAX)))
-            for number, (packet, at) in list(peer.copies.items()):
-                if now - at >= 2 * self.options.delta:
-                    self._repair(now, member, peer, number, packet)
-            if not self.options.quiet:
+            is_wanted = not self.options.quiet or self._owes(peer) or member in waited_for
+            if is_wanted and now >= peer.again:
+                self._repeat(now, member, peer)
+            elif not self.options.quiet or self._is_owed(peer):
                 self.beat(member)
-            elif member in waited_for:
-                self.beat(member, wanted=True)
-            elif self._is_due(peer):
-                # An answer that was lost is not said again.
-                self.beat(member, wanted=peer.sent > peer.acked or peer.there >= self.options.window)
+
+    def next_tick(self, now: float) -> float:
+        """When the next tick is wanted, unless something new comes before."""
+        waits = [peer.again for peer in self.peers.values() if peer.again > now]
+        return max(now + self.options.delta, min(waits, default=now))
+
+    def _owes(self, peer: Peer) -> bool:
+        """Whether it has to do something for us: acknowledge, send what is missing, make room, say what is everywhere."""
+        window = self.options.window
+        return (
+            peer.sent > peer.acked
+            or peer.top >= peer.expected
+            or peer.there >= window
+            or peer.kept_size >= window
+        )
+
+    def _repeat(self, now: float, member: int, peer: Peer) -> None:
+        """Ask and tell once more. A heartbeat asks for an answer: one that was lost is not said again."""
+        self._ask(now, member, peer, range(peer.expected, min(peer.top + 1, peer.expected + NACK_MAX)))
+        old = [number for number, (_, at) in peer.copies.items() if now - at >= 2 * self.options.delta]
+        for number in old[:REPAIRS_MAX]:
+            self._repair(now, member, peer, number, peer.copies[number][0])
+        self.beat(member, wanted=self.options.quiet)
+        peer.again = now + peer.wait
+        peer.wait = min(BACK_OFF * peer.wait, WAIT_MAX * self.options.delta)
+
+    def _progress(self, peer: Peer) -> None:
+        """Something new came of it: repetitions begin with the first wait again."""
+        peer.wait, peer.again = self.options.delta, 0.0
+        self.stirred = self.weighed = True
 
     @property
     def is_busy(self) -> bool:
         """Whether a tick has something to do even in a quiet group."""
-        return any(
-            peer.copies or peer.top >= peer.expected or self._is_due(peer) for peer in self.peers.values()
-        )
+        return any(self._owes(peer) or self._is_owed(peer) for peer in self.peers.values())
 
     @property
     def unacknowledged(self) -> int:
@@ -302,18 +348,18 @@ class Links:
     def remove(self, member: int) -> None:
         """Nothing more is expected of it or owed to it; what it sent and nobody has is skipped."""
         del self.peers[member]
+        self.weighed = True
         for place in self.roster.at[member]:
             self.received[place] = 1 << 63
         self._advance()
 
     # Steps
 
-    def _is_due(self, peer: Peer) -> bool:
+    def _is_owed(self, peer: Peer) -> bool:
+        """Whether there is something that it has not been told."""
         return (
             peer.owed
-            or peer.sent > peer.acked
             or peer.waits + self.unread < peer.waits_told
-            or peer.there >= self.options.window
             or (peer.acked > 0 and self._settled() > peer.settled_shown)
         )
 
@@ -336,6 +382,7 @@ class Links:
         peer.heartbeat = None
         if beat.ts > peer.ts:
             peer.ts = beat.ts
+            self._progress(peer)
         for place, ev in zip(self.roster.at[beat.member], beat.evs, strict=True):
             if ev > self.received[place]:
                 self.received[place] = ev

@@ -26,7 +26,13 @@ def weight(packet: Message | Flush) -> int:
     """About as many bytes as it takes."""
     if isinstance(packet, Flush):
         return HEAD + sum(map(weight, packet.messages))
-    return HEAD + _weight(packet.args) + _weight(packet.named) + _weight(packet.value)
+    size = HEAD
+    for value in (*packet.args, packet.named, packet.value):
+        if type(value) is bytes:  # as in plain messages, of which there are most
+            size += len(value)
+        elif value:
+            size += _weight(value)
+    return size
 
 
 def _weight(value: Any) -> int:

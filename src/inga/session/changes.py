@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from inga.model.errors import UsageError, WireError
 from inga.model.view import Member, View
 from inga.session.alarms import Backoff
+from inga.session.door import Accepts, Door
 from inga.session.pressure import WARN_AFTER
 from inga.stack.layer import Layer
 from inga.stack.stack import Done, Stack
@@ -44,14 +45,8 @@ if TYPE_CHECKING:
 PAUSE, PAUSE_MAX = 0.005, 0.1
 """Seconds before a question is repeated: first, and after doubling."""
 
-NAME_MAX = 255
-"""Characters of a newcomer's name, and of its address."""
-
 Build = Callable[[str], list[Layer]]
 """Makes the layers of a recipe by its name."""
-
-Accepts = Callable[[Member], str | None]
-"""Why somebody cannot join, if so."""
 
 
 class Changes:
@@ -60,7 +55,7 @@ class Changes:
     def __init__(self, session: "Session", build: Build | None, accepts: Accepts | None) -> None:
         self._session = session
         self._build = build
-        self._accepts = accepts  # the driver's objections to newcomers
+        self._door = Door(session, accepts)
         self._wish: _Wish | None = None
         self._wishes = 0  # so far
         self._attempts = 0  # to change the recipe, which we led
@@ -68,7 +63,6 @@ class Changes:
         self._why = ""  # and why
         self._change: _Change | None = None  # which we lead
         self._closing: _Closing | None = None  # which we follow
-        self._bases: dict[str, int] = {}  # what the newcomer of this view has to know of us
         self.cuts: list[int] = []  # what members had sent in views that are closed, if any
         self._since = 0.0
         self._warned = False
@@ -86,7 +80,7 @@ class Changes:
             raise UsageError(f"order {self.stack.view.recipe!r} cannot be changed while the group runs")
         if self._wish is not None:
             raise UsageError("this member has asked for a change of order that is still under way")
-        self._made(recipe)  # or it raises what is wrong with it
+        made(self._build, recipe)  # or it raises what is wrong with it
         self._wishes += 1
         self._wish = _Wish(self._wishes, recipe, done)
         self._begin()
@@ -151,7 +145,7 @@ class Changes:
         if told.do == "hello":
             self._on_hello(told, address)
         elif told.do == "bases":
-            self._on_bases(told)
+            self._door.on_bases(told)
         else:
             raise WireError("stranger", f"not a member, and says {told.do!r}")
         self._work()
@@ -260,7 +254,7 @@ class Changes:
                 return
             self._reopen(closing)  # of an attempt that was refused, as we have not heard
         try:
-            layers = self._made(recipe)
+            layers = made(self._build, recipe)
         except UsageError as error:
             self._ended, self._why = attempt, f"{stack.view.names[stack.me]}: {error}"[:TEXT_MAX]
             self._tell_leader("cannot", number=number, attempt=attempt, why=self._why)
@@ -268,15 +262,6 @@ class Changes:
         self._begin()
         self._closing = _Closing(number, attempt, recipe, layers)
         stack.views.close()
-
-    def _made(self, recipe: str) -> list[Layer]:
-        """The layers of a recipe to which a group that runs can change."""
-        layers = [] if self._build is None else self._build(recipe)
-        orders = [layer for layer in layers if hasattr(layer, "sent")]
-        has_own_wire = any(hasattr(layer, "read") for layer in layers)
-        if not any(layer.name == self._session.name for layer in layers) or not orders or has_own_wire:
-            raise UsageError(f"a group that runs already cannot change to the order {recipe!r}")
-        return layers
 
     def _on_flushed(self, src: int, told: Told) -> None:
         counts = told.numbers("counts", len(self.stack.view))
@@ -371,38 +356,15 @@ class Changes:
     # A member more
 
     def _on_hello(self, told: Told, address: Hashable) -> None:
-        newcomer = Member(told.text("name"), told.number("incarnation"), told.text("address"))
-        stack = self.stack
-        if self._leader() != stack.me or newcomer in stack.view.members:
-            return  # not ours to answer; or its view is on the way
-        why = self._objection(newcomer)
-        if told.text("group") != self._session.digest:
-            why = (
-                "this group has another order, other founders or other objects: "
-                f"order {self._session.presence.order!r}, founded by {', '.join(stack.view.names)}"
-            )
-        if why is not None:
-            self._tell_outsider(newcomer, why, address)
-            return
-        if self._change is not None:
-            return  # it has to wait
-        self._begin()
-        self._change = _Change(stack.view.number + 1, None)
-        self._change.unconfirmed = {*stack.peers(), len(stack.view)}
-        self._extend(stack.view.extended(newcomer))
-
-    def _objection(self, newcomer: Member) -> str | None:
-        """Why somebody cannot join, if so."""
-        stack = self.stack
-        if not newcomer.name or max(len(newcomer.name), len(newcomer.address)) > NAME_MAX:
-            return f"a name has 1 to {NAME_MAX} characters"
-        if newcomer.name in stack.view.names:
-            return f"there is a member {newcomer.name!r} already"
-        if stack.left:
-            return "a member has left, and joining after that is not built yet"
-        if stack.views.fixed:
-            return f"its order {stack.view.recipe!r} works with a fixed group only"
-        return None if self._accepts is None else self._accepts(newcomer)
+        if self._leader() != self.stack.me:
+            return  # not ours to answer
+        newcomer = self._door.look(told, address)
+        if newcomer is not None and self._change is None:  # else it has to wait
+            view = self.stack.view.extended(newcomer)
+            self._begin()
+            self._change = _Change(view.number, None)
+            self._change.unconfirmed = {*self.stack.peers(), len(view) - 1}
+            self._door.let_in(view)
 
     def _on_view(self, src: int, told: Told) -> None:
         stack = self.stack
@@ -412,32 +374,13 @@ class Changes:
         if view.number == stack.view.number + 1 and self._closing is None:
             if view.members[:-1] != stack.view.members or stack.views.fixed:
                 raise WireError("malformed", "a view that this one cannot become")
-            self._extend(view)
+            self._door.let_in(view)
         if view.number == stack.view.number:
             self._tell(src, "installed", number=view.number)
-
-    def _extend(self, view: View) -> None:
-        self._bases = self.stack.views.extend(view, now=self.stack.now)
-        self._tell_base()
-
-    def _on_bases(self, told: Told) -> None:
-        """The newcomer has not heard from us, or from somebody who has left meanwhile."""
-        if told.number("number") == self.stack.view.number and self._bases:
-            self._tell_base()
-            for member in sorted(self.stack.left):
-                self._session.presence.say_gone(None, self.stack.view.members[member])
-
-    def _tell_base(self) -> None:
-        """What the newcomer has to know; until that is all true, it goes on asking."""
-        if self.stack.views.is_flushed:
-            self._tell(None, "base", False, number=self.stack.view.number, **self._bases)
 
     def _on_installed(self, src: int, told: Told) -> None:
         if self._change is not None and told.number("number") == self._change.number:
             self._change.unconfirmed.discard(src)
-
-    def _on_nothing(self, src: int, told: Told) -> None:
-        """Meant for a newcomer, or heard of already."""
 
     # Packets
 
@@ -464,11 +407,6 @@ class Changes:
             _ANSWERS[do](self, stack.me, Told(what))
             return
         self._session.say(to, stack.view.number - earlier, do, what)
-
-    def _tell_outsider(self, newcomer: Member, why: str, address: Hashable) -> None:
-        """That it cannot join: to all, and to where it wrote from, for who is no member may not hear us."""
-        who = {"name": newcomer.name, "incarnation": newcomer.incarnation}
-        self._session.answer(address, "closed", **who, why=why[:TEXT_MAX])
 
 
 class _Wish(NamedTuple):
@@ -545,6 +483,20 @@ def view_described(told: Told) -> View:
     return View(told.number("number"), members, told.text("recipe"), told.flag("traced"), (members[-1].name,))
 
 
+def made(build: Build | None, recipe: str) -> list[Layer]:
+    """The layers of a recipe to which a group that runs can change."""
+    layers = [] if build is None else build(recipe)
+    orders = [layer for layer in layers if hasattr(layer, "sent")]
+    has_own_wire = any(hasattr(layer, "read") for layer in layers)
+    if not any(layer.name == "session" for layer in layers) or not orders or has_own_wire:
+        raise UsageError(f"a group that runs already cannot change to the order {recipe!r}")
+    return layers
+
+
+def _ignore(changes: Changes, src: int, told: Told) -> None:
+    """Meant for a newcomer, or heard of already."""
+
+
 _ANSWERS: dict[str, Callable[[Changes, int, Told], None]] = {
     "use": Changes._on_use,
     "flush": Changes._on_flush,
@@ -556,7 +508,7 @@ _ANSWERS: dict[str, Callable[[Changes, int, Told], None]] = {
     "cannot": Changes._on_cannot,
     "refused": Changes._on_refused,
     "view": Changes._on_view,
-    "base": Changes._on_nothing,
-    "closed": Changes._on_nothing,
+    "base": _ignore,
+    "closed": _ignore,
 }
 """What members say to each other."""

@@ -1,7 +1,7 @@
 """Who is here and who has left: greetings until everybody was met, goodbyes until everybody knows.
 
-    here       with `greet`, who we are and what we take the group for, until we have met everybody, or heard the
-               greetings of all where greetings introduce members; whoever asks is answered, strangers too
+    here       with `greet`, who we are and what we take the group for, until we have met everybody; whoever asks is
+               answered, strangers too
     goodbye    we leave: repeated until everybody we met has said `farewell`. A member that failed says it, too
     farewell   that was heard, and nobody waits for that member any more
     who        we have waited for these members: whoever knows that one of them has left says so
@@ -52,7 +52,6 @@ class Presence:
         self._leaving = Backoff(GOODBYE, GOODBYE_MAX)
         self._goodbyes = 0
         self._unaware: set[int] = set()  # who may not know that we leave
-        self._greeted: set[int] = set()  # whose greeting was heard
         self._early: list[Told] = []  # goodbyes in a view that is not installed here yet
         self._told: set[tuple[str, str]] = set()  # differences that a person was told of
 
@@ -123,7 +122,6 @@ class Presence:
             stack.reject("stranger")
             return
         stack.meet(packet)
-        self._greeted.add(packet.src)
         self._session.got_to_know(packet, told)
         if told.flag("asks"):
             self._session.say_outside(packet.src, "here", **self._ourselves(asks=False))
@@ -143,8 +141,9 @@ class Presence:
             self._session.say_outside(member, "farewell", **self._signed(self._person()))
         stack = self._session.stack
         if member == stack.me:
-            if not stack.leaving:  # else that is what we told them
-                stack.fail(Excluded("the others do not take us for a member any more"))
+            if stack.leaving:
+                return
+            stack.fail(Excluded("the others do not take us for a member any more"))
         elif member not in stack.left:
             stack.gone(member)
 
@@ -185,10 +184,8 @@ class Presence:
             self._alarms.set(_LEAVE, now + self._leaving.next(self._session.stack.rng))
 
     def _unmet(self) -> list[int]:
-        """Whom we have not heard of; or not what its greeting has to say, where layers wait for that."""
         stack = self._session.stack
-        known = self._greeted if stack.chain.having("introduced") else stack.met
-        return [] if stack.leaving else [m for m in stack.peers() if m not in known]
+        return [] if stack.leaving else [m for m in stack.peers() if m not in stack.met]
 
     def _ourselves(self, *, asks: bool) -> dict[str, Any]:
         stack = self._session.stack

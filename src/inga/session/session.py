@@ -14,7 +14,8 @@ from typing import Any
 from inga.model.errors import WireError
 from inga.model.packet import Packet
 from inga.model.view import View
-from inga.session.changes import Accepts, Build, Changes
+from inga.session.changes import Build, Changes
+from inga.session.door import Accepts
 from inga.session.presence import Presence
 from inga.session.pressure import Pressure
 from inga.stack.layer import Layer

@@ -561,7 +561,8 @@ class Sim:
             if self._recorder is not None:
                 self._recorder.take(site.index, message)
             concurrent = self.oracle.take(site.index, message, loose=loose)
-            if self._flags and index == 0 and concurrent != batch.concurrent:
+            judged = self._flags and index == 0 and not site.stack.leaving
+            if judged and concurrent != batch.concurrent:
                 self.oracle.blame("flags", f"{site.name} saw message {message} as {batch.concurrent=}")
             delivery = Delivery(batch, index)
             delivery.data = payload[HEADER:]

@@ -31,7 +31,7 @@ HOOKS = {
     "fit": TOP_DOWN,
     "settled": TOP_DOWN,
     "extend": BOTTOM_UP,
-    "base": TOP_DOWN,
+    "base": BOTTOM_UP,
     "adopt": BOTTOM_UP,
     "is_flushed": TOP_DOWN,
     "closed": TOP_DOWN,
@@ -138,7 +138,7 @@ class Growing(Protocol):
 
 
 class Flushing(Protocol):
-    """Keeps back what is sent, also when a member joins; the topmost is asked."""
+    """Keeps back what is sent, also when a member joins."""
 
     def is_flushed(self, number: int) -> bool:
         """Whether nothing waits here that was sent before the view of that number."""

@@ -78,14 +78,12 @@ class NativeWire:
                 stack.transmit(member, bare)
 
     def answer(self, packet: Packet, address: Hashable) -> None:
-        """Send something to one who is no member; to everybody if nobody knows where it is, or if the wire is not
-        the native one, which has one address for all."""
+        """Send something to one who is no member: by this wire, which all can read, whatever wire its group has. To
+        everybody if nobody knows where it is, or where all share one address as on other wires."""
         stack = self.stack
-        if address is None or stack.chain.hook("read") is not None:
-            stack.emit([packet])
-        else:
-            stack.counts["control"] += 1
-            stack.transmit(Outsider(address), encode(packet, self.group_of(packet)))
+        to = None if address is None or stack.chain.hook("read") is not None else Outsider(address)
+        stack.counts["control"] += 1
+        stack.transmit(to, encode(packet, self.group_of(packet)))
 
     def group_of(self, packet: Packet) -> int:
         """What a packet carries to be known by: what belongs to no view is for all who know the group's name."""

@@ -59,10 +59,13 @@ class Views:
 
     @property
     def is_flushed(self) -> bool:
-        """Whether all that was sent before this view has left. A newcomer may not begin before: what it sends says
-        that this is past, and whoever waited for it might wait for ever, holding what comes after it."""
-        is_flushed = self.stack.chain.hook("is_flushed")
-        return is_flushed is None or is_flushed(self.stack.view.number)
+        """Whether all that was sent before this view has left, where that matters. Under an order whose stamps name
+        packets of others a newcomer may not begin before: its stamps say that this is past, and whoever lacked it
+        might wait for it for ever, holding what comes after it."""
+        stack = self.stack
+        if not getattr(stack.chain.order, "names_past", False):
+            return True
+        return all(is_flushed(stack.view.number) for is_flushed in stack.chain.hooks("is_flushed"))
 
     def close(self) -> None:
         """Nothing more is sent in this view; what waits for company leaves."""

@@ -1,0 +1,100 @@
+"""Who is here: whom we have met and who has left, for those who wait for it or want to be told."""
+
+import asyncio
+from collections.abc import Callable
+
+from inga.model.errors import NotReady, UsageError
+from inga.net.log import log
+from inga.stack.stack import Stack
+
+MISSED_SECONDS = 5.0
+"""Of waiting for members, after which a warning names those that are missing."""
+
+Listener = Callable[[str], None]
+
+
+class Company:
+    """The members of a live group, as far as they are here."""
+
+    def __init__(self, group: str, stack: Stack) -> None:
+        self.present: set[int] = set()
+        self.watchers: list[tuple[int, asyncio.Future[None]]] = []  # who waits for so many members
+        self._group = group
+        self._stack = stack
+        self._loop = asyncio.get_running_loop()
+        self._counts = (0, 0)  # members met, and that have left, when we last looked
+        self._on_join: list[Listener] = []
+        self._on_leave: list[Listener] = []
+
+    @property
+    def here(self) -> tuple[str, ...]:
+        """Members met that have not left, ourselves included."""
+        mine = self._stack.me
+        return tuple(n for i, n in enumerate(self._stack.view.names) if i == mine or i in self.present)
+
+    async def ready(self, at_least: int | None, timeout: float | None) -> None:
+        """Wait for so many members, or for all of them."""
+        everybody = len(self._stack.view)
+        wanted = everybody if at_least is None else at_least
+        if wanted > everybody:
+            raise UsageError(f"ready(at_least={wanted}): the group has {everybody} members")
+        if len(self.here) >= wanted:
+            return
+        watcher = wanted, self._loop.create_future()
+        self.watchers.append(watcher)
+        warning = self._loop.call_later(MISSED_SECONDS, self._warn, wanted)
+        try:
+            async with asyncio.timeout(timeout):
+                await watcher[1]
+        except TimeoutError:
+            raise NotReady(f"{self._who_is_missing(wanted)} after {timeout:g} s", self._missing) from None
+        finally:
+            warning.cancel()
+            if watcher in self.watchers:
+                self.watchers.remove(watcher)
+
+    def on_join(self, listener: Listener) -> None:
+        self._on_join.append(listener)
+        for member in sorted(self.present):
+            self._tell(listener, member)
+
+    def on_leave(self, listener: Listener) -> None:
+        self._on_leave.append(listener)
+
+    def notice(self) -> None:
+        """Look who has come and who has left, and tell those who want to know."""
+        stack = self._stack
+        if (counts := (len(stack.met), len(stack.left))) == self._counts:
+            return
+        present = stack.met - stack.left
+        joined, left = present - self.present, self.present - present
+        self.present, self._counts = present, counts
+        for members, listeners in ((joined, self._on_join), (left, self._on_leave)):
+            for member in sorted(members):
+                for listener in listeners:
+                    self._tell(listener, member)
+        if joined:
+            count = len(present) + 1
+            for wanted, future in self.watchers:
+                if count >= wanted and not future.done():
+                    future.set_result(None)
+
+    def _tell(self, listener: Listener, member: int) -> None:
+        """What a listener raises goes to the event loop's exception handler, and concerns nobody else."""
+        try:
+            listener(self._stack.view.names[member])
+        except Exception as error:
+            self._loop.call_exception_handler(
+                {"message": "Exception in a listener for members that join or leave", "exception": error}
+            )
+
+    @property
+    def _missing(self) -> tuple[str, ...]:
+        here = set(self.here)
+        return tuple(name for name in self._stack.view.names if name not in here)
+
+    def _who_is_missing(self, wanted: int) -> str:
+        return f"{len(self.here)} of {wanted} members are here, missing are {', '.join(self._missing)}"
+
+    def _warn(self, wanted: int) -> None:
+        log.warning("group %s: %s", self._group, self._who_is_missing(wanted))

@@ -1,0 +1,112 @@
+"""What the application reads: deliveries and views in their order, by one iteration at a time."""
+
+import asyncio
+import weakref
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from itertools import repeat
+from typing import Any, TypeVar
+
+from inga.model.delivery import Batch, Delivery
+from inga.model.errors import UsageError
+from inga.model.view import View
+
+POLITE = 16
+"""Batches an iteration yields before others in the loop get a turn."""
+
+T = TypeVar("T")
+
+
+class Reading:
+    """The queue between the driver and the application."""
+
+    def __init__(self, first: View, take: Callable[[Batch], None]) -> None:
+        """`take` is called as the application begins a packet."""
+        self.queue: deque[Batch | View] = deque([first])
+        self.reader: asyncio.Future[None] | None = None  # an iteration waits for it
+        self.error: BaseException | None = None  # raised when everything before it is read
+        self.stop: BaseException | None = None  # what ended the iteration for good
+        self.closed = False
+        self._take = take
+        self._iteration: weakref.ref[AsyncGenerator[Any, None]] | None = None  # the one there is
+        self._rest: Iterator[Delivery] = iter(())  # of the packet it is at
+
+    def add(self, items: Iterable[Batch | View]) -> None:
+        self.queue.extend(items)
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the iteration look again."""
+        reader = self.reader
+        if reader is not None:
+            self.reader = None
+            if not reader.done():
+                reader.set_result(None)
+
+    def claim(self, iteration: AsyncGenerator[T, None]) -> AsyncIterator[T]:
+        """One at a time. Who broke out of a loop has let go of its iteration, and the next one goes on
+        where it stopped, within a packet too."""
+        other = None if self._iteration is None else self._iteration()
+        if getattr(other, "ag_frame", None) is not None:  # alive, and not at its end
+            raise UsageError("this group is being iterated already; there is one iterator per group")
+        self._iteration = weakref.ref(iteration)
+        return iteration
+
+    async def deliveries(self) -> AsyncGenerator[Delivery, None]:
+        for delivery in self._rest:
+            yield delivery
+        async for item in self._items():
+            if isinstance(item, Batch):
+                self._rest = map(Delivery, repeat(item), range(len(item.payloads)))
+                for delivery in self._rest:
+                    yield delivery
+
+    async def deliveries_and_views(self) -> AsyncGenerator[Delivery | View, None]:
+        for delivery in self._rest:
+            yield delivery
+        async for item in self._items():
+            if isinstance(item, View):
+                yield item
+            else:
+                self._rest = map(Delivery, repeat(item), range(len(item.payloads)))
+                for delivery in self._rest:
+                    yield delivery
+
+    async def batches(self) -> AsyncGenerator[Batch, None]:
+        rest = list(self._rest)
+        if rest:
+            batch = Batch(rest[0].sender, rest[0].batch.packet)
+            batch.payloads = [delivery.data for delivery in rest]
+            yield batch
+        async for item in self._items():
+            if isinstance(item, Batch):
+                yield item
+
+    async def _items(self) -> AsyncGenerator[Batch | View, None]:
+        queue = self.queue
+        polite = POLITE
+        while True:
+            if self.stop is not None:
+                raise self.stop
+            if not queue:
+                if self.error is not None:
+                    raise self.error
+                if self.closed:
+                    return
+                reader = self.reader = asyncio.get_running_loop().create_future()
+                try:
+                    await reader
+                finally:
+                    if self.reader is reader:  # nobody woke us
+                        self.reader = None
+                polite = POLITE
+                continue
+            polite -= 1
+            if not polite:
+                polite = POLITE
+                await asyncio.sleep(0)
+                continue
+            item = queue.popleft()
+            if isinstance(item, Batch):
+                self._take(item)
+            yield item
