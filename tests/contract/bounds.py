@@ -272,12 +272,12 @@ def messages_that_co_sends_again_at_once(n: int) -> bool:
     return len(again[0].messages) == n
 
 
-@bound("layers.sco.machine.LSN_WINDOW")
+@bound("layers.sco.ordering.LSN_WINDOW")
 def messages_ahead_in_sco(n: int) -> bool:
     return ScoMachine(0, 3).receive(ScoMessage(1, 1, n, n, ())) is None
 
 
-@bound("layers.sco.machine.SLOWER_MAX")
+@bound("layers.sco.talking.SLOWER_MAX")
 def how_much_longer_sco_waits_for_slow_answers(n: int) -> bool:
     machine = ScoMachine(0, 3)
     machine._answer_time = 1e6

@@ -20,14 +20,20 @@ NO_BOUNDS = {
         session.presence.GOODBYE session.presence.GOODBYE_MAX session.pressure.ASK_AFTER session.pressure.ASK_AFTER_MAX
         session.pressure.WARN_AFTER layers.remiop.WAIT_MIN layers.remiop.WAIT_MAX layers.remiop.SLACK
         layers.reported.HEARD layers.sco.layer.TWO_WAYS layers.sco.parts.TIME_MIN
-        layers.ladder.counters.MICROSECOND layers.ladder.counters.WAIT""",
+        layers.ladder.counters.MICROSECOND layers.ladder.counters.WAIT layers.acks.PATIENCE""",
+    "which of a layer's alarms it is": """
+        layers.sco.talking.ALL layers.sco.talking.ASK layers.sco.talking.CONFIRM layers.sco.talking.FLOW
+        layers.sco.talking.FOUND layers.sco.talking.POLL layers.sco.talking.PROBE layers.sco.talking.RESEND""",
+    "gone to in tests of its own: test_repair, test_objects, test_alarms, test_newcomer": """
+        objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.newcomer.GOODBYES_MAX""",
     "a factor or a weight, not a limit": """
         session.alarms.BACK_OFF layers.co.machine.SMOOTH layers.co.machine.RESEND_ROUNDS layers.sco.machine.SMOOTHING
         layers.co.parts.QUOTA_WINDOWS layers.rate.LEVELS layers.co.machine.FULL_EVERY""",
     "what an option is unless told; what is told is checked": """
         layers.miop.DATAGRAM layers.reported.SIZE layers.remiop.RATE_MIN layers.remiop.RATE_MAX layers.remiop.REPEATS
-        layers.remiop.BURST wire.miop.PAYLOAD_MAX""",
+        layers.remiop.BURST objects.window.WINDOW wire.miop.PAYLOAD_MAX""",
     "a size that is reckoned with, and kept by the stack tests of sizes": """
+        objects.window.HEAD objects.window.SCALAR wire.bundle.BLOCK
         layers.bundle.HEAD layers.bundle.LENGTH layers.matrix.CELLS_EXPECTED objects.layer.HEAD
         objects.layer.HEAD_OF_PLACE objects.messages.HEAD objects.messages.HEAD_OF_PLACE objects.naming.OVERHEAD""",
     "more is refused unread, and as much is refused as well, since no character takes it": "wire.cdr.WIDE_BYTES_MAX",

@@ -108,8 +108,9 @@ class Newcomer:
     def _hear(self, data: Buffer, group: int, now: float) -> None:
         try:
             packet = decode(data, group, {view_of(data): INDEX_MAX}, NOBODY)
-            if packet is not None:
-                self._learn(packet.src, Told.read(packet.ext), now)
+            if packet is None or (self.view is not None and packet.is_for_others(self.me)):
+                return
+            self._learn(packet.src, Told.read(packet.ext), now)
         except WireError:
             return  # whatever it was, it was no answer
 

@@ -101,6 +101,8 @@ class Presence:
     def ask_about(self, members: set[int]) -> None:
         """We wait for these: has anybody heard that they left? And are they where we think?"""
         session, people = self._session, self._session.stack.view.members
+        if not members:
+            return
         for member in members:
             session.stack.addresses.pop(member, None)
         asked = [[people[m].name, people[m].incarnation, ""] for m in sorted(members)]

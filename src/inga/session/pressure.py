@@ -98,11 +98,11 @@ class Pressure:
                 asked |= slow
                 if since + WARN_AFTER <= now and what not in self._warned:
                     self._warn(what, slow)
-        if asked:
-            self._session.presence.ask_about(asked)
-        if (asked or self._sending_since is not None) and self._asks < ASKS_MAX:
+        if self._asks < ASKS_MAX and (asked or self._sending_since is not None):
             self._asks += 1
-            moments.append(now + self._asking.next(stack.rng))
+            self._session.presence.ask_about(asked)
+            if self._asks < ASKS_MAX:
+                moments.append(now + self._asking.next(stack.rng))
         self._held = stack.held
         self.wake = min(moments, default=None)
 
