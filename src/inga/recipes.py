@@ -462,7 +462,8 @@ def _remiop_objects(name: str, options: Options, *, total: bool = False) -> list
 def objects_order(name: str, options: Options, *, bare: bool = False, total: bool = False) -> ObjectOrder:
     """The layer of objects alone, for recipes that put something else beneath it."""
     layer: type[ObjectOrder] = BareObjects if bare or options.lossless else ObjectOrder
-    return tuned(layer, name, options.protocol, **_objects_given(options, total=total))
+    window = {"window": options.flow["window"]} if "window" in options.flow else {}
+    return tuned(layer, name, {**window, **options.protocol}, **_objects_given(options, total=total))
 
 
 def _objects_given(options: Options, *, total: bool) -> dict[str, Any]:

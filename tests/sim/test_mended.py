@@ -28,6 +28,7 @@ from inga.model.errors import Excluded, IngaError, UsageError
 from inga.model.packet import Buffer, Packet
 from inga.model.view import Member, View
 from inga.objects.layer import ObjectOrder
+from inga.objects.links import Links
 from inga.session import changes, presence
 from inga.session.changes import Changes, described
 from inga.session.presence import Presence
@@ -110,6 +111,10 @@ def own_messages_not_waited_for(patch: MonkeyPatch) -> None:
         return all(begun >= count for m, (begun, count) in enumerate(pairs) if m != order.stack.me)
 
     patch.setattr(ObjectOrder, "has", has)
+
+
+def what_waits_is_not_counted(patch: MonkeyPatch) -> None:
+    patch.setattr(Links, "outstanding", 0)
 
 
 def newcomers_know_what_was_sent(patch: MonkeyPatch) -> None:
@@ -299,6 +304,15 @@ BUGS = [
         [0.6466, 2, "leave", null], [0.968, 1, "use", "none"]], "loss": 0.3}""",
     ),
     Bug(
+        "total: what waits for its turn is not counted as held, so nothing presses back",
+        what_waits_is_not_counted,
+        "pressure",
+        """{"order": "total", "members": 3, "seed": 200535, "actions": [[0.0, 1, "stop_reading", 2.5],
+        [0.0808, 2, "send", [300, null, 60]], [0.1262, 1, "send", [300, null, 60]], [0.7388, 1, "send", [300, null, 60]],
+        [0.7453, 1, "send", [300, null, 60]], [0.7765, 2, "send", [40, null, 1]], [0.9507, 1, "send", [300, null, 60]]],
+        "datagram": 512, "window": 8000, "queue": 8000}""",
+    ),
+    Bug(
         "remiop: a greeting waits behind the window that its answer would open",
         numbered_greetings,
         "stuck: send",
@@ -450,7 +464,7 @@ def any_view_is_installed(patch: MonkeyPatch) -> None:
     """Whether or not the layers let anybody join."""
 
     def on_view(part: Changes, src: int, told: Told) -> None:
-        part.stack.views.extend(changes.view_described(told), now=0.0)
+        part._door.let_in(changes.view_described(told))
 
     patch.setitem(changes._ANSWERS, "view", on_view)
 

@@ -143,9 +143,8 @@ class Presence:
             self._session.say_outside(member, "farewell", **self._signed(self._person()))
         stack = self._session.stack
         if member == stack.me:
-            if stack.leaving:
-                return
-            stack.fail(Excluded("the others do not take us for a member any more"))
+            if not stack.leaving:  # else that is what we told them
+                stack.fail(Excluded("the others do not take us for a member any more"))
         elif member not in stack.left:
             stack.gone(member)
 
