@@ -11,14 +11,14 @@ def check_number(name: str, value: object, low: int, high: int | None = None) ->
         raise UsageError(f"{name} is a whole number {bounds}, not {value!r}")
 
 
-def check_seconds(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e6:
+def check_seconds(name: str, value: object, most: float = 1e6) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= most:
         raise UsageError(f"{name} is a number of seconds above 0, not {value!r}")
 
 
-def check_delay(name: str, value: object) -> None:
+def check_delay(name: str, value: object, most: float = 1e6) -> None:
     if value != 0:
-        check_seconds(name, value)
+        check_seconds(name, value, most)
 
 
 def check_switch(name: str, value: object) -> None:

@@ -1,6 +1,7 @@
 """What the SCO machine is set to, reads and says: settings, messages, and the events they cause."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple
 
 from inga.layers.numbers import check_choice, check_delay, check_number, check_seconds, check_switch
@@ -46,9 +47,9 @@ class Settings:
         for name in ("confirm_every", "multicast_from"):
             check_number(name, getattr(self, name) or 0, 0)
         for name in ("nack_again", "resend_after", "poll_after", "patience"):
-            check_seconds(name, getattr(self, name))
+            check_seconds(name, getattr(self, name), inf)
         for name in ("confirm_delay", "probe_after", "nack_delay"):
-            check_delay(name, getattr(self, name))
+            check_delay(name, getattr(self, name), inf)
 
 
 class Message:
