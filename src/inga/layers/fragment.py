@@ -151,8 +151,10 @@ class Pieces(Fragment):
     """Fragments above a reliable order: every piece has a number, its place in the order and its rows."""
 
     def gone(self, member: int) -> None:
-        """The order below may have pieces of it that wait for others' words. They come in a row: at most one packet
-        of a member that has left stays unfinished."""
+        """The order below may hold pieces of it that wait for others' words; then at most one packet stays unfinished,
+        since they come in a row."""
+        if not self.stack.chain.order.held:
+            super().gone(member)
 
     def _number(self, packet: Packet) -> int:
         assert packet.frag is not None

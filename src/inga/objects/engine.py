@@ -362,6 +362,9 @@ class Engine(Work):
         if not suspects or not all(suspects <= self._flushed.get(member, set()) for member in others):
             return
         gone, self._suspects = self._suspects, set()
+        self._flushed = {
+            m: rest for m, said in self._flushed.items() if m not in gone and (rest := said - gone)
+        }
         self._settle()  # what was handed round counts as received before they left
         for member in sorted(gone):
             self.links.remove(member)
