@@ -6,6 +6,7 @@ from inga.layers.co.layer import Co
 from inga.layers.co.lossless import LosslessCo
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
+from inga.model.packet import Packet
 from inga.recipes import Options, find
 from inga.sim import Sim
 from inga.sim.board import lossless, replay
@@ -121,3 +122,34 @@ def test_rows_of_a_run() -> None:
             if row.step in ("send", "accept", "confirm", "acknowledge", "deliver"):
                 assert row.deps is not None and row.deps[row.src] == row.seq - 1  # type: ignore[index, operator]
     assert any(row.step == "control" for trace in traces for row in trace.rows)
+
+
+class Backwards(Layer):
+    """Turns bodies around on their way, and back again."""
+
+    name = "backwards"
+
+    def down(self, batch: list[Packet]) -> None:
+        for packet in batch:
+            packet.body = bytes(packet.body)[::-1]
+        self.below(batch)
+
+    def up(self, batch: list[Packet]) -> None:
+        for packet in batch:
+            packet.body = bytes(packet.body)[::-1]
+        self.above(batch)
+
+
+@pytest.mark.parametrize("order", ["co", "sco", "vector", "fifo"])
+def test_our_own_messages_come_back_as_we_sent_them_whatever_is_beneath(order: str) -> None:
+    def build(options: Options) -> list[Layer]:
+        layers = find(order).build(options)
+        at = next(i for i, layer in enumerate(layers) if hasattr(layer, "sent"))
+        return [*layers[: at + 1], Backwards(), *layers[at + 1 :]]
+
+    sim = Sim("alice", "bob", order=order, build=build, options=Options(echo=True), record=False)
+    for word in ("one", "two"):
+        sim["alice"].send(word.encode())
+    sim.run()
+    sim.check()
+    assert sim["alice"].texts == sim["bob"].texts == ["one", "two"]

@@ -27,7 +27,7 @@ from inga.layers.flow import charged, share_of
 from inga.layers.order import Order
 from inga.layers.settings import settle
 from inga.model.errors import Gap, UsageError
-from inga.model.packet import HEADER_MAX, Packet
+from inga.model.packet import HEADER_MAX, Buffer, Packet
 from inga.model.view import View
 from inga.session.pressure import Unread
 from inga.wire.packet import RUNS_MAX
@@ -69,6 +69,7 @@ class Co(Order):
         stack = self.stack
         self.machine = self._kind(stack.me, len(view), self._settings, stack.now)
         self._unread = Unread(self.queue_max)
+        self._bodies: dict[int, Buffer] = {}  # of our own that come back, before layers beneath change them
         self.held = 0
 
     # Sending
@@ -233,6 +234,9 @@ class Co(Order):
         self.stack.review()
 
     def _leave(self, packets: list[Packet]) -> None:
+        for packet in packets:
+            if self._is_echoed(packet):
+                self._bodies[packet.seq] = packet.body
         if self.machine.others:
             self.below(packets)
 
@@ -276,9 +280,10 @@ class Co(Order):
             if packet.src == me:
                 if packet.receipt is not None:
                     packet.receipt.reach(level)
-                if is_due and (self.echo or (packet.dst is not None and packet.dst >> me & 1)):
+                if is_due and self._is_echoed(packet):
                     copy = packet.copy_to(me)
                     copy.encoded = None
+                    copy.body = self._bodies.pop(packet.seq, packet.body)
                     released.append(copy)
             else:
                 if level == "causal":
@@ -291,6 +296,10 @@ class Co(Order):
                         released.append(packet)
             if stack.trace is not None:
                 self._row(STEPS[level], packet, packet.count)
+
+    def _is_echoed(self, packet: Packet) -> bool:
+        """Whether a packet of ours comes back to us."""
+        return self.echo or (packet.dst is not None and bool(packet.dst >> self.machine.me & 1))
 
     def _discard(self, reason: str, message: Message) -> None:
         packet: Packet = message.body
