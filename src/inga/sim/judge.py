@@ -83,7 +83,7 @@ def _rest(sim: Sim, until: float, when: str) -> list[Finding]:
     taken = -1
     sim.run(until)
     while sim.oracle.taken > taken and until < SLOW_MAX:
-        taken, until = sim.oracle.taken, until + QUIET_FOR
+        taken, until = sim.oracle.taken, until + CALM_WITHIN
         sim.run(until)
     found = []
     for site in sim.sites:
