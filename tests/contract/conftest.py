@@ -9,18 +9,6 @@ OBJECTS = tuple(case.name for case in CASES if case.order.endswith(("object", "t
 BARE = tuple(case.name for case in CASES if case.protocol)
 
 KNOWN: dict[str, tuple[tuple[str, ...], str]] = {
-    "test_who_has_left_says_nothing_more": (
-        ON_MIOP,
-        "the strategy goes on to report and to repair for one that has left: it is beneath what is muted",
-    ),
-    "test_it_leaves_holes": (
-        OBJECTS,
-        "the numbers that came of it after a hole are kept for ever",
-    ),
-    "test_it_leaves_before_it_has_been_told_of": (
-        BARE,
-        "links have no window, so that nobody ever asks about a member that does not answer",
-    ),
     "test_questions_are_repeated_with_growing_bounded_pauses": (
         ("remiop", "remiop+vector"),
         "after half a minute nobody asks any more, and a last packet that was lost is never missed",

@@ -62,8 +62,9 @@ CASES = [
     Case("remiop", small={"size": 4}),
     Case("remiop+vector", small={"size": 4}),
     Case("remiop+co", small={"window": 2}, stretch=8),
-    Case("remiop+object", small={"size": 4}),
-    Case("remiop+total", small={"size": 4}),
+    # Here a last packet that was lost shows with the next heartbeat, whenever that is within delta.
+    Case("remiop+object", small={"size": 4}, stretch=2),
+    Case("remiop+total", small={"size": 4}, stretch=2),
     Case("object", window=LADEN, steady=True),
     Case("total", window=LADEN, steady=True),
     Case("object", {"over": "datagrams"}, steady=True),

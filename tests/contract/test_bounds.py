@@ -25,7 +25,8 @@ NO_BOUNDS = {
         layers.sco.talking.ALL layers.sco.talking.ASK layers.sco.talking.CONFIRM layers.sco.talking.FLOW
         layers.sco.talking.FOUND layers.sco.talking.POLL layers.sco.talking.PROBE layers.sco.talking.RESEND""",
     "gone to in tests of its own: test_repair, test_objects, test_alarms, test_newcomer": """
-        objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.newcomer.GOODBYES_MAX""",
+        objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.newcomer.GOODBYES_MAX
+        session.door.REFUSED_MAX""",
     "a factor or a weight, not a limit": """
         session.alarms.BACK_OFF layers.co.machine.SMOOTH layers.co.machine.RESEND_ROUNDS layers.sco.machine.SMOOTHING
         layers.co.parts.QUOTA_WINDOWS layers.rate.LEVELS layers.co.machine.FULL_EVERY""",
@@ -70,7 +71,7 @@ def names_of_numbers() -> set[str]:
     found = set()
     for room in ROOMS:
         for path in sorted((root / room).rglob("*.py")):
-            module = ".".join(path.relative_to(root).with_suffix("").parts)
+            module = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
             for node in ast.parse(path.read_text()).body:
                 for name in _assigned(node):
                     number = getattr(importlib.import_module(f"inga.{module}"), name)

@@ -222,3 +222,21 @@ def test_a_delay_is_counted_from_the_send_call() -> None:
     net.wait(0.2)
     assert len(net.texts(1)) > sent, "those that waited came at the same time as those that did not"
     net.quiet()
+
+
+def test_what_belongs_to_no_view_has_the_same_fate() -> None:
+    """A goodbye is as late, or as lost, as anything else."""
+    net = Net(2, options=Options(faults=Faults(delay_min=1.0, delay_max=1.0)))
+    net.stacks[0].goodbye(now=0.0)
+    net.turn(0)
+    net.arrive(*net.to(1))
+    assert net.stacks[1].left == set() and net.wake[1] == 1.0
+    net.now = 1.0
+    net.tick(1)
+    assert net.stacks[1].left == {0}
+    net = Net(2, options=Options(faults=Faults(loss=0.5)), seed=3)
+    net.stacks[0].goodbye(now=0.0)
+    net.turn(0)
+    net.wait(10.0)
+    assert net.stacks[1].left == {0} and net.stacks[0].has_left
+    assert net.stacks[0].counts["lost"] + net.stacks[1].counts["lost"] > 0

@@ -72,5 +72,5 @@ def test_other_orders_have_no_place_for_it(run: Run, place: Place, order: str) -
         async with inga.join("lunch", "alice", order=order, matrix=True, **place("udp", 2)):
             await asyncio.sleep(0)
 
-    with pytest.raises(inga.UsageError, match=re.escape("matrix=True is an option of order 'vector' alone")):
+    with pytest.raises(inga.UsageError, match=re.escape("matrix is an option of order vector; order")):
         run(main())

@@ -168,7 +168,7 @@ def nothing_is_handed_round(patch: Patch) -> None:
 
 
 def _take_flush_without_messages(self: Engine, flush: Any) -> None:
-    self._flushed[flush.member] = flush
+    self._flushed.setdefault(flush.member, set()).update(flush.suspects)
     self._try_install()
 
 

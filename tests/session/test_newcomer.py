@@ -1,10 +1,11 @@
 """A newcomer that can never begin says so until those who let it in know."""
 
 from inga.model.view import Member
-from inga.session.newcomer import GOODBYES_MAX, Newcomer
+from inga.session.door import REFUSED_MAX
+from inga.session.newcomer import GOODBYES_MAX, NOBODY, Newcomer
 from inga.wire.told import said
 
-from .town import Town, of_session
+from .town import Copy, Town, of_session
 
 
 def left_in_the_middle(town: Town) -> Newcomer:
@@ -49,3 +50,35 @@ def test_a_goodbye_of_somebody_else_is_nothing_to_it() -> None:
     dave.receive([(of_session(2, 0, said("goodbye", **told)), None)], now=town.now)
     town.wait(2.0, until=lambda: "dave" in town.members)
     assert "dave" in town.members
+
+
+def test_who_was_refused_is_not_let_in_by_a_greeting_that_comes_late() -> None:
+    town = Town(2, "co")
+    town.knock("dave")
+    hello = next(copy for copy in town_after_one_tick(town) if copy.do == "hello" and copy.target == "alice")
+    town.wait(1.0, until=lambda: town.at["dave"].refused is not None)  # type: ignore[union-attr]
+    del town.at["dave"], town.wake["dave"]
+    assert town.use("bob", "fifo") == []
+    town.quiet()
+    town.arrive(hello)
+    town.quiet()
+    assert town.member("alice").view.names == ("alice", "bob")
+
+
+def test_refused_newcomers_are_forgotten_in_the_end() -> None:
+    town = Town(2, "co")
+    door = town.changes("alice")._door
+    for number in range(REFUSED_MAX + 1):
+        told = {
+            "name": "dave",
+            "incarnation": number,
+            "group": f"{town.member('alice').group:08x}",
+            "address": "",
+        }
+        town.inject("alice", of_session(NOBODY, 0, said("hello", **told)))
+        assert len(door._refused) == min(number + 1, REFUSED_MAX)
+
+
+def town_after_one_tick(town: Town) -> list[Copy]:
+    town.tick("dave")
+    return list(town.under_way)

@@ -189,7 +189,9 @@ def test_two_that_lock_each_other_end_with_one_retry() -> None:
 
 
 def test_errors_of_usage() -> None:
-    with pytest.raises(UsageError, match="'vector' has no objects"):
+    with pytest.raises(
+        UsageError, match=r"objects is an option of order object, total, .*; order 'vector' has none"
+    ):
         Sim(*NAMES, order="causal", objects=OBJECTS)["alice"].call("hits", "inc")
     with pytest.raises(UsageError, match="no copy of an object 'b' at this member"):
         group()["alice"].state("b")

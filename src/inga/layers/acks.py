@@ -140,5 +140,5 @@ class Acknowledged(Reported):
         self._say(STATE, self._report()[len(self._ourselves()) :])
 
     def taken(self, packets: list[Packet]) -> None:
-        if self._has_caught_up():
+        if not self.stack.leaving and self._has_caught_up():
             self._acknowledge()

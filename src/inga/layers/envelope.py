@@ -75,7 +75,7 @@ class Envelope(Layer):
                 self.stack.reject(error.reason)
                 continue
             for packet in self.stack.wire.read([(octets, message.where)]):
-                if message.src in (STRANGER, packet.src):
+                if message.src in (STRANGER, packet.src) or packet.view == OUTSIDE:
                     out.append(packet)
                 else:
                     self.stack.reject("stranger")  # a packet under another's number

@@ -39,10 +39,6 @@ class Fragment(Layer):
 
     def __init__(self) -> None:
         self._assemblies: dict[int, dict[int, _Assembly]] = {}
-        self._bases: list[int] = []  # of a newcomer: packets up to here are not for it
-
-    def adopt(self, bases: dict[str, list[int]]) -> None:
-        self._bases = bases.get("stream", bases["seq"])  # as packets are numbered that travel
 
     @property
     def held(self) -> int:
@@ -91,8 +87,6 @@ class Fragment(Layer):
         """The whole packet, if this was its last piece."""
         assert packet.frag is not None
         index, count = packet.frag
-        if packet.src < len(self._bases) and packet.seq <= self._bases[packet.src]:
-            return None  # of whose earlier pieces we were no destination
         assemblies = self._assemblies.setdefault(packet.src, {})
         number = self._number(packet)
         assembly = assemblies.get(number)
@@ -157,8 +151,10 @@ class Pieces(Fragment):
     """Fragments above a reliable order: every piece has a number, its place in the order and its rows."""
 
     def gone(self, member: int) -> None:
-        """The order below may have pieces of it that wait for others' words. They come in a row: at most one packet
-        of a member that has left stays unfinished."""
+        """The order below may hold pieces of it that wait for others' words; then at most one packet stays unfinished,
+        since they come in a row."""
+        if not self.stack.chain.order.held:
+            super().gone(member)
 
     def _number(self, packet: Packet) -> int:
         assert packet.frag is not None

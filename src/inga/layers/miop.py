@@ -124,7 +124,7 @@ class MiopPackets(Layer):
         """Who takes the group for one that speaks the native wire says so by that."""
         stack = self.stack
         if kind_of(data, stack.lobby) is not None and view_of(data) == OUTSIDE:
-            stack.wire.read([(data, address)])
+            stack.chain.split(stack.wire.read([(data, address)]))
         else:
             stack.reject(reason)
 

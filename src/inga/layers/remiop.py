@@ -166,7 +166,7 @@ class ReMiop(Reported):
         self._pump()
 
     def taken(self, packets: list[Packet]) -> None:
-        if self._has_caught_up():
+        if not self.stack.leaving and self._has_caught_up():
             self._tell_all()
 
     def introduced(self, member: int, what: dict[str, int]) -> None:

@@ -330,6 +330,7 @@ class Reported(Strategy):
     def _forget(self, stream: Stream) -> None:
         """What is missing of a sender that is gone or was started again will never come, nor be asked for."""
         stream.missing.clear()
+        stream.arrived.give_up()
         stream.buffer.clear()
 
     def _baseline(self, piece: Piece) -> int:

@@ -13,6 +13,7 @@ from inga.model.packet import Packet
 from inga.model.view import View
 from inga.stack.layer import Layer
 from inga.stack.stack import Rng
+from inga.wire.packet import OUTSIDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Shape(Layer):
 
     def view(self, view: View) -> None:
         """What came in a view that is closed meanwhile is not read any more, delayed or not."""
-        self._incoming = [each for each in self._incoming if each[2].view in self.stack.sizes]
+        self._incoming = [each for each in self._incoming if self._is_readable(each[2])]
         heapify(self._incoming)
         self._rearm()
 
@@ -151,11 +152,14 @@ class Shape(Layer):
         arrived, left = _due(self._incoming, now), _due(self._outgoing, now)
         self._rearm()
         # What was under way when its view was closed is nobody's any more.
-        arrived = [packet for packet in arrived if packet.view in self.stack.sizes]
+        arrived = [packet for packet in arrived if self._is_readable(packet)]
         if left:
             self.below(left)
         if arrived:
             self.above(arrived)
+
+    def _is_readable(self, packet: Packet) -> bool:
+        return packet.view in self.stack.sizes or packet.view == OUTSIDE
 
     def drain(self) -> list[Packet]:
         """What is delayed on its way out leaves at once; what came in goes on through the next layer."""
@@ -186,7 +190,8 @@ class Shape(Layer):
     def _row(self, step: str, packet: Packet) -> None:
         trace = self.stack.trace
         if trace is not None and trace.full:
-            peer = packet.src if packet.src >= 0 else None  # somebody who is no member
+            is_member = 0 <= packet.src < len(self.stack.view) and packet.view != OUTSIDE
+            peer = packet.src if is_member else None
             trace.row(step, self.stack.now, packet.view, peer=peer, n=len(packet.body))
 
 

@@ -343,7 +343,7 @@ class Engine(Work):
         self._try_install()
 
     def _take_flush(self, flush: Flush) -> None:
-        self._flushed[flush.member] = flush
+        self._flushed.setdefault(flush.member, set()).update(flush.suspects)
         for message in flush.messages:
             member = self.roster.member_of[message.src]
             if (
@@ -358,12 +358,13 @@ class Engine(Work):
         """Once everybody left has flushed, nothing of the suspects can still come."""
         suspects = self._suspects
         others = [member for member in self.links.peers if member not in suspects]
-        if not suspects or not all(
-            member in self._flushed and set(self._flushed[member].suspects) == suspects for member in others
-        ):
+        # Members that leave together may be handed round one by one elsewhere.
+        if not suspects or not all(suspects <= self._flushed.get(member, set()) for member in others):
             return
         gone, self._suspects = self._suspects, set()
-        self._flushed.clear()
+        self._flushed = {
+            m: rest for m, said in self._flushed.items() if m not in gone and (rest := said - gone)
+        }
         self._settle()  # what was handed round counts as received before they left
         for member in sorted(gone):
             self.links.remove(member)

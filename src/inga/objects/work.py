@@ -22,7 +22,6 @@ from inga.model.invocation import (
     REQUESTS,
     RESPONSE,
     CallId,
-    Flush,
     Message,
     Path,
     Spoken,
@@ -88,7 +87,7 @@ class Work:
         self._running: dict[Instance, None] = {}
         self._queues: dict[Hosted, None] = {}  # places where something waits
         self._suspects: set[int] = set()
-        self._flushed: dict[int, Flush] = {}  # the newest of each member
+        self._flushed: dict[int, set[int]] = {}  # by member: those whose words it has handed round
         self._tick_at = now + self.options.delta
         self._is_awake = not self.options.quiet  # whether `tick` is wanted
 

@@ -81,7 +81,9 @@ def objects(*, total: bool = False, crowded: bool = False, **defaults: Any) -> O
             "queue_max": options.queue_max,
         }
         given |= {"key": None, "keys": None} if total else {}
-        return Part(ObjectOrder if repaired else BareObjects, given, defaults, gathers=repaired)
+        window = {"window": options.flow["window"]} if "window" in options.flow else {}
+        layer = ObjectOrder if repaired else BareObjects
+        return Part(layer, given, {**defaults, **window}, gathers=repaired)
 
     return Ordering(part, ("coarse", "objects"), echo=True)
 

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 NAME_MAX = 255
 """Characters of a newcomer's name, and of its address."""
 
+REFUSED_MAX = 64
+"""Newcomers that are remembered as refused."""
+
 Accepts = Callable[[Member], str | None]
 """Why somebody cannot join, if so."""
 
@@ -22,6 +25,8 @@ class Door:
     def __init__(self, session: "Session", accepts: Accepts | None) -> None:
         self._session = session
         self._accepts = accepts  # the driver's objections
+        # Who was told no has gone, and may not be let in because a greeting of it comes late.
+        self._refused: dict[Member, str] = {}
         self._bases: dict[str, int] = {}  # what the newcomer of this view has to know of us
 
     def look(self, told: Told, address: Hashable) -> Member | None:
@@ -29,9 +34,12 @@ class Door:
         newcomer = Member(told.text("name"), told.number("incarnation"), told.text("address"))
         if newcomer in self._session.stack.view.members:
             return None  # its view is on the way
-        why = self._difference(told) or self._objection(newcomer)
+        why = self._refused.get(newcomer) or self._difference(told) or self._objection(newcomer)
         if why is None:
             return newcomer
+        self._refused[newcomer] = why
+        if len(self._refused) > REFUSED_MAX:
+            del self._refused[next(iter(self._refused))]
         who = {"name": newcomer.name, "incarnation": newcomer.incarnation}
         self._session.answer(address, "closed", **who, why=why[:TEXT_MAX])
         return None

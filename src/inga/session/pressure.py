@@ -100,7 +100,8 @@ class Pressure:
                     self._warn(what, slow)
         if self._asks < ASKS_MAX and (asked or self._sending_since is not None):
             self._asks += 1
-            self._session.presence.ask_about(asked)
+            if asked:
+                self._session.presence.ask_about(asked)
             if self._asks < ASKS_MAX:
                 moments.append(now + self._asking.next(stack.rng))
         self._held = stack.held
@@ -108,11 +109,14 @@ class Pressure:
 
     def _warn(self, what: str, slow: set[int]) -> None:
         stack = self._session.stack
-        self._warned.add(what)
         if slow:
-            stack.notice(f"{what} has waited {WARN_AFTER:g} s for {stack.view.listed(slow)}")
+            whom = f" for {stack.view.listed(slow)}"
         elif what == "sending":
-            stack.notice(f"{what} has waited {WARN_AFTER:g} s: our own application does not read")
+            whom = ": our own application does not read"
+        else:
+            return  # what is missing was to come from somebody who has left
+        self._warned.add(what)
+        stack.notice(f"{what} has waited {WARN_AFTER:g} s{whom}")
 
     def _watch(self) -> None:
         """Something has begun to wait, or waits no more."""

@@ -8,6 +8,7 @@ from inga.model.errors import UsageError
 from inga.model.packet import DATA, Packet
 from inga.stack.hooks import HOOKS
 from inga.stack.layer import Layer, Pass
+from inga.wire.packet import OUTSIDE
 
 if TYPE_CHECKING:
     from inga.stack.stack import Stack
@@ -95,6 +96,8 @@ class Chain:
             target = self._kinds.get(packet.kind)
             if target is None:
                 self._stack.reject("kind", packet)
+            elif packet.view == OUTSIDE:
+                target.outside(packet, packet.where)  # type: ignore[attr-defined]  # else it was not read
             elif not packet.is_for_others(self._stack.me):
                 target.control(packet)
                 for note in self._noters:

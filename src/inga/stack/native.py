@@ -29,7 +29,7 @@ class NativeWire:
         self.ahead: list[tuple[bytes, Hashable]] = []  # of views not installed here yet
 
     def read(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
-        """What datagrams hold that is of a view in force."""
+        """What datagrams hold that is of a view in force, or of no view at all."""
         packets: list[Packet] = []
         stack = self.stack
         group, sizes, me, left = stack.group, stack.sizes, stack.me, stack.left
@@ -37,11 +37,10 @@ class NativeWire:
             try:
                 packet = decode(data, group, sizes, me)
             except WireError as error:
-                self._read_otherwise(error.reason, data, address)
-                continue
+                packet = self._read_otherwise(error.reason, data, address)
             if packet is None:
                 continue
-            if packet.src in left:  # it said that nothing more is to be expected
+            if packet.src in left and packet.view != OUTSIDE:  # it said that nothing more is to be expected
                 stack.counts["late"] += 1
                 continue
             packet.where = address
@@ -107,13 +106,14 @@ class NativeWire:
             waiting, self.ahead = self.ahead, []
             self.stack.receive(waiting, now=self.stack.now)
 
-    def _read_otherwise(self, reason: str, data: Buffer, address: Hashable) -> None:
+    def _read_otherwise(self, reason: str, data: Buffer, address: Hashable) -> Packet | None:
         if reason in ("view", "group") and view_of(data) == OUTSIDE:
-            self._read_outside(data, address)
-        elif reason == "view":
+            return self._read_outside(data)
+        if reason == "view":
             self._read_of_another_view(data, address)
         else:
             self.stack.reject(reason)
+        return None
 
     def _read_of_another_view(self, data: Buffer, address: Hashable) -> None:
         stack, number = self.stack, view_of(data)
@@ -129,7 +129,7 @@ class NativeWire:
         else:
             stack.reject("view")
 
-    def _read_outside(self, data: Buffer, address: Hashable) -> None:
+    def _read_outside(self, data: Buffer) -> Packet | None:
         """Somebody says something that belongs to no view: a member that greets or leaves, or a stranger."""
         stack = self.stack
         try:
@@ -137,15 +137,13 @@ class NativeWire:
             packet = decode(data, stack.lobby, {OUTSIDE: INDEX_MAX}, INDEX_MAX)
         except WireError as error:
             stack.reject(error.reason)
-            return
+            return None
         if packet is None or packet.is_for_others(stack.me):
-            return
-        outside = stack.chain.hook_of_kind(packet.kind, "outside")
-        if outside is None:
+            return None
+        if stack.chain.hook_of_kind(packet.kind, "outside") is None:
             stack.reject("stranger")
-        else:
-            packet.where = address
-            outside(packet, address)
+            return None
+        return packet
 
     def __getstate__(self) -> dict[str, Any]:
         return {"ahead": self.ahead}
