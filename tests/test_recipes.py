@@ -199,6 +199,24 @@ def test_what_was_said_about_one_order_waits_while_the_group_has_another() -> No
     assert layer.on_concurrent == "error"
 
 
+# Gates
+
+HOLD_NOTHING = {"none", "miop", "miop+acks", "remiop"}
+WITH_A_GATE = {"fifo", "vector", "relay", "remiop+vector"}
+
+
+@pytest.mark.parametrize("order", [*ORDERS, "strict", "realtime"])
+def test_an_order_without_a_gate_says_why(order: str) -> None:
+    sim = Sim("a", "b", order=order, record=False)
+    if order in WITH_A_GATE:
+        sim.sites[1].gate("open")
+        return
+    with pytest.raises(UsageError) as refused:
+        sim.sites[1].gate("open")
+    assert str(refused.value).startswith(f"order {order!r} has no gate: ")
+    assert ("it holds nothing" in str(refused.value)) == (order in HOLD_NOTHING)
+
+
 # Settings of layers
 
 BAD: list[tuple[type[Any], Callable[..., Layer], dict[str, Any]]] = [

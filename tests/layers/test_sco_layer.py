@@ -186,4 +186,4 @@ def test_what_is_held_is_counted_until_it_is_delivered() -> None:
     alice.receive([(packet(seq=2, lsn=2), None)], now=1.0)
     assert alice.held and alice.chain.awaited() == {1}
     alice.receive([(packet(), None)], now=1.0)
-    assert not alice.held and alice.awaited() == set()
+    assert not alice.held and alice.chain.awaited() == set()

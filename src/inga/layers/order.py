@@ -24,7 +24,7 @@ class Order(Layer):
 
     def gate(self, is_open: bool) -> None:
         """Open: stop holding here, deliver on arrival and go on counting. Local, and harmless to others."""
-        raise UsageError(f"order {self.name!r} has no gate: {self.no_gate}")
+        raise UsageError(f"order {self.stack.view.recipe or self.name!r} has no gate: {self.no_gate}")
 
     def overhead(self, members: int) -> int:
         """Bytes that it adds to a packet besides its stamp."""

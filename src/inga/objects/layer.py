@@ -53,6 +53,7 @@ class ObjectOrder(Unordered):
     provides = frozenset({"fifo"})
     grows = False
     reliable = True  # what is below loses nothing
+    no_gate = "what it holds has no place yet that members agree on"
     settings = Settings
 
     def __init__(

@@ -17,7 +17,7 @@ ALIASES = {"causal": "vector"}
 NOT_YET = {"received": ("fifo", "causal"), "accepted": ("causal",)}
 """What is not promised at a level."""
 
-TEACHING = "inga.lab.rungs"
+TEACHING = "inga.lab.rungs.recipes"
 """Registers the orders that are only there to learn from. It stands above us, and is imported when one of them is
 asked for by name: by a command, a simulation, or the process of a member that knows nothing of the lab."""
 

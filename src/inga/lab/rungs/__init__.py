@@ -2,7 +2,7 @@
 
 Teaching material. Every rung claims causal order (`pairwise` claims less, and keeps it), and all but
 `history` break that claim or block: `inga lab ladder` shows how. The recipes are marked unsafe, so
-`inga.join` refuses them unless told otherwise. `inga.recipes.find` imports this package when one is asked for.
+`inga.join` refuses them unless told otherwise. `recipes` registers them.
 """
 
 from typing import Any
@@ -29,7 +29,6 @@ from inga.lab.rungs.vectors import (
     Strict,
     Tree,
 )
-from inga.recipes import REPAIRED, causal, compose, find, plain
 
 RUNGS: tuple[type[Rung[Any]], ...] = (
     Pairwise,
@@ -53,12 +52,3 @@ RUNGS: tuple[type[Rung[Any]], ...] = (
 """From the ground up. Beside them stand those of BENT: the right layer but for one rule."""
 
 __all__ = ["BENT", "RUNGS", "Rung"]
-
-_VECTOR = find("vector")
-
-for _rung in RUNGS:
-    compose(_rung.name, plain(_rung), REPAIRED, guarantees=_rung.claims, level=_rung.level, unsafe=True)
-for _layer in BENT:
-    compose(
-        _layer.name, causal(_layer), REPAIRED, guarantees=_VECTOR.guarantees, level=_VECTOR.level, unsafe=True
-    )
