@@ -234,11 +234,11 @@ class Co(Order):
         self.stack.review()
 
     def _leave(self, packets: list[Packet]) -> None:
-        for packet in packets:
-            if self._is_echoed(packet):
-                self._bodies[packet.seq] = packet.body
-        if self.machine.others:
-            self.below(packets)
+        if not self.machine.others:
+            return
+        if self.deliver != LEVELS[0]:  # at the first level they have come back already
+            self._bodies.update({p.seq: p.body for p in packets if self._is_echoed(p)})
+        self.below(packets)
 
     def _do(self, event: Any) -> None:
         if isinstance(event, (Told, SentAgain)) and self.stack.chain.waiting > self.waiting:
