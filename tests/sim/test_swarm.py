@@ -169,6 +169,7 @@ def test_receipts_that_are_not_true(monkeypatch: pytest.MonkeyPatch) -> None:
         original(layer, packet)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Reliable, "_acknowledged", hasty)
+    monkeypatch.setattr("inga.sim.judge.CALM_WITHIN", 20.0)  # judged before anybody gives up
     found = kinds(Plan("fifo", 3, seed=2, actions=TALK, loss=0.5))
     assert "receipt: confirmed" in found
 
