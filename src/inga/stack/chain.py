@@ -24,8 +24,9 @@ class Chain:
         check(self.layers, beneath)
         for layer in self.layers:
             layer.stack = stack
+        places = _places(tuple(type(layer) for layer in self.layers))
         self._having: dict[str, list[Any]] = {
-            name: self._find(name, bottom_up) for name, bottom_up in HOOKS.items()
+            name: [self.layers[at] for at in found] for name, found in places.items()
         }
         self._kinds = {layer.id: layer for layer in self.layers if layer.id}
         self._find_often_called()
@@ -126,10 +127,6 @@ class Chain:
         for packet in batch:
             self._stack.deliver(names[packet.src], packet)
 
-    def _find(self, name: str, bottom_up: bool) -> list[Layer]:
-        layers = reversed(self.layers) if bottom_up else self.layers
-        return [layer for layer in layers if has(layer, name)]
-
     def _bind_up(self, layers: list[Layer], above: Pass) -> Pass:
         """Past layers that take no interest in what comes in."""
         for layer in layers:
@@ -175,6 +172,19 @@ def check(layers: Sequence[Layer], beneath: Iterable[str]) -> None:
         raise UsageError("two layers of one id cannot tell their packets apart")
     if not any(has(layer, "send") for layer in layers):
         raise UsageError("no layer takes what the application sends: put `bundle` on top")
+
+
+@cache
+def _places(kinds: tuple[type[Layer], ...]) -> dict[str, list[int]]:
+    """Where in a list of such layers each hook is found, in the order in which it is called."""
+    return {
+        name: [
+            at
+            for at in (reversed(range(len(kinds))) if bottom_up else range(len(kinds)))
+            if _defines(kinds[at], name)  # type: ignore[arg-type]  # as in `has`
+        ]
+        for name, bottom_up in HOOKS.items()
+    }
 
 
 def has(layer: Layer, name: str) -> bool:

@@ -358,7 +358,10 @@ class Stack:
     @property
     def held(self) -> int:
         """Bytes that came and wait for something else."""
-        return sum(layer.held for layer in self._holders)
+        held = 0
+        for layer in self._holders:
+            held += layer.held
+        return held
 
     def meet(self, packet: Packet, *, fresh: bool = False) -> None:
         """A layer has accepted a packet of a member. Only what is new can tell that it is elsewhere now: what was
