@@ -24,7 +24,7 @@ from inga.layers.co.parts import (
     Told,
 )
 from inga.layers.flow import charged, share_of
-from inga.layers.order import Order
+from inga.layers.machine import MachineOrder
 from inga.layers.settings import settle
 from inga.model.errors import Gap, UsageError
 from inga.model.packet import HEADER_MAX, Buffer, Packet
@@ -36,7 +36,7 @@ STEPS = {"causal": "accept", "confirmed": "confirm", "acknowledged": "acknowledg
 """The trace's name of reaching a level."""
 
 
-class Co(Order):
+class Co(MachineOrder):
     """Order, repair, flow and confirmation for messages to everybody."""
 
     name = "co"
@@ -45,6 +45,7 @@ class Co(Order):
     levels = LEVELS
     no_gate = "what it has not ordered it has not accepted"
     settings = Settings
+    machine: CoMachine
 
     def __init__(
         self,
@@ -146,32 +147,6 @@ class Co(Order):
             self._run()
 
     # What drivers want, and what a change of the order needs
-
-    @property
-    def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
-        return self.machine.wake
-
-    @property
-    def waiting(self) -> int:
-        return len(self.machine.waiting)
-
-    @property
-    def is_open(self) -> bool:
-        return not self.machine.waiting
-
-    @property
-    def is_passable(self) -> bool:
-        return self.machine.is_open
-
-    @property
-    def outstanding(self) -> int:
-        return len(self.machine.unreleased)
-
-    def blockers(self) -> list[int]:
-        return self.machine.blockers()
-
-    def awaited(self) -> list[int]:
-        return self.machine.awaited(self.deliver)
 
     def sent(self) -> list[int]:
         machine = self.machine

@@ -17,8 +17,8 @@ from typing import Any
 
 from inga.layers.flow import WINDOW_MAX as WINDOW_BYTES
 from inga.layers.flow import charged, share_of
+from inga.layers.machine import MachineOrder
 from inga.layers.numbers import check_number
-from inga.layers.order import Order
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import LSN_WINDOW, mask
 from inga.layers.sco.parts import (
@@ -52,7 +52,7 @@ STEPS = {"accepted": "accept", "causal": "causal", "confirmed": "confirm"}
 """The trace's name of reaching a level."""
 
 
-class Sco(Order):
+class Sco(MachineOrder):
     """Order, repair, flow and confirmation for messages to any members."""
 
     name = "sco"
@@ -61,6 +61,7 @@ class Sco(Order):
     levels = ("confirmed",)
     no_gate = "what it has not ordered it has not accepted"
     settings = Settings
+    machine: ScoMachine
 
     def __init__(
         self,
@@ -169,32 +170,6 @@ class Sco(Order):
             self._act()
 
     # What drivers want, and what a change of the order needs
-
-    @property
-    def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
-        return self.machine.wake
-
-    @property
-    def waiting(self) -> int:
-        return len(self.machine.waiting)
-
-    @property
-    def is_open(self) -> bool:
-        return not self.machine.waiting
-
-    @property
-    def is_passable(self) -> bool:
-        return self.machine.is_open
-
-    @property
-    def outstanding(self) -> int:
-        return len(self.machine.unreleased)
-
-    def blockers(self) -> list[int]:
-        return self.machine.blockers()
-
-    def awaited(self) -> list[int]:
-        return self.machine.awaited(self.deliver)
 
     def sent(self) -> list[int]:
         """The number of our newest message to each; our own entry is how many there are."""
