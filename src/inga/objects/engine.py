@@ -155,7 +155,7 @@ class Engine(Work):
 
     def _take_from(self, member: int, packet: Spoken) -> None:
         match packet:
-            case Message() if packet.view > self.views:
+            case Message() if packet.view > self.gone:
                 # It may build on what is still to be handed round. What is too much is repaired, or never was.
                 if len(self._ahead) < AHEAD_MAX:
                     self._ahead.append(packet)
@@ -369,7 +369,7 @@ class Engine(Work):
         for member in sorted(gone):
             self.links.remove(member)
             self.alive.discard(member)
-        self.views += 1
+        self.gone += len(gone)
         self._bury()
         ahead, self._ahead = self._ahead, []
         for message in ahead:
