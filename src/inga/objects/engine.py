@@ -130,9 +130,15 @@ class Engine(Work):
         ]
 
     @property
+    def settled(self) -> bool:
+        """Whether nothing runs here, and nothing of ours waits or is on its way. There may always be more of others'
+        that waits."""
+        return not (self._running or self._inbox or self.links.unacknowledged or self.links.own)
+
+    @property
     def idle(self) -> bool:
-        """Whether nothing runs, waits or is on its way from here."""
-        return not (self._running or self._holding or self._inbox or self.links.unacknowledged or self.queued)
+        """Whether nothing at all is under way here."""
+        return self.settled and not (self._holding or self.queued)
 
     @property
     def queued(self) -> int:
