@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from inga.model.errors import RemoteError, UsageError
 from inga.model.invocation import ASYNCHRONOUS, GONE, ONE_WAY, SYNCHRONOUS, Spoken
+from inga.objects.actions import Action, Ended, Observer, Resume, Run, Send
 from inga.objects.declare import Abort, Effect, ObjectClass, Target
-from inga.objects.engine import Action, Ended, Engine, Observer, Resume, Run, Send
+from inga.objects.engine import Engine
 from inga.objects.instance import RUNNING, Instance, Pending
 from inga.objects.options import Options
 from inga.objects.roster import Roster
@@ -186,7 +187,7 @@ class Context:
             raise UsageError(f"nobody is named to {op}: name at least one object")
         places = host.roster.find(names)
         first = first and len(instance.copies) == 1  # copies go on together
-        call = host.engine.call(instance, kind, places, op, args, named, first=first)
+        call = host.engine.calls.call(instance, kind, places, op, args, named, first=first)
         copies = tuple(host.roster.copies[name] for name in names)
         return Handle(call, _Shape(copies, not isinstance(target, str), answers == ALL))
 
@@ -260,7 +261,7 @@ class Host:
 
     def tick(self, now: float) -> list[Send]:
         """The time `wake` has come."""
-        self.engine.now = now
+        self.engine.local.now = now
         while self._pauses and self._pauses[0][0] <= now:
             instance = heappop(self._pauses)[2]
             if instance.status == RUNNING:
@@ -292,15 +293,15 @@ class Host:
 
     def resume(self, now: float, instance: Instance) -> list[Send]:
         """Something `foreign` that the instance waited for is done."""
-        self.engine.now = now
+        self.engine.local.now = now
         if instance.status == RUNNING:
             self._step(instance, None)
         return self._work(now, [])
 
     def cancel(self, now: float, root: Root, text: str = "it was given up") -> list[Send]:
         """Abort a root from outside."""
-        self.engine.now = now
-        self.engine.fail(root.instance, text)
+        self.engine.local.now = now
+        self.engine.endings.fail(root.instance, text)
         return self._work(now, [])
 
     def suspect(self, now: float, member: int) -> list[Send]:
@@ -416,10 +417,10 @@ class Host:
         except BaseException as error:  # a driver's own kind of cancellation, too
             task.error = error
             text = str(error) if isinstance(error, Abort) else f"{type(error).__name__}: {error}"
-            self.engine.fail(instance, text)
+            self.engine.endings.fail(instance, text)
         else:
             if instance.undoes is not None:
-                self.engine.fail(instance, "what undoes something waits for nothing")
+                self.engine.endings.fail(instance, "what undoes something waits for nothing")
             else:
                 self._wait(instance, wish)
 
@@ -430,20 +431,20 @@ class Host:
                 if self.fits is not None:
                     self.fits(result)
             except UsageError as error:
-                self.engine.fail(instance, f"{instance.call.op}: {error}")
+                self.engine.endings.fail(instance, f"{instance.call.op}: {error}")
                 return
-        self.engine.finish(instance, result)
+        self.engine.endings.finish(instance, result)
 
     def _wait(self, instance: Instance, wish: Any) -> None:
         if isinstance(wish, _Waited):
-            self.engine.wait(instance, wish.calls, any=wish.any)
+            self.engine.calls.wait(instance, wish.calls, any=wish.any)
         elif isinstance(wish, _Paused):
             self._paused += 1
-            heappush(self._pauses, (self.engine.now + max(wish.seconds, 0), self._paused, instance))
+            heappush(self._pauses, (self.engine.local.now + max(wish.seconds, 0), self._paused, instance))
         elif self.foreign is not None:
             self.foreign(wish, instance)
         else:
-            self.engine.fail(instance, "a body waits for calls and pauses, and for nothing else here")
+            self.engine.endings.fail(instance, "a body waits for calls and pauses, and for nothing else here")
 
     def _ended(self, instance: Instance, reason: str, text: str) -> None:
         task: _Task | None = instance.data

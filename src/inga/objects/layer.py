@@ -21,8 +21,8 @@ from inga.model.invocation import Flush, Message, Spoken
 from inga.model.packet import DATA, Packet
 from inga.model.steps import Trace
 from inga.model.view import View
+from inga.objects.actions import Send
 from inga.objects.declare import ObjectClass, method
-from inga.objects.engine import Send
 from inga.objects.hosting import FREE, MESSAGE, Key, Layout, key_label, mailbox
 from inga.objects.instance import Instance
 from inga.objects.invoke import Body, Done, Host, Root
