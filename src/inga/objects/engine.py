@@ -16,10 +16,12 @@ See docs/protocols/obg.md, which has all the rules.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 from inga.model.invocation import (
     ABORT,
     COMMIT,
+    ONE_WAY,
     REQUESTS,
     RESPONSE,
     Announce,
@@ -90,6 +92,15 @@ class Engine:
         local.note("start", instance, None)
         local.out.append(Run(instance))
         return instance
+
+    def tell(self, now: float, place: int, dst: tuple[int, ...], op: str, args: tuple[Any, ...]) -> None:
+        """A root that does nothing but send one request without an answer: it commits as it begins."""
+        self.local.now = now
+        order = self.hosted[place].order
+        instance = order.root()
+        instance.hosts = ((place,),)
+        self.calls.call(instance, ONE_WAY, dst, op, args)
+        order.commit(instance, "")
 
     # From the network and the clock
 

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from inga.model.errors import RemoteError, UsageError
-from inga.model.invocation import ASYNCHRONOUS, GONE, ONE_WAY, SYNCHRONOUS, Spoken
+from inga.model.invocation import ASYNCHRONOUS, GONE, ONE_WAY, SYNCHRONOUS, Message, Spoken
 from inga.objects.actions import Action, Ended, Observer, Resume, Run, Send
 from inga.objects.declare import Abort, Effect, ObjectClass, Target
 from inga.objects.engine import Engine
@@ -228,10 +228,12 @@ class Host:
         classes: Mapping[str, type[ObjectClass]],
         options: Options | None = None,
         *,
+        mail: Mapping[int, Callable[[Message], None]] | None = None,
         now: float = 0.0,
         observer: Observer | None = None,
     ) -> None:
-        """`classes` are those of the objects that have a copy here."""
+        """`classes` are those of the objects that have a copy here; `mail`: places whose
+        requests are handed to a function when they start, instead of a method."""
         self.roster = roster
         self.engine = Engine(me, roster, options, now=now, observer=observer)
         self.foreign: Callable[[Any, Instance], None] | None = None
@@ -239,6 +241,7 @@ class Host:
         called when it is done. Without it, a body that waits for such a thing fails."""
         self.fits: Callable[[Any], None] | None = None
         """Refuses arguments or a result that are too large for what is below, by a UsageError."""
+        self._mail = mail or {}
         self._targets: dict[int, ObjectClass] = {}
         self._pauses: list[tuple[float, int, Instance]] = []
         self._paused = 0
@@ -286,6 +289,10 @@ class Host:
         instance = self.engine.begin(now, place, retry_of=path)
         root = self._roots[instance] = Root(instance, body, done)
         return root
+
+    def tell(self, now: float, dst: tuple[int, ...], op: str, *args: Any) -> None:
+        """Send one request of our client that nobody answers; it comes from `sends`."""
+        self.engine.tell(now, self.roster.client(self.engine.me), dst, op, args)
 
     def sends(self, now: float) -> list[Send]:
         """What is to be sent since the last time."""
@@ -372,6 +379,10 @@ class Host:
                     self._ended(instance, reason, text)
 
     def _run(self, instance: Instance) -> None:
+        if (take := self._mail.get(instance.place)) is not None and instance.request is not None:
+            take(instance.request)
+            self.engine.endings.finish(instance, None)
+            return
         root = self._roots.pop(instance, None)
         context = Context(self, instance)
         target = self._targets.get(instance.place)
