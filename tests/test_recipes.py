@@ -192,7 +192,7 @@ def test_a_simulation_is_told() -> None:
 def test_what_was_said_about_one_order_waits_while_the_group_has_another() -> None:
     sim = Sim("a", "b", order="vector", options=Options(matrix=True, on_concurrent="error"), record=False)
     for order in ("fifo", "vector"):
-        sim.use(sim.sites[0], order)
+        sim.sites[0].use(order)
         sim.run()
     assert sim.outcomes == [None, None]
     layer = next(layer for layer in sim.sites[1].stack.layers if isinstance(layer, Matrix))
