@@ -9,14 +9,6 @@ OBJECTS = tuple(case.name for case in CASES if case.order.endswith(("object", "t
 BARE = tuple(case.name for case in CASES if case.protocol)
 
 KNOWN: dict[str, tuple[tuple[str, ...], str]] = {
-    "test_questions_are_repeated_with_growing_bounded_pauses": (
-        ("remiop", "remiop+vector"),
-        "after half a minute nobody asks any more, and a last packet that was lost is never missed",
-    ),
-    "test_a_lost_acknowledgement_does_not_lead_to_endless_repair": (
-        ("remiop", "remiop+vector"),
-        "after half a minute nobody asks any more, and receipts are never confirmed",
-    ),
     "test_repairs_for_one_request_are_bounded": (BARE, "links send all copies again at one time"),
 }
 """By test: the cases that fail, and why. A case that is mended fails here until its name is taken out."""
