@@ -84,7 +84,7 @@ class Ledger:
     def take(self, site: Site, batch: Batch, *, loose: bool) -> None:
         """An application has begun these messages; `loose`: they came through an open gate."""
         oracle, recorder = self.oracle, self.recorder
-        judged = self.judges_flags and not site.stack.leaving
+        judged = self.judges_flags
         for payload in batch.payloads:
             message = number_of(payload)
             if recorder is not None:
