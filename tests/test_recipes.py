@@ -1,6 +1,7 @@
 """What can be asked of a recipe: levels and options of its own, with errors that say what there is."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
@@ -29,6 +30,7 @@ from inga.objects.layer import ObjectOrder
 from inga.recipes import PLACED, Miop, Options, Recipe, compose, find, ladder, names, register, tuned
 from inga.recipes import recipe as registry
 from inga.sim import Sim
+from inga.sim.case import Case
 from inga.stack.layer import Layer
 
 ORDERS = [name for name in names() if name not in recipes.ALIASES]
@@ -184,6 +186,45 @@ def test_who_joins_is_told() -> None:
         asyncio.run(join())
 
 
+COUNTS_PACKETS = {"miop", "miop+acks", "remiop", "remiop+vector"}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_window_in_bytes_is_refused_where_packets_are_counted(order: str) -> None:
+    recipe = find(order)
+    recipe.check_window(None)
+    if order not in COUNTS_PACKETS:
+        recipe.check_window(1)
+        small, large = (recipe.build(Options(flow={"window": window})) for window in (1, 1 << 20))
+        assert set(windows(small)) == {1} and set(windows(large)) == {1 << 20}
+        return
+    with pytest.raises(UsageError, match=f"^window is an option of order .*; order '{re.escape(order)}' has"):
+        recipe.check_window(1)
+
+
+def windows(layers: list[Layer]) -> list[int]:
+    """In bytes, as far as layers have one."""
+    found = []
+    for layer in layers:
+        if isinstance(layer, Flow):
+            found.append(layer.window)
+        elif isinstance(layer, Co | Sco):
+            found.append(layer._settings.window_bytes or 0)
+        elif isinstance(layer, ObjectOrder):
+            found.append(layer._options.window)
+    return found
+
+
+def test_who_joins_or_simulates_is_told_that_a_window_means_nothing() -> None:
+    async def join() -> None:
+        async with inga.join("g", "a", members=["a", "b"], order="remiop", window=1 << 20):
+            raise AssertionError("it joined")
+
+    for attempt in (lambda: asyncio.run(join()), Case(order="remiop", window=1000).run):
+        with pytest.raises(UsageError, match="window is an option of order none, fifo, "):
+            attempt()
+
+
 def test_a_simulation_is_told() -> None:
     with pytest.raises(UsageError, match="on_concurrent is an option of order vector or remiop"):
         Sim("a", "b", order="fifo", options=Options(on_concurrent="error"))
@@ -192,7 +233,7 @@ def test_a_simulation_is_told() -> None:
 def test_what_was_said_about_one_order_waits_while_the_group_has_another() -> None:
     sim = Sim("a", "b", order="vector", options=Options(matrix=True, on_concurrent="error"), record=False)
     for order in ("fifo", "vector"):
-        sim.use(sim.sites[0], order)
+        sim.sites[0].use(order)
         sim.run()
     assert sim.outcomes == [None, None]
     layer = next(layer for layer in sim.sites[1].stack.layers if isinstance(layer, Matrix))

@@ -27,7 +27,6 @@ from inga.layers.miop import MiopFragments, MiopPackets, Piece, Reassembly, quad
 from inga.layers.rate import Rate
 from inga.layers.reliable import Reliable
 from inga.layers.remiop import ReMiop
-from inga.layers.reported import HEARD
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.parts import Message as ScoMessage
 from inga.model.errors import UsageError, WireError
@@ -745,17 +744,6 @@ def messages_in_a_history(n: int) -> bool:
     layer._past = {(1, k): None for k in range(1, n)}
     net.send(0, b"one more")
     return net.errors[0] is None
-
-
-@bound("layers.remiop.POLLS_MAX")
-def questions_for_reports(n: int) -> bool:
-    net = Net(3, "remiop")
-    net.send(0, b"one")
-    net.wait(HEARD, lambda flight: 2 in (flight.source, flight.target))
-    before = len(net.log)
-    net.wait(1e4, lambda flight: 2 in (flight.source, flight.target))
-    asked = [flight for flight in net.log[before:] if (flight.source, flight.target) == (0, 1)]
-    return len(asked) >= n
 
 
 @bound("session.pressure.QUEUE_MIN", least=True)

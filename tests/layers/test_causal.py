@@ -342,3 +342,20 @@ def test_drained_packets_weigh_nothing_any_more() -> None:
     assert probe.stack.held > 0
     assert [(packet.src, packet.seq) for packet in probe.layer.drain()] == [(1, 2), (2, 1)]
     assert probe.stack.held == 0
+
+
+@pytest.mark.parametrize("on_concurrent", ["deliver", "error"])
+def test_what_is_read_after_our_goodbye_has_its_flag(on_concurrent: str) -> None:
+    """Two say something at once; bob leaves with both unread, and reads on."""
+    net = Net(3, "vector", takes=False, options=Options(on_concurrent=on_concurrent))
+    net.send(0, b"of alice")
+    net.send(2, b"of cathy")
+    net.settle()
+    bob = net.stacks[1]
+    bob.goodbye(now=net.now)
+    net.turn(1)
+    batches = [batch for batch in net.batches[1] if batch.sender != "bob"]
+    for batch in batches:
+        bob.taken([batch.packet], now=net.now)
+    assert [batch.concurrent for batch in batches] == [False, True]
+    assert (bob.chain.order.latest != {}) == (on_concurrent == "error")

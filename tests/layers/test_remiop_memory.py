@@ -1,6 +1,7 @@
 """What members keep does not grow with the number of messages, is given back, and nobody waits for nothing."""
 
 from collections import Counter, deque
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from inga.layers.acks import Acknowledged
 from inga.layers.miop import MiopFragments, the
-from inga.layers.remiop import POLLS_MAX, WAIT_MAX, ReMiop
+from inga.layers.remiop import WAIT_MAX, ReMiop
 from inga.layers.reported import HEARD, Reported
 from inga.recipes import Options, standard
 from inga.session.alarms import STALE_MIN, Alarms
@@ -17,7 +18,7 @@ from inga.stack.stack import Stack
 from inga.wire import miop
 
 from ..stack.harness import Flight, Net
-from .test_remiop import Members, is_control, number
+from .test_remiop import Members, Open, is_control, number
 
 A, B, C = 0, 1, 2
 
@@ -206,17 +207,38 @@ def test_reports_end_with_the_talk_and_begin_with_it() -> None:
     assert said[1] == 2 * said[0] and said[0] in (10, 11)
 
 
-def test_questions_for_reports_are_limited_and_renewed() -> None:
-    """Nothing waits for the answers of one that is not there; each message asks anew."""
-    net = Members(2, state_interval=0.5)
-    asked = []
+def asking(net: Members, seconds: float) -> list[float]:
+    """Pauses between what alice says, who is not answered."""
+    times = []
+    end = net.now + seconds
+    while net.now < end:
+        said = len(net.controls(miop.STATE, A))
+        net.wait(0.05, lose=lambda flight: flight.source != A)
+        times += [net.now] * (len(net.controls(miop.STATE, A)) > said)
+    return [later - at for at, later in pairwise(times)]
+
+
+def test_questions_for_reports_become_rare_and_do_not_end() -> None:
+    net = Members(2, state_interval=0.25)
     for _ in range(2):
-        net.say(A, b"x", but=[B])
-        net.wait(HEARD + 3 * POLLS_MAX * WAIT_MAX, lose=lambda flight: flight.target == B)
-        assert net.wake[A] is None
-        asked.append(len(net.controls(miop.STATE, A)))
-    assert asked[1] == pytest.approx(2 * asked[0], abs=1)
-    assert POLLS_MAX < asked[0] < POLLS_MAX + 2 * HEARD / 0.5
+        net.say(A, b"x")
+        pauses = asking(net, HEARD + 100 * WAIT_MAX)
+        assert pauses[0] < 0.5 and all(WAIT_MAX <= pause <= 1.25 * WAIT_MAX + 0.1 for pause in pauses[-80:])
+    net.quiet()
+    assert net.strategy(A).settled
+
+
+def test_two_who_ask_answer_each_other() -> None:
+    """Both were not answered for a while, so that each waits to ask again when the other's question comes."""
+    net = Members(2)
+    net.send(A, b"x")
+    net.send(B, b"y")
+    net.settle()
+    net.wait(3 * HEARD, lose=lambda flight: True)
+    assert not net.strategy(A).settled and not net.strategy(B).settled
+    net.wait(2 * 1.25 * WAIT_MAX)
+    assert net.strategy(A).settled and net.strategy(B).settled
+    net.quiet()
 
 
 def test_progress_renews_the_questions_for_reports() -> None:
@@ -225,20 +247,29 @@ def test_progress_renews_the_questions_for_reports() -> None:
     net.say(A, b"x")
     polled = net.strategy(A)
     net.wait(HEARD + 20, lose=lambda flight: flight.source != A)
-    assert 4 < polled._polls < POLLS_MAX and polled._polling._next == WAIT_MAX
-    for sender, polls in ((net.senders[B], polled._polls), (net.senders[C], 0)):
+    first = polled._polling.first
+    assert polled._polling._next == WAIT_MAX > first
+    for sender, pause in ((net.senders[B], WAIT_MAX), (net.senders[C], first)):
         net.inject(A, miop.encode_control(miop.Control(miop.STATE, sender, ((net.senders[A], 1),))))
-        assert polled._polls == polls, "progress is what all have"
+        assert polled._polling._next == pause, "progress is what all have"
 
 
 def test_while_the_window_is_closed_questions_do_not_end() -> None:
     net = Members(2, size=4)
     for _ in range(5):
         net.send(A, b"x")
-    net.wait(HEARD + 5 * POLLS_MAX * WAIT_MAX, lose=lambda flight: flight.target == B)
-    assert net.strategy(A)._polls > POLLS_MAX
+    net.wait(HEARD + 100 * WAIT_MAX, lose=lambda flight: flight.target == B)
     net.quiet()
     assert len(net.got(B)) == 5
+
+
+def test_where_anybody_may_come_nobody_asks_those_who_fell_silent() -> None:
+    net = Open(baseline="start")
+    net.send(A, b"both are here")
+    net.wait(HEARD)
+    net.send(A, b"nobody is here any more")
+    net.wait(3 * HEARD, lose=lambda flight: True)
+    assert net.wake[A] is None and net.stacks[A].settled
 
 
 # Departures

@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from inga.layers.sco.layer import Sco
+from inga.model.delivery import Batch
 from inga.model.packet import Packet
 from inga.model.stamp import Stamp
 from inga.model.view import View
@@ -63,7 +64,6 @@ def packet(**fields: object) -> bytes:
     [
         ({"stamp": None}, "malformed"),
         ({"lsn": 0}, "malformed"),
-        ({"dst": 0b100}, "malformed"),
         ({"ext": b"\x05"}, "truncated"),
         ({"lsn": 9000}, "lsn"),
         ({"ext": pack(1, ((0, 7),))}, "forged"),  # more of us than we have sent
@@ -101,6 +101,8 @@ def test_control_that_cannot_be_right(fields: dict[str, object]) -> None:
 def test_a_datagram_for_others_is_dropped_unread() -> None:
     alice = member(0)
     alice.receive([(packet(dst=None, lsn=0, ext=pack(1, (), ((2, 1),))), None)], now=1.0)
+    alice.receive([(packet(dst=0b101, lsn=0, ext=pack(1, (), ((2, 1),))), None)], now=1.0)
+    alice.receive([(packet(dst=0b100), None)], now=1.0)
     assert not alice.rejected
     assert not alice.ready().deliver
 
@@ -167,6 +169,34 @@ def test_one_who_leaves_with_the_last_bundle_unheard_lets_the_next_one_go() -> N
     assert sent_to(alice) == [], "in company, once bob has the first"
     alice.gone(1)
     assert sent_to(alice) == [2]
+
+
+# Where a member is
+
+
+def heard_by_all(alice: Stack, others: list[Stack]) -> None:
+    """What alice says goes to everybody, as it does by multicast to those of whom nobody knows where they are."""
+    said = [data for _, data in copies(alice)]
+    for other in others:
+        other.receive([(data, "alice's") for data in said], now=2.0)
+
+
+def taken(stack: Stack) -> list[bytes]:
+    return [
+        bytes(data) for batch in stack.ready().deliver if isinstance(batch, Batch) for data in batch.payloads
+    ]
+
+
+def test_a_copy_that_reaches_everybody_is_read_by_the_one_it_is_for() -> None:
+    """Copies of one message have another number on each link, and these links are not in step."""
+    alice, bob, cathy = (member(me) for me in range(3))
+    for text, dst in ((b"bob", 0b010), (b"both", 0b110), (b"cathy", 0b100)):
+        alice.send(text, dst, now=1.0)
+        alice.flush()
+        heard_by_all(alice, [bob, cathy])
+    for other, wanted in ((bob, [b"bob", b"both"]), (cathy, [b"both", b"cathy"])):
+        assert not other.rejected and not other.counts["nack"]
+        assert taken(other) == wanted
 
 
 # What the stack is told

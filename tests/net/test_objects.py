@@ -58,6 +58,27 @@ def test_calls_and_proxies(run: Run, party: Party, via: str) -> None:
 
 
 @pytest.mark.parametrize("over", OVER)
+def test_calls_without_an_answer_press_back(run: Run, party: Party, over: str) -> None:
+    """What nobody waits for is limited by the window, or it would pile up here without end."""
+
+    async def main() -> None:
+        options = {"order": "object", "objects": {"hits": Counter}, "protocol": {"over": over}}
+        async with party(2, window=20_000, **options) as (alice, bob):
+            called = 0
+            for _ in range(3):
+                with pytest.raises(inga.WouldBlock):
+                    while called < 10_000:
+                        alice.oneway("hits", "inc", 1)
+                        called += 1
+                assert alice.stack.chain.waiting < 500
+                await alice.writable()
+            assert called < 2_000
+            await until(lambda: bob.state("hits") == called)
+
+    run(main())
+
+
+@pytest.mark.parametrize("over", OVER)
 def test_errors_cross_the_wire(run: Run, party: Party, over: str) -> None:
     objects = {**OBJECTS, "w": (Waiter, ["cathy"])}
 

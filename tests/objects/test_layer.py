@@ -111,7 +111,7 @@ def test_one_who_leaves_is_not_waited_for() -> None:
     sim.run()
     cathy = sim["cathy"].stack
     cathy.goodbye(now=sim.now)
-    sim._pump(sim["cathy"])
+    sim["cathy"].pump()
     sim.run()
     sim["alice"].send(b"second", to="bob")
     sim.run()

@@ -76,7 +76,7 @@ class Plan:
         assert len(views) == 1 and len(sim.sites[0].stack.view) == members
         assert not any(site.stack.rejected for site in sim.sites)
         if set(self.wanted) == {"vector"}:
-            assert sim._flags and not sim.oracle.violations["flags"]
+            assert sim.ledger.judges_flags and not sim.oracle.violations["flags"]
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -101,7 +101,7 @@ def test_gates_in_virtual_time() -> None:
         sim.load(Workload(4, 12))
         for _ in range(4):
             sim.run(until=sim.now + 0.04)
-            sim.gate(sim.sites[rng.randrange(2)], rng.choice(("open", "closed")))
+            sim.sites[rng.randrange(2)].gate(rng.choice(("open", "closed")))
         sim.run()
         sim.check()
         assert "causal" not in sim.guarantees

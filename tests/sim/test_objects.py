@@ -18,7 +18,8 @@ from inga.recipes import OVER, Options, find
 from inga.sim.calls import CallCase
 from inga.sim.case import Case
 from inga.sim.hunt import calls, explain, try_seed
-from inga.sim.simulator import Sim, Site
+from inga.sim.simulator import Sim
+from inga.sim.site import Site
 from inga.stack.stack import Stack
 from inga.trace.memory import MemoryTrace
 from inga.trace.reader import read_manifest, rows
@@ -171,7 +172,7 @@ def test_two_that_lock_each_other_end_with_one_retry() -> None:
     locks = {"x": (Lock, ["alice"]), "y": (Lock, ["bob"])}
     sim = Sim("alice", "bob", order="object", seed=3, objects=locks, record=False)
     for site in sim.sites:
-        order = sim.objects(site)
+        order = site.objects
         for place in order.roster.at[site.index]:
             order.traces[place] = traces[site.index]
     one, other = sim["alice"].call("x", "enter", "y"), sim["bob"].call("y", "enter", "x")
@@ -331,7 +332,7 @@ def test_calls_under_way_when_the_order_changes_have_come_to_nothing(over: str) 
     sim.run(until=sim.now + 1.0)
     queued = sim["cathy"].call("lock", "enter", 0.0)
     sim.run(until=sim.now + 1.0)
-    orders = [sim.objects(site) for site in sim.sites]
+    orders = [site.objects for site in sim.sites]
     sim["cathy"].use("fifo")
     sim.run(until=50.0)
     assert sim.outcomes == [None]
@@ -392,7 +393,7 @@ def pressed(order: str, over: str, seed: int, *, loss: float = 0.0, objects: Any
 
 
 def links_of(sim: Sim, site: Site) -> Links:
-    return sim.objects(site).host.engine.links
+    return site.objects.host.engine.links
 
 
 def most_held(sim: Sim, until: float) -> dict[str, int]:
@@ -427,7 +428,7 @@ def test_one_who_does_not_read_and_goes_on_sending_makes_nobody_grow(order: str,
     assert not any(site.stack.writable for site in sim.sites if site is not cathy)
     assert all(site.stack.chain.blockers() for site in sim.sites if site is not cathy)
     cathy.taking = False
-    sim._pump(cathy)
+    cathy.pump()
     sim.run()
     sim.check()
     assert all(site.stack.writable for site in sim.sites)
@@ -437,7 +438,7 @@ def test_one_who_does_not_read_and_goes_on_sending_makes_nobody_grow(order: str,
 def settled(sim: Sim, sites: list[Site] | None = None) -> None:
     """Nothing is left of a run: no timer, and nothing that was kept for somebody or to tell something twice."""
     for site in sites or sim.sites:
-        links, engine = links_of(sim, site), sim.objects(site).host.engine
+        links, engine = links_of(sim, site), site.objects.host.engine
         assert site.stack.ready().wake is None, site.name
         assert (links.held, links.own, links.unread) == (0, 0, 0)
         assert links.outstanding < links.options.window
@@ -448,8 +449,9 @@ def settled(sim: Sim, sites: list[Site] | None = None) -> None:
             # The last word about these may be lost, or not be said where it would wait with everything else; then
             # they go with the next one, which is asked for before they are too many.
             assert sum(map(weight, peer.kept)) == peer.kept_size < links.options.window
-            assert sim.lost or sim.objects(site).crowded or not (peer.kept or peer.there)
-        assert engine.idle and not engine.undoable and not engine.failures._ahead and not engine.failures._flushed
+            assert sim.network.lost or site.objects.crowded or not (peer.kept or peer.there)
+        assert engine.idle and not engine.undoable
+        assert not engine.failures._ahead and not engine.failures._flushed
         for hosted in engine.hosted.values():
             assert not (hosted.bases or hosted.early or hosted.disowned or hosted.queue._behind)
             assert max(map(len, (hosted.ended, hosted.seen, hosted.unspoken))) <= REMEMBERED_MAX
@@ -490,7 +492,7 @@ def slowly(order: str, over: str, seed: int) -> None:
 
 def wakes(sim: Sim, site: Site) -> None:
     site.taking = False
-    sim._pump(site)
+    site.pump()
 
 
 @pytest.mark.parametrize(("order", "over"), VARIANTS)
@@ -508,7 +510,7 @@ def test_one_who_leaves_is_not_waited_for_and_takes_its_objects_with_it(order: s
         queued = sim["cathy"].call("lock", "enter", 0.0)
         dave.waiting.clear()
         dave.stack.goodbye(now=sim.now)
-        sim._pump(dave)
+        dave.pump()
         sim.run()
         late = sim["bob"].call("lock", "enter", 0.0)
         sim["bob"].send(b"for nobody", "dave")

@@ -15,6 +15,7 @@ from inga.sim import Sim
 from inga.sim.board import replay
 from inga.sim.case import Case
 from inga.sim.hunt import hunt
+from inga.sim.network import Network
 from inga.sim.slow import SlowReceiver
 from inga.trace.memory import MemoryTrace
 from inga.trial.workload import Workload
@@ -184,14 +185,14 @@ def test_every_datagram_is_a_miop_packet_and_every_message_a_request(
     order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     datagrams: list[bytes] = []
-    transmit = Sim._transmit
+    transmit = Network.transmit
 
-    def watched(sim: Sim, site: object, address: int | None, datagram: object) -> None:
+    def watched(network: Network, site: object, address: int | None, datagram: object) -> None:
         assert address is None, "a group has one address"
         datagrams.append(bytes(datagram))  # type: ignore[call-overload]
-        transmit(sim, site, address, datagram)  # type: ignore[arg-type]
+        transmit(network, site, address, datagram)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Sim, "_transmit", watched)
+    monkeypatch.setattr(Network, "transmit", watched)
     sim = Sim(*PEOPLE[:3], order=order, seed=4, faults=Faults(loss=0.1, delay_max=0.01), record=False)
     sim.load(Workload(3, 5, size=3000))
     sim.run()

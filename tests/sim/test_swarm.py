@@ -18,7 +18,7 @@ from inga.sim.hunt import Alternating, OneOrder, Swarm, search, search_for, try_
 from inga.sim.judge import judge
 from inga.sim.memory import leaks
 from inga.sim.shrink import shrink_plan
-from inga.sim.simulator import LINGER
+from inga.sim.site import LINGER
 from inga.sim.swarm import CHANGING, FEATURES, ORDERS, Action, Plan, plan
 
 SEEDS = Path(__file__).with_name("seeds.txt")

@@ -144,7 +144,7 @@ def _requests(op: str, faults: Faults, count: int) -> float:
     shelves = {f"shelf{index}": (Shelf, [name]) for index, name in enumerate(people)}
     sim = Sim(*people, order="object", seed=1, faults=faults, objects=shelves, record=False)
     for site in sim.sites:
-        order = sim.objects(site)
+        order = site.objects
         for place, process in enumerate(order.processes.of):
             if process is not None and order.roster.member_of[place] == site.index:
                 order.traces[place] = Starts(site.index, sent, delays)

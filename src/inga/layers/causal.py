@@ -33,6 +33,7 @@ class Causal(Order):
     provides = frozenset({"fifo", "causal"})
     grows = True
     names_past = True
+    flags = True
 
     def __init__(self, *, echo: bool = False, on_concurrent: str = "deliver") -> None:
         super().__init__(echo=echo)

@@ -101,7 +101,8 @@ class Order(Layer):
                 self._row("deliver", packet, packet.count)
 
     def _took(self, packet: Packet) -> None:
-        self._row("take", packet, 0 if packet.payloads is None else len(packet.payloads))
+        if not self.stack.leaving:  # a trace ends with our goodbye
+            self._row("take", packet, 0 if packet.payloads is None else len(packet.payloads))
 
     def _row(self, step: str, packet: Packet, messages: int, *, dst: int | None = None) -> None:
         """One row about a packet and its past."""

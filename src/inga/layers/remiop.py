@@ -44,9 +44,6 @@ REPEATS = 16
 WAIT_MIN, WAIT_MAX = 0.1, 2.0
 """Seconds between two requests for one packet; and at most between two questions for reports."""
 
-POLLS_MAX = 16
-"""Questions for reports when nothing is waiting for the answer."""
-
 SLACK = 0.001
 """Timers are no finer: a packet that is due within this time leaves at once."""
 
@@ -123,7 +120,7 @@ class ReMiop(Reported):
         self._quieten()  # before streams are made, which may find holes
         self._request_count = 0
         self._heard_at = float("-inf")  # when a data packet was last heard or sent
-        self._polls = 0  # questions for reports since then, or since one showed progress
+        # Pauses between questions for reports, since then or since one showed progress.
         self._polling = Backoff(min(2 * self._settings.state_interval, WAIT_MAX), WAIT_MAX)
         self._is_asked = False  # somebody wants to hear of us
         self._fresh = 0  # packets that came since our last report
@@ -192,11 +189,7 @@ class ReMiop(Reported):
         before = self._everywhere
         super()._settle()
         if self._everywhere > before:
-            self._renew_polls()
-
-    def _renew_polls(self) -> None:
-        self._polls = 0
-        self._polling.reset()
+            self._polling.reset()
 
     # Data
 
@@ -241,7 +234,7 @@ class ReMiop(Reported):
         """Somebody says something, so reports are wanted."""
         now = self.stack.now
         self._heard_at = now
-        self._renew_polls()
+        self._polling.reset()
         if self._state_at is None:
             # Not all at once, and not for the first packet alone.
             self._state_at = now + self._settings.state_interval * (0.5 + 0.5 * self.stack.rng.random())
@@ -408,10 +401,11 @@ class ReMiop(Reported):
                     self._learn(stream, number, came=0)
                 else:
                     self.stack.reject("state")
-        if [sender for sender, _ in control.entries] == [control.sender] and self._state_at is None:
-            # It speaks of nothing but itself: it wants to hear of us, and we have been quiet for a while.
-            self._state_at = self.stack.now + self._chance(self._settings.tnack)
+        if [sender for sender, _ in control.entries] == [control.sender]:
+            # It speaks of nothing but itself: it wants to hear of us. If we ask, too, our next question is an answer.
             self._is_asked = True
+            if self._state_at is None:
+                self._state_at = self.stack.now + self._chance(self._settings.tnack)
 
     def _first_heard_of(self, sender: int, number: int) -> Stream | None:
         """Somebody says that it has sent something, of which nothing has come."""
@@ -429,8 +423,9 @@ class ReMiop(Reported):
             if now - self._heard_at <= HEARD:
                 return
         self._state_at = None
-        if self._lags() and (not self.is_passable or self._polls < POLLS_MAX):
-            self._polls += 1
+        if self.is_public:
+            self._settle()  # who has been silent for long is not waited for
+        if self._lags():
             self._say(STATE, self._ourselves())
             self._state_at = now + self._polling.next(self.stack.rng)
 

@@ -352,7 +352,7 @@ class Group(ObjectCalls):
         return Concurrent(f"{batch!r} is concurrent with {batch.concurrent_with}", batch, other)
 
     async def writable(self) -> None:
-        """Wait until `post` may go through."""
+        """Wait until `post` or `oneway` may go through."""
         while not self.stack.writable or self._writers:
             self._check_open()
             future = self._loop.create_future()

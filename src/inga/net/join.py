@@ -81,6 +81,7 @@ async def join(
         place=(place.group, place.port) if place.kind == "udp" else PLACE,
     )
     recipe.check(chosen)
+    recipe.check_window(said["window"])
     layout = recipe.layout(founders, objects, chosen.protocol)
     meant = recipe.name + "+matrix" * matrix + _same_objects(layout)
     known_as = identity(group, meant, founders)

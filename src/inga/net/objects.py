@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, cast
 
-from inga.model.errors import UsageError
+from inga.model.errors import UsageError, WouldBlock
 from inga.model.invocation import DEADLOCK
 from inga.objects.declare import Abort, ObjectClass, Target
 from inga.objects.instance import Instance
@@ -132,12 +132,15 @@ class ObjectCalls:
         return await calls.run(lambda ctx: ctx.call(target, op, *args, **how, **named))
 
     def oneway(self, target: Target, op: str, *args: Any, **named: Any) -> None:
-        """Call without an answer."""
+        """Call without an answer: raises WouldBlock while the window is closed, as `post` does."""
+        calls = self._calls()
+        if not self.stack.writable:
+            raise WouldBlock("the flow window is closed")
 
         async def body(ctx: Any) -> None:
             ctx.oneway(target, op, *args, **named)
 
-        self._calls().begin(body)
+        calls.begin(body)
 
     def proxy(self, cls: type[ObjectClass], name: Target, *, answers: str = "first") -> "Proxy":
         """An object by the methods of its class: `await group.proxy(Counter, "hits").inc()`."""

@@ -32,7 +32,8 @@ NACK_MAX = 256
 """Numbers in one question; a longer gap is asked for in pieces, delta by delta."""
 
 REPAIRS_MAX = 64
-"""Copies sent once more to one member at a time: the oldest, on which the others wait there."""
+"""Copies sent once more to one member at a time: the oldest, on which the others wait there. What else it
+asked for it asks for again."""
 
 AHEAD_MAX = 1 << 16
 """How far beyond the next expected number a message is taken: what is more is repaired later."""
@@ -225,10 +226,9 @@ class Links:
     def asked(self, now: float, nack: Nack) -> None:
         """Somebody lacks something."""
         peer = self.peers[nack.member]
-        for number in nack.numbers:
-            kept = peer.copies.get(number)
-            if kept is not None:
-                self._repair(now, nack.member, peer, number, kept[0])
+        kept = [number for number in nack.numbers if number in peer.copies]
+        for number in kept[:REPAIRS_MAX]:
+            self._repair(now, nack.member, peer, number)
 
     # What waits
 
@@ -311,7 +311,7 @@ class Links:
         self._ask(now, member, peer, range(peer.expected, min(peer.top + 1, peer.expected + NACK_MAX)))
         old = [number for number, (_, at) in peer.copies.items() if now - at >= 2 * self.options.delta]
         for number in old[:REPAIRS_MAX]:
-            self._repair(now, member, peer, number, peer.copies[number][0])
+            self._repair(now, member, peer, number)
         self.beat(member, wanted=self.options.quiet)
         peer.again = now + peer.wait
         peer.wait = min(BACK_OFF * peer.wait, WAIT_MAX * self.options.delta)
@@ -411,7 +411,8 @@ class Links:
             self.asked_for += len(missing)
             self.send((member,), Nack(self.me, tuple(missing)))
 
-    def _repair(self, now: float, member: int, peer: Peer, number: int, packet: Numbered) -> None:
+    def _repair(self, now: float, member: int, peer: Peer, number: int) -> None:
+        packet, _ = peer.copies[number]
         peer.copies[number] = (packet, now)
         self.repaired += 1
         self.send((member,), packet)

@@ -39,6 +39,9 @@ class Recipe:
     direct: bool = True  # messages go from sender to receiver, so that schedules can say which arrives
     wire: str = "inga"  # what its datagrams are: packets of ours, or "miop"
     echo: bool = False  # own messages are delivered too, unless something else is said
+    window: bool = (
+        True  # bytes on their way can be limited; elsewhere packets are, by options of the protocol
+    )
 
     def build(self, options: Options) -> list[Layer]:
         """Its layers."""
@@ -49,12 +52,17 @@ class Recipe:
         """Refuse what is asked for and has no place here."""
         for name in PLACED:
             if name not in self.takes and getattr(options, name) != getattr(UNSAID, name):
-                having = [each.name for each in _ordinary() if name in each.takes]
-                raise UsageError(
-                    f"{name} is an option of order {_listed(having)}; order {self.name!r} has none"
-                )
+                self._refuse(name, [each.name for each in _ordinary() if name in each.takes])
         if self.own is not None:
             refuse_unknown(self.name, options.protocol, self.own)
+
+    def check_window(self, window: int | None) -> None:
+        """Refuse a window in bytes, if one is asked for, where that means nothing."""
+        if window is not None and not self.window:
+            self._refuse("window", [each.name for each in _ordinary() if each.window])
+
+    def _refuse(self, option: str, having: Sequence[str]) -> None:
+        raise UsageError(f"{option} is an option of order {_listed(having)}; order {self.name!r} has none")
 
     def keep(self, options: Options, said_of: str) -> Options:
         """What of the options has a place here, of those that were said about another order. The rest waits until

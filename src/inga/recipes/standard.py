@@ -54,7 +54,7 @@ def co(**defaults: Any) -> Ordering:
         prefers = {"window": WINDOW_MAX} if options.lossless else defaults
         return Part(Co, given, prefers, gathers=False, coarse=True)
 
-    return Ordering(part, ())
+    return Ordering(part, (), window=True)
 
 
 def _sco(options: Options, repaired: bool) -> Part:
@@ -85,7 +85,7 @@ def objects(*, total: bool = False, crowded: bool = False, **defaults: Any) -> O
         layer = ObjectOrder if repaired else BareObjects
         return Part(layer, given, {**defaults, **window}, gathers=repaired)
 
-    return Ordering(part, ("coarse", "objects"), echo=True)
+    return Ordering(part, ("coarse", "objects"), echo=True, window=True)
 
 
 NONE = plain(Unordered)
@@ -139,7 +139,7 @@ compose(
 )
 compose(
     "sco",
-    Ordering(_sco, ()),
+    Ordering(_sco, (), window=True),
     BARE,
     guarantees=(*CAUSAL, "atomic", "quiet"),
     receipt="accept",

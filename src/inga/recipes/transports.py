@@ -64,6 +64,7 @@ class Transport:
 
     wire: ClassVar[str] = "inga"
     repairs: ClassVar[bool] = True  # nothing is lost on the way, and what has arrived is reported
+    window: ClassVar[bool] = False  # it limits the bytes that are on their way
     fragment: type[Fragment] = Fragment
 
     def parts(self, order: Part, options: Options) -> list[Part]:
@@ -79,6 +80,7 @@ class Transport:
 class Repaired(Transport):
     """Window, repair, and whatever faults are wanted, over datagrams of ours."""
 
+    window = True
     reliable: type[Reliable] = Reliable
 
     def layers(self, order: Layer, made: Sequence[Layer], options: Options, name: str) -> list[Layer]:
@@ -165,6 +167,7 @@ class Ordering:
     part: Callable[[Options, bool], Part]
     takes: tuple[str, ...] = ("coarse",)  # which of PLACED it has a place for
     echo: bool = False  # own messages are delivered too, unless something else is said
+    window: bool = False  # it limits the bytes that are on their way, whatever is beneath
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +213,18 @@ def compose(
     """Register an order over a transport, or over a choice of them by name; `about` are fields of `Recipe`."""
     choice = {"": transport} if isinstance(transport, Transport) else transport
     made = Composition(name, order, choice)
-    wire = next(iter(choice.values())).wire
-    return register(name, made, takes=order.takes, own=made.own, wire=wire, echo=order.echo, **about)
+    beneath = next(iter(choice.values()))
+    window = order.window or beneath.window
+    return register(
+        name,
+        made,
+        takes=order.takes,
+        own=made.own,
+        wire=beneath.wire,
+        echo=order.echo,
+        window=window,
+        **about,
+    )
 
 
 def tuned(layer: type[Made], name: str, options: Mapping[str, Any], **given: Any) -> Made:

@@ -10,7 +10,8 @@ from inga.objects.invoke import Root
 from inga.recipes import Options, find
 from inga.sim.case import Case
 from inga.sim.recording import Recording
-from inga.sim.simulator import Sim, Site
+from inga.sim.simulator import Sim
+from inga.sim.site import Site
 from inga.trace.manifest import Manifest
 from inga.trace.writer import TraceWriter
 from inga.trial.calls import Asked, CallJudge, CallLoad, CallResult, tally
@@ -61,7 +62,7 @@ class CallCase:
             record=False,
         )
         for site in sim.sites:
-            order = sim.objects(site)
+            order = site.objects
             order.diary = []
             if writers:
                 order.traces[order.roster.client(site.index)] = writers[site.index]
@@ -78,7 +79,7 @@ class CallCase:
                 at += gap
                 begun: list[Root] = []
                 roots.append((site, asked, begun))
-                sim.at(at, site, _begin(sim, site, asked, begun))
+                sim.at(at, site, _begin(site, asked, begun))
         return roots
 
     def _judge(
@@ -93,7 +94,7 @@ class CallCase:
                 committed += 1
                 judge.told(asked.adds)
         for site in sim.sites:
-            order = sim.objects(site)
+            order = site.objects
             judge.saw(site.name, order.diary or (), {name: site.state(name) for name in self.load.names})
         judge.finish()
         return judge.result(
@@ -134,5 +135,5 @@ class CallCase:
         return {**self.case.told(), "objects": self.objects, "wrong": self.wrong and "/".join(self.wrong)}
 
 
-def _begin(sim: Sim, site: Site, asked: Asked, begun: list[Root]) -> Any:
-    return lambda: begun.append(sim.begin(site, asked.body))
+def _begin(site: Site, asked: Asked, begun: list[Root]) -> Any:
+    return lambda: begun.append(site.begin(asked.body))

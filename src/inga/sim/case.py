@@ -63,6 +63,7 @@ class Case:
 
     def sim(self, *, record: bool = False, traces: list[TraceWriter] | None = None) -> Sim:
         """The group, loaded with its workload and ready to run."""
+        find(self.order).check_window(None if self.window == FLOW_WINDOW else self.window)
         faults = Faults(self.loss, self.dup, self.reorder, *self.delay)
         workload = Workload(self.members, self.messages, self.size, self.rate, self.subset)
         options = Options(

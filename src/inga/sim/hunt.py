@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from inga.recipes import find
 from inga.sim.board import Board, lossless, wander
 from inga.sim.calls import CallCase
-from inga.sim.case import Case
+from inga.sim.case import FLOW_WINDOW, Case
 from inga.sim.judge import judge
 from inga.sim.schedule import Schedule
 from inga.sim.shrink import breaks, shrink_plan, shrink_schedule, smallest
@@ -60,6 +60,8 @@ def case(order: str, seed: int) -> Case:
         echo=rng.random() < 0.2,
     )
     recipe = find(order)
+    if not recipe.window:
+        group = replace(group, window=FLOW_WINDOW)
     if len(recipe.levels) > 1:
         group = replace(group, deliver=pick(*recipe.levels))
     return replace(group, option=tuple((name, pick(*tried)) for name, tried in recipe.tunings.items()))

@@ -71,7 +71,7 @@ def _speak(sim: Sim) -> list[Finding]:
     speakers = [site for site in sim.sites if site.is_member]
     speakers.sort(key=lambda site: not site.receipts)  # who has sent before is more likely to be stuck
     for site in speakers[:SPEAKERS_MAX]:
-        sim.say(site, HEADER, None)
+        site.say(HEADER, None)
         sim.run(sim.now + HEARD_WITHIN)
         if found := _undelivered(sim, f" after {site.name} spoke"):
             return found
@@ -101,8 +101,8 @@ def _rest(sim: Sim, until: float, when: str) -> list[Finding]:
         if not site.has_left
     ]
     found += _undelivered(sim, when)
-    if not found and sim.sent_at > until - QUIET_FOR and any(site.is_member for site in sim.sites):
-        found.append(Finding("unquiet", f"somebody still sends, {sim.sent_at:g} s from the start"))
+    if not found and sim.network.sent_at > until - QUIET_FOR and any(site.is_member for site in sim.sites):
+        found.append(Finding("unquiet", f"somebody still sends, {sim.network.sent_at:g} s from the start"))
     return found
 
 

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 from inga.layers.remiop import ReMiop
 from inga.model.errors import UsageError
 from inga.recipes import Options
-from inga.sim.simulator import Sim, Site
+from inga.sim.network import Network
+from inga.sim.simulator import DELAY, Sim
+from inga.sim.site import Site
 from inga.trial.people import names
 from inga.trial.workload import Workload
 
@@ -53,12 +55,12 @@ class SlowReceiver:
 
     def run(self) -> list[Sample]:
         """Samples over time; the same for the same experiment."""
-        sim = _Queued(self)
+        sim = self._sim()
         strategy = sim.sites[0].stack.layer("remiop")
         receiver = sim.sites[-1].stack.layer("remiop")
         assert isinstance(strategy, ReMiop) and isinstance(receiver, ReMiop)
         messages = int(2 * self.end * self.rmax / (8 * self.message))
-        sim.load_one(Workload(self.members, messages, self.message, messages / self.end))
+        sim.sites[0].load(Workload(self.members, messages, self.message, messages / self.end), 0.0)
         samples = []
         bits = 8 * 1472
         sent = received = 0
@@ -79,40 +81,35 @@ class SlowReceiver:
             sent, received = now_sent, now_received
         return samples
 
+    def _sim(self) -> Sim:
+        names_of_own = ("rmin", "rmax", "size", "state_interval")
+        own: dict[str, Any] = {name: getattr(self, name) for name in names_of_own}
+        options = Options(protocol=own)
+        sim = Sim(*names(self.members), order="remiop", seed=self.seed, options=options, record=False)
+        sim.network = _Queued(self, sim)
+        return sim
+
     def is_slow(self, at: float) -> bool:
         return self.slow_from < at <= self.slow_until
 
 
-class _Queued(Sim):
-    """A group of which the last member has a queue before its door."""
+class _Queued(Network):
+    """Links of which those to the last member end in a queue before its door."""
 
-    def __init__(self, experiment: SlowReceiver) -> None:
-        own: dict[str, Any] = {
-            name: getattr(experiment, name) for name in ("rmin", "rmax", "size", "state_interval")
-        }
-        super().__init__(
-            *names(experiment.members),
-            order="remiop",
-            seed=experiment.seed,
-            options=Options(protocol=own),
-            record=False,
-        )
+    def __init__(self, experiment: SlowReceiver, sim: Sim) -> None:
+        super().__init__(sim.timeline, sim.sites, DELAY)
         self._experiment = experiment
         self._free_at = 0.0  # when the queue is empty
 
-    def load_one(self, workload: Workload) -> None:
-        """Only the first member says something."""
-        self._load(self.sites[0], workload, 0.0)
-
-    def _send_copy(self, site: Site, target: Site, data: bytes) -> None:
-        experiment = self._experiment
-        if target is not self.sites[-1] or not experiment.is_slow(self.now):
-            super()._send_copy(site, target, data)
+    def copy(self, site: Site, target: Site, data: bytes) -> None:
+        experiment, now = self._experiment, self._timeline.now
+        if target is not self._sites[-1] or not experiment.is_slow(now):
+            super().copy(site, target, data)
             return
         service = 8 * len(data) / experiment.speed
-        begins = max(self.now, self._free_at)
-        if begins - self.now > experiment.queue * 8 * 1472 / experiment.speed:
+        begins = max(now, self._free_at)
+        if begins - now > experiment.queue * 8 * 1472 / experiment.speed:
             self.lost += 1
             return
         self._free_at = begins + service
-        self._arrive_at(self._free_at, site, target, data)
+        self._timeline.push(self._free_at, Site.arrive, target, (data, site.name))

@@ -19,7 +19,8 @@ from inga.model.errors import UsageError
 from inga.model.packet import HEADER_MAX
 from inga.recipes import Options, find
 from inga.session.pressure import QUEUE_MIN
-from inga.sim.simulator import Sim, Site
+from inga.sim.simulator import Sim
+from inga.sim.site import Site
 from inga.trace.memory import MemoryTrace
 from inga.trial.people import names
 from inga.trial.workload import HEADER
@@ -199,9 +200,9 @@ class _Play:
                 return
         for _ in range(count):
             if action.do == "answer":
-                self._sim.answer(site, size, dst, GIVES_UP)
+                site.answer(size, dst, GIVES_UP)
             else:
-                self._sim.say(site, size, dst)
+                site.say(size, dst)
 
 
 def plan(seed: int, orders: tuple[str, ...] = ORDERS) -> Plan:

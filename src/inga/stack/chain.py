@@ -107,14 +107,19 @@ class Chain:
             self._up(data)
 
     def mute(self) -> None:
-        """From now on only those speak that a change of recipe leaves alone, and what carries their packets."""
+        """From now on only those speak that a change of recipe leaves alone, and what carries their packets. An order
+        that says of packets as they are taken whether they are concurrent says so of those that are unread, too."""
         quiet = [layer for layer in self.layers if not (layer.transparent or layer.stays)]
         self._up = _drop
         for layer in quiet:
             if layer.id:
                 self._kinds[layer.id] = _Silent()
         for name, layers in self._having.items():
-            self._having[name] = [layer for layer in layers if layer not in quiet]
+            self._having[name] = [
+                layer
+                for layer in layers
+                if layer not in quiet or (name in ("taken", "sent") and getattr(layer, "flags", False))
+            ]
         self._find_often_called()
 
     def _find_often_called(self) -> None:

@@ -162,7 +162,10 @@ class Closing(Protocol):
 
 
 class Ordering(Protocol):
-    """The order of a recipe: counts what was sent and what was released."""
+    """The order of a recipe: counts what was sent and what was released.
+
+    One with `flags = True` says in `taken` of each packet whether it is concurrent with something known, and in
+    `taken` nothing to others: it goes on with that after our goodbye."""
 
     def sent(self) -> list[int]:
         """How many packets of ours each member has to have, as things stand."""

@@ -1,10 +1,12 @@
 """The SCO protocol as a layer: packets to and from the machine of `sco`, and its rows.
 
-A data message is one packet per destination with that link's number and changes. Where one datagram for all
-replaces them it is a packet for everybody that lists its destinations' numbers; others drop it unread. Control
-messages and requests are packets of this layer's kind.
+A data message is one packet per destination with that link's number and changes. It says for whom the number is, for
+where nobody knows yet where that member is, the packet reaches everybody. Where one datagram for all
+replaces them it is a packet for everybody that lists its destinations' numbers. Whoever is not listed drops a packet
+unread. Control messages and requests are packets of this layer's kind.
 
-    DT    kind data    seq lsn dst stamp, extension: acks; for all at once: seq stamp, extension: acks, lsns
+    DT    kind data    seq dst stamp, extension: acks, one of lsns; the only destination: seq lsn dst stamp,
+                       extension: acks; for all at once: seq stamp, extension: acks, lsns
     CTL   our kind     seq lsn, extension: acks; urgent = poll
     RET   our kind     runs, extension: acks
 
@@ -216,12 +218,14 @@ class Sco(MachineOrder):
         except WireError as error:
             self.stack.reject(error.reason, packet)
             return None
+        whole = dst is None
         if lsns:
             lsn = dict(lsns).get(me, 0)
-            if not lsn:
-                return None  # for others
-            dst = packet.dst = mask(member for member, _ in lsns)
-        if stamp is None or not packet.seq or not lsn or dst is None or not dst >> me & 1:
+            if whole:
+                dst = packet.dst = mask(member for member, _ in lsns)
+        if packet.is_for_others(me) or (lsns and not lsn):
+            return None
+        if stamp is None or not packet.seq or not lsn or dst is None:
             self.stack.reject("malformed", packet)
             return None
         free = packet.free or 0
@@ -235,7 +239,7 @@ class Sco(MachineOrder):
             buf=free,
             have=have,
             body=packet,
-            whole=bool(lsns),
+            whole=whole,
         )
 
     def _heed(self, packet: Packet) -> str | None:
@@ -384,23 +388,26 @@ class Sco(MachineOrder):
 
     def _transmit(self, copies: list[Message], to: list[int], together: bool, again: bool) -> None:
         if together:
-            self.below([self._packet(copies[0])])
+            self.below([self._packet(copies[0], to[0])])
             return
         batch = []
         for member, copy in zip(to, copies, strict=True):
             if again:
                 self.stack.counts["repair"] += 1
                 self.stack.row("repair", member, n=copy.lsn)
-            packet = self._packet(copy)
+            packet = self._packet(copy, member)
             packet.to = member
             batch.append(packet)
         self.below(batch)
 
-    def _packet(self, copy: Message) -> Packet:
+    def _packet(self, copy: Message, to: int) -> Packet:
         assert copy.own is not None
         original: Packet = copy.own.body
-        lsns = copy.own.lsns
-        dst = None if lsns else copy.dst
+        lsns, dst = copy.own.lsns, None
+        if not lsns:
+            dst = copy.dst
+            if dst & ~(1 << copy.src | 1 << to):
+                lsns = ((to, copy.lsn),)
         packet = Packet(copy.src, original.view, original.body, dst)
         packet.seq = copy.seq
         packet.stamp = Stamp(copy.delta, 0)

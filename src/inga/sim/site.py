@@ -1,0 +1,327 @@
+"""One member of a group in virtual time: its stack, and an application that sends, reads and leaves.
+
+Each event is one turn of one site: something arrives, a time has come, the application takes what it was given. At
+the end of a turn `pump` does what the stack asks for, as a driver over sockets would.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from inga.model.delivery import Batch, Delivery
+from inga.model.errors import UsageError
+from inga.model.receipt import Receipt
+from inga.model.view import View
+from inga.objects.declare import Target
+from inga.objects.invoke import Body, Root
+from inga.objects.layer import ObjectOrder
+from inga.recipes import find
+from inga.session.newcomer import Newcomer
+from inga.stack.stack import Stack, joined
+from inga.trial.workload import HEADER, Workload
+
+if TYPE_CHECKING:
+    from inga.sim.simulator import Sim
+
+PAUSE_MAX = 0.005
+"""Seconds a delivery waits in the queue of the application, at most."""
+
+LINGER = 30.0
+"""Seconds that one who leaves waits for the others to have all it sent."""
+
+LOOKS_AGAIN = 0.02
+"""Seconds after which one who leaves looks again whether they have."""
+
+React = Callable[[Delivery], bytes | None]
+
+
+class Site:
+    """One member: its stack, its application, and what that has seen."""
+
+    stack: Stack  # once it is a member
+
+    def __init__(self, sim: "Sim", index: int, name: str, newcomer: Newcomer | None = None) -> None:
+        self.index = index
+        self.name = name
+        self.newcomer = newcomer  # as long as it is no member
+        self.view: View | None = None  # the last one we have seen installed
+        self.react: React | None = None
+        self.taken: list[Delivery] = []
+        self._sim = sim
+        self._timeline = sim.timeline
+        self.queue: deque[Batch] = deque()
+        self.waiting: deque[tuple[bytes, int | None]] = deque()  # sends the flow window keeps out
+        self.taking = False  # a take is due
+        self.wake: float | None = None  # when a tick is due
+        self.answers: deque[tuple[int, int | None]] = deque()  # sends that wait for something to answer
+        self.receipts: list[tuple[int, Receipt]] = []  # of each message it sent
+        self.owed = self.owed_most = (
+            0  # bytes others sent to it and it has not taken: now, and at most so far
+        )
+        self.is_open = False  # its gate
+        self.loose: set[int] = set()  # packets that came through the open gate and are not taken yet
+        self.pause_max = PAUSE_MAX  # seconds a delivery waits for the application, at most
+        self.reads_at = 0.0  # when the application reads again
+        self.awake_at = 0.0  # when anything reaches this member again
+        self.leaves_by: float | None = None  # it is leaving, and waits until then for the others
+        self.has_left = False  # or was never let in
+
+    # What it is asked to do
+
+    @property
+    def texts(self) -> list[str]:
+        """What the application took, as text."""
+        return [bytes(delivery.data).decode(errors="replace") for delivery in self.taken]
+
+    @property
+    def is_member(self) -> bool:
+        """Whether it is in the group and stays there."""
+        return self.newcomer is None and self.leaves_by is None and not self.has_left
+
+    def send(self, data: bytes, to: str | Sequence[str] | None = None) -> None:
+        """Send now, in a turn of its own."""
+        self.waiting.append((data, self._sim.mask(to)))
+        self.pump()
+
+    def say(self, size: int, dst: int | None) -> None:
+        """Send a message of that size now, to a bit set of members."""
+        self.waiting.append((b"." * (size - HEADER), dst))
+        self.pump()
+
+    def answer(self, size: int, dst: int | None, gives_up: float) -> None:
+        """Send a message with the next one that is taken as its cause; after a while without."""
+        self._answer((size, dst))
+        self._timeline.push(self._timeline.now + gives_up, Site._give_up, self, (size, dst))
+
+    def load(self, workload: Workload, at: float) -> None:
+        """Plan sends from that time on."""
+        timeline = self._timeline
+        for gap, answers in workload.plan(timeline.rng):
+            at += gap
+            planned = workload.size, workload.destinations(timeline.rng, self.index)
+            if answers:
+                timeline.push(at, Site._answer, self, planned)
+                timeline.push(at + 5 / workload.rate, Site._give_up, self, planned)
+            else:
+                timeline.push(at, Site._say, self, planned)
+
+    def use(self, order: str) -> None:
+        """Ask for another order in the whole group."""
+        recipe = find(order)
+        sim = self._sim
+        before = len(sim.outcomes)
+        self._member().propose(recipe.name, partial(sim.change_ended, self), now=self._timeline.now)
+        if len(sim.outcomes) == before:
+            sim.asked.append(self)
+        sim.ledger.change(recipe)
+        self.pump()
+
+    def gate(self, state: str) -> None:
+        """`open` or `closed`: whether anything is held here."""
+        self._member().gate(state, now=self._timeline.now)
+        self.is_open = state == "open"
+        self._sim.ledger.gate()
+        self.pump()
+
+    def leave(self) -> None:
+        """Send nothing more, and go once everybody else was heard and has everything, as a group does that is closed."""
+        self._member().flush()
+        self.leaves_by = self._timeline.now + LINGER
+        self.waiting.clear()
+        self.answers.clear()
+        self._timeline.push(self._timeline.now, Site._part, self)
+        self.pump()
+
+    def pause(self, seconds: float) -> None:
+        """Nothing happens here for a while, as on a machine that is overloaded; then everything at once."""
+        self.awake_at = max(self.awake_at, self._timeline.now + seconds)
+
+    def stop_reading(self, seconds: float) -> None:
+        """The application has something else to do."""
+        self.reads_at = max(self.reads_at, self._timeline.now + seconds)
+
+    # Objects
+
+    @property
+    def objects(self) -> ObjectOrder:
+        """The layer that has this member's objects."""
+        order = self._member().layer("object")
+        if not isinstance(order, ObjectOrder):
+            raise UsageError(f"order {self._sim.order!r} has no objects: use order='object' or 'total'")
+        return order
+
+    def call(self, target: Target, op: str, *args: Any, **named: Any) -> Root:
+        """Call a method of an object, or of several; what this gives has the outcome once the run is over."""
+        return self.begin(lambda ctx: ctx.call(target, op, *args, **named))
+
+    def begin(self, body: Body, *, retry_of: Root | None = None) -> Root:
+        """Run `async def body(ctx)` as a transaction, in a turn of its own."""
+        order = self.objects
+        self.stack.advance(self._timeline.now)
+        root = order.begin(body, retry_of=retry_of)
+        self.pump()
+        return root
+
+    def state(self, name: str) -> Any:
+        """The state of this member's copy of an object."""
+        return self.objects.host.state(name)
+
+    # Events
+
+    def arrive(self, datagram: tuple[bytes, str]) -> None:
+        """A copy of a datagram, and who sent it."""
+        newcomer = self.newcomer
+        if newcomer is not None:
+            newcomer.receive([datagram], now=self._timeline.now)
+            if newcomer.bases is not None:
+                self._sim.let_in(self, newcomer)
+            return
+        self.stack.receive([datagram], now=self._timeline.now)
+        self.pump()
+
+    def act(self, what: Callable[[], Any]) -> None:
+        """Something that was planned from outside."""
+        what()
+
+    def knock(self, _: None) -> None:
+        """One who wants to join asks everybody, until it is let in or refused."""
+        newcomer = self.newcomer
+        if newcomer is not None:
+            sim = self._sim
+            if newcomer.refused is not None:
+                self.has_left = True
+                if newcomer.view is not None:  # some had let it in
+                    sim.oracle.crash(self.index)
+                return
+            for _address, datagram in newcomer.tick(self._timeline.now):
+                for other in sim.sites:
+                    if other.newcomer is None:
+                        sim.network.copy(self, other, joined(datagram))
+            self._timeline.push(newcomer.wake, Site.knock, self)
+
+    def _say(self, planned: tuple[int, int | None]) -> None:
+        self.say(*planned)
+
+    def _answer(self, planned: tuple[int, int | None]) -> None:
+        self.answers.append(planned)
+
+    def _give_up(self, planned: tuple[int, int | None]) -> None:
+        """Nothing came to be answered: send all the same."""
+        if planned in self.answers:
+            self.answers.remove(planned)
+            self.say(*planned)
+
+    def _part(self, _: None) -> None:
+        """One who leaves looks whether it may, says goodbye, and is gone when everybody knows."""
+        stack, timeline, sim = self.stack, self._timeline, self._sim
+        assert self.leaves_by is not None
+        if not stack.leaving:
+            ready = stack.settled and all(peer in stack.met for peer in stack.peers())
+            if not ready and timeline.now < self.leaves_by:
+                timeline.push(timeline.now + LOOKS_AGAIN, Site._part, self)
+                return
+            if ready:
+                sim.oracle.leave(self.index)
+            else:
+                sim.oracle.crash(self.index)
+                sim.gave_up.append(self)
+            self.leaves_by = timeline.now + LINGER
+            stack.goodbye(now=timeline.now)
+            self.pump()
+        if stack.has_left or timeline.now >= self.leaves_by:
+            self.has_left = True
+        else:
+            timeline.push(timeline.now + LOOKS_AGAIN, Site._part, self)
+
+    def _tick(self, due: float) -> None:
+        if self.wake != due:
+            return
+        self.wake = None
+        self.stack.tick(self._timeline.now)
+        self.pump()
+
+    def _take(self, _: None) -> None:
+        """The application begins the oldest batch of its queue."""
+        self.taking = False
+        batch = self.queue.popleft()
+        if batch.src != self.index:
+            self.owed -= sum(map(len, batch.payloads))
+        loose = id(batch) in self.loose
+        self.loose.discard(id(batch))
+        self.stack.taken([batch.packet], now=self._timeline.now)
+        self._sim.ledger.take(self, batch, loose=loose)
+        answers: list[bytes] = []
+        for index, payload in enumerate(batch.payloads):
+            delivery = Delivery(batch, index)
+            delivery.data = payload[HEADER:]
+            self.taken.append(delivery)
+            answer = self.react(delivery) if self.react is not None else None
+            if answer is not None:
+                answers.append(answer)
+        self.waiting.extend((answer, None) for answer in answers)
+        if self.answers:
+            size, dst = self.answers.popleft()
+            self.waiting.append((b"." * (size - HEADER), dst))
+        self.pump()
+
+    # Effects
+
+    def pump(self) -> None:
+        """Send what the window lets through, then act on everything the stack wants."""
+        if self.newcomer is not None:
+            return
+        stack, timeline, sim = self.stack, self._timeline, self._sim
+        now = timeline.now
+        if stack.view is not self.view:
+            self._installed()
+        while self.waiting and stack.writable:
+            data, dst = self.waiting.popleft()
+            message, payload, audience = sim.ledger.send(self, data, dst)
+            receipt = stack.send(payload, dst, now=now)
+            if sim.watched:
+                self.receipts.append((message, receipt))
+                self._owe(audience, len(payload))
+        ready = stack.ready()
+        for address, datagram in ready.send:
+            sim.network.transmit(self, address if isinstance(address, int) else None, datagram)
+        for item in ready.deliver:
+            if isinstance(item, Batch):
+                self.queue.append(item)
+                if self.is_open:
+                    self.loose.add(id(item))
+            elif not item.joined:
+                self.is_open = False  # another order begins with a closed gate
+        if self.queue and not self.taking:
+            self.taking = True
+            at = now + self.pause_max * timeline.rng.random()
+            timeline.push(max(at, self.reads_at), Site._take, self)
+        if ready.wake is not None and (self.wake is None or ready.wake < self.wake):
+            self.wake = max(ready.wake, now)
+            timeline.push(self.wake, Site._tick, self, self.wake)
+        if ready.error is not None:
+            raise ready.error
+        if self.waiting and stack.writable:
+            self.pump()
+
+    def _owe(self, audience: int | None, size: int) -> None:
+        """So much more is under way to these; what one sends to oneself is one's own affair."""
+        for target in self._sim.sites:
+            if target is not self and (audience is None or audience >> target.index & 1):
+                target.owed += size
+                target.owed_most = max(target.owed_most, target.owed)
+
+    def _installed(self) -> None:
+        """A view was installed here: what is sent from now on goes to its members."""
+        sim, view = self._sim, self.stack.view
+        before = 0 if self.view is None else len(self.view)
+        self.view = view
+        sim.ledger.install(view, before)
+        for newcomer in range(before, len(view)):
+            sim.seat(view.names[newcomer], newcomer)
+            sim.oracle.admit(self.index, newcomer)
+
+    def _member(self) -> Stack:
+        if self.newcomer is not None:
+            raise UsageError(f"{self.name!r} is no member yet")
+        return self.stack
