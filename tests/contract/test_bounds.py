@@ -46,9 +46,10 @@ NO_BOUNDS = {
         causality.inbox.RELEASED causality.inbox.HELD causality.inbox.DUPLICATE causality.inbox.FORGED
         causality.inbox.LATE causality.knowledge.SAME causality.knowledge.RISEN causality.knowledge.ALL_RISEN
         wire.packet.MAGIC wire.packet.VERSION wire.packet.OUTSIDE wire.packet.SEQ wire.packet.STAMP wire.packet.LSN
-        wire.packet.ACK wire.packet.BUF wire.packet.RUNS wire.packet.FRAG wire.packet.TRACE wire.packet.DST
-        wire.packet.EXT wire.packet.URGENT wire.packet.BARE wire.packet.PARTIAL wire.packet.DELTA wire.packet.FREE
-        wire.packet.COUNT wire.giop.HEADER_SIZE wire.giop.LITTLE wire.giop.MORE wire.giop.FRAGMENT_HEAD
+        wire.packet.ACK wire.packet.ROOM wire.packet.RUNS wire.packet.FRAG wire.packet.TRACE wire.packet.DST
+        wire.packet.EXT wire.packet.URGENT wire.packet.BARE wire.packet.PARTIAL wire.packet.COUNT
+        wire.co.EXPECTED wire.co.RISES wire.co.CONFIRMED wire.co.RUNS
+        wire.giop.HEADER_SIZE wire.giop.LITTLE wire.giop.MORE wire.giop.FRAGMENT_HEAD
         wire.giop.CODE_SETS wire.invocation.MESSAGE wire.invocation.HEARTBEAT wire.invocation.NACK
         wire.invocation.ANNOUNCE wire.invocation.FLUSH wire.miop.VERSION wire.miop.LITTLE wire.miop.STOP
         wire.miop.CONTROL wire.miop.HEAD wire.miop.ID_SIZE wire.miop.HEADER wire.miop.LENGTH_MAX wire.miop.SENDER_MAX

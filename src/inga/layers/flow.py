@@ -104,7 +104,7 @@ class Flow(Layer):
         self.above(batch)
 
     def note(self, packet: Packet) -> None:
-        counters = packet.buf if packet.buf is not None else packet.ack
+        counters = packet.room if packet.room is not None else packet.ack
         if counters is None or self.stack.me >= len(counters):
             return
         consumed = min(counters[self.stack.me], self._sent)
@@ -197,7 +197,7 @@ class Flow(Layer):
 
     def ride(self, packet: Packet) -> None:
         if self._is_behind():
-            packet.buf = self._told
+            packet.room = self._told
         else:
             assert packet.ack is not None
             self._told = packet.ack

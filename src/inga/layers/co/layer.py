@@ -1,10 +1,10 @@
 """The CO protocol as a layer: packets to and from its machine, and its rows.
 
-    data          kind data   seq, ack (the vector) or delta (what rose in it)
-    nack          our kind    runs, ack
-    confirmation  our kind    seq, ack, buf (what is confirmed); urgent = it is a poll
+    data          kind data   seq
+    nack          our kind
+    confirmation  our kind    seq; urgent = it is a poll
 
-and `free`, the sender's free buffers, on each.
+each with an extension, see `wire.co`.
 """
 
 from typing import Any
@@ -26,11 +26,12 @@ from inga.layers.co.parts import (
 from inga.layers.flow import charged, share_of
 from inga.layers.machine import MachineOrder
 from inga.layers.settings import settle
-from inga.model.errors import Gap, UsageError
+from inga.model.errors import Gap, UsageError, WireError
 from inga.model.packet import HEADER_MAX, Buffer, Packet
 from inga.model.view import View
 from inga.session.pressure import Unread
-from inga.wire.packet import RUNS_MAX
+from inga.wire.co import Section, pack, unpack
+from inga.wire.runs import RUNS_MAX
 
 STEPS = {"causal": "accept", "confirmed": "confirm", "acknowledged": "acknowledge"}
 """The trace's name of reaching a level."""
@@ -96,11 +97,14 @@ class Co(MachineOrder):
         machine = self.machine
         machine.now = self.stack.now
         for packet in batch:
-            if not packet.seq or packet.free is None or (packet.ack is None and packet.delta is None):
+            section = self._section(packet)
+            if section is None:
+                continue
+            if not packet.seq:
                 self.stack.reject("malformed", packet)
                 continue
             self._received(packet, "receive")
-            message = Message(packet.src, packet.seq, packet.ack, packet.delta, packet.free, packet)
+            message = Message(packet.src, packet.seq, section.expected, section.rises, section.free, packet)
             if not machine.receive(message):
                 continue
             self.stack.meet(packet, fresh=True)
@@ -114,23 +118,35 @@ class Co(MachineOrder):
 
     def control(self, packet: Packet) -> None:
         self.machine.now = self.stack.now
-        reason = self._heed(packet)
+        section = self._section(packet)
+        if section is None:
+            return
+        reason = self._heed(packet, section)
         if reason is not None:
             self.stack.reject(reason, packet)
         else:
             self.stack.meet(packet)
         self._run()
 
-    def _heed(self, packet: Packet) -> str | None:
+    def _section(self, packet: Packet) -> Section | None:
+        """What a packet says to this layer; None, and counted, if it cannot be read."""
+        try:
+            return unpack(packet.ext or b"", packet.src, len(self.stack.view))
+        except WireError as error:
+            self.stack.reject(error.reason, packet)
+            return None
+
+    def _heed(self, packet: Packet, section: Section) -> str | None:
         """A confirmation or a nack came; the reason if it cannot be right."""
-        src, ack, confirmed, free = packet.src, packet.ack, packet.buf, packet.free
-        if ack is None or free is None:
-            return "malformed"
-        if packet.runs is not None:
-            return self.machine.asked(Nack(src, packet.runs, ack, free))
-        if confirmed is None or not packet.seq:
-            return "malformed"
-        return self.machine.confirmed(Confirmation(src, packet.seq, ack, confirmed, free, packet.urgent))
+        src, seq = packet.src, packet.seq
+        match section:
+            case Section(free, tuple() as expected, runs=tuple() as runs):
+                return self.machine.asked(Nack(src, runs, expected, free))
+            case Section(free, tuple() as expected, confirmed=tuple() as confirmed) if seq:
+                return self.machine.confirmed(
+                    Confirmation(src, seq, expected, confirmed, free, packet.urgent)
+                )
+        return "malformed"
 
     def gone(self, member: int) -> None:
         self.machine.leave_out(member)
@@ -220,8 +236,7 @@ class Co(MachineOrder):
             return  # as good as lost: what we said before waits beneath us still, and there would be no end of it
         match event:
             case Told(to, Confirmation() as word):
-                self.stack.row("poll" if word.poll else "control", to)
-                self.stack.emit([self._word(to, word)])
+                self._confirm(to, word)
             case Told(int() as to, Nack() as nack, again):
                 self._ask(to, nack, again)
             case SentAgain(to, messages):
@@ -241,8 +256,8 @@ class Co(MachineOrder):
     def _stamped(self, message: Message) -> Packet:
         """The packet of a message of ours, with all that its receivers have to know."""
         packet: Packet = message.body
-        packet.seq, packet.ack, packet.delta = message.seq, message.vector, message.rises
-        packet.free, packet.deps = message.free, message.deps
+        packet.seq, packet.deps = message.seq, message.deps
+        packet.ext = pack(Section(message.free, message.vector, message.rises))
         packet.partial = packet.urgent = False
         self._sent(packet)
         return packet
@@ -286,19 +301,19 @@ class Co(MachineOrder):
         else:
             self.stack.reject(reason, packet)
 
-    def _packet(self, to: int | None, word: Confirmation | Nack) -> Packet:
-        packet = Packet(word.src, self.stack.view.number, kind=self.id)
-        packet.to, packet.ack, packet.free = to, word.expected, word.free
+    def _packet(self, to: int | None, section: Section) -> Packet:
+        packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
+        packet.to, packet.ext = to, pack(section)
         return packet
 
-    def _word(self, to: int | None, word: Confirmation) -> Packet:
-        packet = self._packet(to, word)
-        packet.seq, packet.buf, packet.urgent = word.seq, word.confirmed, word.poll
-        return packet
+    def _confirm(self, to: int | None, word: Confirmation) -> None:
+        packet = self._packet(to, Section(word.free, word.expected, confirmed=word.confirmed))
+        packet.seq, packet.urgent = word.seq, word.poll
+        self.stack.row("poll" if word.poll else "control", to)
+        self.stack.emit([packet])
 
     def _ask(self, to: int, nack: Nack, again: bool) -> None:
-        packet = self._packet(to, nack)
-        packet.runs = nack.runs[:RUNS_MAX]
+        packet = self._packet(to, Section(nack.free, nack.expected, runs=nack.runs[:RUNS_MAX]))
         self.stack.counts["nack"] += 1
         numbers = sum(high - low for low, high in nack.runs)
         if not again:

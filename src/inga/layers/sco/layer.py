@@ -4,11 +4,11 @@ A data message is one packet per destination with that link's number and changes
 replaces them it is a packet for everybody that lists its destinations' numbers; others drop it unread. Control
 messages and requests are packets of this layer's kind.
 
-    DT    kind data    seq lsn dst stamp, extension: acks; for all at once: seq stamp, extension: acks, lsns
-    CTL   our kind     seq lsn, extension: acks; urgent = poll
-    RET   our kind     runs, extension: acks
+    DT    kind data    seq lsn dst stamp; for all at once: seq stamp
+    CTL   our kind     seq lsn; urgent = poll
+    RET   our kind     runs
 
-and `free`, the sender's free buffers, on each. What the machine calls 1 before anything happened is 0 on the wire
+each with an extension, see `wire.selective`. What the machine calls 1 before anything happened is 0 on the wire
 only in stamps, which name the newest message that precedes, not the next.
 """
 
@@ -42,7 +42,7 @@ from inga.model.packet import HEADER_MAX, Packet
 from inga.model.stamp import Stamp
 from inga.model.view import View
 from inga.session.pressure import Unread
-from inga.wire.selective import NOTHING, pack, unpack
+from inga.wire.selective import pack, unpack
 
 LEVELS = ("received", "accepted", "causal", "confirmed")
 TWO_WAYS = 0.02
@@ -212,7 +212,7 @@ class Sco(MachineOrder):
         me = self.stack.me
         stamp, lsn, dst = packet.stamp, packet.lsn, packet.dst
         try:
-            have, acks, lsns = unpack(packet.ext or NOTHING, len(self.stack.view))
+            free, have, acks, lsns = unpack(packet.ext or b"", len(self.stack.view))
         except WireError as error:
             self.stack.reject(error.reason, packet)
             return None
@@ -224,7 +224,6 @@ class Sco(MachineOrder):
         if stamp is None or not packet.seq or not lsn or dst is None or not dst >> me & 1:
             self.stack.reject("malformed", packet)
             return None
-        free = packet.free or 0
         return Message(
             packet.src,
             dst,
@@ -242,12 +241,11 @@ class Sco(MachineOrder):
         """A control message or a request came; the reason if it cannot be right."""
         self.machine.now = self.stack.now
         try:
-            have, acks, lsns = unpack(packet.ext or b"", len(self.stack.view))
+            free, have, acks, lsns = unpack(packet.ext or b"", len(self.stack.view))
         except WireError as error:
             return error.reason
         if lsns:
             return "malformed"
-        free = packet.free or 0
         if packet.runs is None:
             return self.machine.control(
                 Control(packet.src, packet.seq, packet.lsn, acks, free, packet.urgent, have)
@@ -405,24 +403,23 @@ class Sco(MachineOrder):
         packet.seq = copy.seq
         packet.stamp = Stamp(copy.delta, 0)
         packet.lsn = 0 if lsns else copy.lsn
-        packet.ext = pack(copy.have, copy.ack, lsns) if copy.ack or lsns or copy.have > 1 else None
-        packet.free = copy.buf
+        packet.ext = pack(copy.buf, copy.have, copy.ack, lsns)
         packet.frag = original.frag
         packet.partial, packet.count = original.partial, original.count
         return packet
 
     def _tell(self, to: int, control: Control) -> None:
         packet = Packet(control.src, self.stack.view.number, kind=self.id)
-        packet.seq, packet.lsn, packet.free = control.seq, control.lsn, control.buf
-        packet.ext = pack(control.have, control.ack)
+        packet.seq, packet.lsn = control.seq, control.lsn
+        packet.ext = pack(control.buf, control.have, control.ack)
         packet.urgent = control.poll
         self.stack.row("poll" if control.poll else "control", to)
         self._say(to, packet)
 
     def _ask(self, to: int, request: Request) -> None:
         packet = Packet(request.src, self.stack.view.number, kind=self.id)
-        packet.runs, packet.free = request.runs, request.buf
-        packet.ext = pack(request.have, request.ack)
+        packet.runs = request.runs
+        packet.ext = pack(request.buf, request.have, request.ack)
         self.stack.counts["nack"] += 1
         self.stack.row("nack", to, n=sum(high - low for low, high in request.runs))
         self._say(to, packet)
