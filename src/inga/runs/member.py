@@ -20,7 +20,7 @@ from inga.layers.shape import Faults
 from inga.model.errors import WouldBlock
 from inga.net.group import Group
 from inga.net.join import join
-from inga.net.worker import Link
+from inga.runs.worker import Link
 from inga.trial.workload import Workload, number_of
 
 SENDS_PER_TURN = 8

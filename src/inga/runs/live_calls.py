@@ -15,15 +15,15 @@ from typing import Any
 
 from inga.layers.shape import Faults
 from inga.model.errors import IngaError
-from inga.net.cluster import Cluster, WorkerDied
 from inga.net.group import Group
 from inga.net.join import join
-from inga.net.live import START_SECONDS, LiveCase, configs_of, gather_ready, manifest_of
-from inga.net.member import Pace
-from inga.net.worker import Link
 from inga.objects.declare import Abort
 from inga.objects.layer import ObjectOrder
 from inga.recipes import find
+from inga.runs.cluster import Cluster, WorkerDied
+from inga.runs.live import START_SECONDS, LiveCase, configs_of, gather_ready, manifest_of
+from inga.runs.member import Pace
+from inga.runs.worker import Link
 from inga.trial.calls import Asked, CallJudge, CallLoad, CallResult, tally
 from inga.trial.people import names
 from inga.trial.result import packets_sent
@@ -34,7 +34,7 @@ AT_ONCE = 8
 LOOK_AGAIN = 0.01
 """Seconds before members are asked again whether they are idle."""
 
-JOB = "inga.net.live_calls:play"
+JOB = "inga.runs.live_calls:play"
 
 
 @dataclass(frozen=True, slots=True)

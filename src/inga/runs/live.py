@@ -14,10 +14,10 @@ from typing import Any
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.net.address import parse_via
-from inga.net.cluster import Cluster
-from inga.net.member import LET_IN, plan
 from inga.objects.hosting import Layout
 from inga.recipes import Recipe, find, refuse_unsafe
+from inga.runs.cluster import Cluster
+from inga.runs.member import LET_IN, plan
 from inga.trace.manifest import Manifest
 from inga.trial.oracle import Key, Oracle, agreed_orders
 from inga.trial.people import names
@@ -92,7 +92,7 @@ def run(
         configs = configs_of(case, Path(scratch))
         late = frozenset(range(workload.members, len(configs)))
         places = list(range(len(configs)))  # of members in the last view
-        with Cluster("inga.net.member:play", configs) as cluster:
+        with Cluster("inga.runs.member:play", configs) as cluster:
             gather_ready(cluster, starting, without=late)
             started = monotonic()
             cluster.tell("go")
