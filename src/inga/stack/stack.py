@@ -270,6 +270,17 @@ class Stack:
         for fit in self.chain.hooks("fit"):
             fit(granted)
 
+    def record(self, trace_of: Callable[[int], Trace]) -> None:
+        """Let rows go to the traces of their processes: ours has our index, layers may have more."""
+        self.trace = trace_of(self.me)
+        for record in self.chain.hooks("record"):
+            record(trace_of)
+
+    def recall(self, member: int, seq: int) -> Packet | None:
+        """A packet that the application knows, if the order keeps it for errors that name it."""
+        recall: Callable[[int, int], Packet | None] | None = self.chain.hook("recall")
+        return None if recall is None else recall(member, seq)
+
     def replace(self, name: str, layer: Layer, *, now: float) -> None:
         """Put another layer in the place of the one called `name`; what that held goes through it."""
         self._refuse_if_failed()
@@ -370,6 +381,10 @@ class Stack:
         self.met.add(src)
         if packet.where is not None and (fresh or src not in self.addresses):
             self.addresses[src] = packet.where
+
+    def doubt(self, member: int) -> None:
+        """A member may not be where we think: what is for it goes to everybody until it is heard again."""
+        self.addresses.pop(member, None)
 
     def gone(self, member: int) -> None:
         """A member has left for good: tell the layers."""
