@@ -22,7 +22,8 @@ NO_BOUNDS = {
         layers.reported.HEARD layers.sco.layer.TWO_WAYS
         lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT layers.acks.PATIENCE""",
     "which of a layer's alarms it is": """
-        layers.sco.talking.ALL layers.sco.talking.ASK layers.sco.talking.CONFIRM layers.sco.talking.FLOW
+        layers.machine.ALL layers.co.machine.CONFIRM layers.co.machine.POLL layers.co.machine.RESEND
+        layers.co.machine.FOUND layers.co.machine.ASK layers.sco.talking.ASK layers.sco.talking.CONFIRM layers.sco.talking.FLOW
         layers.sco.talking.FOUND layers.sco.talking.POLL layers.sco.talking.PROBE layers.sco.talking.RESEND""",
     "gone to in tests of its own: test_repair, test_objects, test_alarms, test_newcomer": """
         objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.newcomer.GOODBYES_MAX

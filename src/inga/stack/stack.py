@@ -212,34 +212,20 @@ class Stack:
 
     def propose(self, recipe: str, done: Done, *, now: float) -> None:
         """Ask for another recipe in the whole group; `done` is told how that ended."""
-        self._refuse_if_failed()
-        self.now = now
-        propose = self.chain.hook("propose")
-        if propose is None:
-            raise UsageError(f"order {self.view.recipe!r} cannot be changed while the group runs")
-        propose(recipe, done)
+        self._hook("propose", now, "cannot be changed while the group runs")(recipe, done)
 
     def gate(self, state: str, *, now: float) -> None:
         """`open`: deliver here as packets come; `closed`: hold again what comes before its cause."""
-        self._refuse_if_failed()
+        gate = self._hook("gate", now, "has no gate")
         if state not in ("open", "closed"):
             raise UsageError(f"a gate is 'open' or 'closed', not {state!r}")
-        self.now = now
-        gate = self.chain.hook("gate")
-        if gate is None:
-            raise UsageError(f"order {self.view.recipe!r} has no gate")
         gate(state == "open")
 
     def delay(
         self, member: int, seconds: float, jitter: float = 0.0, keep_order: bool = False, *, now: float
     ) -> None:
         """For tests: what is sent to that member leaves so much later from now on."""
-        self._refuse_if_failed()
-        self.now = now
-        delay = self.chain.hook("delay")
-        if delay is None:
-            raise UsageError(f"order {self.view.recipe!r} has no place for delays")
-        delay(member, seconds, jitter, keep_order)
+        self._hook("delay", now, "has no place for delays")(member, seconds, jitter, keep_order)
 
     def goodbye(self, *, now: float) -> None:
         """Tell everybody that we leave; what they still lack of us is lost. The driver goes on with `receive`,
@@ -438,6 +424,15 @@ class Stack:
         self._timed, self._windows, self._holders, self._settling = (
             chain.having(name) for name in ("tick", "is_open", "held", "settled")
         )
+
+    def _hook(self, name: str, now: float, lacking: str) -> Any:
+        """What a driver wants of one layer; an order without such a layer is refused with what it lacks."""
+        self._refuse_if_failed()
+        self.now = now
+        hook = self.chain.hook(name)
+        if hook is None:
+            raise UsageError(f"order {self.view.recipe!r} {lacking}")
+        return hook
 
     def _refuse_if_failed(self) -> None:
         if self._error is not None:
