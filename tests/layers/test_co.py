@@ -313,6 +313,14 @@ def test_what_cannot_be_right_is_counted_and_harms_nobody(packet: Packet, reason
     ]
 
 
+def test_a_word_tells_that_its_sender_is_here_unless_it_is_forged() -> None:
+    net = group()
+    said = Section(3, (1, 1, 1), confirmed=(1, 1, 1))
+    inject(net, 0, made(1, CO, seq=1, section=said))
+    inject(net, 0, made(2, CO, seq=1, section=said._replace(expected=(9, 1, 1))))
+    assert net.stacks[0].met == {1}
+
+
 def test_a_forged_early_message_is_dropped_when_it_can_be_read() -> None:
     net = group()
     inject(net, 0, made(1, seq=2, section=Section(3, rises=((0, 5),))))

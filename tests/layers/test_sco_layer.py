@@ -99,6 +99,15 @@ def test_control_that_cannot_be_right(fields: dict[str, object]) -> None:
     assert sum(alice.rejected.values()) == 1
 
 
+def test_a_word_tells_that_its_sender_is_here_unless_it_is_forged() -> None:
+    alice = member(0)
+    for src, acks in ((1, ()), (2, ((0, 9),))):
+        word = Packet(src, 1, kind=Sco.id)
+        word.seq, word.lsn, word.ext = 1, 1, pack(5, 1, acks)
+        alice.receive([(joined(encode(word, GROUP)), None)], now=1.0)
+    assert alice.met == {1}
+
+
 def test_a_datagram_for_others_is_dropped_unread() -> None:
     alice = member(0)
     alice.receive([(packet(dst=None, lsn=0, ext=pack(5, 1, (), ((2, 1),))), None)], now=1.0)
