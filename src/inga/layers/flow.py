@@ -1,7 +1,7 @@
 """No faster than the slowest reads: a window of bytes on their way, per sender.
 
 A packet is on its way until every member has it and has room for it. Members say so with cumulative
-counters, which ride on the acknowledgements of `reliable`: `ack`, or `buf` where a member is behind
+counters, which ride on the acknowledgements of `reliable`: `ack`, or `room` where a member is behind
 with reading and lets its counter stand still. Counters that only grow cannot be lost.
 
 The window is counted as the kernel counts a socket buffer, which is more than the bytes.
