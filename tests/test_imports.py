@@ -94,6 +94,7 @@ def test_importing_inga_is_cheap() -> None:
         "trace",
         "sim",
         "net",
+        "runs.live",
         "report",
         "report.page",
         "cli.main",

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from inga.net.carrier import _enlarge
-from inga.net.live import free_ports
+from inga.runs.live import free_ports
 from inga.wire.pcap import HEADER, record
 
 HOST = "239.7.7.11"

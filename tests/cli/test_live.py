@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from inga.cli.main import main
-from inga.net.live import LiveCase, run
 from inga.recipes import find
 from inga.recipes import recipe as registry
+from inga.runs.live import LiveCase, run
 from inga.trace import read_manifest, read_processes, rows
 from inga.trial.calls import CallLoad
 from inga.trial.workload import Workload

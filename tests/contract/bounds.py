@@ -384,7 +384,7 @@ def packets_that_a_sender_can_number(n: int) -> bool:
     return taken_in(packet)
 
 
-@bound("wire.packet.RUNS_MAX")
+@bound("wire.runs.RUNS_MAX")
 def runs_in_a_request(n: int) -> bool:
     packet = Packet(1, 1, kind=1)
     packet.runs = tuple((2 * k, 2 * k + 1) for k in range(n))

@@ -22,7 +22,8 @@ NO_BOUNDS = {
         layers.reported.HEARD layers.sco.layer.TWO_WAYS
         lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT layers.acks.PATIENCE""",
     "which of a layer's alarms it is": """
-        layers.sco.talking.ALL layers.sco.talking.ASK layers.sco.talking.CONFIRM layers.sco.talking.FLOW
+        layers.machine.ALL layers.co.machine.CONFIRM layers.co.machine.POLL layers.co.machine.RESEND
+        layers.co.machine.FOUND layers.co.machine.ASK layers.sco.talking.ASK layers.sco.talking.CONFIRM layers.sco.talking.FLOW
         layers.sco.talking.FOUND layers.sco.talking.POLL layers.sco.talking.PROBE layers.sco.talking.RESEND""",
     "gone to in tests of its own: test_repair, test_objects, test_alarms, test_newcomer": """
         objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.newcomer.GOODBYES_MAX
@@ -46,9 +47,10 @@ NO_BOUNDS = {
         causality.inbox.RELEASED causality.inbox.HELD causality.inbox.DUPLICATE causality.inbox.FORGED
         causality.inbox.LATE causality.knowledge.SAME causality.knowledge.RISEN causality.knowledge.ALL_RISEN
         wire.packet.MAGIC wire.packet.VERSION wire.packet.OUTSIDE wire.packet.SEQ wire.packet.STAMP wire.packet.LSN
-        wire.packet.ACK wire.packet.BUF wire.packet.RUNS wire.packet.FRAG wire.packet.TRACE wire.packet.DST
-        wire.packet.EXT wire.packet.URGENT wire.packet.BARE wire.packet.PARTIAL wire.packet.DELTA wire.packet.FREE
-        wire.packet.COUNT wire.giop.HEADER_SIZE wire.giop.LITTLE wire.giop.MORE wire.giop.FRAGMENT_HEAD
+        wire.packet.ACK wire.packet.ROOM wire.packet.RUNS wire.packet.FRAG wire.packet.TRACE wire.packet.DST
+        wire.packet.EXT wire.packet.URGENT wire.packet.BARE wire.packet.PARTIAL wire.packet.COUNT
+        wire.co.EXPECTED wire.co.RISES wire.co.CONFIRMED wire.co.RUNS
+        wire.giop.HEADER_SIZE wire.giop.LITTLE wire.giop.MORE wire.giop.FRAGMENT_HEAD
         wire.giop.CODE_SETS wire.invocation.MESSAGE wire.invocation.HEARTBEAT wire.invocation.NACK
         wire.invocation.ANNOUNCE wire.invocation.FLUSH wire.miop.VERSION wire.miop.LITTLE wire.miop.STOP
         wire.miop.CONTROL wire.miop.HEAD wire.miop.ID_SIZE wire.miop.HEADER wire.miop.LENGTH_MAX wire.miop.SENDER_MAX

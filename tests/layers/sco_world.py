@@ -11,12 +11,12 @@ from math import inf
 from random import Random
 from typing import Any
 
+from inga.layers.machine import Discarded
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import mask, precedes
 from inga.layers.sco.parts import (
     Control,
     Copies,
-    Discarded,
     Happened,
     Heard,
     Message,

@@ -307,6 +307,25 @@ def test_flags_can_be_left_out() -> None:
     assert not net.batches[0][0].concurrent and net.batches[0][0].concurrent_with == []
 
 
+def test_an_error_can_show_the_newest_of_a_member_and_no_other() -> None:
+    net = Net(2, options=Options(lossless=True, on_concurrent="error"))
+    for text in (b"one", b"two"):
+        net.send(0, text)
+        net.settle()
+    for stack in net.stacks:
+        newest = stack.recall(0, 2)
+        assert newest is not None and newest.seq == 2
+        assert stack.recall(0, 1) is None and stack.recall(1, 1) is None
+
+
+@pytest.mark.parametrize("order", ["fifo", "vector"])
+def test_without_that_error_nothing_is_kept_for_it(order: str) -> None:
+    net = Net(2, order, options=LOSSLESS)
+    net.send(0, b"one")
+    net.settle()
+    assert net.stacks[1].recall(0, 1) is None
+
+
 def test_an_unknown_policy_lists_those_there_are() -> None:
     with pytest.raises(UsageError, match="deliver, error, ignore"):
         Causal(on_concurrent="panic")

@@ -15,6 +15,7 @@ from inga.recipes import Options, find
 from inga.session.pressure import WARN_AFTER
 from inga.stack.stack import joined
 from inga.trace.memory import MemoryTrace
+from inga.wire.co import Section, pack, unpack
 from inga.wire.packet import encode
 
 from ..stack.harness import Net
@@ -214,9 +215,12 @@ def test_vectors_travel_as_what_rose_and_in_full_now_and_then() -> None:
     net = group(2, window=100)
     for _ in range(2 * FULL_EVERY + 1):
         net.send(0, b"x")
-    full = [packet.seq for packet in data(net) if packet.ack is not None]
-    assert full == [1, 1 + FULL_EVERY, 1 + 2 * FULL_EVERY]
-    assert all((packet.ack is None) != (packet.delta is None) for packet in data(net))
+    said = [(packet.seq, unpack(packet.ext or b"", packet.src, 2)) for packet in data(net)]
+    assert [seq for seq, section in said if section.expected is not None] == [
+        1,
+        1 + FULL_EVERY,
+        1 + 2 * FULL_EVERY,
+    ]
 
 
 def test_what_cannot_be_read_yet_tells_only_its_number() -> None:
@@ -266,31 +270,32 @@ def inject(net: Net, member: int, packet: Packet) -> None:
     net.inject(member, joined(encode(packet, net.stacks[0].group)))
 
 
-def made(src: int, kind: int = DATA, **sections: Any) -> Packet:
+def made(src: int, kind: int = DATA, *, seq: int = 0, section: Section | None = None) -> Packet:
     packet = Packet(src, 1, b"\0x", kind=kind)
-    for name, value in sections.items():
-        setattr(packet, name, value)
+    packet.seq, packet.ext = seq, None if section is None else pack(section)
     return packet
 
 
 @pytest.mark.parametrize(
     ("packet", "reason"),
     [
-        (made(1, seq=1), "malformed"),
-        (made(1, seq=1, ack=(1, 1, 1)), "malformed"),  # no free buffers
-        (made(1, free=3, ack=(1, 1, 1)), "malformed"),  # no number
-        (made(1, seq=1, ack=(1, 2, 1), free=3), "forged"),  # not its own number
-        (made(1, seq=1, ack=(2, 1, 1), free=3), "forged"),  # we sent nothing
-        (made(1, seq=1, ack=(1, 1, AHEAD_MAX + 2), free=3), "forged"),
-        (made(1, seq=1, delta=((0, 1),), free=3), "forged"),
-        (made(1, seq=3, ack=(7, 3, 1), free=3), "forged"),  # early
-        (made(1, seq=AHEAD_MAX + 1, ack=(1, AHEAD_MAX + 1, 1), free=3), "seq"),
-        (made(1, CO), "malformed"),
-        (made(1, CO, ack=(1, 1, 1)), "malformed"),
-        (made(1, CO, ack=(1, 1, 1), free=3), "malformed"),  # neither nack nor confirmation
-        (made(1, CO, ack=(1, 1, 1), buf=(1, 1, 1), free=3), "malformed"),  # no number
-        (made(1, CO, ack=(2, 1, 1), buf=(1, 1, 1), free=3, seq=1), "forged"),
-        (made(1, CO, ack=(1, 1, 1), buf=(1, 1, 1), free=3, seq=AHEAD_MAX + 1), "forged"),
+        (made(1, seq=1), "truncated"),
+        (made(1, section=Section(3, (1, 1, 1))), "malformed"),  # no number
+        (made(1, seq=1, section=Section(3, (1, 2, 1))), "forged"),  # not its own number
+        (made(1, seq=1, section=Section(3, (2, 1, 1))), "forged"),  # we sent nothing
+        (made(1, seq=1, section=Section(3, (1, 1, AHEAD_MAX + 2))), "forged"),
+        (made(1, seq=1, section=Section(3, rises=((0, 1),))), "forged"),
+        (made(1, seq=3, section=Section(3, (7, 3, 1))), "forged"),  # early
+        (made(1, seq=AHEAD_MAX + 1, section=Section(3, (1, AHEAD_MAX + 1, 1))), "seq"),
+        (made(1, CO), "truncated"),
+        (made(1, CO, section=Section(3, (1, 1, 1))), "malformed"),  # neither nack nor confirmation
+        (made(1, CO, section=Section(3, (1, 1, 1), confirmed=(1, 1, 1))), "malformed"),  # no number
+        (
+            made(1, CO, seq=1, section=Section(3, rises=(), confirmed=(1, 1, 1))),
+            "malformed",
+        ),  # rises since when?
+        (made(1, CO, seq=1, section=Section(3, (2, 1, 1), confirmed=(1, 1, 1))), "forged"),
+        (made(1, CO, seq=AHEAD_MAX + 1, section=Section(3, (1, 1, 1), confirmed=(1, 1, 1))), "forged"),
         (made(1, 9), "kind"),
     ],
 )
@@ -308,9 +313,17 @@ def test_what_cannot_be_right_is_counted_and_harms_nobody(packet: Packet, reason
     ]
 
 
+def test_a_word_tells_that_its_sender_is_here_unless_it_is_forged() -> None:
+    net = group()
+    said = Section(3, (1, 1, 1), confirmed=(1, 1, 1))
+    inject(net, 0, made(1, CO, seq=1, section=said))
+    inject(net, 0, made(2, CO, seq=1, section=said._replace(expected=(9, 1, 1))))
+    assert net.stacks[0].met == {1}
+
+
 def test_a_forged_early_message_is_dropped_when_it_can_be_read() -> None:
     net = group()
-    inject(net, 0, made(1, seq=2, delta=((0, 5),), free=3))
+    inject(net, 0, made(1, seq=2, section=Section(3, rises=((0, 5),))))
     assert list(co(net, 0).early[1]) == [2]
     net.send(1, b"true")
     net.settle()
@@ -479,7 +492,7 @@ def test_what_is_held_is_counted_until_it_is_delivered(level: str) -> None:
 
 def test_what_is_not_kept_is_not_held() -> None:
     net = group(nack_delay=0.001)
-    inject(net, 0, made(1, seq=2, delta=((0, 5),), free=3))
+    inject(net, 0, made(1, seq=2, section=Section(3, rises=((0, 5),))))
     assert net.stacks[0].held
     net.send(1, b"true")
     net.settle()
@@ -492,7 +505,7 @@ def test_only_what_is_new_says_where_a_member_is() -> None:
     net.send(1, b"x")
     (flight,) = net.to(0, DATA)
     net.lose(lambda flight: True)
-    forged = joined(encode(made(2, seq=1, ack=(9, 1, 1), free=3), net.stacks[0].group))
+    forged = joined(encode(made(2, seq=1, section=Section(3, (9, 1, 1))), net.stacks[0].group))
     net.stacks[0].receive([(forged, "anywhere")], now=0.0)
     assert net.stacks[0].met == set()
     net.stacks[0].receive([(flight.data, "home")], now=0.0)

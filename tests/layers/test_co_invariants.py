@@ -11,6 +11,7 @@ from inga.layers.co import ordering as module
 from inga.layers.co.machine import CoMachine
 from inga.layers.co.parts import Message
 from inga.model.packet import Runs
+from inga.wire.co import Section, pack
 
 from .co_world import Setting, World, found
 
@@ -150,8 +151,8 @@ class RefreshedVector(CoMachine):
     def _send_again(self, member: int, messages: list[Message]) -> None:
         for message in messages:
             packet = message.body
-            packet.ack, packet.delta, packet.encoded = (*self.expected,), None, None
-            packet.ack = tuple(packet.seq if k == self.me else a for k, a in enumerate(packet.ack))
+            expected = tuple(packet.seq if k == self.me else a for k, a in enumerate(self.expected))
+            packet.ext, packet.encoded = pack(Section(message.free, expected)), None
         super()._send_again(member, messages)
 
 

@@ -12,6 +12,7 @@ from inga.layers.co.ordering import insert_causally, precedes
 from inga.layers.co.parts import Message, Reached
 from inga.layers.shape import Faults
 from inga.model.packet import Packet
+from inga.wire.co import unpack
 
 from .co_world import Entities, Observed, Setting, World
 
@@ -88,8 +89,9 @@ def test_failure_conditions(case: int) -> None:
     ((source, target, nack),) = group.control
     asked = wanted["RET"]
     assert (source, target) == (1, asked["LSRC"])
-    assert nack.ack is not None and nack.ack[1] == asked["ACK_2"]
-    assert nack.runs == ((asked["LO"], asked["LSEQ"]),)
+    said = unpack(nack.ext or b"", 0, file["n"])
+    assert said.expected is not None and said.expected[1] == asked["ACK_2"]
+    assert said.runs == ((asked["LO"], asked["LSEQ"]),)
 
     group.receive(2, nack_bytes(group, nack))
     assert group.resent == [(2, 1, seq) for seq in wanted["resent"]]
@@ -143,7 +145,9 @@ def test_the_gate_waits_for_what_precedes() -> None:
     assert {str(src + 1): sorted(early) for src, early in enumerate(co.early) if early} == wanted["STASH"]
     ((source, target, nack),) = group.control
     assert (source, target) == (wanted["at"], wanted["RET"]["LSRC"])
-    assert nack.runs == ((wanted["RET"]["LO"], wanted["RET"]["LSEQ"]),)
+    assert unpack(nack.ext or b"", nack.src, file["n"]).runs == (
+        (wanted["RET"]["LO"], wanted["RET"]["LSEQ"]),
+    )
     group.play(wanted["then"])
     assert co.expected == wanted["REQ_after"]
     group.play(wanted["built"])

@@ -138,8 +138,8 @@ def test_a_slow_reader_freezes_its_counter_and_later_reports() -> None:
     net = small(takes=False, queue_max=20)
     stall(net)
     reports = [packet for packet in net.packets(net.log) if packet.kind == RELIABLE and packet.src == 1]
-    assert reports[-1].buf is not None and reports[-1].ack is not None
-    assert reports[-1].buf[0] < reports[-1].ack[0], "it has them, and has no room"
+    assert reports[-1].room is not None and reports[-1].ack is not None
+    assert reports[-1].room[0] < reports[-1].ack[0], "it has them, and has no room"
     unread = list(net.batches[1])
     net.take(1, *unread[:1])
     assert net.under_way == [], "one is not enough: half of the queue must be read"

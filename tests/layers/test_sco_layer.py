@@ -53,7 +53,7 @@ def test_a_copy_carries_what_changed_on_its_link() -> None:
 
 def packet(**fields: object) -> bytes:
     made = Packet(1, 1, bundle.join([b"x"]), 0b001)
-    made.seq, made.lsn, made.stamp, made.free = 1, 1, Stamp((), 0), 5
+    made.seq, made.lsn, made.stamp, made.ext = 1, 1, Stamp((), 0), pack(5, 1, ())
     for name, value in fields.items():
         setattr(made, name, value)
     return joined(encode(made, GROUP))
@@ -64,9 +64,10 @@ def packet(**fields: object) -> bytes:
     [
         ({"stamp": None}, "malformed"),
         ({"lsn": 0}, "malformed"),
+        ({"ext": None}, "truncated"),
         ({"ext": b"\x05"}, "truncated"),
         ({"lsn": 9000}, "lsn"),
-        ({"ext": pack(1, ((0, 7),))}, "forged"),  # more of us than we have sent
+        ({"ext": pack(5, 1, ((0, 7),))}, "forged"),  # more of us than we have sent
         ({"stamp": Stamp(((0, 3),), 0)}, "forged"),  # caused by what we never said
     ],
 )
@@ -83,10 +84,10 @@ def test_packets_that_cannot_be_right(fields: dict[str, object], reason: str) ->
     "fields",
     [
         {"ext": b"\xff"},
-        {"ext": pack(1, ()), "seq": 1, "lsn": 9000},
-        {"ext": pack(1, ((0, 9),)), "seq": 1, "lsn": 1},
-        {"ext": pack(1, ()), "lsn": 1},
-        {"ext": pack(1, ((0, 9),)), "runs": ((1, 1 << 40),)},
+        {"ext": pack(5, 1, ()), "seq": 1, "lsn": 9000},
+        {"ext": pack(5, 1, ((0, 9),)), "seq": 1, "lsn": 1},
+        {"ext": pack(5, 1, ()), "lsn": 1},
+        {"ext": pack(5, 1, ((0, 9),)), "runs": ((1, 1 << 40),)},
     ],
 )
 def test_control_that_cannot_be_right(fields: dict[str, object]) -> None:
@@ -98,10 +99,19 @@ def test_control_that_cannot_be_right(fields: dict[str, object]) -> None:
     assert sum(alice.rejected.values()) == 1
 
 
+def test_a_word_tells_that_its_sender_is_here_unless_it_is_forged() -> None:
+    alice = member(0)
+    for src, acks in ((1, ()), (2, ((0, 9),))):
+        word = Packet(src, 1, kind=Sco.id)
+        word.seq, word.lsn, word.ext = 1, 1, pack(5, 1, acks)
+        alice.receive([(joined(encode(word, GROUP)), None)], now=1.0)
+    assert alice.met == {1}
+
+
 def test_a_datagram_for_others_is_dropped_unread() -> None:
     alice = member(0)
-    alice.receive([(packet(dst=None, lsn=0, ext=pack(1, (), ((2, 1),))), None)], now=1.0)
-    alice.receive([(packet(dst=0b101, lsn=0, ext=pack(1, (), ((2, 1),))), None)], now=1.0)
+    alice.receive([(packet(dst=None, lsn=0, ext=pack(5, 1, (), ((2, 1),))), None)], now=1.0)
+    alice.receive([(packet(dst=0b101, lsn=0, ext=pack(5, 1, (), ((2, 1),))), None)], now=1.0)
     alice.receive([(packet(dst=0b100), None)], now=1.0)
     assert not alice.rejected
     assert not alice.ready().deliver
@@ -110,7 +120,7 @@ def test_a_datagram_for_others_is_dropped_unread() -> None:
 def test_garbage_of_our_kind_never_raises() -> None:
     rng = Random(1)
     alice = member(0)
-    good = packet(ext=pack(1, ((1, 2),)), runs=((1, 3),))
+    good = packet(ext=pack(5, 1, ((1, 2),)), runs=((1, 3),))
     for _ in range(3000):
         data = bytearray(good)
         for _ in range(rng.randrange(1, 6)):

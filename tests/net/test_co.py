@@ -11,7 +11,7 @@ import pytest
 
 import inga
 from inga.layers.co.parts import Settings
-from inga.net.cluster import Cluster
+from inga.runs.cluster import Cluster
 from inga.trial.workload import Workload
 
 from .helpers import CARRIERS, SECONDS, FreePort, Party, Run, texts, until
@@ -117,7 +117,7 @@ def test_the_others_go_on_when_one_leaves(run: Run, party: Party) -> None:
 
 @pytest.fixture
 def jobs_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent.parent / "runs"), prepend=os.pathsep)
 
 
 PEOPLE = ["alice", "bob", "cathy"]
@@ -194,8 +194,8 @@ def test_to_another_order_and_back(run: Run, party: Party) -> None:
 @pytest.mark.xdist_group("spark")
 def test_a_live_run_is_certified(spark: Any, tmp_path: Path) -> None:
     """Real processes, loss, and everything that the order claims."""
-    from inga.net.live import LiveCase, run
     from inga.pipeline.jobs import check_trace
+    from inga.runs.live import LiveCase, run
 
     trace = tmp_path / "trace"
     case = LiveCase(Workload(5, 300, 512), order="co", faults=inga.Faults(loss=0.05), trace=trace)

@@ -14,8 +14,8 @@ import inga
 from inga.layers.bundle import MESSAGE_BYTES_MAX
 from inga.net.group import Group
 from inga.net.join import identity
-from inga.net.member import Part
 from inga.recipes import Options, find
+from inga.runs.member import Part
 from inga.stack.stack import Stack
 from inga.trial.workload import Workload
 

@@ -11,8 +11,8 @@ import pytest
 
 import inga
 from inga.layers.remiop import ReMiop
-from inga.net.live import LiveCase
-from inga.net.live import run as run_live
+from inga.runs.live import LiveCase
+from inga.runs.live import run as run_live
 from inga.trace.reader import rows
 from inga.trial.workload import Workload
 from inga.wire import miop

@@ -460,6 +460,23 @@ def test_a_trace_over_vector_views_is_causal(run: Run, meeting: Meeting, tmp_pat
     assert verdicts(path) == dict.fromkeys(CHECKED, "pass")
 
 
+def test_a_latecomer_writes_a_trace_where_an_order_with_places_was_changed(
+    run: Run, meeting: Meeting, tmp_path: Path
+) -> None:
+    """The order that the group was founded with knows its processes from the start; the one it has now does not."""
+    path = tmp_path / "trace"
+
+    async def main() -> None:
+        async with meeting(2, order="total", trace=path) as ((alice, bob), come):
+            await alice.use("causal")
+            cathy = await come("cathy")
+            cathy.post(b"here")
+            assert await texts(bob, 1) == ["here"]
+
+    run(main())
+    assert [process.name for process in read_processes(path)] == ["alice", "bob", "cathy"]
+
+
 def test_what_a_trace_claims_after_a_gate(run: Run, meeting: Meeting, tmp_path: Path) -> None:
     path = tmp_path / "trace"
 

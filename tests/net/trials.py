@@ -4,8 +4,8 @@ import asyncio
 from array import array
 
 import inga
-from inga.net.live import LiveCase, _expected, judge_diaries
-from inga.net.member import Part
+from inga.runs.live import LiveCase, _expected, judge_diaries
+from inga.runs.member import Part
 from inga.trial.oracle import Oracle
 from inga.trial.workload import Workload
 

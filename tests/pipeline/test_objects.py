@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from inga.layers.shape import Faults
-from inga.net.live import LiveCase
-from inga.net.live_calls import LiveCalls
-from inga.net.live_calls import run as run_live
 from inga.pipeline.jobs import check_trace
+from inga.runs.live import LiveCase
+from inga.runs.live_calls import LiveCalls
+from inga.runs.live_calls import run as run_live
 from inga.sim.calls import CallCase
 from inga.sim.case import Case
 from inga.trial.workload import Workload

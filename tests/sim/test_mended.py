@@ -18,10 +18,10 @@ from inga.layers.co.layer import Co
 from inga.layers.fifo import Unordered
 from inga.layers.flow import Flow
 from inga.layers.fragment import Fragment, Pieces
+from inga.layers.machine_order import MachineOrder
 from inga.layers.matrix import Matrix
 from inga.layers.relay import Relay
 from inga.layers.reported import Reported
-from inga.layers.sco.layer import Sco
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.parts import Heard
 from inga.model.errors import Excluded, IngaError, UsageError
@@ -387,7 +387,7 @@ def fails_in_silence(patch: MonkeyPatch) -> None:
 
 
 def holds_nothing(patch: MonkeyPatch) -> None:
-    patch.delattr(Sco, "no_gate")
+    patch.delattr(MachineOrder, "no_gate")
 
 
 def sco_says_why_it_has_no_gate() -> None:

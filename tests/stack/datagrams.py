@@ -136,7 +136,7 @@ def _forge(rng: Random, packet: Packet) -> None:
         case 4:
             packet.ack = _vector(rng)
         case 5:
-            packet.buf = _vector(rng)
+            packet.room = _vector(rng)
         case 6:
             packet.trace = _vector(rng)
         case 7:

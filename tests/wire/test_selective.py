@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inga.model.errors import WireError
-from inga.wire.selective import NOTHING, pack, unpack
+from inga.wire.selective import pack, unpack
 
 MEMBERS = 12
 pairs = st.dictionaries(st.integers(0, MEMBERS - 1), st.integers(1, 2**40)).map(
@@ -13,31 +13,32 @@ pairs = st.dictionaries(st.integers(0, MEMBERS - 1), st.integers(1, 2**40)).map(
 )
 
 
-@given(st.integers(1, 2**40), pairs, pairs)
+@given(st.integers(0, 2**40), st.integers(1, 2**40), pairs, pairs)
 def test_what_was_packed_is_unpacked(
-    have: int, acks: tuple[tuple[int, int], ...], lsns: tuple[tuple[int, int], ...]
+    free: int, have: int, acks: tuple[tuple[int, int], ...], lsns: tuple[tuple[int, int], ...]
 ) -> None:
-    assert unpack(pack(have, acks, lsns), MEMBERS) == (have, acks, lsns)
+    assert unpack(pack(free, have, acks, lsns), MEMBERS) == (free, have, acks, lsns)
 
 
 def test_golden_bytes() -> None:
-    assert pack(5, ((0, 3), (7, 300))).hex() == "05 02 0003 06ac02".replace(" ", "")
-    assert pack(1, (), ((1, 2), (2, 9))).hex() == "01 00 02 0102 0009".replace(" ", "")
-    assert unpack(NOTHING, MEMBERS) == (1, (), ())
+    assert pack(300, 5, ((0, 3), (7, 300))).hex() == "ac02 05 02 0003 06ac02".replace(" ", "")
+    assert pack(0, 1, (), ((1, 2), (2, 9))).hex() == "00 01 00 02 0102 0009".replace(" ", "")
 
 
 @given(st.binary(max_size=40))
 def test_anything_else_is_refused(data: bytes) -> None:
     try:
-        have, acks, lsns = unpack(data, MEMBERS)
+        free, have, acks, lsns = unpack(data, MEMBERS)
     except WireError as error:
         assert error.reason in ("malformed", "truncated")
     else:
         assert all(0 <= m < MEMBERS and number > 0 for m, number in (*acks, *lsns))
-        assert have >= 0
+        assert free >= 0 and have >= 0
 
 
-@pytest.mark.parametrize("data", ["", "01", "01 01 0c01", "01 01 0000", "01 00 00", "01 00 01 0001 00"])
+@pytest.mark.parametrize(
+    "data", ["", "05", "05 01", "05 01 01 0c01", "05 01 01 0000", "05 01 00 00", "05 01 00 01 0001 00"]
+)
 def test_bad_extensions(data: str) -> None:
     with pytest.raises(WireError):
         unpack(bytes.fromhex(data), MEMBERS)

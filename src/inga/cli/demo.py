@@ -21,10 +21,10 @@ from inga.cli.output import Progress, print_json
 from inga.cli.report import describe, write
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
-from inga.net.live import VIA, LiveCase
-from inga.net.live import run as run_live
 from inga.pipeline.jobs import Tables, report_tables
 from inga.pipeline.session import open_session
+from inga.runs.live import VIA, LiveCase
+from inga.runs.live import run as run_live
 from inga.trial.result import Result
 from inga.trial.workload import Workload
 

@@ -17,10 +17,10 @@ from inga.cli.output import Progress
 from inga.cli.sim import add_trial_options, check_trial_options, show
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
-from inga.net.live import VIA, LiveCase
-from inga.net.live import run as run_live
-from inga.net.live_calls import LiveCalls
-from inga.net.live_calls import run as run_calls
+from inga.runs.live import VIA, LiveCase
+from inga.runs.live import run as run_live
+from inga.runs.live_calls import LiveCalls
+from inga.runs.live_calls import run as run_calls
 from inga.trial.workload import Workload
 
 

@@ -12,8 +12,8 @@ from statistics import median
 from typing import Any
 
 from inga.lab.bench import Progress, Row
-from inga.net.cluster import Cluster
-from inga.net.live import free_ports
+from inga.runs.cluster import Cluster
+from inga.runs.live import free_ports
 
 BYTES_PER_RUN = 100 << 20
 """Sent by each member in a measured round, at most; small messages are fewer than that makes."""

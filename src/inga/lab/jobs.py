@@ -18,7 +18,7 @@ from typing import Any
 
 from inga.net.group import Group
 from inga.net.join import join
-from inga.net.worker import Link
+from inga.runs.worker import Link
 
 WARM_UP = 4
 """The first round has this part of the messages."""

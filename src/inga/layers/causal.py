@@ -40,7 +40,7 @@ class Causal(Order):
         if on_concurrent not in POLICIES:
             raise UsageError(f"on_concurrent is one of {', '.join(POLICIES)}, not {on_concurrent!r}")
         self.on_concurrent = on_concurrent
-        self.latest: dict[int, Packet] = {}  # known of each sender, if an error may have to name it
+        self._latest: dict[int, Packet] = {}  # known of each sender, if an error may have to name it
         self._subsets = False  # some packets were not for everybody, so pasts must be joined whole
 
     def view(self, view: View) -> None:
@@ -96,7 +96,7 @@ class Causal(Order):
                 packet.branch, packet.merged = self.frontier.add(packet.src, packet.seq, packet.deps)
             self._sent(packet)
             if self.on_concurrent == "error":
-                self.latest[packet.src] = packet.copy_to(packet.src)
+                self._latest[packet.src] = packet.copy_to(packet.src)
         self._echo(batch)
         self.below(batch)
 
@@ -149,8 +149,12 @@ class Causal(Order):
             if self.frontier is not None:
                 self._flag(packet, deps, packet.stamp.height)
                 if self.on_concurrent == "error":
-                    self.latest[packet.src] = packet
+                    self._latest[packet.src] = packet
             self._took(packet)
+
+    def recall(self, member: int, seq: int) -> Packet | None:
+        packet = self._latest.get(member)
+        return packet if packet is not None and packet.seq == seq else None
 
     def drain(self) -> list[Packet]:
         return self._dismissed(

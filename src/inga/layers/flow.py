@@ -1,7 +1,7 @@
 """No faster than the slowest reads: a window of bytes on their way, per sender.
 
 A packet is on its way until every member has it and has room for it. Members say so with cumulative
-counters, which ride on the acknowledgements of `reliable`: `ack`, or `buf` where a member is behind
+counters, which ride on the acknowledgements of `reliable`: `ack`, or `room` where a member is behind
 with reading and lets its counter stand still. Counters that only grow cannot be lost.
 
 The window is counted as the kernel counts a socket buffer, which is more than the bytes.
@@ -104,7 +104,7 @@ class Flow(Layer):
         self.above(batch)
 
     def note(self, packet: Packet) -> None:
-        counters = packet.buf if packet.buf is not None else packet.ack
+        counters = packet.room if packet.room is not None else packet.ack
         if counters is None or self.stack.me >= len(counters):
             return
         consumed = min(counters[self.stack.me], self._sent)
@@ -197,7 +197,7 @@ class Flow(Layer):
 
     def ride(self, packet: Packet) -> None:
         if self._is_behind():
-            packet.buf = self._told
+            packet.room = self._told
         else:
             assert packet.ack is not None
             self._told = packet.ack

@@ -1,39 +1,70 @@
-"""What layers around a machine have in common that orders, repairs and keeps a window by itself: CO and SCO."""
+"""What the machines of CO and SCO have in common: events, buffers shared out by sender, and timers.
 
-from typing import Any
+A machine is a protocol that orders, repairs and confirms by itself. It knows messages, the word of others and the
+time, and lists in `events` what that made happen; the layer around it is a `machine_order`.
+"""
 
-from inga.layers.order import Order
+from typing import Any, ClassVar, NamedTuple
+
+from inga.session.alarms import Alarms
+
+ALL = -1
+"""The member of an alarm that concerns everybody."""
 
 
-class MachineOrder(Order):
-    """Answers for its machine towards the stack."""
+class Discarded(NamedTuple):
+    """A message was not kept: "duplicate", "overrun" of its sender's share, or why it cannot be right."""
 
-    machine: Any  # the protocol, made anew for every view
-    deliver: str  # the level at which messages are handed over
+    reason: str
+    message: Any
+
+
+class GaveUp(NamedTuple):
+    """What is missing of a member was asked for in vain for too long."""
+
+    src: int
+
+
+class Machine:
+    """One member. What is given to it takes effect with `stages`."""
+
+    handlers: ClassVar[list[str]]  # names of methods, by what an alarm is about; they are told which member
+
+    def __init__(self, me: int, members: int, capacity: int, now: float) -> None:
+        """`capacity` is in messages held of all senders."""
+        self.me = me
+        self.now = now
+        self.events: list[Any] = []
+        self.capacity = capacity  # C
+        self.held = [0] * members  # messages of each sender
+        self.held_in_all = 0
+        self.is_behind = False  # our application does not keep up: nobody is told of free buffers
+        self._alarms = Alarms()
+
+    def tick(self, now: float) -> None:
+        """Whatever has waited long enough."""
+        self.now = now
+        for kind, member in self._alarms.due(now):
+            getattr(self, self.handlers[kind])(member)
+        self.stages()
+
+    def stages(self) -> None:
+        """All that follows from what is known: run after every event, or after a batch of them."""
+        raise NotImplementedError
 
     @property
-    def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
-        due: float | None = self.machine.wake
-        return due
+    def wake(self) -> float | None:
+        """When `tick` is wanted."""
+        return self._alarms.next
 
     @property
-    def waiting(self) -> int:
-        return len(self.machine.waiting)
+    def buffers_free(self) -> int:
+        return 0 if self.is_behind else max(0, self.capacity - self.held_in_all)
 
-    @property
-    def is_open(self) -> bool:
-        return not self.machine.waiting
+    def _hold(self, src: int) -> None:
+        self.held[src] += 1
+        self.held_in_all += 1
 
-    @property
-    def is_passable(self) -> bool:
-        return bool(self.machine.is_open)
-
-    @property
-    def outstanding(self) -> int:
-        return len(self.machine.unreleased)
-
-    def blockers(self) -> list[int]:
-        return list(self.machine.blockers())
-
-    def awaited(self) -> list[int]:
-        return list(self.machine.awaited(self.deliver))
+    def _let_go(self, src: int) -> None:
+        self.held[src] -= 1
+        self.held_in_all -= 1

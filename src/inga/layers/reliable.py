@@ -25,7 +25,7 @@ from inga.model.receipt import Receipt
 from inga.model.view import View
 from inga.session.alarms import Alarms, Backoff
 from inga.stack.layer import Layer
-from inga.wire.packet import RUNS_MAX
+from inga.wire.runs import RUNS_MAX
 
 LSN_WINDOW = 8192
 """How far ahead of a hole packets are taken: twice what flow control lets a sender have on its way."""

@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from typing import Any, TypeAlias
 
 from inga.model.receipt import Receipt
-from inga.model.stamp import Cells, Delta, Deps, Stamp
+from inga.model.stamp import Cells, Deps, Stamp
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Runs: TypeAlias = tuple[tuple[int, int], ...]
@@ -35,15 +35,13 @@ class Packet:
         "stamp",  # what orders it
         # on the wire: reliability and flow
         "lsn",  # which of the sender's datagram bodies, from 1; 0 = unnumbered
-        "ack",  # per member, the lsn up to which the sender has everything; CO: the seq it expects
-        "buf",  # the same, of what the sender has room for; None = as `ack`. CO: what it has confirmed
-        "runs",  # lsn ranges asked for again; CO: seq ranges
-        "delta",  # a vector as its rises since that of the sender's packet before
-        "free",  # buffers the sender has left
+        "ack",  # per member, the lsn up to which the sender has everything
+        "room",  # the same, of what the sender has room for; None = as `ack`
+        "runs",  # lsn ranges asked for again
         "frag",  # (index, count) of a piece of a large packet
         # on the wire: others
         "trace",  # full vector for orders that carry none, while tracing
-        "ext",  # third-party layers', and stamps of the ladder
+        "ext",  # what only one layer knows to read: an order's own section, the session's words, a third party's
         "urgent",  # please acknowledge at once, everybody
         "partial",  # a bundle that left before it was full: somebody acknowledge at once, all soon
         "bare",  # the body went to others; only the header is for us
@@ -76,10 +74,8 @@ class Packet:
     stamp: Stamp | None
     lsn: int
     ack: tuple[int, ...] | None
-    buf: tuple[int, ...] | None
+    room: tuple[int, ...] | None
     runs: Runs | None
-    delta: Delta | None
-    free: int | None
     frag: tuple[int, int] | None
     trace: Deps | None
     ext: bytes | bytearray | None
@@ -116,10 +112,8 @@ class Packet:
         self.stamp = None
         self.lsn = 0
         self.ack = None
-        self.buf = None
+        self.room = None
         self.runs = None
-        self.delta = None
-        self.free = None
         self.frag = None
         self.trace = None
         self.ext = None

@@ -45,12 +45,16 @@ class Group(ObjectCalls):
         carrier: Carrier,
         addresses: list[tuple[str, int]] | None,
         receipts: type[LiveReceipt],
+        *,
+        refuses_concurrent: bool = False,
     ) -> None:
+        """`refuses_concurrent`: a message that is concurrent with one the application knows ends its iteration."""
         self.name = name
         self.me = me
         self.stack = stack
         self.carrier = carrier
         self.receipts = receipts  # a class of this group alone
+        self._refuses_concurrent = refuses_concurrent
         self._addresses = addresses  # of members, where they are reached one by one
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
@@ -336,16 +340,16 @@ class Group(ObjectCalls):
         stack.taken([batch.packet], now=self._time())
         if stack.has_output or stack.report_wanted:
             self._schedule_end()
-        if self._raises and batch.concurrent:
+        if self._refuses_concurrent and batch.concurrent:
             self._reading.stop = self._complaint(batch)
             raise self._reading.stop
 
     def _complaint(self, batch: Batch) -> Concurrent:
         """Neither caused the other: the error that ends the iteration, with both."""
         member, _, seq = batch.concurrent_with[0]
-        packet = self.stack.chain.order.latest.get(member)
+        packet = self.stack.recall(member, seq)
         other = None
-        if packet is not None and packet.seq == seq:
+        if packet is not None:
             if packet.payloads is None:  # our own, as it was sent
                 packet.payloads = split(packet.body)
             other = Batch(self.view.names[member], packet)
@@ -375,7 +379,6 @@ class Group(ObjectCalls):
         self.receipts.levels = stack.chain.levels
         self._put: Callable[[list[bytes], int | None], Any] = stack.entrance  # makes LiveReceipts
         self._know_objects()
-        self._raises = any(getattr(layer, "on_concurrent", "") == "error" for layer in stack.layers)
         known = self._addresses
         if known is not None and len(view) > len(known):
             learn_addresses(known, view)

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any, Unpack
@@ -21,7 +22,6 @@ from inga.net.options import JoinOptions, complete
 from inga.net.receipt import receipts_of_a_group
 from inga.net.tcp import TcpCarrier
 from inga.objects.hosting import Layout
-from inga.objects.layer import ObjectOrder
 from inga.recipes import Options, Recipe, find, refuse_late, refuse_unsafe
 from inga.session.newcomer import Newcomer
 from inga.session.pressure import WARN_AFTER
@@ -99,6 +99,7 @@ async def join(
         assert newcomer.view is not None
         view, me = newcomer.view, newcomer.me
         recipe = find(view.recipe)
+        layout = None  # an order with objects lets nobody in: it has been changed since
     receipts = receipts_of_a_group()
     stack = Stack(
         recipe.build(recipe.keep(chosen, order_said)),
@@ -118,14 +119,15 @@ async def join(
         try:
             has_objects = layout is not None and bool(layout.hosted)
             claims = recipe.claims(full=full, deliver=level, objects=has_objects)
-            writer = _open_trace(Path(trace), group, view, me, recipe, claims, stack, full=full)
+            writer = _open_trace(Path(trace), group, view, recipe, claims, layout, stack, full=full)
         except BaseException:
             if newcomer is not None:
                 door.turn_away()
             carrier.close()
             raise
-    live = Group(group, name, stack, carrier, addresses, receipts)
-    live.trace = stack.trace = writer
+    refuses_concurrent = said["on_concurrent"] == "error"
+    live = Group(group, name, stack, carrier, addresses, receipts, refuses_concurrent=refuses_concurrent)
+    live.trace = writer
     try:
         if newcomer is None:
             await carrier.open(live.receive)
@@ -290,17 +292,15 @@ def _open_trace(
     directory: Path,
     group: str,
     view: View,
-    me: int,
     recipe: Recipe,
     claims: Sequence[str],
+    layout: Layout | None,
     stack: Stack,
     *,
     full: bool,
 ) -> TraceWriter:
     """This member's part of a trace; whoever comes first writes the manifest. Who joins later is known
     by its process file."""
-    order = stack.layer("object")
-    layout = order.layout if isinstance(order, ObjectOrder) else None
     names = list(view.names) if layout is None else layout.processes.names
     if not (directory / "manifest.json").exists():
         Manifest(
@@ -316,18 +316,18 @@ def _open_trace(
     elif (found := read_manifest(directory).processes)[: len(names)] != names[: len(found)]:
         raise UsageError(f"{directory} holds a trace of another group")
 
-    def open_one(process: int) -> _LiveTrace:
-        origin = time.time() - stack.now
-        where = (directory, process, names[process], len(names))
-        return _LiveTrace(*where, full=full, origin=origin, on_failure=stack.fail)
+    origin = time.time() - stack.now
 
-    trace = open_one(me)
-    if layout is not None and isinstance(order, ObjectOrder):
-        order.traces[layout.roster.client(me)] = trace
-        for place, process, _ in layout.copies_at(me):
-            order.traces[place] = copy = open_one(process)
-            trace.copies.append(copy)
-    return trace
+    @cache
+    def trace_of(process: int) -> _LiveTrace:
+        where = (directory, process, names[process], len(names))
+        trace = _LiveTrace(*where, full=full, origin=origin, on_failure=stack.fail)
+        if process != stack.me:
+            trace_of(stack.me).copies.append(trace)
+        return trace
+
+    stack.record(trace_of)
+    return trace_of(stack.me)
 
 
 class _LiveTrace(TraceWriter):

@@ -8,10 +8,10 @@ A plain message is a one-way request to the mailboxes of its destinations, begun
 is delivered when it starts there: at once if nothing is in order with it, otherwise once nothing that comes before
 it can still arrive. Our own comes back at its place if we want it.
 
-Drivers call objects by `host`, set `traces`, and let the stack get ready.
+Drivers call objects by `host`, and let the stack get ready.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from inga.layers.fifo import Unordered
@@ -110,6 +110,13 @@ class ObjectOrder(Unordered):
             observer=_Observer(self),
         )
         self._rearm()
+
+    def record(self, trace_of: Callable[[int], Trace]) -> None:
+        """Of the application as a client, and of each copy that we have."""
+        me = self.stack.me
+        self.traces[self.roster.client(me)] = trace_of(me)
+        for place, process, _ in self.layout.copies_at(me):
+            self.traces[place] = trace_of(process)
 
     # Sending
 

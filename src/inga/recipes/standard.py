@@ -7,14 +7,12 @@ from inga.layers.causal import Causal
 from inga.layers.co.layer import Co
 from inga.layers.co.lossless import LosslessCo
 from inga.layers.co.machine import CoMachine
-from inga.layers.co.parts import LEVELS as CO_LEVELS
 from inga.layers.co.parts import WINDOW_MAX
 from inga.layers.fifo import Fifo, Unordered, Unreliable
 from inga.layers.matrix import Matrix
 from inga.layers.order import Order
 from inga.layers.relay import Hop, Relay
 from inga.layers.remiop import ReMiop
-from inga.layers.sco.layer import LEVELS as SCO_LEVELS
 from inga.layers.sco.layer import Sco
 from inga.layers.sco.lossless import LosslessSco
 from inga.layers.sco.machine import ScoMachine
@@ -134,7 +132,7 @@ compose(
     guarantees=(*CAUSAL, "atomic", "quiet"),
     receipt="accept",
     level="acknowledged",
-    levels=CO_LEVELS,
+    levels=Co.delivers,
     tunings={"window": (1, 2, 4, 8), "capacity": (None, 5, 10, 40), "confirm_every": (None, 0, 1)},
 )
 compose(
@@ -144,7 +142,7 @@ compose(
     guarantees=(*CAUSAL, "atomic", "quiet"),
     receipt="accept",
     level="confirmed",
-    levels=SCO_LEVELS,
+    levels=Sco.delivers,
     tunings={
         "ack_level": ("causal", "continuous"),
         "window": (1, 2, 8, 64),
@@ -171,7 +169,7 @@ compose(
     guarantees=(*CAUSAL, "atomic"),
     receipt="accept",
     level="acknowledged",
-    levels=CO_LEVELS,
+    levels=Co.delivers,
     tunings={**REMIOP_FAST, "window": (1, 2, 4, 8)},
 )
 compose(

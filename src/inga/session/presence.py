@@ -104,7 +104,7 @@ class Presence:
         if not members:
             return
         for member in members:
-            session.stack.addresses.pop(member, None)
+            session.stack.doubt(member)
         asked = [[people[m].name, people[m].incarnation, ""] for m in sorted(members)]
         session.say_outside(None, "who", people=asked)
 

@@ -65,9 +65,7 @@ class CallCase:
             order = site.objects
             order.diary = []
             if writers:
-                order.traces[order.roster.client(site.index)] = writers[site.index]
-                for place, process, _ in order.layout.copies_at(site.index):
-                    order.traces[place] = writers[process]
+                order.record(writers.__getitem__)
         return sim
 
     def _load(self, sim: Sim) -> list[tuple[Site, Asked, list[Root]]]:

@@ -32,7 +32,7 @@ ALLOWED: Mapping[str, Allowance] = {
     "Peer.kept": Allowance(
         lambda n: n, "what a sender told last, until it says with its next that all have it"
     ),
-    "Causal.latest": Allowance(
+    "Causal._latest": Allowance(
         lambda n: n, "the newest packet of each sender, which an error may have to name"
     ),
 }

@@ -4,11 +4,12 @@ The stack looks for them by name when it binds its layers, once, by the table `H
 has the hook. Deriving from these classes is not needed; they say what a hook takes, gives and means.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Protocol
 
 from inga.model.packet import Buffer, Packet
 from inga.model.receipt import Receipt
+from inga.model.steps import Trace
 from inga.model.view import View
 
 TOP_DOWN, BOTTOM_UP = False, True
@@ -46,6 +47,8 @@ HOOKS = {
     "introduce": TOP_DOWN,
     "introduced": TOP_DOWN,
     "delay": TOP_DOWN,
+    "record": TOP_DOWN,
+    "recall": TOP_DOWN,
 }
 """Every hook of which the stack calls all, or the first, and in which order it asks the layers."""
 
@@ -178,6 +181,20 @@ class Ordering(Protocol):
 
     def overhead(self, members: int) -> int:
         """Bytes that it adds to a packet besides its stamp, at most, as far as that can be said beforehand."""
+
+
+class Recalling(Protocol):
+    """Keeps the newest packet of each member, for an error that has to show it."""
+
+    def recall(self, member: int, seq: int) -> Packet | None:
+        """That packet, if it is the newest that the application knows of its sender."""
+
+
+class Recorded(Protocol):
+    """Has rows that belong to other processes of a trace than the member's own, as copies of objects are."""
+
+    def record(self, trace_of: Callable[[int], Trace]) -> None:
+        """From now on rows go to the traces of their processes."""
 
 
 class Replaceable(Protocol):

@@ -212,34 +212,20 @@ class Stack:
 
     def propose(self, recipe: str, done: Done, *, now: float) -> None:
         """Ask for another recipe in the whole group; `done` is told how that ended."""
-        self._refuse_if_failed()
-        self.now = now
-        propose = self.chain.hook("propose")
-        if propose is None:
-            raise UsageError(f"order {self.view.recipe!r} cannot be changed while the group runs")
-        propose(recipe, done)
+        self._hook("propose", now, "cannot be changed while the group runs")(recipe, done)
 
     def gate(self, state: str, *, now: float) -> None:
         """`open`: deliver here as packets come; `closed`: hold again what comes before its cause."""
-        self._refuse_if_failed()
+        gate = self._hook("gate", now, "has no gate")
         if state not in ("open", "closed"):
             raise UsageError(f"a gate is 'open' or 'closed', not {state!r}")
-        self.now = now
-        gate = self.chain.hook("gate")
-        if gate is None:
-            raise UsageError(f"order {self.view.recipe!r} has no gate")
         gate(state == "open")
 
     def delay(
         self, member: int, seconds: float, jitter: float = 0.0, keep_order: bool = False, *, now: float
     ) -> None:
         """For tests: what is sent to that member leaves so much later from now on."""
-        self._refuse_if_failed()
-        self.now = now
-        delay = self.chain.hook("delay")
-        if delay is None:
-            raise UsageError(f"order {self.view.recipe!r} has no place for delays")
-        delay(member, seconds, jitter, keep_order)
+        self._hook("delay", now, "has no place for delays")(member, seconds, jitter, keep_order)
 
     def goodbye(self, *, now: float) -> None:
         """Tell everybody that we leave; what they still lack of us is lost. The driver goes on with `receive`,
@@ -269,6 +255,17 @@ class Stack:
         """Size windows by what the kernel granted a receiver, in charged bytes."""
         for fit in self.chain.hooks("fit"):
             fit(granted)
+
+    def record(self, trace_of: Callable[[int], Trace]) -> None:
+        """Let rows go to the traces of their processes: ours has our index, layers may have more."""
+        self.trace = trace_of(self.me)
+        for record in self.chain.hooks("record"):
+            record(trace_of)
+
+    def recall(self, member: int, seq: int) -> Packet | None:
+        """A packet that the application knows, if the order keeps it for errors that name it."""
+        recall: Callable[[int, int], Packet | None] | None = self.chain.hook("recall")
+        return None if recall is None else recall(member, seq)
 
     def replace(self, name: str, layer: Layer, *, now: float) -> None:
         """Put another layer in the place of the one called `name`; what that held goes through it."""
@@ -371,6 +368,10 @@ class Stack:
         if packet.where is not None and (fresh or src not in self.addresses):
             self.addresses[src] = packet.where
 
+    def doubt(self, member: int) -> None:
+        """A member may not be where we think: what is for it goes to everybody until it is heard again."""
+        self.addresses.pop(member, None)
+
     def gone(self, member: int) -> None:
         """A member has left for good: tell the layers."""
         self.left.add(member)
@@ -423,6 +424,15 @@ class Stack:
         self._timed, self._windows, self._holders, self._settling = (
             chain.having(name) for name in ("tick", "is_open", "held", "settled")
         )
+
+    def _hook(self, name: str, now: float, lacking: str) -> Any:
+        """What a driver wants of one layer; an order without such a layer is refused with what it lacks."""
+        self._refuse_if_failed()
+        self.now = now
+        hook = self.chain.hook(name)
+        if hook is None:
+            raise UsageError(f"order {self.view.recipe!r} {lacking}")
+        return hook
 
     def _refuse_if_failed(self) -> None:
         if self._error is not None:

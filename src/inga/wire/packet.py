@@ -21,18 +21,20 @@ from zlib import crc32
 from inga.model.errors import WireError
 from inga.model.packet import Buffer, Packet
 from inga.model.stamp import Stamp
-from inga.wire import varint, vector
+from inga.wire import varint
+from inga.wire.runs import get_runs, put_runs
+from inga.wire.vector import get_vector, put_vector
 
 MAGIC = 0x696E
-VERSION = 1
+VERSION = 2
 HEAD = Struct(">HBBIHHII")
 
 SEQ = 1 << 0  # seq
 STAMP = 1 << 1  # height, number of changes, then (index gap, count) each
 LSN = 1 << 2  # lsn
 ACK = 1 << 3  # one number per member
-BUF = 1 << 4  # one number per member
-RUNS = 1 << 5  # number of runs, then (gap, length) each
+ROOM = 1 << 4  # one number per member
+RUNS = 1 << 5  # see `runs`
 FRAG = 1 << 6  # index, count
 TRACE = 1 << 7  # one number per member
 DST = 1 << 8  # length, little-endian bit set
@@ -40,9 +42,7 @@ EXT = 1 << 9  # length, bytes
 URGENT = 1 << 10
 BARE = 1 << 11
 PARTIAL = 1 << 12
-DELTA = 1 << 13  # a vector by what rose since the sender's last: see `vector`
-FREE = 1 << 14  # free buffers
-COUNT = 1 << 15  # messages in the body, if not one
+COUNT = 1 << 13  # messages in the body, if not one
 
 GATHERED_FROM = 16 * 1024
 """Bodies from this size are not copied behind their header: the socket gathers both."""
@@ -55,7 +55,6 @@ MESSAGES_MAX = 1 << 16
 """Messages that one packet can hold."""
 COUNT_MAX = (1 << 31) - 1
 """The largest `seq`, and so the largest entry of a vector: what a trace can hold of it."""
-RUNS_MAX = 1 << 10
 FRAGMENTS_MAX = 1 << 20
 
 
@@ -80,23 +79,20 @@ def encode(packet: Packet, group: int, *, bare: bool = False) -> Buffer | list[B
         put(out, packet.lsn)
     if packet.ack is not None:
         sections |= ACK
-        for number in packet.ack:
-            put(out, number)
-    if packet.buf is not None:
-        sections |= BUF
-        for number in packet.buf:
-            put(out, number)
+        put_vector(out, packet.ack)
+    if packet.room is not None:
+        sections |= ROOM
+        put_vector(out, packet.room)
     if packet.runs is not None:
         sections |= RUNS
-        _put_runs(out, packet)
+        put_runs(out, packet.runs)
     if packet.frag is not None:
         sections |= FRAG
         put(out, packet.frag[0])
         put(out, packet.frag[1])
     if packet.trace is not None:
         sections |= TRACE
-        for number in packet.trace:
-            put(out, number)
+        put_vector(out, packet.trace)
     if packet.dst is not None:
         sections |= DST
         size = (packet.dst.bit_length() + 7) // 8
@@ -106,12 +102,6 @@ def encode(packet: Packet, group: int, *, bare: bool = False) -> Buffer | list[B
         sections |= EXT
         put(out, len(packet.ext))
         out += packet.ext
-    if packet.delta is not None:
-        sections |= DELTA
-        vector.put_delta(out, packet.delta)
-    if packet.free is not None:
-        sections |= FREE
-        put(out, packet.free)
     if packet.count != 1:
         sections |= COUNT
         put(out, packet.count)
@@ -189,11 +179,11 @@ def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> 
     if sections & LSN:
         packet.lsn, at = get(data, at)
     if sections & ACK:
-        packet.ack, at = vector.get_vector(data, at, members)
-    if sections & BUF:
-        packet.buf, at = vector.get_vector(data, at, members)
+        packet.ack, at = get_vector(data, at, members)
+    if sections & ROOM:
+        packet.room, at = get_vector(data, at, members)
     if sections & RUNS:
-        at = _get_runs(packet, data, at)
+        packet.runs, at = get_runs(data, at)
     if sections & FRAG:
         index, at = get(data, at)
         count, at = get(data, at)
@@ -201,7 +191,7 @@ def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> 
             raise WireError("malformed", f"fragment {index} of {count}")
         packet.frag = (index, count)
     if sections & TRACE:
-        packet.trace, at = vector.get_vector(data, at, members)
+        packet.trace, at = get_vector(data, at, members)
         if max(packet.trace) > COUNT_MAX:
             raise WireError("malformed", f"a vector that counts to {max(packet.trace)}")
     if sections & DST:
@@ -216,12 +206,6 @@ def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> 
             raise WireError("truncated", "in an extension")
         packet.ext = bytes(data[at : at + size])
         at += size
-    if sections & DELTA:
-        packet.delta, at = vector.get_delta(data, at, packet.src, members)
-    if sections & FREE:
-        packet.free, at = get(data, at)
-        if packet.free > COUNT_MAX:
-            raise WireError("malformed", f"{packet.free} free buffers")
     if sections & COUNT:
         packet.count, at = get(data, at)
         if packet.count > MESSAGES_MAX or packet.count == 1:
@@ -266,31 +250,3 @@ def _get_stamp(data: Buffer, at: int, src: int, members: int) -> tuple[Stamp, in
             raise WireError("malformed", f"a stamp that names member {index}")
         delta.append((index, count))
     return Stamp(tuple(delta), height), at
-
-
-def _put_runs(out: bytearray, packet: Packet) -> None:
-    assert packet.runs is not None
-    varint.put(out, len(packet.runs))
-    previous = 0
-    for low, high in packet.runs:
-        varint.put(out, low - previous)
-        varint.put(out, high - low)
-        previous = high
-
-
-def _get_runs(packet: Packet, data: Buffer, at: int) -> int:
-    get = varint.get
-    count, at = get(data, at)
-    if count > RUNS_MAX:
-        raise WireError("malformed", f"{count} runs")
-    runs = []
-    low = 0
-    for _ in range(count):
-        gap, at = get(data, at)
-        length, at = get(data, at)
-        if not length:
-            raise WireError("malformed", "an empty run")
-        runs.append((low + gap, low + gap + length))
-        low = low + gap + length
-    packet.runs = tuple(runs)
-    return at

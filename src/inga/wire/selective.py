@@ -1,5 +1,7 @@
-"""What SCO adds to a packet: what its sender has accepted, and the numbers of a copy that is for several at once.
+"""What SCO adds to a packet: what its sender has accepted and has room for, and the numbers of a copy that is for
+several at once.
 
+    free    buffers its sender has left
     have    the lsn expected next on the link the other way; 1 where that is not known
     acks    number of entries, then (index gap, expected) each
     lsns    the same, (index gap, lsn) of every destination; only where one datagram is for all of them
@@ -13,13 +15,11 @@ from inga.model.stamp import Delta
 from inga.wire import varint
 from inga.wire.vector import get_some, put_delta
 
-NOTHING = b"\1\0"
-"""The extension of a packet that has none."""
 
-
-def pack(have: int, acks: Delta, lsns: Delta = ()) -> bytes:
+def pack(free: int, have: int, acks: Delta, lsns: Delta = ()) -> bytes:
     """The extension of a data, control or request packet."""
     out = bytearray()
+    varint.put(out, free)
     varint.put(out, have)
     put_delta(out, acks)
     if lsns:
@@ -27,13 +27,14 @@ def pack(have: int, acks: Delta, lsns: Delta = ()) -> bytes:
     return bytes(out)
 
 
-def unpack(extension: Buffer, members: int) -> tuple[int, Delta, Delta]:
+def unpack(extension: Buffer, members: int) -> tuple[int, int, Delta, Delta]:
     """What was packed; anything else raises WireError."""
-    have, at = varint.get(extension, 0)
+    free, at = varint.get(extension, 0)
+    have, at = varint.get(extension, at)
     acks, at = get_some(extension, at, members)
     lsns: Delta = ()
     if at < len(extension):
         lsns, at = get_some(extension, at, members)
         if not lsns or at != len(extension):
             raise WireError("malformed", "more than acks and lsns")
-    return have, acks, lsns
+    return free, have, acks, lsns

@@ -9,10 +9,19 @@ them, since the packet's number says it.
     some     the same of numbers as they are, of whichever members, the sender too
 """
 
+from collections.abc import Iterable
+
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
 from inga.model.stamp import Delta
 from inga.wire import varint
+
+
+def put_vector(out: bytearray, numbers: Iterable[int]) -> None:
+    """Append a full vector."""
+    put = varint.put
+    for number in numbers:
+        put(out, number)
 
 
 def get_vector(data: Buffer, at: int, members: int) -> tuple[tuple[int, ...], int]:

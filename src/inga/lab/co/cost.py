@@ -10,8 +10,8 @@ from statistics import fmean, median
 from time import process_time
 
 from inga.lab.co.played import Group, R
-from inga.net.cluster import Cluster
-from inga.net.live import free_ports
+from inga.runs.cluster import Cluster
+from inga.runs.live import free_ports
 
 INTERVAL = 0.1
 REPEAT = 5

@@ -8,7 +8,7 @@ from typing import Any
 
 from inga.lab.co.played import SIZE
 from inga.net.join import join
-from inga.net.worker import Link
+from inga.runs.worker import Link
 
 
 async def paced(config: dict[str, Any], link: Link) -> None:

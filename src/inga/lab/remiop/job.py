@@ -16,7 +16,7 @@ from inga.lab.remiop.trips import ANSWER, ANSWER_BYTES, DATAGRAM, MEMBERS, REQUE
 from inga.net import carrier
 from inga.net.group import Group
 from inga.net.join import join
-from inga.net.worker import Link
+from inga.runs.worker import Link
 from inga.wire.miop import CONTROL
 
 Hear = Callable[[bytes], None]

@@ -17,8 +17,8 @@ from time import monotonic, sleep
 
 from inga.lab.remiop.trips import DATAGRAM, MEMBERS, Trial, Trip, packets, summed_up
 from inga.model.errors import UsageError
-from inga.net.cluster import Cluster
-from inga.net.live import free_ports
+from inga.runs.cluster import Cluster
+from inga.runs.live import free_ports
 
 HOST = "239.7.7.10"
 TIMEOUT = 60.0

@@ -1,10 +1,10 @@
 """The CO protocol as a layer: packets to and from its machine, and its rows.
 
-    data          kind data   seq, ack (the vector) or delta (what rose in it)
-    nack          our kind    runs, ack
-    confirmation  our kind    seq, ack, buf (what is confirmed); urgent = it is a poll
+    data          kind data   seq
+    nack          our kind
+    confirmation  our kind    seq; urgent = it is a poll
 
-and `free`, the sender's free buffers, on each.
+each with an extension, see `wire.co`.
 """
 
 from typing import Any
@@ -13,8 +13,6 @@ from inga.layers.co.machine import CoMachine
 from inga.layers.co.parts import (
     LEVELS,
     Confirmation,
-    Discarded,
-    GaveUp,
     Message,
     Nack,
     Reached,
@@ -23,14 +21,14 @@ from inga.layers.co.parts import (
     Settings,
     Told,
 )
-from inga.layers.flow import charged, share_of
-from inga.layers.machine import MachineOrder
-from inga.layers.settings import settle
-from inga.model.errors import Gap, UsageError
+from inga.layers.flow import charged
+from inga.layers.machine import Discarded, GaveUp
+from inga.layers.machine_order import MachineOrder
+from inga.model.errors import WireError
 from inga.model.packet import HEADER_MAX, Buffer, Packet
 from inga.model.view import View
-from inga.session.pressure import Unread
-from inga.wire.packet import RUNS_MAX
+from inga.wire.co import Section, pack, unpack
+from inga.wire.runs import RUNS_MAX
 
 STEPS = {"causal": "accept", "confirmed": "confirm", "acknowledged": "acknowledge"}
 """The trace's name of reaching a level."""
@@ -41,37 +39,20 @@ class Co(MachineOrder):
 
     name = "co"
     id = 5
-    provides = frozenset({"reliable", "flow", "fifo", "causal"})
-    levels = LEVELS
-    no_gate = "what it has not ordered it has not accepted"
+    levels = delivers = LEVELS
     settings = Settings
     machine: CoMachine
 
     def __init__(
-        self,
-        *,
-        deliver: str = "acknowledged",
-        echo: bool = False,
-        queue_max: int = 16 << 20,
-        machine: type[CoMachine] = CoMachine,
-        **said: Any,
+        self, *, deliver: str = "acknowledged", machine: type[CoMachine] = CoMachine, **said: Any
     ) -> None:
-        """`queue_max` is in unread bytes, above which we report no free buffers. `machine` is the protocol, which
-        an experiment may bend. The rest is explained with `Settings`."""
-        super().__init__(echo=echo)
-        if deliver not in LEVELS:
-            raise UsageError(f"co delivers at level {', '.join(LEVELS)}, not {deliver!r}")
-        self.deliver = deliver
-        self.queue_max = queue_max
-        self._settings = settle(Settings, self.name, said)
-        self._kind = machine
+        super().__init__(deliver=deliver, machine=machine, **said)
 
     def view(self, view: View) -> None:
+        super().view(view)
         stack = self.stack
         self.machine = self._kind(stack.me, len(view), self._settings, stack.now)
-        self._unread = Unread(self.queue_max)
         self._bodies: dict[int, Buffer] = {}  # of our own that come back, before layers beneath change them
-        self.held = 0
 
     # Sending
 
@@ -86,21 +67,22 @@ class Co(MachineOrder):
         if self.machine.events:
             self._act()
 
-    def tick(self, now: float) -> None:
-        self.machine.tick(now)
-        self._act()
-
     # Receiving
 
     def up(self, batch: list[Packet]) -> None:
         machine = self.machine
         machine.now = self.stack.now
         for packet in batch:
-            if not packet.seq or packet.free is None or (packet.ack is None and packet.delta is None):
+            try:
+                free, expected, rises, *_ = self._section(packet)
+            except WireError as error:
+                self.stack.reject(error.reason, packet)
+                continue
+            if not packet.seq:
                 self.stack.reject("malformed", packet)
                 continue
             self._received(packet, "receive")
-            message = Message(packet.src, packet.seq, packet.ack, packet.delta, packet.free, packet)
+            message = Message(packet.src, packet.seq, expected, rises, free, packet)
             if not machine.receive(message):
                 continue
             self.stack.meet(packet, fresh=True)
@@ -112,39 +94,20 @@ class Co(MachineOrder):
         machine.stages()
         self._act()
 
-    def control(self, packet: Packet) -> None:
-        self.machine.now = self.stack.now
-        reason = self._heed(packet)
-        if reason is not None:
-            self.stack.reject(reason, packet)
-        else:
-            self.stack.meet(packet)
-        self._run()
+    def _section(self, packet: Packet) -> Section:
+        return unpack(packet.ext or b"", packet.src, len(self.stack.view))
 
     def _heed(self, packet: Packet) -> str | None:
         """A confirmation or a nack came; the reason if it cannot be right."""
-        src, ack, confirmed, free = packet.src, packet.ack, packet.buf, packet.free
-        if ack is None or free is None:
-            return "malformed"
-        if packet.runs is not None:
-            return self.machine.asked(Nack(src, packet.runs, ack, free))
-        if confirmed is None or not packet.seq:
-            return "malformed"
-        return self.machine.confirmed(Confirmation(src, packet.seq, ack, confirmed, free, packet.urgent))
-
-    def gone(self, member: int) -> None:
-        self.machine.leave_out(member)
-        self._run()
-
-    def taken(self, packets: list[Packet]) -> None:
-        if self.stack.trace is not None:
-            for packet in packets:
-                if packet.src != self.stack.me:
-                    self._took(packet)
-        if self.machine.is_behind and not self._is_behind():
-            self.machine.now = self.stack.now
-            self.machine.caught_up()
-            self._run()
+        src, seq = packet.src, packet.seq
+        match self._section(packet):
+            case Section(free, tuple() as expected, runs=tuple() as runs):
+                return self.machine.asked(Nack(src, runs, expected, free))
+            case Section(free, tuple() as expected, confirmed=tuple() as confirmed) if seq:
+                return self.machine.confirmed(
+                    Confirmation(src, seq, expected, confirmed, free, packet.urgent)
+                )
+        return "malformed"
 
     # What drivers want, and what a change of the order needs
 
@@ -170,15 +133,7 @@ class Co(MachineOrder):
             return not peers or not machine.unreleased
         return all(machine.has_all(m) for m in met)
 
-    def fit(self, granted: int) -> None:
-        self.machine.window_bytes = share_of(granted, len(self.stack.view))
-
     # From the machine to packets and rows
-
-    def _run(self) -> None:
-        self.machine.now = self.stack.now
-        self.machine.stages()
-        self._act()
 
     def _act(self) -> None:
         """Do what the machine wants done, in the order it happened; what leaves and what is released, in batches."""
@@ -200,12 +155,8 @@ class Co(MachineOrder):
             self._do(event)
         if leaving:
             self._leave(leaving)
-        if released:
-            self._delivered(released)
-            self.above(released)
-        if not machine.is_behind:
-            machine.is_behind = self._is_behind()
-        self.stack.review()
+        self._delivered(released)
+        self._acted(released)
 
     def _leave(self, packets: list[Packet]) -> None:
         if not self.machine.others:
@@ -219,8 +170,7 @@ class Co(MachineOrder):
             return  # as good as lost: what we said before waits beneath us still, and there would be no end of it
         match event:
             case Told(to, Confirmation() as word):
-                self.stack.row("poll" if word.poll else "control", to)
-                self.stack.emit([self._word(to, word)])
+                self._confirm(to, word)
             case Told(int() as to, Nack() as nack, again):
                 self._ask(to, nack, again)
             case SentAgain(to, messages):
@@ -231,17 +181,13 @@ class Co(MachineOrder):
             case Discarded(reason, message):
                 self._discard(reason, message)
             case GaveUp(src):
-                name = self.stack.view.names[src]
-                self.stack.row("gave_up", src)
-                self.stack.fail(
-                    Gap(f"{name} did not repair what was lost within {self._settings.patience:g} s")
-                )
+                self._give_up(src)
 
     def _stamped(self, message: Message) -> Packet:
         """The packet of a message of ours, with all that its receivers have to know."""
         packet: Packet = message.body
-        packet.seq, packet.ack, packet.delta = message.seq, message.vector, message.rises
-        packet.free, packet.deps = message.free, message.deps
+        packet.seq, packet.deps = message.seq, message.deps
+        packet.ext = pack(Section(message.free, message.vector, message.rises))
         packet.partial = packet.urgent = False
         self._sent(packet)
         return packet
@@ -285,25 +231,16 @@ class Co(MachineOrder):
         else:
             self.stack.reject(reason, packet)
 
-    def _packet(self, to: int | None, word: Confirmation | Nack) -> Packet:
-        packet = Packet(word.src, self.stack.view.number, kind=self.id)
-        packet.to, packet.ack, packet.free = to, word.expected, word.free
-        return packet
-
-    def _word(self, to: int | None, word: Confirmation) -> Packet:
-        packet = self._packet(to, word)
-        packet.seq, packet.buf, packet.urgent = word.seq, word.confirmed, word.poll
-        return packet
+    def _confirm(self, to: int | None, word: Confirmation) -> None:
+        packet = self._word(to, pack(Section(word.free, word.expected, confirmed=word.confirmed)))
+        packet.seq, packet.urgent = word.seq, word.poll
+        self.stack.row("poll" if word.poll else "control", to)
+        self.stack.emit([packet])
 
     def _ask(self, to: int, nack: Nack, again: bool) -> None:
-        packet = self._packet(to, nack)
-        packet.runs = nack.runs[:RUNS_MAX]
         self.stack.counts["nack"] += 1
         numbers = sum(high - low for low, high in nack.runs)
         if not again:
             self.stack.row("gap", to, n=numbers)
         self.stack.row("nack", to, n=numbers)
-        self.stack.emit([packet])
-
-    def _is_behind(self) -> bool:
-        return self._unread.is_behind(self.stack.queued)
+        self.stack.emit([self._word(to, pack(Section(nack.free, nack.expected, runs=nack.runs[:RUNS_MAX])))])

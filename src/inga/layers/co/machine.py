@@ -28,7 +28,6 @@ from inga.layers.co.ordering import Ordering
 from inga.layers.co.parts import (
     AHEAD_MAX,
     Confirmation,
-    GaveUp,
     Message,
     Nack,
     Sent,
@@ -37,6 +36,7 @@ from inga.layers.co.parts import (
     Told,
     Vector,
 )
+from inga.layers.machine import ALL, GaveUp
 from inga.model.packet import Runs
 from inga.session.alarms import WAIT_MAX, Alarms
 
@@ -49,14 +49,14 @@ SMOOTH, RESEND_ROUNDS = 8, 3
 REPAIRS_MAX = 64
 """Messages sent again at once to one member."""
 
-_CONFIRM, _POLL, _RESEND, _FOUND, _ASK = range(5)
-_HANDLERS = "_on_confirm _on_poll _on_resend _on_found _on_ask".split()
-_ALL = -1
-"""The member of an alarm that concerns everybody."""
+CONFIRM, POLL, RESEND, FOUND, ASK = range(5)
+"""What alarms are about."""
 
 
 class CoMachine(Ordering):
     """One member. Give it requests, messages, the word of others and the time; `events` is what that made happen."""
+
+    handlers = "_on_confirm _on_poll _on_resend _on_found _on_ask".split()
 
     def __init__(self, me: int, members: int, settings: Settings | None = None, now: float = 0.0) -> None:
         settings = settings or Settings()
@@ -78,7 +78,6 @@ class CoMachine(Ordering):
         self._found: set[int] = set()  # senders with holes that may close by themselves in a moment
         self._asked_below = [FIRST] * members  # what was asked for before, and only the timer repeats
         self._asked: dict[int, tuple[float, int]] = {}  # since when in vain, and what was expected then
-        self._alarms = Alarms()
 
     # What goes in, besides `receive`
 
@@ -126,17 +125,10 @@ class CoMachine(Ordering):
             self._look_for_holes()
         if self._told_free < self._plenty and self.buffers_free > self._told_free:
             self._owe()  # somebody may wait for the room we have again
-        if self.dirty and (_CONFIRM, _ALL) not in self._alarms:
-            self._alarms.set((_CONFIRM, _ALL), self.dirty_since + self.settings.confirm_delay)
-        if (_POLL, _ALL) not in self._alarms and self._is_unfinished():
-            self._alarms.set((_POLL, _ALL), self.now + self.settings.poll)
-
-    def tick(self, now: float) -> None:
-        """Whatever has waited long enough: K1, K3, L2, L4. Ends with the stages."""
-        self.now = now
-        for kind, member in self._alarms.due(now):
-            getattr(self, _HANDLERS[kind])(member)
-        self.stages()
+        if self.dirty and (CONFIRM, ALL) not in self._alarms:
+            self._alarms.set((CONFIRM, ALL), self.dirty_since + self.settings.confirm_delay)
+        if (POLL, ALL) not in self._alarms and self._is_unfinished():
+            self._alarms.set((POLL, ALL), self.now + self.settings.poll)
 
     def confirm_now(self) -> None:
         """Confirm without waiting for company, if a sender may soon have to wait for our word."""
@@ -153,7 +145,7 @@ class CoMachine(Ordering):
         self._found.discard(member)
         self._asked.pop(member, None)
         if self.others:
-            for kind in (_FOUND, _ASK):
+            for kind in (FOUND, ASK):
                 self._alarms.clear((kind, member))
         else:
             self._alarms, self.dirty = Alarms(), False  # there is nobody to talk to
@@ -167,11 +159,6 @@ class CoMachine(Ordering):
         self._owe()
 
     # What can be asked
-
-    @property
-    def wake(self) -> float | None:
-        """When `tick` is wanted."""
-        return self._alarms.next
 
     @property
     def is_open(self) -> bool:
@@ -244,7 +231,7 @@ class CoMachine(Ordering):
         if self.others:
             if not self.unreleased:
                 self._unreleased_since = self.now
-                self._alarms.sooner((_RESEND, _ALL), self.now + self._resend_after())
+                self._alarms.sooner((RESEND, ALL), self.now + self._resend_after())
             self.unreleased[seq] = message
             self._unreleased_bytes += size
         self._hold(me)
@@ -267,7 +254,7 @@ class CoMachine(Ordering):
         if message is not None:
             self._round += (self.now - message.sent_at - self._round) / SMOOTH
             self._unreleased_since = self.now
-            self._alarms.progress((_RESEND, _ALL))
+            self._alarms.progress((RESEND, ALL))
 
     # K1 to K4: confirmations
 
@@ -277,7 +264,7 @@ class CoMachine(Ordering):
             return
         due = max(self._spoke_at, self.dirty_since) + self.settings.confirm_delay
         if due > self.now:
-            self._alarms.set((_CONFIRM, _ALL), due)
+            self._alarms.set((CONFIRM, ALL), due)
         else:
             self._confirm(None)
 
@@ -287,7 +274,7 @@ class CoMachine(Ordering):
         word = Confirmation(self.me, *numbers, self.buffers_free, poll)
         if to is None:
             self.dirty = False
-            self._alarms.clear((_CONFIRM, _ALL))
+            self._alarms.clear((CONFIRM, ALL))
             self._told_free = word.free
             self._spoke()
         self.events.append(Told(to, word))
@@ -308,7 +295,7 @@ class CoMachine(Ordering):
         """K3: not done, and nothing has moved for long enough."""
         if not self._is_unfinished():
             return
-        key = (_POLL, _ALL)
+        key = (POLL, ALL)
         if self.progress_at > self._polled_at:
             self._alarms.progress(key)
         due = max(self.progress_at, self._polled_at) + self._alarms.wait(key, self.settings.poll)
@@ -335,12 +322,12 @@ class CoMachine(Ordering):
             bound = self.known_sent[src]
             if src not in self.others or bound <= max(self.expected[src], self._asked_below[src]):
                 self._found.discard(src)
-                self._alarms.clear((_FOUND, src))
+                self._alarms.clear((FOUND, src))
             elif not self.settings.nack_delay:
                 self._on_found(src)
             elif src not in self._found:
                 self._found.add(src)
-                self._alarms.set((_FOUND, src), self.now + self.settings.nack_delay)
+                self._alarms.set((FOUND, src), self.now + self.settings.nack_delay)
         self._heard_of.clear()
 
     def _on_found(self, src: int) -> None:
@@ -350,14 +337,14 @@ class CoMachine(Ordering):
         self._asked_below[src] = max(asked, self.known_sent[src])
         if runs:
             self._ask(src, runs, again=False)
-            if (_ASK, src) not in self._alarms:
-                self._alarms.again((_ASK, src), self.now, self.settings.nack_again)
+            if (ASK, src) not in self._alarms:
+                self._alarms.again((ASK, src), self.now, self.settings.nack_again)
 
     def _make_room(self, message: Message) -> bool:
         """B2: what is not kept is asked for again, but not before there can be room."""
         src = message.src
-        if (_ASK, src) not in self._alarms:
-            self._alarms.set((_ASK, src), self.now + self.settings.nack_again)
+        if (ASK, src) not in self._alarms:
+            self._alarms.set((ASK, src), self.now + self.settings.nack_again)
         self._asked_below[src] = max(self._asked_below[src], message.seq + 1)
         return super()._make_room(message)
 
@@ -366,16 +353,16 @@ class CoMachine(Ordering):
         runs = self.missing(src)
         if runs:
             self._ask(src, runs, again=True)
-            self._alarms.again((_ASK, src), self.now, self.settings.nack_again)
+            self._alarms.again((ASK, src), self.now, self.settings.nack_again)
         else:  # all has come, and may wait for what others sent
             self._asked.pop(src, None)
-            self._alarms.progress((_ASK, src))
+            self._alarms.progress((ASK, src))
 
     def _ask(self, src: int, runs: Runs, *, again: bool) -> None:
         since, expected = self._asked.get(src, (self.now, 0))
         if self.expected[src] > expected:  # it brought something, or is the first time
             since = self.now
-            self._alarms.progress((_ASK, src))
+            self._alarms.progress((ASK, src))
         self._asked[src] = since, self.expected[src]
         if self.now - since > self.settings.patience:
             self.events.append(GaveUp(src))
@@ -399,7 +386,7 @@ class CoMachine(Ordering):
         """L4: to each member, what it is not known to have though it was sent long enough ago."""
         if not self.unreleased:
             return
-        key, wait = (_RESEND, _ALL), self._resend_after()
+        key, wait = (RESEND, ALL), self._resend_after()
         due = self._unreleased_since + self._alarms.wait(key, wait)
         if due > self.now:
             self._alarms.set(key, due)

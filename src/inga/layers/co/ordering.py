@@ -14,18 +14,17 @@ from collections.abc import Iterable, Sequence
 
 from inga.causality.arrivals import missing_runs
 from inga.causality.knowledge import ALL_RISEN, FIRST, SAME, Knowledge
-from inga.layers.co.parts import AHEAD_MAX, Claims, Discarded, Event, Message, Reached, Settings, Vector
+from inga.layers.co.parts import AHEAD_MAX, Claims, Message, Reached, Settings, Vector
+from inga.layers.machine import Discarded, Machine
 from inga.model.packet import Runs
 
 
-class Ordering:
+class Ordering(Machine):
     """The order one member sees."""
 
     def __init__(self, me: int, members: int, settings: Settings, now: float) -> None:
-        self.me = me
+        super().__init__(me, members, settings.capacity_for(members), now)
         self.settings = settings
-        self.now = now
-        self.events: list[Event] = []
         self.others = [m for m in range(members) if m != me]  # that have not left
         # what we know
         self.expected = [FIRST] * members  # REQ; our own entry is the number of our next message
@@ -41,12 +40,8 @@ class Ordering:
         self.accepted: list[deque[Message]] = [deque() for _ in range(members)]  # RRL
         self.log: list[Message] = []  # PRL
         # buffers
-        self.capacity = settings.capacity_for(members)  # C
         self.quota = self.capacity // members  # of each sender, in messages
-        self.held = [0] * members  # messages of each sender in early, accepted and log
-        self.held_in_all = 0
         self.free_buffers = [self.capacity] * members  # BUF
-        self.is_behind = False  # our application does not keep up: nobody is told of free buffers
         # what there is to say
         self.dirty = False  # something is to be confirmed
         self.dirty_since = now
@@ -60,10 +55,6 @@ class Ordering:
         return reporter != sender
 
     # What can be asked
-
-    @property
-    def buffers_free(self) -> int:
-        return 0 if self.is_behind else self.capacity - self.held_in_all
 
     def missing(self, src: int) -> Runs:
         """L1: maximal runs of numbers that a member is known to have used and we lack."""
@@ -200,14 +191,6 @@ class Ordering:
         del self.early[message.src][message.seq]
         self._let_go(message.src)
         self._discard(reason, message)
-
-    def _hold(self, src: int) -> None:
-        self.held[src] += 1
-        self.held_in_all += 1
-
-    def _let_go(self, src: int) -> None:
-        self.held[src] -= 1
-        self.held_in_all -= 1
 
     # A1, A2, R3: from `early` to `accepted`
 

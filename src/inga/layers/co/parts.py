@@ -153,19 +153,3 @@ class Reached(NamedTuple):
 
     level: str
     messages: list[Message]
-
-
-class Discarded(NamedTuple):
-    """A message was not kept: "duplicate", "overrun" of its sender's share, or why it cannot be right."""
-
-    reason: str
-    message: Message
-
-
-class GaveUp(NamedTuple):
-    """What is missing of a member was asked for in vain for too long."""
-
-    src: int
-
-
-Event = Sent | Reached | Told | SentAgain | Discarded | GaveUp

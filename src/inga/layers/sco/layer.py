@@ -5,12 +5,11 @@ where nobody knows yet where that member is, the packet reaches everybody. Where
 replaces them it is a packet for everybody that lists its destinations' numbers. Whoever is not listed drops a packet
 unread. Control messages and requests are packets of this layer's kind.
 
-    DT    kind data    seq dst stamp, extension: acks, one of lsns; the only destination: seq lsn dst stamp,
-                       extension: acks; for all at once: seq stamp, extension: acks, lsns
-    CTL   our kind     seq lsn, extension: acks; urgent = poll
-    RET   our kind     runs, extension: acks
+    DT    kind data    seq dst stamp, one of lsns; the only destination: seq lsn dst stamp; for all at once: seq stamp, lsns
+    CTL   our kind     seq lsn; urgent = poll
+    RET   our kind     runs
 
-and `free`, the sender's free buffers, on each. What the machine calls 1 before anything happened is 0 on the wire
+each with an extension, see `wire.selective`. What the machine calls 1 before anything happened is 0 on the wire
 only in stamps, which name the newest message that precedes, not the next.
 """
 
@@ -18,16 +17,15 @@ from dataclasses import replace
 from typing import Any
 
 from inga.layers.flow import WINDOW_MAX as WINDOW_BYTES
-from inga.layers.flow import charged, share_of
-from inga.layers.machine import MachineOrder
+from inga.layers.flow import charged
+from inga.layers.machine import Discarded, GaveUp
+from inga.layers.machine_order import MachineOrder
 from inga.layers.numbers import check_number
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import LSN_WINDOW, mask
 from inga.layers.sco.parts import (
     Control,
     Copies,
-    Discarded,
-    GaveUp,
     Happened,
     Heard,
     Message,
@@ -38,15 +36,12 @@ from inga.layers.sco.parts import (
     Settings,
     Told,
 )
-from inga.layers.settings import settle
-from inga.model.errors import Gap, UsageError, WireError
+from inga.model.errors import WireError
 from inga.model.packet import HEADER_MAX, Packet
 from inga.model.stamp import Stamp
 from inga.model.view import View
-from inga.session.pressure import Unread
-from inga.wire.selective import NOTHING, pack, unpack
+from inga.wire.selective import pack, unpack
 
-LEVELS = ("received", "accepted", "causal", "confirmed")
 TWO_WAYS = 0.02
 """Seconds for which something may be overtaken where some datagrams go to all and others to one, by another socket."""
 
@@ -59,9 +54,8 @@ class Sco(MachineOrder):
 
     name = "sco"
     id = 4
-    provides = frozenset({"reliable", "flow", "fifo", "causal"})
+    delivers = ("received", "accepted", "causal", "confirmed")
     levels = ("confirmed",)
-    no_gate = "what it has not ordered it has not accepted"
     settings = Settings
     machine: ScoMachine
 
@@ -69,29 +63,22 @@ class Sco(MachineOrder):
         self,
         *,
         deliver: str = "confirmed",
-        echo: bool = False,
-        queue_max: int = 16 << 20,
         multicast: bool = True,
         machine: type[ScoMachine] = ScoMachine,
         **said: Any,
     ) -> None:
-        """`deliver` is a level, `machine` the protocol, which an experiment may bend. Where one datagram can reach
-        everybody (`multicast`), it replaces copies from `multicast_from` remote destinations on; 0: never, since
-        copies were cheaper wherever that was measured. The rest is explained with `Settings`; times are in seconds."""
-        super().__init__(echo=echo)
-        if deliver not in LEVELS:
-            raise UsageError(f"deliver is one of {', '.join(LEVELS)}, not {deliver!r}")
-        made = settle(Settings, self.name, said)
+        """Where one datagram can reach everybody (`multicast`), it replaces copies from `multicast_from` remote
+        destinations on; 0: never, since copies were cheaper wherever that was measured. Times are in seconds."""
+        super().__init__(deliver=deliver, machine=machine, **said)
+        made = self._settings
         for name in ("window", "quota", "multicast_from"):
             check_number(name, getattr(made, name), 0, LSN_WINDOW // 2)
-        self.deliver = deliver
-        self.queue_max = queue_max
         if made.window_bytes is None:
             made = replace(made, window_bytes=WINDOW_BYTES)
         self._settings = made if multicast else replace(made, multicast_from=0)
-        self._kind = machine
 
     def view(self, view: View) -> None:
+        super().view(view)
         settings = self._settings
         if settings.multicast_from:
             settings = replace(settings, nack_delay=max(settings.nack_delay, TWO_WAYS))
@@ -101,8 +88,6 @@ class Sco(MachineOrder):
         self._acting = False
         self._heard = 0  # our newest message that some destination has accepted
         self._prompt: set[int] = set()  # senders of partial bundles that wait for us to say something
-        self._unread = Unread(self.queue_max)
-        self.held = 0
 
     # Sending
 
@@ -121,10 +106,6 @@ class Sco(MachineOrder):
                 self.machine.confirm_now(member)
             self._prompt.clear()
             self._act()
-
-    def tick(self, now: float) -> None:
-        self.machine.tick(now)
-        self._act()
 
     # Receiving
 
@@ -149,27 +130,9 @@ class Sco(MachineOrder):
             if message.body is not None:  # not handed over yet, so it outlives the reader's buffer
                 packet.keep()
 
-    def control(self, packet: Packet) -> None:
-        reason = self._heed(packet)
-        if reason is not None:
-            self.stack.reject(reason, packet)
-        else:
-            self.stack.meet(packet)
-        self._run()
-
     def gone(self, member: int) -> None:
         self._prompt.discard(member)
-        self.machine.leave_out(member)
-        self._run()
-
-    def taken(self, packets: list[Packet]) -> None:
-        for packet in packets:
-            if packet.src != self.stack.me:
-                self._took(packet)
-        if self.machine.is_behind and not self._is_behind():
-            self.machine.now = self.stack.now
-            self.machine.caught_up()
-            self._act()
+        super().gone(member)
 
     # What drivers want, and what a change of the order needs
 
@@ -196,9 +159,6 @@ class Sco(MachineOrder):
         owed = machine.owed_since.keys() - self.stack.left
         return not owed and all(machine.has_all(m) for m in met)
 
-    def fit(self, granted: int) -> None:
-        self.machine.window_bytes = share_of(granted, len(self.stack.view))
-
     def drain(self) -> list[Packet]:
         """What is held and not handed over, in an order that keeps causes first as far as they are here."""
         queues = [*self.machine.log.values(), *self.machine.accepted.values()]
@@ -214,7 +174,7 @@ class Sco(MachineOrder):
         me = self.stack.me
         stamp, lsn, dst = packet.stamp, packet.lsn, packet.dst
         try:
-            have, acks, lsns = unpack(packet.ext or NOTHING, len(self.stack.view))
+            free, have, acks, lsns = unpack(packet.ext or b"", len(self.stack.view))
         except WireError as error:
             self.stack.reject(error.reason, packet)
             return None
@@ -228,7 +188,6 @@ class Sco(MachineOrder):
         if stamp is None or not packet.seq or not lsn or dst is None:
             self.stack.reject("malformed", packet)
             return None
-        free = packet.free or 0
         return Message(
             packet.src,
             dst,
@@ -244,14 +203,9 @@ class Sco(MachineOrder):
 
     def _heed(self, packet: Packet) -> str | None:
         """A control message or a request came; the reason if it cannot be right."""
-        self.machine.now = self.stack.now
-        try:
-            have, acks, lsns = unpack(packet.ext or b"", len(self.stack.view))
-        except WireError as error:
-            return error.reason
+        free, have, acks, lsns = unpack(packet.ext or b"", len(self.stack.view))
         if lsns:
             return "malformed"
-        free = packet.free or 0
         if packet.runs is None:
             return self.machine.control(
                 Control(packet.src, packet.seq, packet.lsn, acks, free, packet.urgent, have)
@@ -265,11 +219,6 @@ class Sco(MachineOrder):
         return (self.stack.me - message.src - 1) % n == min(distances, default=-1)
 
     # From the machine to packets and rows
-
-    def _run(self) -> None:
-        self.machine.now = self.stack.now
-        self.machine.stages()
-        self._act()
 
     def _act(self) -> None:
         """Do what the machine wants done, in the order it happened; what is released goes up in one batch.
@@ -286,11 +235,7 @@ class Sco(MachineOrder):
             if machine.waiting:
                 machine.stages()
         self._acting = False
-        if released:
-            self.above(released)
-        if not machine.is_behind:
-            machine.is_behind = self._is_behind()
-        self.stack.review()
+        self._acted(released)
 
     def _do(self, event: Any, released: list[Packet]) -> None:
         match event:
@@ -381,11 +326,6 @@ class Sco(MachineOrder):
             self.stack.reject(reason, message.body)
         message.body = None
 
-    def _give_up(self, src: int) -> None:
-        name = self.stack.view.names[src]
-        self.stack.row("gave_up", src)
-        self.stack.fail(Gap(f"{name} did not repair what was lost within {self._settings.patience:g} s"))
-
     def _transmit(self, copies: list[Message], to: list[int], together: bool, again: bool) -> None:
         if together:
             self.below([self._packet(copies[0], to[0])])
@@ -412,31 +352,20 @@ class Sco(MachineOrder):
         packet.seq = copy.seq
         packet.stamp = Stamp(copy.delta, 0)
         packet.lsn = 0 if lsns else copy.lsn
-        packet.ext = pack(copy.have, copy.ack, lsns) if copy.ack or lsns or copy.have > 1 else None
-        packet.free = copy.buf
+        packet.ext = pack(copy.buf, copy.have, copy.ack, lsns)
         packet.frag = original.frag
         packet.partial, packet.count = original.partial, original.count
         return packet
 
     def _tell(self, to: int, control: Control) -> None:
-        packet = Packet(control.src, self.stack.view.number, kind=self.id)
-        packet.seq, packet.lsn, packet.free = control.seq, control.lsn, control.buf
-        packet.ext = pack(control.have, control.ack)
-        packet.urgent = control.poll
+        packet = self._word(to, pack(control.buf, control.have, control.ack))
+        packet.seq, packet.lsn, packet.urgent = control.seq, control.lsn, control.poll
         self.stack.row("poll" if control.poll else "control", to)
-        self._say(to, packet)
-
-    def _ask(self, to: int, request: Request) -> None:
-        packet = Packet(request.src, self.stack.view.number, kind=self.id)
-        packet.runs, packet.free = request.runs, request.buf
-        packet.ext = pack(request.have, request.ack)
-        self.stack.counts["nack"] += 1
-        self.stack.row("nack", to, n=sum(high - low for low, high in request.runs))
-        self._say(to, packet)
-
-    def _say(self, to: int | None, packet: Packet) -> None:
-        packet.to = to
         self.stack.emit([packet])
 
-    def _is_behind(self) -> bool:
-        return self._unread.is_behind(self.stack.queued)
+    def _ask(self, to: int, request: Request) -> None:
+        packet = self._word(to, pack(request.buf, request.have, request.ack))
+        packet.runs = request.runs
+        self.stack.counts["nack"] += 1
+        self.stack.row("nack", to, n=sum(high - low for low, high in request.runs))
+        self.stack.emit([packet])

@@ -21,19 +21,19 @@ from collections import deque
 from math import inf
 from typing import Any
 
+from inga.layers.machine import ALL
 from inga.layers.sco.ordering import members_of
 from inga.layers.sco.parts import Copies, Heard, Message, Own, Pairs, Released, Request, Sent, Settings
-from inga.layers.sco.talking import ALL, ASK, CONFIRM, FLOW, FOUND, RESEND, Talking
+from inga.layers.sco.talking import ASK, CONFIRM, FLOW, FOUND, RESEND, Talking
 
 SMOOTHING = 8
 """Answers over which the time they take is averaged."""
 
-HANDLERS = "_on_confirm _on_found _on_ask _on_probe _on_poll _on_resend _on_flow".split()
-"""By what an alarm is about."""
-
 
 class ScoMachine(Talking):
     """One member. Give it requests, messages and the time; `events` is what that made happen."""
+
+    handlers = "_on_confirm _on_found _on_ask _on_probe _on_poll _on_resend _on_flow".split()
 
     def __init__(self, me: int, members: int, settings: Settings | None = None) -> None:
         settings = settings or Settings()
@@ -90,13 +90,6 @@ class ScoMachine(Talking):
         if self.waiting and not self.unreleased:
             self._alarms.sooner((FLOW, ALL), self.now + self._pace(self.settings.poll_after))
 
-    def tick(self, now: float) -> None:
-        """Whatever has waited long enough: K1, L1, L3, Q1 to Q3. Ends with the stages."""
-        self.now = now
-        for kind, member in self._alarms.due(now):
-            getattr(self, HANDLERS[kind])(member)
-        self.stages()
-
     def leave_out(self, member: int) -> None:
         """A member has left for good: nothing is expected of it, nor sent to it, any more."""
         self.gone.add(member)
@@ -113,11 +106,6 @@ class ScoMachine(Talking):
         self._wake(member)
 
     # What can be asked
-
-    @property
-    def wake(self) -> float | None:
-        """When `tick` is wanted."""
-        return self._alarms.next
 
     @property
     def is_idle(self) -> bool:
@@ -212,7 +200,7 @@ class ScoMachine(Talking):
         for copy in mine:
             self.lsn[self.me] += 1
             self.expected_lsn[self.me] += 1
-            self._hold(copy)
+            self._hold(self.me)
             self._enter(copy)
         if mine:
             self._order()

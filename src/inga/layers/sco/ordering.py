@@ -16,22 +16,21 @@ from heapq import heappop, heappush
 from math import inf
 
 from inga.causality.arrivals import missing_runs
-from inga.layers.sco.parts import Discarded, Event, Happened, Message, Pairs, Settings
+from inga.layers.machine import Discarded, Machine
+from inga.layers.sco.parts import Happened, Message, Pairs, Settings
 from inga.model.packet import Runs
 
 LSN_WINDOW = 8192
 """How far ahead of what we expect a link may be; more is not from a member that keeps its window."""
 
 
-class Ordering:
+class Ordering(Machine):
     """The order one member sees."""
 
     def __init__(self, me: int, members: int, settings: Settings) -> None:
-        self.me = me
+        super().__init__(me, members, settings.quota * members, 0.0)
         self.members = members
         self.settings = settings
-        self.now = 0.0
-        self.events: list[Event] = []
         self.gone: set[int] = set()
         # numbers
         self.seq = 1  # SQN: of our next message
@@ -49,11 +48,7 @@ class Ordering:
         self.accepted: dict[int, deque[Message]] = {}  # RRQ; only those that hold something
         self.log: dict[int, deque[Message]] = {}  # CRQ by source; only those that hold something
         # buffers
-        self.capacity = settings.quota * members  # C
-        self.held = [0] * members
-        self.held_in_all = 0
         self.free_buffers: dict[int, int] = {}  # BUF, else the capacity
-        self.is_behind = False  # our application does not keep up: nobody is told of free buffers
         self._given_back: dict[int, set[int]] = {}  # lsn of what was received and then evicted
         self._arrived: dict[int, int] = {}  # per link, the lsn below which all of ours are known to have come
         # who waits for whom
@@ -63,10 +58,6 @@ class Ordering:
         self._behind: dict[int, list[tuple[int, int]]] = {}  # member -> heap of (clock needed, source)
 
     # What can be asked
-
-    @property
-    def buffers_free(self) -> int:
-        return 0 if self.is_behind else max(0, self.capacity - self.held_in_all)
 
     def accepted_by(self, reporter: int, source: int) -> int:
         """AL[reporter][source]."""
@@ -137,12 +128,12 @@ class Ordering:
             assert early is not None
             evicted = early.pop(latest)
             self._given_back.setdefault(src, set()).add(latest)
-            self._unhold(evicted)
+            self._let_go(src)
             self.events.append(Discarded("overrun", evicted))
         if early is None:
             early = self.early[src] = {}
         early[lsn] = message
-        self._hold(message)
+        self._hold(src)
         again = self._given_back.get(src)
         if again and lsn in again:
             again.remove(lsn)
@@ -155,7 +146,7 @@ class Ordering:
         early = self.early.get(src)
         while early and (message := early.pop(self.expected_lsn[src], None)) is not None:
             if message.seq < self.covered[src]:  # two stories about one link: not from a member of ours
-                self._unhold(message)
+                self._let_go(src)
                 continue
             self.expected_lsn[src] += 1
             self._merge_clock(message)
@@ -219,14 +210,6 @@ class Ordering:
             self.covered[src] = seq
         self._wake(src)
 
-    def _hold(self, message: Message) -> None:
-        self.held[message.src] += 1
-        self.held_in_all += 1
-
-    def _unhold(self, message: Message) -> None:
-        self.held[message.src] -= 1
-        self.held_in_all -= 1
-
     # C1 to C4: from `accepted` to `log`
 
     def _cleared(self, member: int) -> float:
@@ -261,15 +244,12 @@ class Ordering:
 
     def _blocked(self, top: Message) -> tuple[int, int] | None:
         """C2: the first entry of the stamp that is not clear. Entries found clear stay so."""
-        delta = top.delta
-        at = top.seen
-        while at < len(delta):
-            member, seq = delta[at]
+        for at in range(top.seen, len(top.delta)):
+            member, seq = top.delta[at]
             if self._cleared(member) <= seq and member != top.src:
                 top.seen = at
                 return member, seq + 1
-            at += 1
-        top.seen = at
+        top.seen = len(top.delta)
         return None
 
     def _move(self, top: Message) -> None:
@@ -346,16 +326,13 @@ class Ordering:
 
     def _preceded(self, message: Message) -> tuple[int, int] | None:
         """The first entry of the stamp that names something still in the log."""
-        delta = message.delta
-        at = message.passed
-        while at < len(delta):
-            member, seq = delta[at]
+        for at in range(message.passed, len(message.delta)):
+            member, seq = message.delta[at]
             queue = self.log.get(member)
             if queue is not None and queue[0].seq <= seq and member != message.src:
                 message.passed = at
                 return member, seq + 1
-            at += 1
-        message.passed = at
+        message.passed = len(message.delta)
         return None
 
     def _leave_log(self, src: int) -> None:
@@ -365,7 +342,7 @@ class Ordering:
             del self.log[src]
         elif not queue[0].missing:
             self._full.append(src)
-        self._unhold(message)
+        self._let_go(src)
         self.events.append(Happened("confirmed", message))
         heap = self._behind.get(src)
         low = queue[0].seq if queue else inf

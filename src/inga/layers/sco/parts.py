@@ -187,19 +187,3 @@ class Heard(NamedTuple):
     """A destination has accepted our message `seq`, and all before it that are for it; or there is none to wait for."""
 
     seq: int
-
-
-class Discarded(NamedTuple):
-    """A copy was not kept: "duplicate", or "overrun" of the quota."""
-
-    reason: str
-    message: Message
-
-
-class GaveUp(NamedTuple):
-    """What is missing on the link from `src` was asked for in vain for too long."""
-
-    src: int
-
-
-Event = GaveUp | Sent | Copies | Told | Happened | Released | Heard | Discarded

@@ -11,10 +11,10 @@ that is for us. Where the answer is wanting and nothing moves, it is asked for (
 
 from math import inf
 
+from inga.layers.machine import ALL, GaveUp
 from inga.layers.sco.ordering import LSN_WINDOW, Ordering
-from inga.layers.sco.parts import Control, GaveUp, Message, Pairs, Request, Settings, Told
+from inga.layers.sco.parts import Control, Message, Pairs, Request, Settings, Told
 from inga.model.packet import Runs
-from inga.session.alarms import Alarms
 
 SLOWER_MAX = 4.0
 """Waits are stretched to at most so many times what was set."""
@@ -22,16 +22,12 @@ SLOWER_MAX = 4.0
 CONFIRM, FOUND, ASK, PROBE, POLL, RESEND, FLOW = range(7)
 """What alarms are about."""
 
-ALL = -1
-"""The member of an alarm that concerns everybody."""
-
 
 class Talking(Ordering):
     """The order one member sees, and what it says about it."""
 
     def __init__(self, me: int, members: int, settings: Settings) -> None:
         super().__init__(me, members, settings)
-        self._alarms = Alarms()
         self._answer_time = 0.0  # from a sending to the news that it was accepted, smoothed
         # confirmations
         self.lsn = [1] * members  # LSN: of our next message to each

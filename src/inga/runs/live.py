@@ -4,7 +4,8 @@ import os
 import socket
 import tempfile
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -14,10 +15,10 @@ from typing import Any
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.net.address import parse_via
-from inga.net.cluster import Cluster
-from inga.net.member import LET_IN, plan
 from inga.objects.hosting import Layout
 from inga.recipes import Recipe, find, refuse_unsafe
+from inga.runs.cluster import Cluster
+from inga.runs.member import LET_IN, plan
 from inga.trace.manifest import Manifest
 from inga.trial.oracle import Key, Oracle, agreed_orders
 from inga.trial.people import names
@@ -86,13 +87,10 @@ def run(
     workload = case.workload
     started = monotonic()
     with tempfile.TemporaryDirectory(prefix="inga-live-") as scratch:
-        manifest = None if case.trace is None else manifest_of(case, recipe)
-        if manifest is not None and case.trace is not None:
-            manifest.write(case.trace)
         configs = configs_of(case, Path(scratch))
         late = frozenset(range(workload.members, len(configs)))
         places = list(range(len(configs)))  # of members in the last view
-        with Cluster("inga.net.member:play", configs) as cluster:
+        with recorded(case, recipe), Cluster("inga.runs.member:play", configs) as cluster:
             gather_ready(cluster, starting, without=late)
             started = monotonic()
             cluster.tell("go")
@@ -108,8 +106,6 @@ def run(
                 sleep(LISTEN_SECONDS)
             cluster.tell("close")
             ends = cluster.gather("closed", timeout=START_SECONDS)
-        if manifest is not None and case.trace is not None:
-            replace(manifest, complete=True).write(case.trace)
         by_place = sorted(range(len(configs)), key=places.__getitem__)
         diaries = [_diary(Path(configs[worker]["diary"])) for worker in by_place]
     keys = case.protocol.get("keys") or 1
@@ -253,25 +249,28 @@ def configs_of(case: LiveCase, scratch: Path, *, kept: bool = True) -> list[dict
     faults = None if case.faults == NO_FAULTS else asdict(case.faults)
     return [
         {
-            "group": f"live-{os.getpid()}",
+            "join": {
+                "group": f"live-{os.getpid()}",
+                "name": name,
+                "members": members,
+                "late": me >= founders,
+                "address": where.get(name) if me >= founders else None,
+                "via": via,
+                "interface": interface,
+                "order": case.order,
+                "deliver": case.deliver,
+                "protocol": case.protocol,
+                "unsafe": case.unsafe,
+                "trace": None if case.trace is None else str(case.trace),
+                "trace_level": case.trace_level,
+                "echo": case.echo,
+                "matrix": case.matrix,
+                "window": case.window,
+                "faults": faults,
+                "seed": case.seed * 1000 + me,
+            },
             "me": me,
-            "name": name,
-            "members": members,
-            "late": me >= founders,
-            "address": where.get(name) if me >= founders else None,
             "everybody": len(people),
-            "via": via,
-            "interface": interface,
-            "order": case.order,
-            "deliver": case.deliver,
-            "protocol": case.protocol,
-            "unsafe": case.unsafe,
-            "trace": None if case.trace is None else str(case.trace),
-            "trace_level": case.trace_level,
-            "echo": case.echo,
-            "matrix": case.matrix,
-            "window": case.window,
-            "faults": faults,
             "seed": case.seed,
             "workload": asdict(case.workload),
             "paced": case.paced,
@@ -306,7 +305,19 @@ def free_ports(count: int, kind: int) -> list[int]:
             sock.close()
 
 
-def manifest_of(case: LiveCase, recipe: Recipe, layout: Layout | None = None) -> Manifest:
+@contextmanager
+def recorded(case: LiveCase, recipe: Recipe, layout: Layout | None = None) -> Iterator[None]:
+    """Around a run: its trace, if there is one, has a manifest that says in the end that it is complete."""
+    if case.trace is None:
+        yield
+        return
+    manifest = _manifest(case, recipe, layout)
+    manifest.write(case.trace)
+    yield
+    replace(manifest, complete=True).write(case.trace)
+
+
+def _manifest(case: LiveCase, recipe: Recipe, layout: Layout | None) -> Manifest:
     """What the trace of a run says about it; with objects, their copies are processes too."""
     layout = layout or recipe.layout(names(case.workload.members), None, case.protocol)
     objects = layout is not None and bool(layout.hosted)

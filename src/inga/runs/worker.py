@@ -1,6 +1,6 @@
 """A process of a local cluster: runs one job, and talks JSON lines with its launcher.
 
-    python -m inga.net.worker MODULE:FUNCTION
+    python -m inga.runs.worker MODULE:FUNCTION
 
 The first line on standard input is the job's configuration. When standard input ends, the launcher
 is gone, and so is the worker.

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import inga
-from inga.net.cluster import Cluster, WorkerDied
+from inga.runs.cluster import Cluster, WorkerDied
 from inga.trace import mark_crashed, read_manifest, read_processes, rows, segments
 
-from .helpers import SECONDS, FreePort
+from ..net.helpers import SECONDS, FreePort
 
 pytestmark = pytest.mark.network
 

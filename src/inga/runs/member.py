@@ -20,7 +20,7 @@ from inga.layers.shape import Faults
 from inga.model.errors import WouldBlock
 from inga.net.group import Group
 from inga.net.join import join
-from inga.net.worker import Link
+from inga.runs.worker import Link
 from inga.trial.workload import Workload, number_of
 
 SENDS_PER_TURN = 8
@@ -39,36 +39,18 @@ LET_IN = 1 << 48
 
 async def play(config: dict[str, Any], link: Link) -> None:
     """One member, from joining to leaving."""
-    me, seed, late = config["me"], config["seed"], config["late"]
+    me, seed, late = config["me"], config["seed"], config["join"]["late"]
     if late:
         await link.hear()
-    async with join(
-        config["group"],
-        config["name"],
-        late=late,
-        address=config["address"],
-        members=config["members"],
-        via=config["via"],
-        interface=config["interface"],
-        order=config["order"],
-        deliver=config["deliver"],
-        protocol=config["protocol"],
-        unsafe=config["unsafe"],
-        trace=config["trace"],
-        trace_level=config["trace_level"],
-        echo=config["echo"],
-        matrix=config["matrix"],
-        window=config["window"],
-        faults=Faults(**config["faults"]) if config["faults"] else None,
-        seed=None if seed is None else seed * 1000 + me,
-    ) as group:
+    async with join(**joining(config)) as group:
         await group.ready()
         if not late:
             link.say("ready")
             await link.hear()
         started = process_time()
         workload = Workload(**config["workload"])
-        part = Part(group, workload, me, seed, config["everybody"], paced=config["paced"])
+        paced, echo = config["paced"], config["join"]["echo"]
+        part = Part(group, workload, me, seed, config["everybody"], paced=paced, echo=echo)
         reports = asyncio.create_task(_report(part, link))
         try:
             if "complete" not in group.recipe.guarantees:
@@ -90,6 +72,12 @@ async def play(config: dict[str, Any], link: Link) -> None:
         carrier=dict(group.carrier.counts),
         cpu=cpu,
     )
+
+
+def joining(config: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The arguments with which a member joins, as its launcher has written them."""
+    said = {**config["join"], **more}
+    return {**said, "faults": Faults(**said["faults"]) if said["faults"] else None}
 
 
 class Pace:
@@ -120,8 +108,9 @@ class Part:
         everybody: int | None = None,
         *,
         paced: bool = False,
+        echo: bool = False,
     ) -> None:
-        """`everybody`: how many members there are once all have come."""
+        """`everybody`: how many members there are once all have come. `echo`: we take our own messages, too."""
         self.diary = array("q")
         self.taken = 0
         self.sent_to: Counter[int] = Counter()  # by index in the view, if that grows
@@ -135,7 +124,7 @@ class Part:
         self._rng = Random(f"{seed}/{me}")
         self._answers: deque[tuple[int, int | None]] = deque()  # sends that wait for a question
         self._names = group.view.names
-        self._echoes = any(getattr(layer, "echo", False) for layer in group.stack.layers)
+        self._echo = echo
 
     async def run(self, expected: int) -> None:
         """Send everything, and take everything that was sent to us."""
@@ -236,7 +225,7 @@ class Part:
     def _count(self, dst: int | None) -> None:
         mine = self._group.stack.me
         audience = [m for m in range(self._known) if (m != mine if dst is None else dst >> m & 1)]
-        self.sent_to.update([*audience, mine] if self._echoes else audience)
+        self.sent_to.update([*audience, mine] if self._echo else audience)
 
 
 def plan(workload: Workload, me: int, rng: Random) -> list[tuple[float, int | None, bool]]:

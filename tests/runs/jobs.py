@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import inga
-from inga.net.worker import Link
+from inga.runs.worker import Link
 
 
 async def chatter(config: dict[str, Any], link: Link) -> None:

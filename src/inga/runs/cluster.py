@@ -105,7 +105,7 @@ class Cluster:
 
     def _start(self, index: int, config: dict[str, Any]) -> None:
         worker = subprocess.Popen(
-            [sys.executable, "-m", "inga.net.worker", self._job],
+            [sys.executable, "-m", "inga.runs.worker", self._job],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors[index],

@@ -7,23 +7,22 @@ have sent and got, until everybody is idle and the sums are equal twice in a row
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from time import monotonic, process_time
 from typing import Any
 
-from inga.layers.shape import Faults
 from inga.model.errors import IngaError
-from inga.net.cluster import Cluster, WorkerDied
 from inga.net.group import Group
 from inga.net.join import join
-from inga.net.live import START_SECONDS, LiveCase, configs_of, gather_ready, manifest_of
-from inga.net.member import Pace
-from inga.net.worker import Link
 from inga.objects.declare import Abort
 from inga.objects.layer import ObjectOrder
 from inga.recipes import find
+from inga.runs.cluster import Cluster, WorkerDied
+from inga.runs.live import START_SECONDS, LiveCase, configs_of, gather_ready, recorded
+from inga.runs.member import Pace, joining
+from inga.runs.worker import Link
 from inga.trial.calls import Asked, CallJudge, CallLoad, CallResult, tally
 from inga.trial.people import names
 from inga.trial.result import packets_sent
@@ -34,7 +33,7 @@ AT_ONCE = 8
 LOOK_AGAIN = 0.01
 """Seconds before members are asked again whether they are idle."""
 
-JOB = "inga.net.live_calls:play"
+JOB = "inga.runs.live_calls:play"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +58,12 @@ def run(
     """Start the members, let them call, judge what they say."""
     case, load = calls.case, calls.load
     recipe = find(case.order)
-    manifest = None
-    if case.trace is not None:
-        layout = recipe.layout(names(load.members), {name: tally() for name in load.names}, case.protocol)
-        assert layout is not None
-        manifest = manifest_of(case, recipe, layout)
-        manifest.write(case.trace)
+    layout = recipe.layout(names(load.members), {name: tally() for name in load.names}, case.protocol)
     configs = [
         {**config, "objects": calls.objects, "wrong": calls.wrong}
         for config in configs_of(case, Path(), kept=False)
     ]
-    with Cluster(JOB, configs) as cluster:
+    with recorded(case, recipe, layout), Cluster(JOB, configs) as cluster:
         gather_ready(cluster, starting)
         started = monotonic()
         cluster.tell("go")
@@ -78,8 +72,6 @@ def run(
         seconds = monotonic() - started
         cluster.tell("close")
         ends = cluster.gather("closed", timeout=START_SECONDS)
-    if manifest is not None and case.trace is not None:
-        replace(manifest, complete=True).write(case.trace)
     return _judge(calls, told, ends, seconds)
 
 
@@ -139,22 +131,7 @@ async def play(config: dict[str, Any], link: Link) -> None:
     me, workload = config["me"], config["workload"]
     load = CallLoad(workload["members"], workload["messages"], config["objects"], workload["rate"])
     cls = tally(tuple(config["wrong"]) if config["wrong"] else None)
-    seed = config["seed"]
-    async with join(
-        config["group"],
-        config["name"],
-        members=config["members"],
-        via=config["via"],
-        interface=config["interface"],
-        order=config["order"],
-        protocol=config["protocol"],
-        objects=dict.fromkeys(load.names, cls),
-        trace=config["trace"],
-        trace_level=config["trace_level"],
-        window=config["window"],
-        faults=Faults(**config["faults"]) if config["faults"] else None,
-        seed=None if seed is None else seed * 1000 + me,
-    ) as group:
+    async with join(**joining(config, objects=dict.fromkeys(load.names, cls), echo=None)) as group:
         order = group.stack.layer("object")
         assert isinstance(order, ObjectOrder)
         order.diary = []
@@ -162,7 +139,7 @@ async def play(config: dict[str, Any], link: Link) -> None:
         link.say("ready")
         await link.hear()
         started = process_time()
-        plan = list(load.plan(Random(f"{seed}/{me}"), me))
+        plan = list(load.plan(Random(f"{config['seed']}/{me}"), me))
         outcomes = await _ask(group, plan, link, Pace(config["paced"]))
         link.say("done", outcomes=outcomes)
         while (await link.hear())["kind"] == "count":

@@ -1,0 +1,140 @@
+"""What layers around a machine have in common that orders, repairs and keeps a window by itself: CO and SCO.
+
+The layer turns packets into inputs of its machine, and the machine's events into packets, rows and receipts.
+"""
+
+from typing import Any, ClassVar
+
+from inga.layers.flow import share_of
+from inga.layers.numbers import check_choice
+from inga.layers.order import Order
+from inga.layers.settings import settle
+from inga.model.errors import Gap, WireError
+from inga.model.packet import Packet
+from inga.model.view import View
+from inga.session.pressure import Unread
+
+
+class MachineOrder(Order):
+    """Drives its machine, and answers for it towards the stack. A subclass reads packets and acts on events."""
+
+    provides = frozenset({"reliable", "flow", "fifo", "causal"})
+    no_gate = "what it has not ordered it has not accepted"
+    delivers: ClassVar[tuple[str, ...]]  # levels at which messages can be handed over
+    settings: ClassVar[type[Any]]
+    machine: Any  # the protocol, made anew for every view
+
+    def __init__(
+        self, *, deliver: str, machine: type[Any], echo: bool = False, queue_max: int = 16 << 20, **said: Any
+    ) -> None:
+        """`deliver` is a level, `machine` the protocol, which an experiment may bend. `queue_max` is in unread bytes,
+        above which we report no free buffers. The rest is explained with `settings`."""
+        super().__init__(echo=echo)
+        check_choice("deliver", deliver, self.delivers)
+        self.deliver = deliver
+        self.queue_max = queue_max
+        self._kind = machine
+        self._settings = settle(self.settings, self.name, said)
+
+    def view(self, view: View) -> None:
+        self._unread = Unread(self.queue_max)
+        self.held = 0
+
+    # What happens
+
+    def tick(self, now: float) -> None:
+        self.machine.tick(now)
+        self._act()
+
+    def control(self, packet: Packet) -> None:
+        self.machine.now = self.stack.now
+        try:
+            reason = self._heed(packet)
+        except WireError as error:
+            reason = error.reason
+        if reason is None:
+            self.stack.meet(packet)
+        else:
+            self.stack.reject(reason, packet)
+        self._run()
+
+    def gone(self, member: int) -> None:
+        self.machine.leave_out(member)
+        self._run()
+
+    def taken(self, packets: list[Packet]) -> None:
+        if self.stack.trace is not None:
+            for packet in packets:
+                if packet.src != self.stack.me:
+                    self._took(packet)
+        if self.machine.is_behind and not self._is_behind():
+            self.machine.now = self.stack.now
+            self.machine.caught_up()
+            self._run()
+
+    def fit(self, granted: int) -> None:
+        self.machine.window_bytes = share_of(granted, len(self.stack.view))
+
+    def _run(self) -> None:
+        self.machine.now = self.stack.now
+        self.machine.stages()
+        self._act()
+
+    def _heed(self, packet: Packet) -> str | None:
+        """A packet of our own kind came; the reason if it cannot be right."""
+        raise NotImplementedError
+
+    def _act(self) -> None:
+        """Do what the machine wants done."""
+        raise NotImplementedError
+
+    def _acted(self, released: list[Packet]) -> None:
+        """All events are done: hand over what they released, and see whether our application keeps up."""
+        if released:
+            self.above(released)
+        if not self.machine.is_behind:
+            self.machine.is_behind = self._is_behind()
+        self.stack.review()
+
+    def _word(self, to: int | None, section: bytes) -> Packet:
+        """A packet of our own kind."""
+        packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
+        packet.to, packet.ext = to, section
+        return packet
+
+    def _give_up(self, src: int) -> None:
+        name = self.stack.view.names[src]
+        self.stack.row("gave_up", src)
+        self.stack.fail(Gap(f"{name} did not repair what was lost within {self._settings.patience:g} s"))
+
+    def _is_behind(self) -> bool:
+        return self._unread.is_behind(self.stack.queued)
+
+    # What can be asked
+
+    @property
+    def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
+        due: float | None = self.machine.wake
+        return due
+
+    @property
+    def waiting(self) -> int:
+        return len(self.machine.waiting)
+
+    @property
+    def is_open(self) -> bool:
+        return not self.machine.waiting
+
+    @property
+    def is_passable(self) -> bool:
+        return bool(self.machine.is_open)
+
+    @property
+    def outstanding(self) -> int:
+        return len(self.machine.unreleased)
+
+    def blockers(self) -> list[int]:
+        return list(self.machine.blockers())
+
+    def awaited(self) -> list[int]:
+        return list(self.machine.awaited(self.deliver))

@@ -1,0 +1,71 @@
+"""What CO adds to a packet: what its sender has of everybody, its free buffers, and what it confirms or lacks.
+
+    parts      bit set of what follows the free buffers
+    free       buffers the sender has left
+    expected   the number it expects next of each member,
+    rises      or by how much that is more than in its packet before: always one of the two, see `vector`
+    confirmed  a confirmation: the numbers below which it has confirmed all of each member
+    runs       a nack: the numbers it lacks
+
+They travel in the extension of a packet, since no other order has a use for them.
+"""
+
+from typing import NamedTuple
+
+from inga.model.errors import WireError
+from inga.model.packet import Buffer, Runs
+from inga.model.stamp import Delta
+from inga.wire import varint, vector
+from inga.wire.runs import get_runs, put_runs
+
+EXPECTED, RISES, CONFIRMED, RUNS = (1 << bit for bit in range(4))
+
+
+class Section(NamedTuple):
+    """The extension of a packet of CO. None: that part is not there."""
+
+    free: int
+    expected: tuple[int, ...] | None = None
+    rises: Delta | None = None
+    confirmed: tuple[int, ...] | None = None
+    runs: Runs | None = None
+
+
+def pack(section: Section) -> bytes:
+    """The extension of a data packet, a confirmation or a nack."""
+    free, expected, rises, confirmed, runs = section
+    parts = 0
+    out = bytearray(1)
+    varint.put(out, free)
+    if expected is not None:
+        parts |= EXPECTED
+        vector.put_vector(out, expected)
+    if rises is not None:
+        parts |= RISES
+        vector.put_delta(out, rises)
+    if confirmed is not None:
+        parts |= CONFIRMED
+        vector.put_vector(out, confirmed)
+    if runs is not None:
+        parts |= RUNS
+        put_runs(out, runs)
+    out[0] = parts
+    return bytes(out)
+
+
+def unpack(extension: Buffer, src: int, members: int) -> Section:
+    """What was packed; anything else raises WireError."""
+    parts, at = varint.get(extension, 0)
+    free, at = varint.get(extension, at)
+    expected = rises = confirmed = runs = None
+    if parts & EXPECTED:
+        expected, at = vector.get_vector(extension, at, members)
+    if parts & RISES:
+        rises, at = vector.get_delta(extension, at, src, members)
+    if parts & CONFIRMED:
+        confirmed, at = vector.get_vector(extension, at, members)
+    if parts & RUNS:
+        runs, at = get_runs(extension, at)
+    if at != len(extension) or parts > 15 or (expected is None) == (rises is None):
+        raise WireError("malformed", f"parts {parts:04b} in {len(extension)} bytes of {members} members")
+    return Section(free, expected, rises, confirmed, runs)
