@@ -70,6 +70,7 @@ class Flow(Layer):
         self._consumed_by_all = 0
         self._unasked = 0  # charge since the last packet that asks for a report
         self._waiting: deque[Packet] = deque()
+        self.is_open = True
         self.wake = None
         # as a receiver
         self._unread = Unread(self.queue_max)
@@ -130,10 +131,7 @@ class Flow(Layer):
         """What the window keeps back nobody has, and it has no number yet."""
         return len(self._waiting)
 
-    @property
-    def is_open(self) -> bool:
-        return not self._waiting and self._on_way < self.window
-
+    is_open = True
     is_passable = True  # bundles gather by acknowledgements here, not by what the window lets through
 
     @property
@@ -183,11 +181,11 @@ class Flow(Layer):
                 self._unasked = 0
         if out:
             self.below(out)
-        if self.is_open:
-            self.wake = None
-        elif self.wake is None:
-            self.wake = self.stack.now + self.probe.start()
-        self.stack.review()
+        is_open = not waiting and self._on_way < self.window
+        if is_open is not self.is_open:
+            self.is_open = is_open
+            self.wake = None if is_open else self.stack.now + self.probe.start()
+            self.stack.review()
 
     # Receiving
 

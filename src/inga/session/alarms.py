@@ -62,17 +62,18 @@ class Alarms:
     """Times by key."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, int]] = []
+        self._heap: list[tuple[float, Key]] = []
         self._set: dict[Key, float] = {}
         self._waits: dict[Key, float] = {}  # of repetitions, where they have grown
 
     def set(self, key: Key, due: float) -> None:
         if self._set.get(key) != due:
             self._set[key] = due
-            heappush(self._heap, (due, *key))
-            if len(self._heap) > STALE_MIN + 2 * len(self._set):
-                self._heap[:] = [(at, *each) for each, at in self._set.items()]
-                heapify(self._heap)
+            heap = self._heap
+            heappush(heap, (due, key))
+            if len(heap) > STALE_MIN and len(heap) > STALE_MIN + 2 * len(self._set):
+                heap[:] = [(at, each) for each, at in self._set.items()]
+                heapify(heap)
 
     def sooner(self, key: Key, due: float) -> None:
         """Set it, unless it is set to an earlier time."""
@@ -104,15 +105,20 @@ class Alarms:
         """Those whose time has come, each once; they may set themselves again meanwhile."""
         heap = self._heap
         while heap and heap[0][0] <= now:
-            time, kind, member = heappop(heap)
-            if self._set.get((kind, member)) == time:
-                del self._set[kind, member]
-                yield kind, member
+            time, key = heappop(heap)
+            if self._set.get(key) == time:
+                del self._set[key]
+                yield key
 
     @property
     def next(self) -> float | None:
         """The earliest time at which something is due."""
-        heap = self._heap
-        while heap and self._set.get(heap[0][1:]) != heap[0][0]:
+        heap, times = self._heap, self._set
+        if not times:
+            heap.clear()
+        while heap:
+            due, key = heap[0]
+            if times.get(key) == due:
+                return due
             heappop(heap)
-        return heap[0][0] if heap else None
+        return None

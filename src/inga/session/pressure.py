@@ -61,7 +61,8 @@ class Pressure:
 
     def turn(self) -> None:
         """The turn has ended: see whether anything is held, and whether that moves."""
-        held, stack = self._session.stack.held, self._session.stack
+        stack = self._session.stack
+        held = stack.held
         if not held:
             if self._holding_since is not None:
                 self._holding_since = None

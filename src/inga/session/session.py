@@ -19,7 +19,7 @@ from inga.session.door import Accepts
 from inga.session.presence import Presence
 from inga.session.pressure import Pressure
 from inga.stack.layer import Layer
-from inga.stack.stack import Done
+from inga.stack.stack import Done, earliest
 from inga.wire.packet import OUTSIDE
 from inga.wire.told import Told, said
 
@@ -46,15 +46,11 @@ class Session(Layer):
         self.presence = Presence(self, greet=greet, config=dict(config or {}))
         self.changes = Changes(self, build, accepts)
         self.pressure = Pressure(self)
+        self._parts: tuple[Presence | Changes | Pressure, ...] = (self.presence, self.changes, self.pressure)
 
     @property
     def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
-        return min([part.wake for part in self._parts if part.wake is not None], default=None)
-
-    @property
-    def _parts(self) -> tuple[Presence | Changes | Pressure, ...]:
-        """Who leaves has nothing to say any more but goodbye."""
-        return (self.presence,) if self.stack.leaving else (self.presence, self.changes, self.pressure)
+        return earliest(self._parts)
 
     @property
     def digest(self) -> str:
@@ -109,7 +105,8 @@ class Session(Layer):
                 part.tick(now)
 
     def turn(self) -> None:
-        self.presence.turn()
+        if self.presence.early:
+            self.presence.turn()
         if not self.stack.leaving:
             self.pressure.turn()
 
@@ -125,6 +122,7 @@ class Session(Layer):
         self.changes.propose(recipe, done)
 
     def goodbye(self) -> None:
+        self._parts = (self.presence,)  # who leaves has nothing to say any more but goodbye
         self.changes.stop()
         self.pressure.stop()
         self.presence.goodbye()

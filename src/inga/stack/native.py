@@ -50,7 +50,7 @@ class NativeWire:
     def write(self, batch: list[Packet]) -> None:
         """Encode what leaves, once for all who get the same."""
         stack = self.stack
-        counts = stack.counts
+        counts, transmit = stack.counts, stack.transmit
         for packet in batch:
             if packet.kind == DATA:
                 counts["data"] += 1
@@ -66,15 +66,15 @@ class NativeWire:
                 packet.encoded = [encode(packet, self.group_of(packet)), None]
             full, bare = packet.encoded
             if packet.dst is None:
-                stack.transmit(packet.to, full)
+                transmit(packet.to, full)
                 continue
             for member in stack.others() if packet.to is None else (packet.to,):
                 if packet.dst >> member & 1:
-                    stack.transmit(member, full)
+                    transmit(member, full)
                     continue
                 if bare is None:
                     bare = packet.encoded[1] = encode(packet, stack.group, bare=True)
-                stack.transmit(member, bare)
+                transmit(member, bare)
 
     def answer(self, packet: Packet, address: Hashable) -> None:
         """Send something to one who is no member: by this wire, which all can read, whatever wire its group has. To

@@ -97,7 +97,6 @@ class Stack:
         carry that. `beneath` names services the network itself provides, such as "reliable" in a test.
         `sizes` is for a newcomer: how many members the earlier views had whose packets still come."""
         self.me = me
-        self.view = view
         self.now = now
         self.rng = rng
         self.trace = trace
@@ -114,13 +113,14 @@ class Stack:
         self.report_wanted = False  # our counters are to be told to all at the end of this turn
         self.queued = 0  # bytes delivered and not yet taken
         self.delivered = 0  # packets, so far
+        self._taken = 0  # of these
         # packets sent: data (repairs included), control, repair, nack; bytes
         self.counts: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()  # datagrams and packets dropped, by reason
         self.met: set[int] = set()  # members of whom something was accepted
         self.addresses: dict[int, Hashable] = {}  # where each of them is
         self.left: set[int] = set()  # members that have left for good
-        self.untaken = 0  # packets delivered and not yet taken
+        self.enter(view)
         self.wire = NativeWire(self)
         self.views = Views(self)
         self._beneath = frozenset(beneath)
@@ -155,7 +155,7 @@ class Stack:
         self.now = now
         packets = self._read(batch)
         if packets:
-            self.chain.lowest(packets)
+            self._lowest(packets)
 
     def tick(self, now: float) -> None:
         """Let layers act whose time has come."""
@@ -169,10 +169,11 @@ class Stack:
         self.now = now
         for packet in packets:
             self.queued -= packet.size
-        self.untaken -= len(packets)
+        self._taken += len(packets)
         if self._error is not None:
             return
-        packets = self.views.taken(packets)
+        if self.views.retired:
+            packets = self.views.taken(packets)
         for take in self._takers:
             take(packets)
 
@@ -180,20 +181,17 @@ class Stack:
         """Hand over all effects since the last call, and forget them.
 
         `turn` ends the turn, so that what waited for company leaves; without it, only what is
-        complete anyway, for a driver whose application is still at work in this turn.
+        complete anyway, for a driver whose application is still at work in this turn: when to wake is told at its end.
         """
         if now is not None:
             self.now = now
         if self._error is None:
-            self.views.change()
+            if self.views.next is not None:
+                self.views.change()
             if turn:
                 for end_turn in self._turners:
                     end_turn()
-        wake = None
-        for layer in self._timed:
-            due = layer.wake
-            if due is not None and (wake is None or due < wake):
-                wake = due
+        wake = earliest(self._timed) if turn else None
         ready = Ready(self._send, self._deliver, wake, self.writable, self._error, self._notices)
         self._send, self._deliver = [], []
         if self._notices:
@@ -289,6 +287,11 @@ class Stack:
         self.review()
 
     @property
+    def untaken(self) -> int:
+        """Packets delivered and not yet taken."""
+        return self.delivered - self._taken
+
+    @property
     def has_output(self) -> bool:
         """Whether datagrams wait for the driver."""
         return bool(self._send)
@@ -309,12 +312,11 @@ class Stack:
         """Send bytes as they are, for a layer that has a wire format of its own."""
         self._send.append((to, datagram))
 
-    def deliver(self, sender: str, packet: Packet) -> None:
-        """Hand a packet to the application, as one of `sender`."""
-        self.queued += packet.size
-        self.delivered += 1
-        self.untaken += 1
-        self._deliver.append(Batch(sender, packet))
+    def deliver(self, batches: list[Batch]) -> None:
+        """Hand packets to the application, each as one of its sender."""
+        self.queued += sum([batch.packet.size for batch in batches])
+        self.delivered += len(batches)
+        self._deliver += batches
 
     def announce(self, view: View) -> None:
         """Let the application know of a view, in its place among the packets."""
@@ -374,6 +376,7 @@ class Stack:
     def gone(self, member: int) -> None:
         """A member has left for good: tell the layers."""
         self.left.add(member)
+        self._find_peers()
         if self.trace is not None:
             self.trace.row("leave", self.now, self.view.number, peer=member)
         for gone in self._mourners:
@@ -396,14 +399,18 @@ class Stack:
 
     def peers(self) -> list[int]:
         """The others that are still to be reckoned with."""
-        return [m for m in range(len(self.view)) if m != self.me and m not in self.left]
-
-    @property
-    def alone(self) -> bool:
-        """Whether nobody else is left."""
-        return len(self.view) - len(self.left) == 1
+        return self._peers
 
     # Inside
+
+    def enter(self, view: View) -> None:
+        """This view is in force from now on."""
+        self.view = view
+        self._find_peers()
+
+    def _find_peers(self) -> None:
+        self._peers = [m for m in self.others() if m not in self.left]
+        self.alone = not self._peers  # nobody else is left
 
     def bind(self, layers: Sequence[Layer]) -> None:
         """Put these layers in place, if they fit together."""
@@ -413,7 +420,7 @@ class Stack:
     def _find_hooks(self) -> None:
         """Those that are called often are looked up once."""
         chain = self.chain
-        self.layers, self.emit = chain.layers, chain.emit
+        self.layers, self.emit, self._lowest = chain.layers, chain.emit, chain.lowest
         self._read = chain.hook("read") or self.wire.read
         self.entrance: Callable[[list[bytes], int | None], Receipt] = chain.hook("send")
         self.store: Callable[[Packet], None] = chain.hook("store") or Packet.keep
@@ -446,10 +453,27 @@ class Stack:
 
 
 COMPUTED = frozenset(
-    """trace receipt chain store emit entrance _read _takers _turners _mourners _timed _windows
+    """trace receipt chain store emit entrance _read _lowest _takers _turners _mourners _timed _windows
     _holders _settling""".split()
 )
 """What follows from the layers, and what a driver lends: no part of a stack that is copied or put away."""
+
+
+class Timed(Protocol):
+    """Something that wants to be called at a time, or at none."""
+
+    @property
+    def wake(self) -> float | None: ...
+
+
+def earliest(timed: Iterable[Timed]) -> float | None:
+    """When the first of these wants to be called."""
+    wake = None
+    for each in timed:
+        due = each.wake
+        if due is not None and (wake is None or due < wake):
+            wake = due
+    return wake
 
 
 def joined(datagram: Datagram) -> bytes:
