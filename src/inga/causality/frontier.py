@@ -20,9 +20,14 @@ class Frontier:
 
     def add(self, src: int, seq: int, deps: Deps) -> tuple[int, tuple[int, ...]]:
         """Put in a packet just sent or taken: the branch it extends, and the branches it closes."""
+        ends = self.ends
+        if len(ends) == 1 and is_past(deps, ends[0][1], ends[0][2]):
+            branch = ends[0][0]
+            self.ends = [(branch, src, seq)]
+            return branch, ()
         followed: list[int] = []  # branches
         others: list[End] = []
-        for end in self.ends:
+        for end in ends:
             if is_past(deps, end[1], end[2]):
                 followed.append(end[0])
             else:

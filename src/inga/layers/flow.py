@@ -119,7 +119,7 @@ class Flow(Layer):
 
     def _settle(self) -> None:
         """Take off the way what everybody has room for."""
-        by_all = min([self._sent, *(self._consumed[m] for m in self.stack.peers())])
+        by_all = min([self._sent, *[self._consumed[m] for m in self.stack.peers()]])
         if by_all > self._consumed_by_all:
             for _ in range(by_all - self._consumed_by_all):
                 self._on_way -= self._charges.popleft()
@@ -161,16 +161,15 @@ class Flow(Layer):
         """Let through what the window admits, then say whether more may come."""
         out: list[Packet] = []
         waiting = self._waiting
-        alone = self.stack.alone
         while waiting:
             charge = charged(len(waiting[0].body) + HEADER_MAX)
             exceeds = self._on_way + charge > self.window or len(self._charges) >= PACKETS_MAX
-            if self._on_way and exceeds and not alone:
+            if self._on_way and exceeds and not self.stack.alone:
                 break
             packet = waiting.popleft()
             out.append(packet)
             self._sent += 1
-            if alone:
+            if self.stack.alone:
                 self._consumed_by_all += 1
                 continue
             self._charges.append(charge)

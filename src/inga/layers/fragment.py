@@ -62,9 +62,6 @@ class Fragment(Layer):
 
     def down(self, batch: list[Packet]) -> None:
         limit = self.stack.wire.body_max
-        if all([_fits(packet, limit) for packet in batch]):
-            self.below(batch)
-            return
         out: list[Packet] = []
         for packet in batch:
             if _fits(packet, limit):
@@ -74,9 +71,6 @@ class Fragment(Layer):
         self.below(out)
 
     def up(self, batch: list[Packet]) -> None:
-        if not any([packet.frag for packet in batch]):
-            self.above(batch)
-            return
         out: list[Packet] = []
         for packet in batch:
             whole = packet if packet.frag is None else self._add(packet)

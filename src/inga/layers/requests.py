@@ -1,7 +1,6 @@
 """The top of a stack whose messages are GIOP requests as they are: what an ORB puts on a MIOP stack."""
 
 from inga.layers.miop import MiopFragments, refuse_large, the
-from inga.model.delivery import Batch
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
@@ -56,7 +55,7 @@ class Requests(Layer):
         packet.payloads = [bytes(packet.body)]
         packet.size = len(packet.body)
         packet.body = b""
-        self.stack.deliver([Batch(sender, packet)])
+        self.stack.deliver([packet], sender)
 
 
 def _check(message: bytes) -> None:

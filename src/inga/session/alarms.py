@@ -11,6 +11,9 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Protocol
 
+NEVER = inf
+"""A time that does not come."""
+
 Key = tuple[int, int]
 """What it is about, and whom."""
 
@@ -77,7 +80,7 @@ class Alarms:
 
     def sooner(self, key: Key, due: float) -> None:
         """Set it, unless it is set to an earlier time."""
-        if due < self._set.get(key, inf):
+        if due < self._set.get(key, NEVER):
             self.set(key, due)
 
     def again(self, key: Key, now: float, wait: float) -> None:
@@ -96,7 +99,8 @@ class Alarms:
 
     def clear(self, key: Key) -> None:
         self._set.pop(key, None)
-        self._waits.pop(key, None)
+        if self._waits:
+            self._waits.pop(key, None)
 
     def __contains__(self, key: Key) -> bool:
         return key in self._set

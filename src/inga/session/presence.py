@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from inga.model.errors import Excluded
 from inga.model.packet import Packet
 from inga.model.view import Member
-from inga.session.alarms import Backoff
+from inga.session.alarms import NEVER, Backoff
 from inga.wire.told import TEXT_MAX, Told
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Presence:
         self._session = session
         self._greet = greet
         self._config = config
-        self.wake: float | None = None  # for the next greeting, or goodbye
+        self.wake = NEVER  # for the next greeting, or goodbye
         self._greeting = Backoff(GREETING, GREETING_MAX)
         self._leaving = Backoff(GOODBYE, GOODBYE_MAX)
         self._goodbyes = 0
@@ -64,7 +64,7 @@ class Presence:
 
     def view(self) -> None:
         """Members may have come."""
-        if self._greet and self._unmet() and self.wake is None:
+        if self._greet and self._unmet() and self.wake == NEVER:
             self._greeting.reset()
             self.wake = self._session.stack.now
 
@@ -75,7 +75,7 @@ class Presence:
             self.on_goodbye(told)
 
     def tick(self, now: float) -> None:
-        self.wake = None
+        self.wake = NEVER
         if self._session.stack.leaving:
             self._say_goodbye(now)
         else:
@@ -88,7 +88,7 @@ class Presence:
         """We leave. Those we never met are told as well, and not waited for."""
         stack = self._session.stack
         self._unaware = {m for m in stack.peers() if m in stack.met or not self._greet}
-        self.wake = None
+        self.wake = NEVER
         self._say_goodbye(stack.now)
 
     def ask_about(self, members: set[int]) -> None:
@@ -146,7 +146,7 @@ class Presence:
         if member is not None:
             self._unaware.discard(member)
             if not self._unaware and self._session.stack.leaving:
-                self.wake = None
+                self.wake = NEVER
 
     def on_who(self, packet: Packet, told: Told) -> None:
         stack = self._session.stack

@@ -14,12 +14,13 @@ from typing import Any
 from inga.model.errors import WireError
 from inga.model.packet import Packet
 from inga.model.view import View
+from inga.session.alarms import NEVER
 from inga.session.changes import Build, Changes
 from inga.session.door import Accepts
 from inga.session.presence import Presence
 from inga.session.pressure import Pressure
 from inga.stack.layer import Layer
-from inga.stack.stack import Done, earliest
+from inga.stack.stack import Done
 from inga.wire.packet import OUTSIDE
 from inga.wire.told import Told, said
 
@@ -46,11 +47,11 @@ class Session(Layer):
         self.presence = Presence(self, greet=greet, config=dict(config or {}))
         self.changes = Changes(self, build, accepts)
         self.pressure = Pressure(self)
-        self._parts: tuple[Presence | Changes | Pressure, ...] = (self.presence, self.changes, self.pressure)
 
     @property
     def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
-        return earliest(self._parts)
+        wake = min(self.presence.wake, self.changes.wake, self.pressure.wake)
+        return None if wake == NEVER else wake
 
     @property
     def digest(self) -> str:
@@ -100,15 +101,14 @@ class Session(Layer):
             self.changes.ahead(number)
 
     def tick(self, now: float) -> None:
-        for part in self._parts:
-            if part.wake is not None and part.wake <= now:
+        for part in (self.presence, self.changes, self.pressure):
+            if part.wake <= now:
                 part.tick(now)
 
     def turn(self) -> None:
         if self.presence.early:
             self.presence.turn()
-        if not self.stack.leaving:
-            self.pressure.turn()
+        self.pressure.turn()
 
     def reviewed(self, is_open: bool) -> None:
         self.pressure.sending(is_open)
@@ -119,10 +119,12 @@ class Session(Layer):
             self.changes.gone(member)
 
     def propose(self, recipe: str, done: Done) -> None:
-        self.changes.propose(recipe, done)
+        if self.stack.leaving:
+            done("this member leaves the group")
+        else:
+            self.changes.propose(recipe, done)
 
     def goodbye(self) -> None:
-        self._parts = (self.presence,)  # who leaves has nothing to say any more but goodbye
         self.changes.stop()
         self.pressure.stop()
         self.presence.goodbye()

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from inga.model.delivery import Batch
 from inga.model.errors import UsageError
 from inga.model.packet import DATA, Packet
 from inga.stack.hooks import HOOKS
@@ -18,17 +17,18 @@ if TYPE_CHECKING:
 class Chain:
     """The layers of a stack from top to bottom, checked and bound once. A change of layers makes a new chain."""
 
-    def __init__(self, stack: "Stack", layers: Sequence[Layer], beneath: Iterable[str]) -> None:
+    def __init__(self, stack: "Stack", layers: Sequence[Layer], beneath: frozenset[str]) -> None:
         """`beneath` names services the network itself provides."""
         self._stack = stack
         self.layers = list(layers)
-        check(self.layers, beneath)
+        kinds = tuple(map(type, self.layers))
+        check(kinds, beneath)
         for layer in self.layers:
             layer.stack = stack
-        self._places = _places(tuple(map(type, self.layers)))
+        self._places = _places(kinds)
         self._kinds = {layer.id: layer for layer in self.layers if layer.id}
         self._find_often_called()
-        self._up = self._bind_up([layer for layer in self.layers if not layer.transparent], self._hand_over)
+        self._up = self._bind_up([layer for layer in self.layers if not layer.transparent], stack.deliver)
         self.lowest = self._bind_up([layer for layer in self.layers if layer.transparent], self.split)
         self.emit = self._bind_down(stack.wire.write)  # where layers send packets of their own kind
 
@@ -117,11 +117,6 @@ class Chain:
         self._noters, self._riders = self.hooks("note"), self.hooks("ride")
         self._listeners = self.hooks("acknowledged")
 
-    def _hand_over(self, batch: list[Packet]) -> None:
-        """What the topmost layer passes up is for the application."""
-        names = self._stack.view.names
-        self._stack.deliver([Batch(names[packet.src], packet) for packet in batch])
-
     def _bind_up(self, layers: list[Layer], above: Pass) -> Pass:
         """Past layers that take no interest in what comes in."""
         for layer in layers:
@@ -149,7 +144,8 @@ def _drop(batch: list[Packet]) -> None:
     """Nobody is there to read it."""
 
 
-def check(layers: Sequence[Layer], beneath: Iterable[str]) -> None:
+@cache
+def check(layers: tuple[type[Layer], ...], beneath: frozenset[str]) -> None:
     """Every layer's needs are met from below, or the error names who could meet them."""
     provided = set(beneath)
     seen_opaque = False
@@ -165,7 +161,7 @@ def check(layers: Sequence[Layer], beneath: Iterable[str]) -> None:
     kinds = [layer.id for layer in layers if layer.id]
     if len(set(kinds)) < len(kinds):
         raise UsageError("two layers of one id cannot tell their packets apart")
-    if not any(has(layer, "send") for layer in layers):
+    if not _places(layers)["send"]:
         raise UsageError("no layer takes what the application sends: put `bundle` on top")
 
 

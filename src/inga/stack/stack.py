@@ -120,9 +120,9 @@ class Stack:
         self.met: set[int] = set()  # members of whom something was accepted
         self.addresses: dict[int, Hashable] = {}  # where each of them is
         self.left: set[int] = set()  # members that have left for good
-        self.enter(view)
         self.wire = NativeWire(self)
         self.views = Views(self)
+        self.enter(view)
         self._beneath = frozenset(beneath)
         self._windows_open = True
         self._send: list[tuple[Address, Datagram]] = []
@@ -191,7 +191,11 @@ class Stack:
             if turn:
                 for end_turn in self._turners:
                     end_turn()
-        wake = earliest(self._timed) if turn else None
+        wake = None
+        for layer in self._timed if turn else ():
+            due = layer.wake
+            if due is not None and (wake is None or due < wake):
+                wake = due
         ready = Ready(self._send, self._deliver, wake, self.writable, self._error, self._notices)
         self._send, self._deliver = [], []
         if self._notices:
@@ -256,12 +260,12 @@ class Stack:
     @property
     def has_left(self) -> bool:
         """Whether everybody who was met knows that we have left."""
-        return self.leaving and all(layer.settled for layer in self._settling if layer.stays)
+        return self.leaving and all(layer.settled for layer in self.chain.having("settled") if layer.stays)
 
     @property
     def settled(self) -> bool:
         """Whether everybody who was met has all we sent, so that we may leave."""
-        return all(layer.settled for layer in self._settling)
+        return all(layer.settled for layer in self.chain.having("settled"))
 
     def fit(self, granted: int) -> None:
         """Size windows by what the kernel granted a receiver, in charged bytes."""
@@ -276,11 +280,12 @@ class Stack:
         if at is None:
             raise UsageError(f"no layer {name!r} here, only {', '.join(x.name for x in self.layers)}")
         old = self.layers[at]
-        check([*self.layers[:at], layer, *self.layers[at + 1 :]], self._beneath)  # before the old one lets go
+        layers = [*self.layers[:at], layer, *self.layers[at + 1 :]]
+        check(tuple(map(type, layers)), self._beneath)  # before the old one lets go
         if has(old, "flush"):
             old.flush()  # type: ignore[attr-defined]  # as it has it
         held: list[Packet] = old.drain() if has(old, "drain") else []  # type: ignore[attr-defined]
-        self.bind([*self.layers[:at], layer, *self.layers[at + 1 :]])
+        self.bind(layers)
         layer.view(self.view)
         if held:
             layer.up(held)
@@ -312,11 +317,14 @@ class Stack:
         """Send bytes as they are, for a layer that has a wire format of its own."""
         self._send.append((to, datagram))
 
-    def deliver(self, batches: list[Batch]) -> None:
-        """Hand packets to the application, each as one of its sender."""
-        self.queued += sum([batch.packet.size for batch in batches])
-        self.delivered += len(batches)
-        self._deliver += batches
+    def deliver(self, packets: list[Packet], sender: str | None = None) -> None:
+        """Hand packets to the application: what the topmost layer passes up, of members unless it is said of whom."""
+        names, queued, deliver = self.view.names, self.queued, self._deliver.append
+        for packet in packets:
+            queued += packet.size
+            deliver(Batch(names[packet.src] if sender is None else sender, packet))
+        self.queued = queued
+        self.delivered += len(packets)
 
     def announce(self, view: View) -> None:
         """Let the application know of a view, in its place among the packets."""
@@ -379,7 +387,7 @@ class Stack:
         self._find_peers()
         if self.trace is not None:
             self.trace.row("leave", self.now, self.view.number, peer=member)
-        for gone in self._mourners:
+        for gone in self.chain.hooks("gone"):
             gone(member)
         self.review()
 
@@ -406,10 +414,11 @@ class Stack:
     def enter(self, view: View) -> None:
         """This view is in force from now on."""
         self.view = view
+        self.wire.enter(view)
         self._find_peers()
 
     def _find_peers(self) -> None:
-        self._peers = [m for m in self.others() if m not in self.left]
+        self._peers = [m for m in range(len(self.view)) if m != self.me and m not in self.left]
         self.alone = not self._peers  # nobody else is left
 
     def bind(self, layers: Sequence[Layer]) -> None:
@@ -424,12 +433,9 @@ class Stack:
         self._read = chain.hook("read") or self.wire.read
         self.entrance: Callable[[list[bytes], int | None], Receipt] = chain.hook("send")
         self.store: Callable[[Packet], None] = chain.hook("store") or Packet.keep
-        self._takers, self._turners, self._mourners = (
-            chain.hooks(name) for name in ("taken", "turn", "gone")
-        )
-        self._timed, self._windows, self._holders, self._settling = (
-            chain.having(name) for name in ("tick", "is_open", "held", "settled")
-        )
+        self._takers, self._turners = chain.hooks("taken"), chain.hooks("turn")
+        self._timed, self._windows = chain.having("tick"), chain.having("is_open")
+        self._holders = chain.having("held")
 
     def _refuse_if_failed(self) -> None:
         if self._error is not None:
@@ -453,27 +459,9 @@ class Stack:
 
 
 COMPUTED = frozenset(
-    """trace receipt chain store emit entrance _read _lowest _takers _turners _mourners _timed _windows
-    _holders _settling""".split()
+    """trace receipt chain store emit entrance _read _lowest _takers _turners _timed _windows _holders""".split()
 )
 """What follows from the layers, and what a driver lends: no part of a stack that is copied or put away."""
-
-
-class Timed(Protocol):
-    """Something that wants to be called at a time, or at none."""
-
-    @property
-    def wake(self) -> float | None: ...
-
-
-def earliest(timed: Iterable[Timed]) -> float | None:
-    """When the first of these wants to be called."""
-    wake = None
-    for each in timed:
-        due = each.wake
-        if due is not None and (wake is None or due < wake):
-            wake = due
-    return wake
 
 
 def joined(datagram: Datagram) -> bytes:
