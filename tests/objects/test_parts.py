@@ -346,7 +346,7 @@ def test_what_is_said_after_a_crash_waits_for_what_was_said_before() -> None:
     flush = Flush(2, 7, ((1, 1),), (0,), (said(0, 5, 1, view=0),))
     run(engine.receive(3.0, flush))
     assert started == [5]
-    assert engine.views == 1 and engine.alive == {1, 2}
+    assert engine.gone == 1 and engine.alive == {1, 2}
 
 
 # Whatever comes

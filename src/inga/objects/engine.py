@@ -130,9 +130,15 @@ class Engine(Work):
         ]
 
     @property
+    def settled(self) -> bool:
+        """Whether nothing runs here, and nothing of ours waits or is on its way. There may always be more of others'
+        that waits."""
+        return not (self._running or self._inbox or self.links.unacknowledged or self.links.own)
+
+    @property
     def idle(self) -> bool:
-        """Whether nothing runs, waits or is on its way from here."""
-        return not (self._running or self._holding or self._inbox or self.links.unacknowledged or self.queued)
+        """Whether nothing at all is under way here."""
+        return self.settled and not (self._holding or self.queued)
 
     @property
     def queued(self) -> int:
@@ -155,7 +161,7 @@ class Engine(Work):
 
     def _take_from(self, member: int, packet: Spoken) -> None:
         match packet:
-            case Message() if packet.view > self.views:
+            case Message() if packet.view > self.gone:
                 # It may build on what is still to be handed round. What is too much is repaired, or never was.
                 if len(self._ahead) < AHEAD_MAX:
                     self._ahead.append(packet)
@@ -369,7 +375,7 @@ class Engine(Work):
         for member in sorted(gone):
             self.links.remove(member)
             self.alive.discard(member)
-        self.views += 1
+        self.gone += len(gone)
         self._bury()
         ahead, self._ahead = self._ahead, []
         for message in ahead:

@@ -366,7 +366,7 @@ class ObjectOrder(Unordered):
 
     @property
     def settled(self) -> bool:
-        return self.host.idle
+        return self.host.engine.settled
 
     def sent(self) -> list[int]:
         """Nobody gets the headers of messages that are not for it, so each pair has a count of its own. Ours counts

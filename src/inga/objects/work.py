@@ -76,7 +76,7 @@ class Work:
             for place in roster.at.get(me, ())
         }
         self.alive = set(roster.members)
-        self.views = 0  # installed so far
+        self.gone = 0  # members that are gone by common consent: what a message was said after
         self._ahead: list[Message] = []  # of a view that is not installed here yet
         self._out: list[Action] = []
         self._inbox: deque[Message] = deque()  # from ourselves
@@ -251,7 +251,7 @@ class Work:
         members = members_of(self.roster, dst)
         others = sorted(members - {self.me})
         hosted = self.hosted[instance.place]
-        message = hosted.order.send(instance, kind, dst, self.links.number(others), view=self.views, **rest)
+        message = hosted.order.send(instance, kind, dst, self.links.number(others), view=self.gone, **rest)
         self._note(SAID[kind], instance, message)
         self.links.transmit(self.now, message)
         if self.me in members:
