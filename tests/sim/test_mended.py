@@ -145,9 +145,9 @@ def layers_kept(patch: MonkeyPatch) -> None:
     original = Views._install
 
     def install(views: Views, *change: Any) -> None:
-        views.stack.untaken += 1
+        views.stack._taken -= 1
         original(views, *change)
-        views.stack.untaken -= 1
+        views.stack._taken += 1
 
     patch.setattr(Views, "_install", install)
 
