@@ -5,7 +5,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inga.causality.frontier import End, Frontier
+from inga.causality.frontier import Frontier
 
 from .world import Id, Message, Site, World, choices, long_run
 
@@ -15,7 +15,7 @@ def test_without_concurrency_there_is_one_branch_for_ever() -> None:
     assert frontier.add(0, 1, (0, 0)) == (1, ())
     assert frontier.add(1, 1, (1, 0)) == (1, ())
     assert frontier.add(0, 2, (1, 1)) == (1, ())
-    assert frontier.ends == [End(0, 2, 1)]
+    assert frontier.ends == [(1, 0, 2)]
 
 
 def test_branches_open_and_merge_into_the_oldest() -> None:
@@ -24,10 +24,10 @@ def test_branches_open_and_merge_into_the_oldest() -> None:
     assert frontier.add(1, 1, (0, 0, 0)) == (2, ())
     assert frontier.add(2, 1, (0, 0, 0)) == (3, ())
     assert frontier.add(2, 2, (0, 1, 1)) == (2, (3,))
-    assert frontier.ends == [End(0, 1, 1), End(2, 2, 2)]
+    assert frontier.ends == [(1, 0, 1), (2, 2, 2)]
     assert frontier.add(0, 2, (1, 1, 2)) == (1, (2,))
     assert frontier.add(1, 2, (0, 1, 0)) == (4, ())  # a number is never used again
-    assert frontier.ends == [End(0, 2, 1), End(1, 2, 4)]
+    assert frontier.ends == [(1, 0, 2), (4, 1, 2)]
 
 
 class Watched(World):
@@ -40,7 +40,7 @@ class Watched(World):
         self.most = 0
 
     def added(self, site: Site, message: Message) -> None:
-        before = {(end.src, end.seq): end.branch for end in site.frontier.ends}
+        before = {(src, seq): branch for branch, src, seq in site.frontier.ends}
         followed = sorted(branch for id_, branch in before.items() if id_ in message.causes)
         branch, merged = site.frontier.add(message.src, message.seq, message.deps)
         if followed:
@@ -53,7 +53,7 @@ class Watched(World):
         self.check(site, message.id, branch)
 
     def check(self, site: Site, newest: Id, branch: int) -> None:
-        ends = {(end.src, end.seq): end.branch for end in site.frontier.ends}
+        ends = {(src, seq): branch for branch, src, seq in site.frontier.ends}
         open_ = {i for i in site.known if not any(i in self.messages[j].causes for j in site.known)}
         assert set(ends) == open_, "the ends are the known messages that no known message follows"
         assert ends[newest] == branch

@@ -62,7 +62,7 @@ NO_BOUNDS = {
         wire.value.BIG_MINUS objects.groups.CREATE_ADDRESS_DEFERED objects.groups.CREATE_ADDRESS_GENERATED
         objects.groups.CREATE_ADDRESS_SUPPLIED objects.groups.RELIABLE objects.orb.UTF_8 objects.orb.LATIN_1
         objects.orb.ASCII objects.orb.UTF_16 objects.orb.EXCEPTION_DETAIL stack.hooks.TOP_DOWN
-        stack.hooks.BOTTOM_UP""",
+        stack.hooks.BOTTOM_UP session.alarms.NEVER""",
 }
 """Numbers with names that are no bounds, and why."""
 

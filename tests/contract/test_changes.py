@@ -133,11 +133,11 @@ def test_what_is_unread_at_a_change_keeps_its_layers_until_it_is_taken(order: st
             town.send(name, f"{name} in view {view}".encode())
         town.quiet()
         change(town, (other, order)[view % 2])
-    assert weigh(town.member("bob"))["views._retired"] == 3
+    assert weigh(town.member("bob"))["views.retired"] == 3
     for name in town.members:
         town.take(name)
         town.turn(name)
     town.quiet()
     for name in town.members:
-        assert weigh(town.member(name))["views._retired"] == 0
+        assert weigh(town.member(name))["views.retired"] == 0
         assert not town.member(name).queued and not town.member(name).untaken

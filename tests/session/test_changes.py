@@ -384,6 +384,14 @@ def test_after_somebody_left() -> None:
     assert "'dave' cannot join: a member has left" in str(newcomer.refused)
 
 
+def test_who_leaves_asks_for_nothing() -> None:
+    town = Town(3)
+    town.member("bob").goodbye(now=town.now)
+    assert town.use("bob", "fifo") == ["this member leaves the group"]
+    town.quiet()
+    assert {town.member(name).view.number for name in ABC} == {1}
+
+
 def test_the_leader_leaves_right_after_it_installed() -> None:
     town = Town(3)
     outcome = town.use("bob", "fifo")

@@ -145,9 +145,9 @@ def layers_kept(patch: MonkeyPatch) -> None:
     original = Views._install
 
     def install(views: Views, *change: Any) -> None:
-        views.stack.untaken += 1
+        views.stack._taken -= 1
         original(views, *change)
-        views.stack.untaken -= 1
+        views.stack._taken += 1
 
     patch.setattr(Views, "_install", install)
 
@@ -343,7 +343,7 @@ BUGS = [
     Bug(
         "use: the layers of a closed view are kept where nothing is taken any more",
         layers_kept,
-        "memory: Views._retired",
+        "memory: Views.retired",
         '{"order": "co", "members": 1, "seed": 100069, "actions": [[0.0131, 0, "use", "fifo"]]}',
     ),
     Bug(

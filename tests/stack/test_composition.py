@@ -127,7 +127,7 @@ def test_layers_that_do_not_override_a_direction_are_skipped() -> None:
 
     assert fragment.above == upward.up
     assert upward.above == bundle.up  # past downward and idle
-    assert bundle.above.__self__ is made.chain  # the end of the way
+    assert bundle.above == made.deliver  # the end of the way
     assert lowest.above == fragment.up
     assert downward.above == idle.above == bundle.up
 

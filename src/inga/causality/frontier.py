@@ -5,17 +5,10 @@ branch; one that follows several closes all but the oldest of those. The ends fo
 distinct senders, so there are at most as many as members, and their join is the site's vector.
 """
 
-from typing import NamedTuple
-
 from inga.model.stamp import Deps, is_past
 
-
-class End(NamedTuple):
-    """One open end: a packet, and the branch it is the tip of."""
-
-    src: int
-    seq: int
-    branch: int
+End = tuple[int, int, int]
+"""One open end: the branch it is the tip of, and the packet's `src` and `seq`."""
 
 
 class Frontier:
@@ -28,21 +21,22 @@ class Frontier:
     def add(self, src: int, seq: int, deps: Deps) -> tuple[int, tuple[int, ...]]:
         """Put in a packet just sent or taken: the branch it extends, and the branches it closes."""
         ends = self.ends
-        if len(ends) == 1 and is_past(deps, ends[0].src, ends[0].seq):
-            branch = ends[0].branch
-            self.ends = [End(src, seq, branch)]
+        if len(ends) == 1 and is_past(deps, ends[0][1], ends[0][2]):
+            branch = ends[0][0]
+            self.ends = [(branch, src, seq)]
             return branch, ()
-        followed: list[End] = []
+        followed: list[int] = []  # branches
         others: list[End] = []
         for end in ends:
-            (followed if is_past(deps, end.src, end.seq) else others).append(end)
+            if is_past(deps, end[1], end[2]):
+                followed.append(end[0])
+            else:
+                others.append(end)
         if followed:
-            branch = followed[0].branch
+            branch = followed[0]
         else:
             branch = self.opened = self.opened + 1
-        merged = tuple([end.branch for end in followed[1:]])
-        others.append(End(src, seq, branch))
-        if len(others) > 1:
-            others.sort(key=lambda end: end.branch)
+        others.append((branch, src, seq))
+        others.sort()
         self.ends = others
-        return branch, merged
+        return branch, tuple(followed[1:])

@@ -70,6 +70,7 @@ class Flow(Layer):
         self._consumed_by_all = 0
         self._unasked = 0  # charge since the last packet that asks for a report
         self._waiting: deque[Packet] = deque()
+        self.is_open = True
         self.wake = None
         # as a receiver
         self._unread = Unread(self.queue_max)
@@ -118,7 +119,7 @@ class Flow(Layer):
 
     def _settle(self) -> None:
         """Take off the way what everybody has room for."""
-        by_all = min([self._sent, *(self._consumed[m] for m in self.stack.peers())])
+        by_all = min([self._sent, *[self._consumed[m] for m in self.stack.peers()]])
         if by_all > self._consumed_by_all:
             for _ in range(by_all - self._consumed_by_all):
                 self._on_way -= self._charges.popleft()
@@ -130,10 +131,7 @@ class Flow(Layer):
         """What the window keeps back nobody has, and it has no number yet."""
         return len(self._waiting)
 
-    @property
-    def is_open(self) -> bool:
-        return not self._waiting and self._on_way < self.window
-
+    is_open = True
     is_passable = True  # bundles gather by acknowledgements here, not by what the window lets through
 
     @property
@@ -163,16 +161,15 @@ class Flow(Layer):
         """Let through what the window admits, then say whether more may come."""
         out: list[Packet] = []
         waiting = self._waiting
-        alone = self.stack.alone
         while waiting:
             charge = charged(len(waiting[0].body) + HEADER_MAX)
             exceeds = self._on_way + charge > self.window or len(self._charges) >= PACKETS_MAX
-            if self._on_way and exceeds and not alone:
+            if self._on_way and exceeds and not self.stack.alone:
                 break
             packet = waiting.popleft()
             out.append(packet)
             self._sent += 1
-            if alone:
+            if self.stack.alone:
                 self._consumed_by_all += 1
                 continue
             self._charges.append(charge)
@@ -183,11 +180,11 @@ class Flow(Layer):
                 self._unasked = 0
         if out:
             self.below(out)
-        if self.is_open:
-            self.wake = None
-        elif self.wake is None:
-            self.wake = self.stack.now + self.probe.start()
-        self.stack.review()
+        is_open = not waiting and self._on_way < self.window
+        if is_open is not self.is_open:
+            self.is_open = is_open
+            self.wake = None if is_open else self.stack.now + self.probe.start()
+            self.stack.review()
 
     # Receiving
 

@@ -44,6 +44,8 @@ class Fragment(Layer):
     def held(self) -> int:
         """Bytes of unfinished packets, but for the oldest of each sender: if there is a later one, all of the oldest
         was sent, so that senders who wait for us to have room never wait for themselves."""
+        if not self._assemblies:
+            return 0
         return sum(
             assembly.size
             for assemblies in self._assemblies.values()
@@ -60,9 +62,6 @@ class Fragment(Layer):
 
     def down(self, batch: list[Packet]) -> None:
         limit = self.stack.wire.body_max
-        if all(_fits(packet, limit) for packet in batch):
-            self.below(batch)
-            return
         out: list[Packet] = []
         for packet in batch:
             if _fits(packet, limit):
@@ -72,9 +71,6 @@ class Fragment(Layer):
         self.below(out)
 
     def up(self, batch: list[Packet]) -> None:
-        if all(packet.frag is None for packet in batch):
-            self.above(batch)
-            return
         out: list[Packet] = []
         for packet in batch:
             whole = packet if packet.frag is None else self._add(packet)

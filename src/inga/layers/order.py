@@ -44,7 +44,8 @@ class Order(Layer):
 
     def _sent(self, packet: Packet) -> None:
         """A packet of ours was numbered and is about to leave."""
-        self._row("send", packet, packet.count, dst=packet.dst)
+        if self.stack.trace is not None:
+            self._row("send", packet, packet.count, dst=packet.dst)
 
     def _echo(self, batch: list[Packet]) -> None:
         """Give our own messages to our own application, at the send; they move no clock."""
@@ -101,7 +102,7 @@ class Order(Layer):
                 self._row("deliver", packet, packet.count)
 
     def _took(self, packet: Packet) -> None:
-        if not self.stack.leaving:  # a trace ends with our goodbye
+        if self.stack.trace is not None and not self.stack.leaving:  # a trace ends with our goodbye
             self._row("take", packet, 0 if packet.payloads is None else len(packet.payloads))
 
     def _row(self, step: str, packet: Packet, messages: int, *, dst: int | None = None) -> None:

@@ -55,7 +55,7 @@ class Requests(Layer):
         packet.payloads = [bytes(packet.body)]
         packet.size = len(packet.body)
         packet.body = b""
-        self.stack.deliver(sender, packet)
+        self.stack.deliver([packet], sender)
 
 
 def _check(message: bytes) -> None:

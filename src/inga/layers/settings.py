@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from functools import cache
 from typing import Any, TypeVar
 
 from inga.model.errors import UsageError
@@ -17,7 +18,7 @@ class NoSettings:
 
 def settle(kind: type[Made], layer: str, said: Mapping[str, Any]) -> Made:
     """Settings of that kind; a name that they do not have is refused."""
-    known = names_of(kind)
+    known = names_of(kind)  # type: ignore[arg-type]  # mypy: classes can be hashed, too
     for name in said:
         if name not in known:
             close = get_close_matches(name, known, 1)
@@ -26,6 +27,7 @@ def settle(kind: type[Made], layer: str, said: Mapping[str, Any]) -> Made:
     return kind(**said)
 
 
+@cache
 def names_of(kind: type[Any]) -> tuple[str, ...]:
     """What can be chosen."""
     return tuple(each.name for each in fields(kind))

@@ -22,7 +22,7 @@ class Company:
         self._group = group
         self._stack = stack
         self._loop = asyncio.get_running_loop()
-        self._counts = (0, 0)  # members met, and that have left, when we last looked
+        self._seen = 0  # how many have come or left, when we last looked
         self._on_join: list[Listener] = []
         self._on_leave: list[Listener] = []
 
@@ -64,11 +64,12 @@ class Company:
     def notice(self) -> None:
         """Look who has come and who has left, and tell those who want to know."""
         stack = self._stack
-        if (counts := (len(stack.met), len(stack.left))) == self._counts:
+        seen = len(stack.met) + len(stack.left)
+        if seen == self._seen:
             return
         present = stack.met - stack.left
         joined, left = present - self.present, self.present - present
-        self.present, self._counts = present, counts
+        self.present, self._seen = present, seen
         for members, listeners in ((joined, self._on_join), (left, self._on_leave)):
             for member in sorted(members):
                 for listener in listeners:

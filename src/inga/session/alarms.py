@@ -11,6 +11,9 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Protocol
 
+NEVER = inf
+"""A time that does not come."""
+
 Key = tuple[int, int]
 """What it is about, and whom."""
 
@@ -62,21 +65,22 @@ class Alarms:
     """Times by key."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, int]] = []
+        self._heap: list[tuple[float, Key]] = []
         self._set: dict[Key, float] = {}
         self._waits: dict[Key, float] = {}  # of repetitions, where they have grown
 
     def set(self, key: Key, due: float) -> None:
         if self._set.get(key) != due:
             self._set[key] = due
-            heappush(self._heap, (due, *key))
-            if len(self._heap) > STALE_MIN + 2 * len(self._set):
-                self._heap[:] = [(at, *each) for each, at in self._set.items()]
-                heapify(self._heap)
+            heap = self._heap
+            heappush(heap, (due, key))
+            if len(heap) > STALE_MIN and len(heap) > STALE_MIN + 2 * len(self._set):
+                heap[:] = [(at, each) for each, at in self._set.items()]
+                heapify(heap)
 
     def sooner(self, key: Key, due: float) -> None:
         """Set it, unless it is set to an earlier time."""
-        if due < self._set.get(key, inf):
+        if due < self._set.get(key, NEVER):
             self.set(key, due)
 
     def again(self, key: Key, now: float, wait: float) -> None:
@@ -95,7 +99,8 @@ class Alarms:
 
     def clear(self, key: Key) -> None:
         self._set.pop(key, None)
-        self._waits.pop(key, None)
+        if self._waits:
+            self._waits.pop(key, None)
 
     def __contains__(self, key: Key) -> bool:
         return key in self._set
@@ -104,15 +109,20 @@ class Alarms:
         """Those whose time has come, each once; they may set themselves again meanwhile."""
         heap = self._heap
         while heap and heap[0][0] <= now:
-            time, kind, member = heappop(heap)
-            if self._set.get((kind, member)) == time:
-                del self._set[kind, member]
-                yield kind, member
+            time, key = heappop(heap)
+            if self._set.get(key) == time:
+                del self._set[key]
+                yield key
 
     @property
     def next(self) -> float | None:
         """The earliest time at which something is due."""
-        heap = self._heap
-        while heap and self._set.get(heap[0][1:]) != heap[0][0]:
+        heap, times = self._heap, self._set
+        if not times:
+            heap.clear()
+        while heap:
+            due, key = heap[0]
+            if times.get(key) == due:
+                return due
             heappop(heap)
-        return heap[0][0] if heap else None
+        return None

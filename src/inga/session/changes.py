@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inga.model.errors import UsageError, WireError
 from inga.model.view import Member, View
-from inga.session.alarms import Backoff
+from inga.session.alarms import NEVER, Backoff
 from inga.session.door import Accepts, Door
 from inga.session.pressure import WARN_AFTER
 from inga.stack.layer import Layer
@@ -68,7 +68,7 @@ class Changes:
         self._warned = False
         self._pause = Backoff(PAUSE, PAUSE_MAX, 0.0)
         self._asked: set[tuple[Any, ...]] = set()  # whom we have asked what since the last tick
-        self.wake: float | None = None
+        self.wake = NEVER
 
     @property
     def stack(self) -> Stack:
@@ -119,7 +119,7 @@ class Changes:
         """We leave: whatever is under way goes on without us, or comes to nothing."""
         self._change = self._closing = None
         self._end_wish("this member leaves the group")
-        self.wake = None
+        self.wake = NEVER
 
     def ahead(self, number: int) -> None:
         """Whoever is in the next view knows that everybody has reached the cut."""
@@ -128,7 +128,7 @@ class Changes:
             self._install(closing)
 
     def tick(self, now: float) -> None:
-        self.wake = None
+        self.wake = NEVER
         self._asked.clear()
         self._work()
 
@@ -160,8 +160,8 @@ class Changes:
         if self._change is not None:
             self._lead(self._change)
         if self.settled:
-            self.wake = None
-        elif self.wake is None:  # answers that keep coming do not put off what has to be repeated
+            self.wake = NEVER
+        elif self.wake == NEVER:  # answers that keep coming do not put off what has to be repeated
             self.wake = self.stack.now + self._pause.next(self.stack.rng)
 
     def _ask(self, wish: "_Wish") -> None:

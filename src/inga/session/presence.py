@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from inga.model.errors import Excluded
 from inga.model.packet import Packet
 from inga.model.view import Member
-from inga.session.alarms import Alarms, Backoff
+from inga.session.alarms import NEVER, Backoff
 from inga.wire.told import TEXT_MAX, Told
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ NAMES_MAX = 64
 DIFFERENCES_MAX = 64
 """Differences told to a person; there may be any number of strangers."""
 
-_GREET, _LEAVE = (0, 0), (1, 0)
-
 
 class Presence:
     """Greets, answers and takes leave; part of the session."""
@@ -47,17 +45,13 @@ class Presence:
         self._session = session
         self._greet = greet
         self._config = config
-        self._alarms = Alarms()
+        self.wake = NEVER  # for the next greeting, or goodbye
         self._greeting = Backoff(GREETING, GREETING_MAX)
         self._leaving = Backoff(GOODBYE, GOODBYE_MAX)
         self._goodbyes = 0
         self._unaware: set[int] = set()  # who may not know that we leave
-        self._early: list[Told] = []  # goodbyes in a view that is not installed here yet
+        self.early: list[Told] = []  # goodbyes in a view that is not installed here yet
         self._told: set[tuple[str, str]] = set()  # differences that a person was told of
-
-    @property
-    def wake(self) -> float | None:
-        return self._alarms.next
 
     @property
     def has_left(self) -> bool:
@@ -70,23 +64,22 @@ class Presence:
 
     def view(self) -> None:
         """Members may have come."""
-        if self._greet and self._unmet() and _GREET not in self._alarms:
+        if self._greet and self._unmet() and self.wake == NEVER:
             self._greeting.reset()
-            self._alarms.set(_GREET, self._session.stack.now)
+            self.wake = self._session.stack.now
 
     def turn(self) -> None:
         """The view in which somebody has left may be installed by now."""
-        if self._early:
-            early, self._early = self._early, []
-            for told in early:
-                self.on_goodbye(told)
+        early, self.early = self.early, []
+        for told in early:
+            self.on_goodbye(told)
 
     def tick(self, now: float) -> None:
-        for key in self._alarms.due(now):
-            if key == _GREET:
-                self._say_here(now)
-            else:
-                self._say_goodbye(now)
+        self.wake = NEVER
+        if self._session.stack.leaving:
+            self._say_goodbye(now)
+        else:
+            self._say_here(now)
 
     def gone(self, member: int) -> None:
         self._unaware.discard(member)
@@ -95,7 +88,7 @@ class Presence:
         """We leave. Those we never met are told as well, and not waited for."""
         stack = self._session.stack
         self._unaware = {m for m in stack.peers() if m in stack.met or not self._greet}
-        self._alarms.clear(_GREET)
+        self.wake = NEVER
         self._say_goodbye(stack.now)
 
     def ask_about(self, members: set[int]) -> None:
@@ -136,8 +129,8 @@ class Presence:
         if view == self._session.stack.view.number + 1:
             # Whoever speaks in the next view knows that it is installed; there it has left.
             self._session.changes.ahead(view)
-            if len(self._early) < GOODBYES_MAX:
-                self._early.append(told)
+            if len(self.early) < GOODBYES_MAX:
+                self.early.append(told)
             return
         if told.flag("itself"):
             self._session.say_outside(member, "farewell", **self._signed(self._person()))
@@ -152,8 +145,8 @@ class Presence:
         member = self._find(told)
         if member is not None:
             self._unaware.discard(member)
-            if not self._unaware:
-                self._alarms.clear(_LEAVE)
+            if not self._unaware and self._session.stack.leaving:
+                self.wake = NEVER
 
     def on_who(self, packet: Packet, told: Told) -> None:
         stack = self._session.stack
@@ -176,13 +169,13 @@ class Presence:
         if self._unmet():
             self._session.stack.row("control", note="greeting")
             self._session.say_outside(None, "here", **self._ourselves(asks=True))
-            self._alarms.set(_GREET, now + self._greeting.next(self._session.stack.rng))
+            self.wake = now + self._greeting.next(self._session.stack.rng)
 
     def _say_goodbye(self, now: float) -> None:
         self._goodbyes += 1
         self._session.say_outside(None, "goodbye", **self._signed(self._person()), itself=True)
         if self._unaware and self._goodbyes < GOODBYES_MAX:
-            self._alarms.set(_LEAVE, now + self._leaving.next(self._session.stack.rng))
+            self.wake = now + self._leaving.next(self._session.stack.rng)
 
     def _unmet(self) -> list[int]:
         stack = self._session.stack

@@ -7,7 +7,7 @@ where a member is may not be true. If it lasts longer, a person is told, once fo
 
 from typing import TYPE_CHECKING
 
-from inga.session.alarms import Backoff
+from inga.session.alarms import NEVER, Backoff
 
 if TYPE_CHECKING:
     from inga.session.session import Session
@@ -51,7 +51,7 @@ class Pressure:
         self._warned: set[str] = set()
         self._asking = Backoff(ASK_AFTER, ASK_AFTER_MAX)
         self._asks = 0
-        self.wake: float | None = None
+        self.wake = NEVER
 
     def sending(self, is_open: bool) -> None:
         """The windows have closed, or are open again."""
@@ -61,7 +61,8 @@ class Pressure:
 
     def turn(self) -> None:
         """The turn has ended: see whether anything is held, and whether that moves."""
-        held, stack = self._session.stack.held, self._session.stack
+        stack = self._session.stack
+        held = stack.held
         if not held:
             if self._holding_since is not None:
                 self._holding_since = None
@@ -71,14 +72,15 @@ class Pressure:
             begins = self._holding_since is None
             self._holding_since, self._delivered = stack.now, stack.delivered
             self._warned.discard("delivery")
-            if begins or self.wake is None:
+            if begins or self.wake == NEVER:
                 self._watch()
-        elif self.wake is None and held > self._held:  # more is stuck than when we stopped asking
+        elif self.wake == NEVER and held > self._held:  # more is stuck than when we stopped asking
             self._watch()
 
     def stop(self) -> None:
         """We leave, and wait for nobody."""
-        self._sending_since = self._holding_since = self.wake = None
+        self._sending_since = self._holding_since = None
+        self.wake = NEVER
 
     def tick(self, now: float) -> None:
         """Something has waited for a while: since when it does may have changed meanwhile."""
@@ -105,7 +107,7 @@ class Pressure:
             if self._asks < ASKS_MAX:
                 moments.append(now + self._asking.next(stack.rng))
         self._held = stack.held
-        self.wake = min(moments, default=None)
+        self.wake = min(moments, default=NEVER)
 
     def _warn(self, what: str, slow: set[int]) -> None:
         stack = self._session.stack
@@ -121,8 +123,8 @@ class Pressure:
     def _watch(self) -> None:
         """Something has begun to wait, or waits no more."""
         if self._sending_since is None and self._holding_since is None:
-            self.wake = None
+            self.wake = NEVER
         else:
             soon = self._session.stack.now + self._asking.start()
             self._asks = 0
-            self.wake = soon if self.wake is None else min(soon, self.wake)
+            self.wake = min(soon, self.wake)

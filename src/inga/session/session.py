@@ -14,6 +14,7 @@ from typing import Any
 from inga.model.errors import WireError
 from inga.model.packet import Packet
 from inga.model.view import View
+from inga.session.alarms import NEVER
 from inga.session.changes import Build, Changes
 from inga.session.door import Accepts
 from inga.session.presence import Presence
@@ -49,12 +50,8 @@ class Session(Layer):
 
     @property
     def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
-        return min([part.wake for part in self._parts if part.wake is not None], default=None)
-
-    @property
-    def _parts(self) -> tuple[Presence | Changes | Pressure, ...]:
-        """Who leaves has nothing to say any more but goodbye."""
-        return (self.presence,) if self.stack.leaving else (self.presence, self.changes, self.pressure)
+        wake = min(self.presence.wake, self.changes.wake, self.pressure.wake)
+        return None if wake == NEVER else wake
 
     @property
     def digest(self) -> str:
@@ -104,14 +101,14 @@ class Session(Layer):
             self.changes.ahead(number)
 
     def tick(self, now: float) -> None:
-        for part in self._parts:
-            if part.wake is not None and part.wake <= now:
+        for part in (self.presence, self.changes, self.pressure):
+            if part.wake <= now:
                 part.tick(now)
 
     def turn(self) -> None:
-        self.presence.turn()
-        if not self.stack.leaving:
-            self.pressure.turn()
+        if self.presence.early:
+            self.presence.turn()
+        self.pressure.turn()
 
     def reviewed(self, is_open: bool) -> None:
         self.pressure.sending(is_open)
@@ -122,7 +119,10 @@ class Session(Layer):
             self.changes.gone(member)
 
     def propose(self, recipe: str, done: Done) -> None:
-        self.changes.propose(recipe, done)
+        if self.stack.leaving:
+            done("this member leaves the group")
+        else:
+            self.changes.propose(recipe, done)
 
     def goodbye(self) -> None:
         self.changes.stop()

@@ -45,7 +45,8 @@ def lossless(order: str, options: Options | None = None) -> Build:
         why = "asks for clocks before it delivers" if recipe.objects else "passes messages on"
         raise UsageError(f"order {recipe.name!r} {why}, so no schedule can say what arrives where")
     options = replace(options or Options(), lossless=True)
-    return lambda: recipe.build(options)
+    recipe.check(options)
+    return lambda: recipe.make(options)
 
 
 ENTRIES = ("announced", "zero", "copy", "copy late")

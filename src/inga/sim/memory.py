@@ -58,7 +58,7 @@ def leaks(stack: Stack) -> Iterator[tuple[str, str]]:
             yield f"Stack.{name}", f"{getattr(stack, name)} bytes"
     waiting: dict[str, Sized] = {
         "NativeWire.ahead": stack.wire.ahead,
-        "Views._retired": stack.views._retired,
+        "Views.retired": stack.views.retired,
         "Stack._send": stack._send,
         "Stack._deliver": stack._deliver,
     }

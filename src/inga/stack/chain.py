@@ -17,34 +17,33 @@ if TYPE_CHECKING:
 class Chain:
     """The layers of a stack from top to bottom, checked and bound once. A change of layers makes a new chain."""
 
-    def __init__(self, stack: "Stack", layers: Sequence[Layer], beneath: Iterable[str]) -> None:
+    def __init__(self, stack: "Stack", layers: Sequence[Layer], beneath: frozenset[str]) -> None:
         """`beneath` names services the network itself provides."""
         self._stack = stack
         self.layers = list(layers)
-        check(self.layers, beneath)
+        kinds = tuple(map(type, self.layers))
+        check(kinds, beneath)
         for layer in self.layers:
             layer.stack = stack
-        places = _places(tuple(type(layer) for layer in self.layers))
-        self._having: dict[str, list[Any]] = {
-            name: [self.layers[at] for at in found] for name, found in places.items()
-        }
+        self._places = _places(kinds)
         self._kinds = {layer.id: layer for layer in self.layers if layer.id}
         self._find_often_called()
-        self._up = self._bind_up([layer for layer in self.layers if not layer.transparent], self._hand_over)
+        self._up = self._bind_up([layer for layer in self.layers if not layer.transparent], stack.deliver)
         self.lowest = self._bind_up([layer for layer in self.layers if layer.transparent], self.split)
         self.emit = self._bind_down(stack.wire.write)  # where layers send packets of their own kind
 
     def having(self, name: str) -> list[Any]:
         """The layers that have that hook, in the order in which they are asked."""
-        return self._having[name]
+        return [self.layers[at] for at in self._places[name]]
 
     def hooks(self, name: str) -> list[Any]:
         """The hook of that name, of all layers that have it."""
-        return [getattr(layer, name) for layer in self._having[name]]
+        return [getattr(self.layers[at], name) for at in self._places[name]]
 
     def hook(self, name: str) -> Any:
         """The hook of that name, of the first layer that has it."""
-        return next((getattr(layer, name) for layer in self._having[name]), None)
+        places = self._places[name]
+        return getattr(self.layers[places[0]], name) if places else None
 
     def hook_of_kind(self, kind: int, name: str) -> Any:
         """The hook of the layer whose packets are of that kind."""
@@ -64,20 +63,20 @@ class Chain:
     @property
     def waiting(self) -> int:
         """Packets that layers were given to send and have not passed on."""
-        return sum(window.waiting for window in self._having["is_open"])
+        return sum(window.waiting for window in self.having("is_open"))
 
     def blockers(self) -> set[int]:
         """Members because of whom nothing more may be sent."""
-        return {m for window in self._having["is_open"] if not window.is_open for m in window.blockers()}
+        return {m for window in self.having("is_open") if not window.is_open for m in window.blockers()}
 
     def awaited(self) -> set[int]:
         """Members because of whom nothing that is held can be delivered."""
-        return {m for layer in self._having["held"] if layer.held for m in layer.awaited()}
+        return {m for layer in self.having("held") if layer.held for m in layer.awaited()}
 
     @property
     def order(self) -> Any:
         """The layer that counts what was sent and released, if there is one: see `hooks.Ordering`."""
-        return next(iter(self._having["sent"]), None)
+        return next(iter(self.having("sent")), None)
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -109,28 +108,21 @@ class Chain:
     def mute(self) -> None:
         """From now on only those speak that a change of recipe leaves alone, and what carries their packets. An order
         that says of packets as they are taken whether they are concurrent says so of those that are unread, too."""
-        quiet = [layer for layer in self.layers if not (layer.transparent or layer.stays)]
         self._up = _drop
-        for layer in quiet:
-            if layer.id:
-                self._kinds[layer.id] = _Silent()
-        for name, layers in self._having.items():
-            self._having[name] = [
-                layer
-                for layer in layers
-                if layer not in quiet or (name in ("taken", "sent") and getattr(layer, "flags", False))
+        speaking = [layer if layer.transparent or layer.stays else _Silent() for layer in self.layers]
+        before, self._places = self._places, dict(_places(tuple(map(type, speaking))))
+        for name in ("taken", "sent"):
+            self._places[name] = [
+                at
+                for at in before[name]
+                if at in self._places[name] or getattr(self.layers[at], "flags", False)
             ]
+        self._kinds = {layer.id: now for layer, now in zip(self.layers, speaking, strict=True) if layer.id}
         self._find_often_called()
 
     def _find_often_called(self) -> None:
         self._noters, self._riders = self.hooks("note"), self.hooks("ride")
         self._listeners = self.hooks("acknowledged")
-
-    def _hand_over(self, batch: list[Packet]) -> None:
-        """What the topmost layer passes up is for the application."""
-        names = self._stack.view.names
-        for packet in batch:
-            self._stack.deliver(names[packet.src], packet)
 
     def _bind_up(self, layers: list[Layer], above: Pass) -> Pass:
         """Past layers that take no interest in what comes in."""
@@ -159,7 +151,8 @@ def _drop(batch: list[Packet]) -> None:
     """Nobody is there to read it."""
 
 
-def check(layers: Sequence[Layer], beneath: Iterable[str]) -> None:
+@cache
+def check(layers: tuple[type[Layer], ...], beneath: frozenset[str]) -> None:
     """Every layer's needs are met from below, or the error names who could meet them."""
     provided = set(beneath)
     seen_opaque = False
@@ -175,7 +168,7 @@ def check(layers: Sequence[Layer], beneath: Iterable[str]) -> None:
     kinds = [layer.id for layer in layers if layer.id]
     if len(set(kinds)) < len(kinds):
         raise UsageError("two layers of one id cannot tell their packets apart")
-    if not any(has(layer, "send") for layer in layers):
+    if not _places(layers)["send"]:
         raise UsageError("no layer takes what the application sends: put `bundle` on top")
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inga.model.errors import WireError
 from inga.model.packet import DATA, HEADER_MAX, Buffer, Packet
+from inga.model.view import View
 from inga.wire.packet import INDEX_MAX, OUTSIDE, decode, encode, view_of
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class NativeWire:
     def write(self, batch: list[Packet]) -> None:
         """Encode what leaves, once for all who get the same."""
         stack = self.stack
-        counts = stack.counts
+        counts, transmit = stack.counts, stack.transmit
         for packet in batch:
             if packet.kind == DATA:
                 counts["data"] += 1
@@ -66,15 +67,15 @@ class NativeWire:
                 packet.encoded = [encode(packet, self.group_of(packet)), None]
             full, bare = packet.encoded
             if packet.dst is None:
-                stack.transmit(packet.to, full)
+                transmit(packet.to, full)
                 continue
             for member in stack.others() if packet.to is None else (packet.to,):
                 if packet.dst >> member & 1:
-                    stack.transmit(member, full)
+                    transmit(member, full)
                     continue
                 if bare is None:
                     bare = packet.encoded[1] = encode(packet, stack.group, bare=True)
-                stack.transmit(member, bare)
+                transmit(member, bare)
 
     def answer(self, packet: Packet, address: Hashable) -> None:
         """Send something to one who is no member: by this wire, which all can read, whatever wire its group has. To
@@ -88,11 +89,11 @@ class NativeWire:
         """What a packet carries to be known by: what belongs to no view is for all who know the group's name."""
         return self.stack.lobby if packet.view == OUTSIDE else self.stack.group
 
-    @property
-    def body_max(self) -> int:
-        """The largest body that fits one datagram beside its header and a vector or two."""
+    def enter(self, view: View) -> None:
+        """This view is in force from now on."""
         datagram_max = self.stack.datagram_max
-        return datagram_max - min(HEADER_MAX + 6 * len(self.stack.view), datagram_max // 2)
+        # The largest body that fits one datagram beside its header and a vector or two.
+        self.body_max = datagram_max - min(HEADER_MAX + 6 * len(view), datagram_max // 2)
 
     @property
     def payload_max(self) -> int:
@@ -146,4 +147,4 @@ class NativeWire:
         return packet
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"ahead": self.ahead}
+        return {"ahead": self.ahead, "body_max": self.body_max}

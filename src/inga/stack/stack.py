@@ -97,7 +97,6 @@ class Stack:
         carry that. `beneath` names services the network itself provides, such as "reliable" in a test.
         `sizes` is for a newcomer: how many members the earlier views had whose packets still come."""
         self.me = me
-        self.view = view
         self.now = now
         self.rng = rng
         self.trace = trace
@@ -114,15 +113,16 @@ class Stack:
         self.report_wanted = False  # our counters are to be told to all at the end of this turn
         self.queued = 0  # bytes delivered and not yet taken
         self.delivered = 0  # packets, so far
+        self._taken = 0  # of these
         # packets sent: data (repairs included), control, repair, nack; bytes
         self.counts: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()  # datagrams and packets dropped, by reason
         self.met: set[int] = set()  # members of whom something was accepted
         self.addresses: dict[int, Hashable] = {}  # where each of them is
         self.left: set[int] = set()  # members that have left for good
-        self.untaken = 0  # packets delivered and not yet taken
         self.wire = NativeWire(self)
         self.views = Views(self)
+        self.enter(view)
         self._beneath = frozenset(beneath)
         self._windows_open = True
         self._send: list[tuple[Address, Datagram]] = []
@@ -155,7 +155,7 @@ class Stack:
         self.now = now
         packets = self._read(batch)
         if packets:
-            self.chain.lowest(packets)
+            self._lowest(packets)
 
     def tick(self, now: float) -> None:
         """Let layers act whose time has come."""
@@ -169,10 +169,11 @@ class Stack:
         self.now = now
         for packet in packets:
             self.queued -= packet.size
-        self.untaken -= len(packets)
+        self._taken += len(packets)
         if self._error is not None:
             return
-        packets = self.views.taken(packets)
+        if self.views.retired:
+            packets = self.views.taken(packets)
         for take in self._takers:
             take(packets)
 
@@ -180,17 +181,18 @@ class Stack:
         """Hand over all effects since the last call, and forget them.
 
         `turn` ends the turn, so that what waited for company leaves; without it, only what is
-        complete anyway, for a driver whose application is still at work in this turn.
+        complete anyway, for a driver whose application is still at work in this turn: when to wake is told at its end.
         """
         if now is not None:
             self.now = now
         if self._error is None:
-            self.views.change()
+            if self.views.next is not None:
+                self.views.change()
             if turn:
                 for end_turn in self._turners:
                     end_turn()
         wake = None
-        for layer in self._timed:
+        for layer in self._timed if turn else ():
             due = layer.wake
             if due is not None and (wake is None or due < wake):
                 wake = due
@@ -244,12 +246,12 @@ class Stack:
     @property
     def has_left(self) -> bool:
         """Whether everybody who was met knows that we have left."""
-        return self.leaving and all(layer.settled for layer in self._settling if layer.stays)
+        return self.leaving and all(layer.settled for layer in self.chain.having("settled") if layer.stays)
 
     @property
     def settled(self) -> bool:
         """Whether everybody who was met has all we sent, so that we may leave."""
-        return all(layer.settled for layer in self._settling)
+        return all(layer.settled for layer in self.chain.having("settled"))
 
     def fit(self, granted: int) -> None:
         """Size windows by what the kernel granted a receiver, in charged bytes."""
@@ -275,15 +277,21 @@ class Stack:
         if at is None:
             raise UsageError(f"no layer {name!r} here, only {', '.join(x.name for x in self.layers)}")
         old = self.layers[at]
-        check([*self.layers[:at], layer, *self.layers[at + 1 :]], self._beneath)  # before the old one lets go
+        layers = [*self.layers[:at], layer, *self.layers[at + 1 :]]
+        check(tuple(map(type, layers)), self._beneath)  # before the old one lets go
         if has(old, "flush"):
             old.flush()  # type: ignore[attr-defined]  # as it has it
         held: list[Packet] = old.drain() if has(old, "drain") else []  # type: ignore[attr-defined]
-        self.bind([*self.layers[:at], layer, *self.layers[at + 1 :]])
+        self.bind(layers)
         layer.view(self.view)
         if held:
             layer.up(held)
         self.review()
+
+    @property
+    def untaken(self) -> int:
+        """Packets delivered and not yet taken."""
+        return self.delivered - self._taken
 
     @property
     def has_output(self) -> bool:
@@ -306,12 +314,14 @@ class Stack:
         """Send bytes as they are, for a layer that has a wire format of its own."""
         self._send.append((to, datagram))
 
-    def deliver(self, sender: str, packet: Packet) -> None:
-        """Hand a packet to the application, as one of `sender`."""
-        self.queued += packet.size
-        self.delivered += 1
-        self.untaken += 1
-        self._deliver.append(Batch(sender, packet))
+    def deliver(self, packets: list[Packet], sender: str | None = None) -> None:
+        """Hand packets to the application: what the topmost layer passes up, of members unless it is said of whom."""
+        names, queued, deliver = self.view.names, self.queued, self._deliver.append
+        for packet in packets:
+            queued += packet.size
+            deliver(Batch(names[packet.src] if sender is None else sender, packet))
+        self.queued = queued
+        self.delivered += len(packets)
 
     def announce(self, view: View) -> None:
         """Let the application know of a view, in its place among the packets."""
@@ -375,9 +385,10 @@ class Stack:
     def gone(self, member: int) -> None:
         """A member has left for good: tell the layers."""
         self.left.add(member)
+        self._find_peers()
         if self.trace is not None:
             self.trace.row("leave", self.now, self.view.number, peer=member)
-        for gone in self._mourners:
+        for gone in self.chain.hooks("gone"):
             gone(member)
         self.review()
 
@@ -397,14 +408,19 @@ class Stack:
 
     def peers(self) -> list[int]:
         """The others that are still to be reckoned with."""
-        return [m for m in range(len(self.view)) if m != self.me and m not in self.left]
-
-    @property
-    def alone(self) -> bool:
-        """Whether nobody else is left."""
-        return len(self.view) - len(self.left) == 1
+        return self._peers
 
     # Inside
+
+    def enter(self, view: View) -> None:
+        """This view is in force from now on."""
+        self.view = view
+        self.wire.enter(view)
+        self._find_peers()
+
+    def _find_peers(self) -> None:
+        self._peers = [m for m in range(len(self.view)) if m != self.me and m not in self.left]
+        self.alone = not self._peers  # nobody else is left
 
     def bind(self, layers: Sequence[Layer]) -> None:
         """Put these layers in place, if they fit together."""
@@ -414,16 +430,13 @@ class Stack:
     def _find_hooks(self) -> None:
         """Those that are called often are looked up once."""
         chain = self.chain
-        self.layers, self.emit = chain.layers, chain.emit
+        self.layers, self.emit, self._lowest = chain.layers, chain.emit, chain.lowest
         self._read = chain.hook("read") or self.wire.read
         self.entrance: Callable[[list[bytes], int | None], Receipt] = chain.hook("send")
         self.store: Callable[[Packet], None] = chain.hook("store") or Packet.keep
-        self._takers, self._turners, self._mourners = (
-            chain.hooks(name) for name in ("taken", "turn", "gone")
-        )
-        self._timed, self._windows, self._holders, self._settling = (
-            chain.having(name) for name in ("tick", "is_open", "held", "settled")
-        )
+        self._takers, self._turners = chain.hooks("taken"), chain.hooks("turn")
+        self._timed, self._windows = chain.having("tick"), chain.having("is_open")
+        self._holders = chain.having("held")
 
     def _hook(self, name: str, now: float, lacking: str) -> Any:
         """What a driver wants of one layer; an order without such a layer is refused with what it lacks."""
@@ -456,8 +469,7 @@ class Stack:
 
 
 COMPUTED = frozenset(
-    """trace receipt chain store emit entrance _read _takers _turners _mourners _timed _windows
-    _holders _settling""".split()
+    """trace receipt chain store emit entrance _read _lowest _takers _turners _timed _windows _holders""".split()
 )
 """What follows from the layers, and what a driver lends: no part of a stack that is copied or put away."""
 

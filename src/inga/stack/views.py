@@ -17,8 +17,8 @@ class Views:
 
     def __init__(self, stack: "Stack") -> None:
         self.stack = stack
-        self._next: tuple[View, Sequence[Layer], Sequence[int]] | None = None  # to be installed
-        self._retired: list[tuple[int, list[Layer]]] = []  # of closed views, for what is not taken yet
+        self.next: tuple[View, Sequence[Layer], Sequence[int]] | None = None  # to be installed
+        self.retired: list[tuple[int, list[Layer]]] = []  # of closed views, for what is not taken yet
 
     def begin(self, bases: dict[str, list[int]] | None) -> None:
         """The first view counts from here: from nothing, or, for a newcomer, from the others' bases."""
@@ -40,7 +40,7 @@ class Views:
         if self.fixed:
             raise UsageError(f"nobody can join while the group uses the order {stack.view.recipe!r}")
         stack.flush()  # what was sent so far is not for the newcomer
-        stack.view = view
+        stack.enter(view)
         stack.sizes[view.number] = len(view)
         for extend in stack.chain.hooks("extend"):
             extend(view)
@@ -81,12 +81,12 @@ class Views:
     def install(self, view: View, layers: Sequence[Layer], cut: Sequence[int]) -> None:
         """Close the view in force, of which everybody has `cut` packets of each member, and go on
         with other layers, which count anew: once all that is being done in the old view is done."""
-        self._next = (view, layers, cut)
+        self.next = (view, layers, cut)
 
     def change(self) -> None:
         """Do what `install` was told, now that nothing of the old view is being done."""
-        while self._next is not None:
-            change, self._next = self._next, None
+        while self.next is not None:
+            change, self.next = self.next, None
             self._install(*change)
 
     def _install(self, view: View, layers: Sequence[Layer], cut: Sequence[int]) -> None:
@@ -94,13 +94,13 @@ class Views:
         for closed in stack.chain.hooks("closed"):
             closed()
         if stack.untaken:
-            self._retired.append((stack.view.number, old))
+            self.retired.append((stack.view.number, old))
         staying = {layer.name: layer for layer in old if layer.stays}
         stack.bind([staying.get(layer.name, layer) for layer in layers])
         if stack.trace is not None:
             stack.trace.row("flush", stack.now, stack.view.number)
             stack.trace.cut(stack.view.number, cut)
-        stack.view = view
+        stack.enter(view)
         stack.sizes = {view.number: len(view)}
         stack.report_wanted = stack.closing = False
         for layer in reversed(stack.layers):
@@ -112,23 +112,21 @@ class Views:
 
     def taken(self, packets: list[Packet]) -> list[Packet]:
         """Let the layers know that delivered packets of closed views; the rest is of views in force."""
-        if not self._retired:
-            return packets
         rest = []
         for packet in packets:
-            layers = next((layers for last, layers in self._retired if packet.view <= last), None)
+            layers = next((layers for last, layers in self.retired if packet.view <= last), None)
             if layers is None:
                 rest.append(packet)
                 continue
             for layer in layers:
                 layer.taken([packet])
         if rest or not self.stack.untaken:
-            self._retired.clear()  # packets are taken in the order in which they were delivered
+            self.retired.clear()  # packets are taken in the order in which they were delivered
         return rest
 
     def revive(self) -> None:
         """After a copy: layers of closed views belong to this stack, too."""
-        for _, layers in self._retired:
+        for _, layers in self.retired:
             for layer in layers:
                 layer.stack = self.stack
 
@@ -143,4 +141,4 @@ class Views:
             trace.row("join", now, view.number, peer=view.names.index(name), note=name)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_next": self._next, "_retired": self._retired}
+        return {"next": self.next, "retired": self.retired}

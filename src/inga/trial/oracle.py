@@ -197,9 +197,10 @@ class Oracle:
     def _judge(self, site: int, index: int, sender: int) -> None:
         """What is wrong with taking this one now, after what was taken here before."""
         message, bit, epoch = self._messages[index], 1 << index, self._epochs[index + self._forgotten]
-        if epoch < self._latest[site]:
+        if epoch > self._latest[site]:
+            self._latest[site] = epoch
+        elif epoch < self._latest[site]:
             self.blame("views", f"site {site} took message {message} after one of a later order")
-        self._latest[site] = max(self._latest[site], epoch)
         if self._needed[site] & bit:
             effect, promised = self._effect("causal", index, self._taken[site] & ~self._loose[site])
             text = f"site {site} took message {effect} before its cause {message}"
