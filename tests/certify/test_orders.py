@@ -14,7 +14,7 @@ from inga.certify.chain import Step
 from inga.certify.combine import Process
 from inga.certify.local import Chunks
 from inga.certify.scan import NEVER
-from inga.certify.verdict import Check
+from inga.certify.verdict import Answer
 from inga.trace import Row
 
 from .world import Trace, misplaced, renumbered, source
@@ -22,7 +22,7 @@ from .world import Trace, misplaced, renumbered, source
 METHODS = ("a", "b", "c")
 
 
-def answer(made: Chunks, check: str, **more: Any) -> Check:
+def answer(made: Chunks, check: str, **more: Any) -> Answer:
     return certify(made, [check], **more).checks[0]
 
 

@@ -17,10 +17,9 @@ import argparse
 from dataclasses import asdict
 from time import monotonic
 
+from inga.certify.checks import check_names
 from inga.cli.output import Progress, print_json
-from inga.model.errors import UsageError
 from inga.model.text import printable
-from inga.trace import CHECKS
 from inga.trace.importers import DEFAULT, FORMATS, Imported, Roles, import_log
 
 
@@ -55,9 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     claims = options.claims.split(",") if options.claims else []
-    for name in claims:
-        if name not in CHECKS:
-            raise UsageError(f"no check {name!r}; there are {', '.join(CHECKS)}")
+    check_names(claims)
     started = monotonic()
     progress = Progress("events read", None, quiet=options.quiet)
     try:
