@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from inga.certify.checks import CHECKS, check_names
-from inga.cli.output import Progress, print_json
+from inga.cli.output import Progress, listed, print_json
 from inga.model.errors import UsageError
 from inga.model.text import printable
 
@@ -33,10 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def add_check_options(parser: argparse.ArgumentParser) -> None:
     """What all commands that certify have in common."""
-    width = max(map(len, CHECKS)) + 2
-    parser.epilog = "\n".join(
-        ["checks:", *(f"  {check.name:<{width}}{check.statement}" for check in CHECKS.values())]
-    )
+    parser.epilog = listed("checks", {check.name: check.statement for check in CHECKS.values()})
     add = parser.add_argument
     add("--checks", metavar="A,B", help="which of those below, or all (default: what the run claims)")
     add("--master", default="local[*]", metavar="M", help="where Spark runs (default local[*])")
