@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from inga.certify.certificate import certify
-from inga.certify.verdict import Certificate, Check
+from inga.certify.verdict import Answer, Certificate
 from inga.trace import Row
 
 from .world import Trace, renumbered, source
@@ -42,7 +42,7 @@ def judged(trace: Trace, receipt: str = "deliver", **changes: object) -> Certifi
     return certify(source(Random(1), rows, receipt, **changes), ORDER, seed=1)
 
 
-def named(certificate: Certificate, name: str) -> Check:
+def named(certificate: Certificate, name: str) -> Answer:
     return next(check for check in certificate.checks if check.name == name)
 
 

@@ -11,7 +11,7 @@ from inga.certify.certificate import certify
 from inga.certify.chunk import Chunk, from_table
 from inga.certify.combine import Process
 from inga.certify.local import Chunks
-from inga.certify.verdict import Certificate, Check
+from inga.certify.verdict import Answer, Certificate
 from inga.trace import Row
 
 from .world import table
@@ -65,7 +65,7 @@ def source(random: Random, log: Log, cuts: int = 3, **options: bool) -> Chunks:
     return Chunks(chunks, processes, "deliver")
 
 
-def check(log: Log, seed: int = 0, cuts: int = 3) -> tuple[Check, Certificate]:
+def check(log: Log, seed: int = 0, cuts: int = 3) -> tuple[Answer, Certificate]:
     certificate = certify(source(Random(seed), log, cuts), ["clocks"], witnesses=10_000)
     return certificate.checks[0], certificate
 

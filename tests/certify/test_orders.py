@@ -14,7 +14,7 @@ from inga.certify.chain import Step
 from inga.certify.combine import Process
 from inga.certify.local import Chunks
 from inga.certify.scan import NEVER
-from inga.certify.verdict import Check
+from inga.certify.verdict import Answer
 from inga.trace import Row
 
 from .world import Trace, misplaced, renumbered, source
@@ -22,7 +22,7 @@ from .world import Trace, misplaced, renumbered, source
 METHODS = ("a", "b", "c")
 
 
-def answer(made: Chunks, check: str, **more: Any) -> Check:
+def answer(made: Chunks, check: str, **more: Any) -> Answer:
     return certify(made, [check], **more).checks[0]
 
 
@@ -308,6 +308,27 @@ def test_without_declared_conflicts_objects_are_open() -> None:
     made = source(Random(1), [renumbered([sent(0, 1, 1)])])
     made.conflicts = {}
     assert answer(made, "object").reason == "no object began with a request"
+
+
+@pytest.mark.parametrize("declared", [{}, {"p0": [["key 0", "key 0"]], "p1": [["key 0", "key 0"]]}])
+def test_requests_whose_conflicts_their_arguments_decide_are_open(
+    declared: dict[str, list[list[str]]],
+) -> None:
+    """Two keys that a function gave: nothing of this was compared, so nothing of it can pass."""
+    n = 2
+    trace = [
+        renumbered([got(0, 0, 1, n, "start", op="key x"), got(0, 1, 1, n, "start", op="key x")]),
+        renumbered([got(1, 1, 1, n, "start", op="key x"), got(1, 0, 1, n, "start", op="key x")]),
+    ]
+    made = source(Random(1), trace)
+    made.conflicts = declared
+    check = answer(made, "object")
+    assert (check.verdict, check.violations) == ("unknown", 0)
+    assert check.reason == (
+        "no request that began has a method that the manifest's conflicts name: arguments may decide"
+    )
+    made.conflicts = {"p0": [["key x", "key x"]], "p1": [["key x", "key x"]]}
+    assert answer(made, "object").violations == 1
 
 
 def test_requests_without_vectors_leave_precedence_open() -> None:

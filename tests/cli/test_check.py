@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from inga.certify.verdict import Certificate, Check, Group, Witness
+from inga.certify.verdict import Answer, Certificate, Group, Witness
 from inga.cli.check import table
 from inga.cli.main import main
 from inga.sim.case import Case
@@ -86,7 +86,7 @@ def test_the_table_shows_hostile_names_as_they_are() -> None:
     )
     certificate = Certificate(
         events=10, messages=2, deliveries=4, payloads=3, names=["a", "b"],
-        checks=[Check("causal", "fail", 1, "", [witness]), Check("fifo", "unknown", reason="rows are missing")],
+        checks=[Answer("causal", "fail", 1, "", [witness]), Answer("fifo", "unknown", reason="rows are missing")],
         groups=[Group("a late message", ["causal"], 1, {})] * 12,
     )  # fmt: skip
     text = table(certificate)
@@ -98,7 +98,7 @@ def test_the_table_shows_hostile_names_as_they_are() -> None:
 
 
 def test_warnings_are_told() -> None:
-    checks = [Check("clocks", "pass", warnings=["file order contradicts the clocks in 1 place: x.log:3"])]
+    checks = [Answer("clocks", "pass", warnings=["file order contradicts the clocks in 1 place: x.log:3"])]
     shown = table(Certificate(4, 0, 0, 0, ["a"], checks, []))
     assert "warning: file order contradicts the clocks in 1 place: x.log:3" in shown
     assert checks[0].to_json()["warnings"] == checks[0].warnings

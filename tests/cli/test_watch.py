@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from inga.certify.verdict import Certificate, Check, Witness
+from inga.certify.verdict import Answer, Certificate, Witness
 from inga.cli import watch
 from inga.cli.main import main
 from inga.lab.traces import Recipe, make
@@ -39,7 +39,7 @@ def test_a_line_for_every_look_and_one_for_a_violation(
         verdict = "fail" if witnesses else "unknown"
         return Certificate(
             events=1234, messages=2, deliveries=4, payloads=3, names=["a"], groups=[],
-            checks=[Check("causal", verdict, len(witnesses), "", list(witnesses))],
+            checks=[Answer("causal", verdict, len(witnesses), "", list(witnesses))],
         )  # fmt: skip
 
     def looked(path: str, checks: object, **options: object) -> Certificate:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from inga.certify.certificate import certify
-from inga.certify.chunk import TOLD_COLUMNS, from_table
+from inga.certify.chunk import JUDGED_COLUMNS, PLACE_COLUMN, from_table
 from inga.certify.combine import Process
 from inga.certify.local import Chunks
 from inga.certify.verdict import Certificate
@@ -65,7 +65,7 @@ def certified(trace: Path | str, checks: list[str] | None = None) -> Certificate
     manifest, n = read_manifest(trace), len(read_manifest(trace).processes)
     chunks = []
     for each in segments(trace):
-        part = read_segment(each.path, n, process=each.process, columns=TOLD_COLUMNS)
+        part = read_segment(each.path, n, process=each.process, columns=(*JUDGED_COLUMNS, PLACE_COLUMN))
         chunks.append(from_table(part, each.process, n, manifest.receipt, where=str(each.path), width=n))
     processes = [
         Process(file.name, file.first_view, file.last_pos, file.complete, file.crashed)

@@ -13,7 +13,7 @@ proof.
 For `object` two messages concern each other only if their methods conflict, at both processes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,9 +26,6 @@ from inga.certify.scan import NEVER
 
 ACROSS_MAX = 1 << 21  # messages across parts that are compared; beyond that a check stays open
 LATE_MAX = 1 << 16  # late rows that a part lists; if it has more, it is asked again for those that matter
-
-Spread = Callable[[Chunk, Any], list[tuple[int, Any]]]
-Join = Callable[[int, list[Any]], Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,49 +5,46 @@ If what was sent and what was delivered and accepted have equal sums everywhere,
 the sources for which some sum differs are looked at, a range of their numbers at a time.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inga.certify import compare
+from inga.certify import compare, work
 from inga.certify.chunk import Bools
-from inga.certify.combine import Line, Process, unaccepted_sources, unequal_pairs
+from inga.certify.combine import unaccepted_sources
 from inga.certify.compare import Range, Sends
-from inga.certify.fingerprint import Keys
 from inga.certify.pairs import ROWS_AT_ONCE, closed_view, gone, meant_for
 from inga.certify.roots import Bad
 from inga.certify.work import Fates, Row
 
-Ask = Callable[[Sequence[tuple[int, Any]]], list[tuple[int, Any]]]
-"""Apply `work.fates` to chunks."""
+if TYPE_CHECKING:
+    from inga.certify.evidence import Evidence
 
 
-def divided(
-    lines: list[Line], processes: Sequence[Process], keys: Keys, ask: Ask, listed_max: int
-) -> Iterator[Bad]:
+def atomic(evidence: "Evidence") -> Iterator[Bad]:
     """Messages that some destinations have and others lack, by destination and source."""
-    sources = {pair.source for pair in unequal_pairs(lines, processes) if pair.source != pair.destination}
-    confirmed = any(link.summary.confirms for line in lines for link in line)
-    if confirmed:
-        sources |= unaccepted_sources(lines, processes)
-    judge = _Judge(lines, processes, listed_max)
-    width = max(ROWS_AT_ONCE // len(processes), 1)
+    sources = {pair.source for pair in evidence.unequal if pair.source != pair.destination}
+    if any(summary.confirms for summary in evidence.summaries):
+        sources |= unaccepted_sources(evidence.lines, evidence.processes)
+    judge = _Judge(evidence)
+    width = max(ROWS_AT_ONCE // len(evidence.processes), 1)
     for source in sorted(sources):
-        high = max((link.summary.sent_high for link in lines[source]), default=0)
+        high = max((link.summary.sent_high for link in evidence.lines[source]), default=0)
         for low in range(1, high + 1, width):
             numbers = Range(low, min(low + width, high + 1))
-            questions = [(link.segment, (keys, source, numbers)) for line in lines for link in line]
-            yield from judge.judge(source, numbers, [part for _, part in ask(questions)])
+            questions = [(link.segment, (evidence.keys, source, numbers)) for link in evidence.links]
+            found = evidence.ask("segments compared", work.fates, questions)
+            yield from judge.judge(source, numbers, [part for _, part in found])
 
 
 class _Judge:
-    def __init__(self, lines: list[Line], processes: Sequence[Process], listed_max: int) -> None:
-        self._processes = processes
-        self._listed_max = listed_max
-        self._closed_view = closed_view(lines)
-        self._gone = gone(lines, processes)
+    def __init__(self, evidence: "Evidence") -> None:
+        self._processes = evidence.processes
+        self._listed_max = evidence.listed_max
+        self._closed_view = closed_view(evidence.lines)
+        self._gone = gone(evidence.lines, evidence.processes)
 
     def judge(self, source: int, numbers: Range, parts: list[Fates]) -> Iterator[Bad]:
         n, width = len(self._processes), numbers.high - numbers.low
@@ -86,4 +83,5 @@ class _Judge:
         seqs = sends.seq[wrong]
         if len(seqs):
             rows = [Row(destination, 0, source, seq) for seq in seqs[: self._listed_max].tolist()]
-            yield Bad("atomic", destination, source, what, len(seqs), rows, step=step)
+            blames = f"a message of {self._processes[source].name} {what}"
+            yield Bad("atomic", destination, source, what, len(seqs), rows, blames=blames, step=step)

@@ -32,17 +32,14 @@ NEVER_YET = -(2**63)
 EVERYBODY = -1
 """In `Chunk.dst`: all others of the view, not a set."""
 
-COLUMNS = ("process", "pos", "step", "view", "src", "seq", "dst", "deps", "peer", "n")
+JUDGED_COLUMNS = ("process", "pos", "step", "view", "src", "seq", "dst", "deps", "peer", "n")
 """What the checks need of a trace."""
 
-TIMED_COLUMNS = (*COLUMNS, "time")
-"""What `quiet` needs: the only check that looks at times."""
+METHOD_COLUMN = "op"
+"""If this is read, the requests of objects are kept too."""
 
-TOLD_COLUMNS = (*COLUMNS, "ref")
+PLACE_COLUMN = "ref"
 """What is read again to name the lines of a log that was imported."""
-
-OBJECT_COLUMN = "op"
-"""What `object` needs besides: which method was asked for."""
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -157,7 +154,7 @@ def _kinds(table: Any, receipt: str) -> tuple[NDArray[np.uint16], int, int]:
     bits = {"send": SEND, "deliver": DELIVER, "accept": ACCEPT, "confirm": CONFIRM, "view": GRANT,
             "event": EVENT}  # fmt: skip
     bits[receipt] = bits.get(receipt, 0) | RECEIPT
-    if OBJECT_COLUMN in table.column_names:
+    if METHOD_COLUMN in table.column_names:
         bits["start"], bits["request"] = START, REQUEST
     kinds = np.array([bits.get(name, 0) for name in names] or [0], np.uint16)[codes]
     installed = -1
@@ -227,9 +224,9 @@ def _destinations(table: Any, sends: Bools, n: int) -> tuple[NDArray[np.int32], 
 
 
 def _methods(table: Any) -> tuple[list[str], NDArray[np.int32] | None]:
-    if OBJECT_COLUMN not in table.column_names:
+    if METHOD_COLUMN not in table.column_names:
         return [], None
-    coded = _one_array(table.column(OBJECT_COLUMN)).fill_null("").dictionary_encode()
+    coded = _one_array(table.column(METHOD_COLUMN)).fill_null("").dictionary_encode()
     return coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
 
 

@@ -18,7 +18,7 @@ from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +29,16 @@ from inga.certify.combine import Line
 from inga.certify.roots import Bad, Cause
 from inga.certify.work import Row
 
+if TYPE_CHECKING:
+    from inga.certify.evidence import Evidence, Source
+
 REPEATED, HOLE, FORGOTTEN, UNKNOWN_EVENT, BELOW = 1, 2, 3, 4, 5
 """What can be wrong with a pair of an event and one that it names; REPEATED is about the event alone."""
 
 NOWHERE, LOST = -1, -2
 """Segments of events that are not in the trace; LOST if they may have been in rows that are missing."""
 
+PLACES_SHOWN = 5  # of a warning
 EVENTS_AT_ONCE = 1 << 22  # entries of the vectors of wrong events that are held against all that name them
 
 
@@ -341,20 +345,25 @@ def place_of(chunk: Chunk, pos: int) -> str:
 # ---- what the driver does
 
 
-class Asks(Protocol):
-    """What is needed of a source of chunks."""
+def clocks(evidence: "Evidence") -> Iterator[Bad]:
+    """Faults of clocks are violations; where file order contradicts them is a warning."""
+    unstamped = sum(summary.unstamped_events for summary in evidence.summaries)
+    if unstamped:
+        evidence.leave_open("clocks", f"{unstamped:,} events have no clock")
+    complete = [process.complete for process in evidence.processes]
+    found, late = _find_faults(evidence.source, evidence.lines, complete, evidence.listed_max)
+    place = evidence.explainer.place
+    if late:
+        shown = [place(each.process, each.pos) for each in late[:PLACES_SHOWN]]
+        more = ", ..." if len(late) > len(shown) else ""
+        places = "1 place" if len(late) == 1 else f"{len(late):,} places"
+        warning = f"file order contradicts the clocks in {places}: {', '.join(shown)}{more}"
+        evidence.warnings["clocks"] = [warning]
+    return _to_bad(found, evidence.names, place)
 
-    def map(
-        self, what: str, function: Any, questions: Sequence[tuple[int, Any]]
-    ) -> list[tuple[int, Any]]: ...
 
-    def exchange(
-        self, what: str, ask: Any, merge: Any, answer: Any, questions: Sequence[tuple[int, Any]]
-    ) -> list[tuple[int, Any]]: ...
-
-
-def find_faults(
-    source: Asks, lines: Sequence[Line], complete: list[bool], listed_max: int
+def _find_faults(
+    source: "Source", lines: Sequence[Line], complete: list[bool], listed_max: int
 ) -> tuple[dict[tuple[int, int, int], tuple[int, list[Fault]]], list[Late]]:
     """Counts and first examples by kind, process and named process; and where file order is another."""
     routes, late = lay_out(lines, complete)
@@ -413,7 +422,7 @@ def _joined(above: dict[int, list[Wrong]]) -> Above:
 
 
 def _settle(
-    source: Asks, routes: Routes, process_of: dict[int, int], parts: list[tuple[int, Faults]]
+    source: "Source", routes: Routes, process_of: dict[int, int], parts: list[tuple[int, Faults]]
 ) -> Iterator[tuple[int, Fault]]:
     """Of the open faults, those whose event did not take the entry over from the event before it."""
     faults = [(process_of[segment], fault) for segment, part in parts for fault in part.open]
@@ -443,7 +452,7 @@ WORDS = {
 }
 
 
-def to_bad(
+def _to_bad(
     found: dict[tuple[int, int, int], tuple[int, list[Fault]]],
     names: Sequence[str],
     place: Callable[[int, int], str],
@@ -466,7 +475,7 @@ def to_bad(
             cause = _cause(HOLE, named, named, holes[named], names, place)
         else:
             cause = _cause(kind, process, named, faults[0], names, place)
-        yield Bad("clocks", process, process, WORDS[kind], count, rows, others, cause)
+        yield Bad("clocks", process, process, WORDS[kind], count, rows, others=others, cause=cause)
 
 
 def _restart(process: int, fault: Fault, names: Sequence[str], place: Callable[[int, int], str]) -> Cause:

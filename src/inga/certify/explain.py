@@ -145,8 +145,10 @@ class Explainer:
                 witness.text += f": {self._tell(witness.chain)}"
         elif bad.check == "quiet":
             witness.text = f"{here} {bad.what}"
-        else:
+        elif bad.check == "integrity":
             witness.text = f"{here} delivered {message}, which {bad.what}"
+        else:
+            witness.text = f"{here}: {message} {bad.what}"
 
     def _tell(self, chain: list[Step], effect: str = "it") -> str:
         """The chain as half a sentence: who got what before sending what. The last of these is the effect."""

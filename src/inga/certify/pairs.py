@@ -1,47 +1,47 @@
 """Pairs of a destination and a source whose sums disagree: their messages are compared, some at a time."""
 
-from collections.abc import Callable, Container, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inga.certify import compare
+from inga.certify import compare, work
 from inga.certify.chunk import Bools, Ints
 from inga.certify.combine import Line, Link, Pair, Process, is_member
 from inga.certify.compare import Deliveries, Range, Sends
-from inga.certify.fingerprint import Keys
 from inga.certify.roots import Bad
 from inga.certify.scan import NEVER
 from inga.certify.work import Found, Row, Wanted
 
+if TYPE_CHECKING:
+    from inga.certify.evidence import Evidence
+
 ROWS_AT_ONCE = 1 << 22
 PAIRS_AT_ONCE = 64
 
-Collect = Callable[[Sequence[tuple[int, Any]]], list[tuple[int, Any]]]
-"""Apply `work.collect` to chunks."""
+
+def integrity(evidence: "Evidence") -> Iterator[Bad]:
+    return (bad for bad in evidence.once(_compare) if bad.check == "integrity")
 
 
-def compare_pairs(
-    lines: list[Line],
-    processes: Sequence[Process],
-    pairs: list[Pair],
-    keys: Keys,
-    collect: Collect,
-    guarantees: Container[str],
-    listed_max: int,
-) -> Iterator[Bad]:
+def complete(evidence: "Evidence") -> Iterator[Bad]:
+    return (bad for bad in evidence.once(_compare) if bad.check == "complete")
+
+
+def _compare(evidence: "Evidence") -> list[Bad]:
     """What is wrong between them. Rounds are so small that memory does not depend on the trace."""
-    judge = _Judge(lines, processes, guarantees, listed_max)
-    for group, numbers in _rounds(lines, pairs):
+    judge = _Judge(evidence)
+    bad: list[Bad] = []
+    for group, numbers in _rounds(evidence.lines, evidence.unequal):
         questions = [
-            (link.segment, (keys, wanted))
-            for line in lines
-            for link in line
+            (link.segment, (evidence.keys, wanted))
+            for link in evidence.links
             if (wanted := _wanted(link, group, numbers)) is not None
         ]
         if questions:
-            found = sorted(collect(questions), key=lambda pair: pair[0])
-            yield from judge.judge(group, [part for _, part in found])
+            found = evidence.ask("segments compared", work.collect, questions)
+            bad += judge.judge(group, [part for _, part in found])
+    return bad
 
 
 def _rounds(lines: list[Line], pairs: list[Pair]) -> Iterator[tuple[list[Pair], Range]]:
@@ -74,15 +74,13 @@ def _wanted(link: Link, pairs: list[Pair], numbers: Range) -> Wanted | None:
 
 
 class _Judge:
-    def __init__(
-        self, lines: list[Line], processes: Sequence[Process], guarantees: Container[str], listed_max: int
-    ) -> None:
-        self._lines = lines
-        self._processes = processes
-        self._guarantees = guarantees
-        self._listed_max = listed_max
-        self._closed_view = closed_view(lines)
-        self._crashed = crashed(lines, processes)
+    def __init__(self, evidence: "Evidence") -> None:
+        self._lines = evidence.lines
+        self._processes = evidence.processes
+        self._guarantees = evidence.source.guarantees
+        self._listed_max = evidence.listed_max
+        self._closed_view = closed_view(self._lines)
+        self._crashed = crashed(self._lines, self._processes)
 
     def judge(self, pairs: list[Pair], parts: list[Found]) -> Iterator[Bad]:
         n = len(self._processes)
@@ -108,7 +106,8 @@ class _Judge:
         for reason in np.unique(wrong[wrong > 0]).tolist():
             rows = np.flatnonzero(wrong == reason)
             what = compare.REASONS[reason]
-            yield self._bad("integrity", pair, what, delivered.seq[rows], delivered.pos[rows])
+            blames = "{here} delivered a message of {source} that " + what
+            yield self._bad("integrity", pair, what, blames, delivered.seq[rows], delivered.pos[rows])
 
     def _lost(self, pair: Pair, sends: Sends, mine: Bools, delivered: Deliveries) -> Iterator[Bad]:
         if pair.destination == pair.source or self._crashed[pair.destination] or self._crashed[pair.source]:
@@ -119,7 +118,10 @@ class _Judge:
         # What a view lost before it was closed, it lost by agreement.
         lost = lost[sends.view[lost] > self._closed_view]
         if len(lost):
-            yield self._bad("complete", pair, "was never delivered", sends.seq[lost], np.zeros_like(lost))
+            blames = "messages of {source} were never delivered at {here}"
+            yield self._bad(
+                "complete", pair, "was never delivered", blames, sends.seq[lost], np.zeros_like(lost)
+            )
 
     def _passed(self, pair: Pair) -> int:
         """The last number of the source that a member which left cannot have missed by leaving: what it
@@ -131,14 +133,23 @@ class _Judge:
             return max(int(summary.delivered_high[pair.source]) for summary in summaries)
         return 0
 
-    def _bad(self, check: str, pair: Pair, what: str, seqs: Ints, positions: Ints) -> Bad:
+    def _bad(self, check: str, pair: Pair, what: str, blames: str, seqs: Ints, positions: Ints) -> Bad:
         rows = [
             Row(pair.destination, pos, pair.source, seq)
             for pos, seq in zip(
                 positions[: self._listed_max].tolist(), seqs[: self._listed_max].tolist(), strict=True
             )
         ]
-        return Bad(check, pair.destination, pair.source, what, len(seqs), rows)
+        here, source = self._processes[pair.destination].name, self._processes[pair.source].name
+        return Bad(
+            check,
+            pair.destination,
+            pair.source,
+            what,
+            len(seqs),
+            rows,
+            blames=blames.format(here=here, source=source),
+        )
 
 
 def meant_for(processes: Sequence[Process], sends: Sends, destination: int, source: int) -> Bools:

@@ -5,21 +5,20 @@ finds what is late, here one for each method; so segments are looked at in any o
 something is suspect.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from inga.certify.agree import Rules
 from inga.certify.chunk import Chunk, Ints
-from inga.certify.combine import Line
 from inga.certify.roots import Bad
 from inga.certify.scan import NEVER
 from inga.certify.work import Row
 
-Ask = Callable[[Sequence[tuple[int, Any]]], list[tuple[int, Any]]]
-"""Apply `began` to chunks."""
+if TYPE_CHECKING:
+    from inga.certify.evidence import Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +45,7 @@ class Began:
 
     needs: Needs
     low: Ints  # their lowest number
+    judged: int  # how many have methods that conflict with any
     unstamped: int
     late: list[tuple[Row, Row]]  # each with one that came too early
     count: int
@@ -72,7 +72,7 @@ def began(chunk: Chunk, question: tuple[Rules, Needs | None, int]) -> Began:
         late |= conflicts[codes, other] & (running[np.arange(len(rows)), src] >= seq)
     which = np.flatnonzero(late)
     found = [_pair(chunk, rules, rows, codes, at, start) for at in which[:listed_max].tolist()]
-    return Began(needs, low, int((~chunk.stamped[rows]).sum()), found, len(which))
+    return Began(needs, low, len(rows), int((~chunk.stamped[rows]).sum()), found, len(which))
 
 
 def _pair(chunk: Chunk, rules: Rules, rows: Ints, codes: Any, at: int, start: Needs) -> tuple[Row, Row]:
@@ -92,40 +92,48 @@ def _row(chunk: Chunk, row: Any) -> Row:
 
 
 class Precedence:
-    """Requests that began too late; `unstamped` counts those of which nothing is known."""
+    """Requests that began too late. Counted are those that could be held against others, and those of them of
+    which nothing is known."""
 
-    def __init__(self, lines: Sequence[Line], rules: Rules, ask: Ask, listed_max: int) -> None:
-        self._lines, self._rules, self._ask, self._listed_max = lines, rules, ask, listed_max
-        self.unstamped = 0
+    def __init__(self, evidence: "Evidence", rules: Rules) -> None:
+        self._evidence = evidence
+        self._rules = rules
+        self.judged = self.unstamped = 0
 
     def late(self) -> Iterator[Bad]:
-        links = [link for line in self._lines for link in line if link.summary.starts]
-        found: dict[int, Began] = dict(
-            self._ask([(link.segment, (self._rules, None, self._listed_max)) for link in links])
-        )
+        lines = self._evidence.lines
+        found = self._ask({link.segment: None for link in self._evidence.links if link.summary.starts})
+        self.judged = sum(each.judged for each in found.values())
         self.unstamped = sum(each.unstamped for each in found.values())
-        carries = {}
-        for line in self._lines:
-            carry = Needs.none(len(self._rules.methods), len(self._lines))
+        carries: dict[int, Needs | None] = {}
+        for line in lines:
+            carry = Needs.none(len(self._rules.methods), len(lines))
             for link in line:
                 if link.segment in found:
                     part = found[link.segment]
                     if part.count or self._reaches(link.summary.process, carry.required, part.low):
                         carries[link.segment] = carry
                     carry = carry.after(part.needs)
-        suspects = [(segment, (self._rules, carry, self._listed_max)) for segment, carry in carries.items()]
-        for _, part in sorted(self._ask(suspects) if suspects else [], key=lambda answer: answer[0]):
-            yield from _bad(part)
+        for part in self._ask(carries).values():
+            yield from self._bad(part)
+
+    def _ask(self, carries: dict[int, Needs | None]) -> dict[int, Began]:
+        questions = [
+            (segment, (self._rules, carry, self._evidence.listed_max)) for segment, carry in carries.items()
+        ]
+        return dict(self._evidence.ask("requests held against what precedes them", began, questions))
 
     def _reaches(self, process: int, carry: Ints, low: Ints) -> bool:
         """Whether something that began in an earlier chunk needs something that begins in this one."""
         conflicts = self._rules.conflicts[process]
         return any((carry[other] >= low[one]).any() for one, other in np.argwhere(conflicts).tolist())
 
-
-def _bad(part: Began) -> Iterator[Bad]:
-    """One for each that is listed; the others are counted with the first."""
-    rest = part.count - len(part.late)
-    for row, early in part.late:
-        yield Bad("object", row.process, row.src, "precedence", 1 + rest, [row], early=early)
-        rest = 0
+    def _bad(self, part: Began) -> Iterator[Bad]:
+        """One for each that is listed; the others are counted with the first."""
+        rest, names = part.count - len(part.late), self._evidence.names
+        for row, early in part.late:
+            blames = f"{names[row.process]} began requests of {names[row.src]} after others that they precede"
+            yield Bad(
+                "object", row.process, row.src, "precedence", 1 + rest, [row], blames=blames, early=early
+            )
+            rest = 0

@@ -29,6 +29,7 @@ class Bad:
     what: str  # is wrong, in words
     count: int
     rows: list[Row]
+    blames: str = ""  # what it is one of, in words, unless it follows from something else
     others: dict[Row, Message] = field(default_factory=dict)  # clocks: the event that each names
     cause: "Cause | None" = None  # if it is known already
     clashes: list[Clash] = field(default_factory=list)  # of `total` and `object`: one for each row
@@ -156,19 +157,5 @@ class _Roots:
         self._add(("clash", each.check, root), cause, each.check, each.count, row)
 
     def _add_pair(self, each: Bad) -> None:
-        here, source = self._names[each.process], self._names[each.source]
-        if each.check == "complete":
-            cause = f"messages of {source} were never delivered at {here}"
-        elif each.check == "atomic":
-            cause = f"a message of {source} {each.what}"
-        elif each.check == "views":
-            cause = f"{here} lacks messages of {source} that others delivered in the same view"
-        elif each.check == "object":
-            cause = f"{here} began requests of {source} after others that they precede"
-        elif each.check == "quiet":
-            cause = f"{here} did not go quiet"
-        else:
-            cause = f"{here} delivered a message of {source} that {each.what}"
-        what = "" if each.check in ("quiet", "views", "object") else each.what
-        key = (each.check, what, each.process, each.source)
-        self._add(key, cause, each.check, each.count, each.rows[0])
+        key = (each.check, each.blames, each.process, each.source)
+        self._add(key, each.blames, each.check, each.count, each.rows[0])

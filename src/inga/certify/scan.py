@@ -110,7 +110,6 @@ class Summary:
     deliveries: int
     payloads: int
     width: int
-    last_view: int
     left: bool
     crashed: bool
     flushed: int
@@ -211,7 +210,6 @@ def describe(chunk: Chunk) -> Summary:
         deliveries=int(deliveries.sum()),
         payloads=chunk.payloads,
         width=chunk.width,
-        last_view=int(chunk.view.max(initial=-1)),
         left=chunk.left,
         crashed=chunk.crashed,
         flushed=chunk.flushed,

@@ -52,7 +52,7 @@ class Group:
 
 
 @dataclass(slots=True)
-class Check:
+class Answer:
     """The answer to one check. `violations` is exact, `witnesses` are some of them."""
 
     name: str
@@ -82,7 +82,7 @@ class Certificate:
     deliveries: int
     payloads: int
     names: list[str]
-    checks: list[Check]
+    checks: list[Answer]
     groups: list[Group]
     seconds: float = 0.0
 

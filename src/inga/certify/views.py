@@ -4,51 +4,45 @@ If what was sent in a view was delivered in it everywhere, there is nothing to l
 some sum differs are looked at, a range of their numbers at a time, as for `atomic`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inga.certify import compare
-from inga.certify.atomic import Ask
+from inga.certify import compare, work
 from inga.certify.chunk import Bools
-from inga.certify.combine import Line, Process, is_member, unequal_pairs
+from inga.certify.combine import is_member
 from inga.certify.compare import Range
-from inga.certify.fingerprint import Keys
 from inga.certify.pairs import ROWS_AT_ONCE, gone, meant_for
 from inga.certify.roots import Bad
 from inga.certify.scan import Summary
 from inga.certify.work import Fates, Row
 
+if TYPE_CHECKING:
+    from inga.certify.evidence import Evidence
+
 NOWHERE = -1  # the view of a message that was not delivered
 
 
-def has_views(lines: Sequence[Line]) -> bool:
-    """Whether any row tells that a view was installed."""
-    return any(link.summary.installed >= 0 for line in lines for link in line)
-
-
-def disagreements(
-    lines: list[Line], processes: Sequence[Process], keys: Keys, ask: Ask, listed_max: int
-) -> Iterator[Bad]:
+def views(evidence: "Evidence") -> Iterator[Bad]:
     """Messages that some survivor of a view delivered in it and another one did not."""
-    judge = _Judge(lines, processes, listed_max)
-    sources = {pair.source for pair in unequal_pairs(lines, processes) if pair.source != pair.destination}
-    width = max(ROWS_AT_ONCE // len(processes), 1)
+    if all(summary.installed < 0 for summary in evidence.summaries):
+        evidence.leave_open("views", "no row tells of a view")
+        return
+    judge = _Judge(evidence)
+    sources = {pair.source for pair in evidence.unequal if pair.source != pair.destination}
+    width = max(ROWS_AT_ONCE // len(evidence.processes), 1)
     for source in sorted(sources):
-        high = max((_high(link.summary, source) for line in lines for link in line), default=0)
+        high = max((_high(summary, source) for summary in evidence.summaries), default=0)
         for low in range(1, high + 1, width):
             numbers = Range(low, min(low + width, high + 1))
             questions = [
-                (link.segment, (keys, source, numbers))
-                for line in lines
-                for link in line
+                (link.segment, (evidence.keys, source, numbers))
+                for link in evidence.links
                 if link.summary.process == source or _has(link.summary, source, numbers)
             ]
-            yield from judge.judge(source, numbers, [part for _, part in sorted(ask(questions), key=_first)])
-
-
-def _first(answer: tuple[int, Fates]) -> int:
-    return answer[0]
+            found = evidence.ask("segments compared", work.fates, questions)
+            yield from judge.judge(source, numbers, [part for _, part in found])
 
 
 def _high(summary: Summary, source: int) -> int:
@@ -62,10 +56,11 @@ def _has(summary: Summary, source: int, numbers: Range) -> bool:
 
 
 class _Judge:
-    def __init__(self, lines: list[Line], processes: Sequence[Process], listed_max: int) -> None:
-        self._processes = processes
-        self._listed_max = listed_max
-        self._gone = gone(lines, processes)
+    def __init__(self, evidence: "Evidence") -> None:
+        lines = evidence.lines
+        self._processes = evidence.processes
+        self._listed_max = evidence.listed_max
+        self._gone = gone(lines, evidence.processes)
         self._installed = [max((link.summary.installed for link in line), default=-1) for line in lines]
 
     def judge(self, source: int, numbers: Range, parts: list[Fates]) -> Iterator[Bad]:
@@ -104,4 +99,6 @@ class _Judge:
             name = self._processes[here].name
             what = f"was delivered in view {view} by others that came through it, but not in it at {name}"
             rows = [Row(here, 0, source, seq) for seq in seqs[: self._listed_max].tolist()]
-            yield Bad("views", here, source, what, len(seqs), rows, view=view)
+            sender = self._processes[source].name
+            blames = f"{name} lacks messages of {sender} that others delivered in the same view"
+            yield Bad("views", here, source, what, len(seqs), rows, blames=blames, view=view)

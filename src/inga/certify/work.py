@@ -28,10 +28,6 @@ class Broken:
     counts: Ints
     rows: list[Row]
 
-    @property
-    def count(self) -> int:
-        return int(self.counts.sum())
-
 
 @dataclass(frozen=True, slots=True)
 class Findings:

@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from inga.cli.output import Progress, print_json
+from inga.certify.checks import CHECKS, check_names
+from inga.cli.output import Progress, listed, print_json
 from inga.model.errors import UsageError
 from inga.model.text import printable
 
 if TYPE_CHECKING:
-    from inga.certify.verdict import Certificate, Check
+    from inga.certify.verdict import Answer, Certificate
 
 EXIT_CODES = {"pass": 0, "fail": 1, "unknown": 3}
 GROUPS_SHOWN = 10
@@ -32,8 +33,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def add_check_options(parser: argparse.ArgumentParser) -> None:
     """What all commands that certify have in common."""
+    parser.epilog = listed("checks", {check.name: check.statement for check in CHECKS.values()})
     add = parser.add_argument
-    add("--checks", metavar="A,B", help="which, or all (default: what the run claims)")
+    add("--checks", metavar="A,B", help="which of those below, or all (default: what the run claims)")
     add("--master", default="local[*]", metavar="M", help="where Spark runs (default local[*])")
     add("--witnesses", type=int, default=5, metavar="K", help="violations to explain per check (default 5)")
 
@@ -42,9 +44,7 @@ def run(options: argparse.Namespace) -> int:
     need_spark()
     from inga.pipeline.jobs import check_trace
 
-    if options.witnesses < 0:
-        raise UsageError("--witnesses is at least 0")
-    checks = options.checks.split(",") if options.checks else None
+    checks = named_checks(options)
     with watched(options) as progress:
         _, certificate = check_trace(
             options.trace, checks, master=options.master, witnesses=options.witnesses, progress=progress
@@ -54,6 +54,15 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(table(certificate))
     return EXIT_CODES[certificate.verdict]
+
+
+def named_checks(options: argparse.Namespace) -> list[str] | None:
+    """What `--checks` says, refused here if it cannot be; None: what the run claims."""
+    if options.witnesses < 0:
+        raise UsageError("--witnesses is at least 0")
+    checks: list[str] | None = options.checks.split(",") if options.checks else None
+    check_names(checks or (), "all")
+    return checks
 
 
 def need_spark() -> None:
@@ -115,7 +124,7 @@ def table(certificate: "Certificate") -> str:
     return "\n".join([*lines, "", f"verdict: {certificate.verdict} ({certificate.seconds:.1f} s)"])
 
 
-def _line(check: "Check") -> str:
+def _line(check: "Answer") -> str:
     line = f"{check.name:<10} {check.verdict:<8} {check.violations:>10,}"
     return f"{line}  {printable(check.reason)}" if check.reason else line
 

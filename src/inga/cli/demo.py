@@ -29,7 +29,7 @@ from inga.trial.result import Result
 from inga.trial.workload import Workload
 
 ORDERS = ("fifo", "causal")
-CHECKS = ("integrity", "complete", "fifo", "stamps", "causal")
+SHOWN = ("integrity", "complete", "fifo", "stamps", "causal")
 
 DELAY_MAX = 0.001
 """Seconds by which a copy may be late: enough for an answer to overtake its question."""
@@ -91,7 +91,7 @@ def _certify(traces: list[Path], options: argparse.Namespace) -> list[Tables]:
     with watched(options) as progress:
         session = open_session(options.master)
         try:
-            return [report_tables(str(t), CHECKS, session=session, progress=progress) for t in traces]
+            return [report_tables(str(t), SHOWN, session=session, progress=progress) for t in traces]
         finally:
             session.stop()
 
@@ -106,7 +106,7 @@ def _verdicts(tables: list[Tables]) -> str:
     """A line per check, a column per order; what an order does not promise stands in brackets."""
     orders = [each.trace.manifest.order for each in tables]
     lines = ["", f"{'':<12}" + "".join(f"{order:<24}" for order in orders)]
-    for name in CHECKS:
+    for name in SHOWN:
         cells = [_cell(name, each) for each in tables]
         lines.append(f"{name:<12}" + "".join(f"{cell:<24}" for cell in cells).rstrip())
     lines += ["", "in brackets: what the order does not promise"]

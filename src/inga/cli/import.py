@@ -8,56 +8,52 @@
   inga import tracechecker trace_output.log run7
   inga import otel spans.json run7
 
-Formats: shiviz (any text, by a regular expression with the groups host, clock and event), govector, tracechecker
-(lines of JSON), otel (OpenTelemetry spans, OTLP as JSON). OUT appears when it is whole; several executions become
-directories below it. Needs no Spark.
+OUT appears when it is whole; several executions become directories below it. Needs no Spark.
 """
 
 import argparse
 from dataclasses import asdict
 from time import monotonic
 
-from inga.cli.output import Progress, print_json
-from inga.model.errors import UsageError
+from inga.certify.checks import check_names
+from inga.cli.output import Progress, listed, print_json
 from inga.model.text import printable
-from inga.trace import CHECKS
-from inga.trace.importers import DEFAULT, FORMATS, Imported, Roles, import_log
+from inga.trace.importers import DEFAULT, IMPORTERS, Imported, Roles, import_log, takers
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = listed("formats", {each.name: each.reads for each in IMPORTERS.values()})
     add = parser.add_argument
-    add("format", metavar="FORMAT", choices=FORMATS, help=", ".join(FORMATS))
+    add("format", metavar="FORMAT", choices=IMPORTERS, help="one of those below")
     add("file", metavar="FILE", help="the log")
     add("out", metavar="OUT", help="the trace: a directory that does not exist yet")
+    default = DEFAULT.replace("%", "%%")
     add(
         "--regex",
         metavar="R",
-        help=f"shiviz: one event, in the syntax of JavaScript or Python (default {DEFAULT})".replace(
-            "%", "%%"
-        ),
+        help=f"{takers('regex')}: one event, in the syntax of JavaScript or Python (default {default})",
     )
-    add("--executions", metavar="R", help="shiviz: what separates executions; each becomes a trace")
+    add(
+        "--executions",
+        metavar="R",
+        help=f"{takers('executions')}: what separates executions; each becomes a trace",
+    )
     add(
         "--trust-header",
         action="store_true",
-        help="shiviz: use the expressions that FILE begins with; a malicious one can run for hours",
+        help=f"{takers('trust')}: use the expressions that FILE begins with; a malicious one can run for hours",
     )
-    add(
-        "--send",
-        metavar="R",
-        help="shiviz, govector: texts of events that send a (?<message>...) to all others",
-    )
-    add("--deliver", metavar="R", help="shiviz, govector: texts of events that deliver a (?<message>...)")
-    add("--crash", metavar="R", help="shiviz, govector: texts of events with which a host crashes")
+    texts = f"{takers('roles')}: texts of events"
+    add("--send", metavar="R", help=f"{texts} that send a (?<message>...) to all others")
+    add("--deliver", metavar="R", help=f"{texts} that deliver a (?<message>...)")
+    add("--crash", metavar="R", help=f"{texts} with which a host crashes")
     add("--claims", metavar="A,B", help="guarantees to claim beside those that the format allows")
     add("--encoding", default="utf-8", metavar="E", help="of FILE (default utf-8)")
 
 
 def run(options: argparse.Namespace) -> int:
     claims = options.claims.split(",") if options.claims else []
-    for name in claims:
-        if name not in CHECKS:
-            raise UsageError(f"no check {name!r}; there are {', '.join(CHECKS)}")
+    check_names(claims)
     started = monotonic()
     progress = Progress("events read", None, quiet=options.quiet)
     try:

@@ -12,6 +12,12 @@ def print_json(content: dict[str, Any]) -> None:
     print(text if text.isprintable() else json.dumps(content))
 
 
+def listed(title: str, entries: dict[str, str]) -> str:
+    """Names and what they mean, for the end of a help text."""
+    width = max(map(len, entries)) + 2
+    return "\n".join([f"{title}:", *(f"  {name:<{width}}{text}" for name, text in entries.items())])
+
+
 class Progress:
     """A bar on a terminal, a plain line now and then elsewhere, nothing when quiet."""
 

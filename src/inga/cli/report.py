@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inga.cli.check import EXIT_CODES, add_check_options, need_spark, watched
+from inga.cli.check import EXIT_CODES, add_check_options, named_checks, need_spark, watched
 from inga.cli.output import print_json
 from inga.model.errors import UsageError
 from inga.model.text import printable
@@ -55,7 +55,7 @@ def make_sections(paths: list[str], options: argparse.Namespace) -> list[Section
     from inga.pipeline.jobs import report_tables
     from inga.pipeline.session import open_session
 
-    checks = options.checks.split(",") if options.checks else None
+    checks = named_checks(options)
     with watched(options) as progress:
         if len(paths) == 1:
             found = [

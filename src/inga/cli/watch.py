@@ -13,7 +13,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from inga.cli.check import EXIT_CODES, add_check_options, need_spark, table, watched
+from inga.cli.check import EXIT_CODES, add_check_options, named_checks, need_spark, table, watched
 from inga.cli.output import print_json
 from inga.model.errors import UsageError
 from inga.model.text import printable
@@ -33,15 +33,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     need_spark()
-    from inga.pipeline.jobs import check_names
     from inga.pipeline.watch import watch_trace
 
-    if options.witnesses < 0:
-        raise UsageError("--witnesses is at least 0")
     if not options.poll > 0:
         raise UsageError("--poll is above 0")
-    checks = options.checks.split(",") if options.checks else None
-    check_names(checks)
+    checks = named_checks(options)
     with watched(options) as progress:
         certificate = watch_trace(
             options.trace,

@@ -24,7 +24,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from inga.certify.certificate import certify
-from inga.certify.chunk import COLUMNS, Chunk
+from inga.certify.chunk import JUDGED_COLUMNS, Chunk
 from inga.certify.combine import Process
 from inga.lab.bench import Row
 from inga.lab.traces import Recipe, make
@@ -231,7 +231,7 @@ def _measure(session: Any, path: Path, repetitions: int) -> tuple[Spent, Spent]:
     """A scan and the checks: medians of some repetitions, taken in turn."""
 
     def check() -> None:
-        source = SparkSource(Files(session, open_trace(str(path)), lambda *_: None))
+        source = SparkSource(Files(session, open_trace(str(path)), lambda *_: None), CHECKS)
         certificate = certify(source, CHECKS)
         assert certificate.verdict == "pass", certificate.to_json()
 
@@ -241,8 +241,8 @@ def _measure(session: Any, path: Path, repetitions: int) -> tuple[Spent, Spent]:
         def summed(name: str) -> Any:
             return F.sum(F.length(name)) if name in ("step", "dst", "deps") else F.sum(name)
 
-        rows = session.read.parquet(str(path / "events")).select(*COLUMNS)
-        rows.agg(*map(summed, COLUMNS)).collect()
+        rows = session.read.parquet(str(path / "events")).select(*JUDGED_COLUMNS)
+        rows.agg(*map(summed, JUDGED_COLUMNS)).collect()
 
     scan()
     check()

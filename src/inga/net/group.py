@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from types import TracebackType
 from typing import Any, Self
 
+from inga.certify.checks import CHECKS
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import Concurrent, IngaError, TraceError, UsageError, WouldBlock
 from inga.model.view import View
@@ -25,7 +26,6 @@ from inga.net.reading import Reading
 from inga.net.receipt import LiveReceipt
 from inga.recipes import find
 from inga.stack.stack import Ready, Stack
-from inga.trace.manifest import CHECKS
 from inga.trace.writer import TraceWriter
 from inga.wire.bundle import split
 

@@ -26,15 +26,12 @@ from inga.pipeline.session import LOCAL, open_session
 from inga.pipeline.storage import is_remote
 from inga.trace import local_path, read_manifest
 from inga.trace.manifest import MANIFEST
-from inga.trace.schema import RECEIPTS
+from inga.trace.schema import RECEIPTS, spark_schema
 
 KINDS = ("trace", "parquet", "json")
 STEPS = ("send", "deliver", *(step for step in RECEIPTS if step != "deliver"))
 TRACE_COLUMNS = ("process", "pos", "time", "view", "src", "seq", "deps", "height", "n", "note")
-TRACE_SCHEMA = (
-    "process int, pos bigint, time bigint, step string, view int, src int, seq bigint, deps binary, "
-    "height bigint, n bigint, note string"
-)
+TRACE_SCHEMA = spark_schema(("step", *TRACE_COLUMNS))
 SUFFIXES = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 FILES_PER_BATCH = 64
 POLL_SECONDS = 0.2

@@ -1,10 +1,11 @@
 """A trace as a source of chunks for `inga.certify`: tasks read files and return summaries."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from inga.certify.chunk import COLUMNS, OBJECT_COLUMN, TIMED_COLUMNS, TOLD_COLUMNS, Chunk
+from inga.certify.checks import CHECKS
+from inga.certify.chunk import JUDGED_COLUMNS, PLACE_COLUMN, Chunk
 from inga.certify.combine import Process
 from inga.pipeline.files import Files
 from inga.pipeline.storage import File, read_chunk
@@ -13,16 +14,12 @@ CHUNKS_KEPT = 8  # of those read again for explanations
 
 
 class SparkSource:
-    """The chunks of a trace, worked on by Spark."""
+    """The chunks of a trace, worked on by Spark. Of rows no more is read than the checks need."""
 
-    def __init__(self, files: Files, *, timed: bool = False, methods: bool = False) -> None:
-        """`timed` reads the times of rows too, which only `quiet` looks at; `methods` is for `object`."""
+    def __init__(self, files: Files, checks: Iterable[str]) -> None:
         trace = files.trace
-        self._columns: tuple[str, ...] = TIMED_COLUMNS if timed else COLUMNS
-        self._told_columns: tuple[str, ...] = TOLD_COLUMNS
-        if methods:
-            self._columns = (*self._columns, OBJECT_COLUMN)
-            self._told_columns = (*self._told_columns, OBJECT_COLUMN)
+        more = dict.fromkeys(column for check in checks for column in CHECKS[check].columns)
+        self._columns = (*JUDGED_COLUMNS, *more)
         self.conflicts = trace.manifest.conflicts
         self.quiet_seconds = trace.quiet_seconds
         self._files = files
@@ -77,4 +74,4 @@ class SparkSource:
     def _read(self, segment: int) -> Chunk:
         file = self._files.trace.files[segment]
         content = self._files.content(segment)
-        return read_chunk(file, len(self.processes), self.receipt, content, self._told_columns)
+        return read_chunk(file, len(self.processes), self.receipt, content, (*self._columns, PLACE_COLUMN))

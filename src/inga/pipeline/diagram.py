@@ -16,7 +16,7 @@ LEAD_MIN = 1_000_000  # nanoseconds
 TABLES_KEPT = 16
 
 STEPS = ("send", "receive", "hold", "accept", "deliver", "take", "view", "join", "leave", "crash")
-COLUMNS = ("process", "pos", "time", "step", "view", "src", "seq", "dst", "deps")
+DRAWN_COLUMNS = ("process", "pos", "time", "step", "view", "src", "seq", "dst", "deps")
 
 
 class Extent(NamedTuple):
@@ -118,7 +118,7 @@ class Window:
 
     def _read(self, segment: int) -> Any:
         trace = self._files.trace
-        return read_file(trace.files[segment], trace.n, COLUMNS, self._files.content(segment))
+        return read_file(trace.files[segment], trace.n, DRAWN_COLUMNS, self._files.content(segment))
 
 
 def _by_time(row: Row) -> tuple[int, int, int]:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from inga.certify.certificate import BUILT, IMPORTED, WITNESSES, certify
+from inga.certify.certificate import WITNESSES, certify
+from inga.certify.checks import CHECKS, Needs, check_names
 from inga.certify.verdict import Certificate
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline import metrics
@@ -14,7 +15,8 @@ from inga.pipeline.diagram import Window
 from inga.pipeline.files import Files, Progress
 from inga.pipeline.session import LOCAL, first_reason, open_session
 from inga.pipeline.storage import Trace, is_remote, open_trace
-from inga.trace import CHECKS, Row
+from inga.trace import Row
+from inga.trace.schema import spark_schema
 
 
 def check_trace(
@@ -31,7 +33,7 @@ def check_trace(
     Bad input is found before Spark is started, as far as that is possible. A session that is given stays open.
     """
     started = perf_counter()
-    check_names(checks)
+    check_names(checks or (), "all")
     trace = None if is_remote(path) else open_trace(path)
     wanted = None if trace is None else choose_checks(trace, checks)
     spark = session or open_session(master)
@@ -41,8 +43,7 @@ def check_trace(
             wanted = choose_checks(trace, checks)
         assert wanted is not None
         files = Files(spark, trace, progress)
-        source = SparkSource(files, timed="quiet" in wanted, methods="object" in wanted)
-        certificate = certify(source, wanted, witnesses=witnesses)
+        certificate = certify(SparkSource(files, wanted), wanted, witnesses=witnesses)
     finally:
         if session is None:
             spark.stop()
@@ -127,7 +128,9 @@ def _measure(spark: Any, trace: Trace, comparable: bool, progress: Progress) -> 
 
     if not trace.files:
         raise TraceError(f"{trace.path} has no finished segment, so there is nothing to measure.")
-    rows = spark.read.schema(metrics.SCHEMA).parquet(*(file.path for file in trace.files))
+    rows = spark.read.schema(spark_schema(metrics.MEASURED_COLUMNS)).parquet(
+        *(file.path for file in trace.files)
+    )
     # Held messages are few beside all rows, and two tables are made of them.
     waited = metrics.held(rows).persist()
     try:
@@ -171,13 +174,10 @@ def choose_checks(trace: Trace, checks: Sequence[str] | None) -> list[str]:
         return list(trace.manifest.guarantees)
     if "all" not in checks:
         return list(dict.fromkeys(checks))
-    # Only object runs say what conflicts, and only imported logs have clocks.
-    chosen = [check for check in BUILT if check != "object" or trace.manifest.conflicts is not None]
-    return [*chosen, *(IMPORTED if trace.manifest.source.startswith("import:") else ())]
-
-
-def check_names(checks: Sequence[str] | None) -> None:
-    """Refuse what no check is called."""
-    for name in checks or ():
-        if name not in (*CHECKS, "all"):
-            raise UsageError(f"no check {name!r}; there are {', '.join(CHECKS)}, and all")
+    # Only object runs say what conflicts, and only imported logs have events.
+    is_fit = {
+        Needs.MESSAGES: True,
+        Needs.REQUESTS: trace.manifest.conflicts is not None,
+        Needs.EVENTS: trace.manifest.source.startswith("import:"),
+    }
+    return [check.name for check in CHECKS.values() if is_fit[check.needs]]

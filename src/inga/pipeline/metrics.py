@@ -17,8 +17,7 @@ CONTROL_STEPS = ("control", "poll", "nack")
 REPAIR_STEPS = ("repair",)
 HELD_BY_MAX = 1000  # messages that held others, the worst first
 BUCKETS = 60  # of time
-COLUMNS = ("process", "pos", "time", "step", "src", "seq", "deps", "peer", "n")
-SCHEMA = "process int, pos long, time long, step string, src int, seq long, deps binary, peer int, n long"  # what Spark reads: files of a trace that grew have vectors of several widths, which are all binary
+MEASURED_COLUMNS = ("process", "pos", "time", "step", "src", "seq", "deps", "peer", "n")
 
 _SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 _PERCENTILE_ACCURACY = 10_000

@@ -17,7 +17,7 @@ from uuid import uuid4
 import numpy as np
 
 from inga.certify import slice as slicing
-from inga.certify.chunk import TIMED_COLUMNS, from_table
+from inga.certify.chunk import JUDGED_COLUMNS, from_table
 from inga.certify.slice import Beginning, Chain, Cuts, Outline, Plan, Slice, Steps, Symbols, steps_of
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline.files import Files, Progress, collect
@@ -239,7 +239,7 @@ def _is_sent_in(cuts: Cuts, message: tuple[int, int], number: int) -> bool:
 
 def _read(file: File, n: int, receipt: str) -> tuple[Steps, Any]:
     """The steps of a segment, and the times of all its rows."""
-    table = read_file(file, n, TIMED_COLUMNS)
+    table = read_file(file, n, (*JUDGED_COLUMNS, "time"))
     chunk = from_table(table, file.process, n, receipt, where=file.path)
     return steps_of(chunk), np.asarray(table.column("time").to_numpy(), np.int64)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from inga.certify.chunk import COLUMNS, Chunk, from_table
+from inga.certify.chunk import JUDGED_COLUMNS, Chunk, from_table
 from inga.certify.combine import Process, check_claims, last_silent
 from inga.model.errors import TraceError
 from inga.trace import Manifest, local_path, read_segment
@@ -169,7 +169,7 @@ def read_file(file: File, n: int, columns: tuple[str, ...], content: bytes | Non
 
 
 def read_chunk(
-    file: File, n: int, receipt: str, content: bytes | None = None, columns: tuple[str, ...] = COLUMNS
+    file: File, n: int, receipt: str, content: bytes | None = None, columns: tuple[str, ...] = JUDGED_COLUMNS
 ) -> Chunk:
     table = read_file(file, n, columns, content)
     width = _width(file.path if content is None else BytesIO(content))

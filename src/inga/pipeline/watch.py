@@ -2,12 +2,7 @@
 
 What is carried from look to look are the summaries of `inga.certify`: with them, a look at the whole trace costs
 the driver a few vectors per segment, and the workers only what has come since. While the trace grows, only what
-can never be put right again is judged:
-
-    fifo, stamps, causal   at every look
-    integrity              when nothing new has come, and when the trace has grown by half: rows of messages
-                           under way have to be compared one by one
-    all others             at the end, since what is missing may still come
+can never be put right again is judged: `Check.growing` says when.
 
 At the end all checks are answered from the same summaries, so the verdict is that of `inga check`.
 """
@@ -23,6 +18,7 @@ from typing import Any
 
 from inga.certify import work
 from inga.certify.certificate import WITNESSES, certify
+from inga.certify.checks import CHECKS, Growing
 from inga.certify.chunk import Chunk
 from inga.certify.scan import Summary
 from inga.certify.verdict import FAIL, Certificate
@@ -33,9 +29,8 @@ from inga.pipeline.jobs import choose_checks
 from inga.pipeline.session import LOCAL, open_session
 from inga.pipeline.storage import Trace, is_remote, open_trace
 
-ALWAYS = ("fifo", "stamps", "causal")
 GROWTH = 1.5  # of the trace, after which messages under way are compared again
-FORMAT = 3
+FORMAT = 4
 
 
 class Memory:
@@ -109,8 +104,8 @@ class Memory:
 class RememberingSource(SparkSource):
     """Does not summarise a segment twice."""
 
-    def __init__(self, files: Files, memory: Memory, *, timed: bool) -> None:
-        super().__init__(files, timed=timed)
+    def __init__(self, files: Files, checks: Sequence[str], memory: Memory) -> None:
+        super().__init__(files, checks)
         self._memory = memory
 
     def map(
@@ -161,7 +156,7 @@ class Watch:
         judged = checks if finished else self._now(checks, len(trace.files), new)
         if not (finished or new or judged or self._trouble):
             return None
-        source = RememberingSource(Files(session, trace, progress), self.memory, timed="quiet" in checks)
+        source = RememberingSource(Files(session, trace, progress), checks, self.memory)
         certificate = certify(
             source, judged, witnesses=self._witnesses, seed=self.memory.seed, growing=not finished
         )
@@ -180,7 +175,8 @@ class Watch:
             return []
         if is_due:
             self._compared = segments
-        return [check for check in checks if check in ALWAYS or (check == "integrity" and is_due)]
+        due = {Growing.EVERY_LOOK, *([Growing.NOW_AND_THEN] if is_due else [])}
+        return [check for check in checks if CHECKS[check].growing in due]
 
 
 def is_finished(trace: Trace) -> bool:

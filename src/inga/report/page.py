@@ -10,21 +10,10 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from inga.certify.checks import CHECKS
 from inga.report.section import Section
 
-CHECKS = "integrity complete fifo stamps causal atomic object total views clocks quiet".split()
 GROUPS_SHOWN = 8
-
-MEANINGS = {
-    "integrity": "every delivered message was sent, to this member, and is delivered once and unchanged",
-    "complete": "every message is delivered wherever it was sent to",
-    "fifo": "messages of one sender are delivered in the order they were sent",
-    "stamps": "every vector is exactly what its sender had sent and received",
-    "causal": "no message is delivered before one that precedes it",
-    "atomic": "what one destination delivered all deliver, and what is confirmed all accepted",
-    "quiet": "control traffic ends soon after the last message",
-    "clocks": "clocks of imported events count, never go back, and know what those know that they name",
-}
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
@@ -78,7 +67,7 @@ def _verdicts(sections: Sequence[Section]) -> str:
         for number, section in enumerate(sections)
     )
     lines = [
-        f'<tr><th scope="row">{escape(name)}<small>{escape(MEANINGS.get(name, ""))}</small></th>'
+        f'<tr><th scope="row">{escape(name)}<small>{escape(CHECKS[name].statement)}</small></th>'
         + "".join(
             f"<td>{_badge(answer.get(name), _is_promised(name, section))}</td>"
             for answer, section in zip(answers, sections, strict=True)

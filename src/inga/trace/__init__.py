@@ -5,7 +5,7 @@ Nothing here loads pyarrow before a trace on disk is really written or read.
 
 from inga.trace.aliases import ALIASES, rename
 from inga.trace.export import Exported, Stamps, steps, write_jsonl
-from inga.trace.manifest import CHECKS, Manifest, ProcessFile, mark_crashed
+from inga.trace.manifest import Manifest, ProcessFile, mark_crashed
 from inga.trace.memory import MemoryTrace
 from inga.trace.perfetto import write_perfetto
 from inga.trace.reader import (
@@ -41,7 +41,6 @@ __all__ = [
     # the format
     "Row",
     "COLUMNS",
-    "CHECKS",
     "schema",
     "pack_deps",
     "unpack_deps",

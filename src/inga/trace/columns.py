@@ -1,7 +1,6 @@
 """Rows to columns and back: the conversion between Python values and Arrow arrays.
 
-`row()` of a writer only puts its arguments on a list; everything that costs is done here, a few thousand rows
-at a time and, in a live member, in another thread.
+Everything that costs is done here, a few thousand rows at a time and, in a live member, in another thread.
 """
 
 from collections.abc import Iterator
@@ -11,18 +10,8 @@ from typing import Any
 
 from inga.model.stamp import Deps
 from inga.trace.numbering import Frame, Numbering
+from inga.trace.rows import FIELDS, VIEW, WIDTH, Cells
 from inga.trace.schema import COUNT_MAX, STEP_NAMES, Row, load_pyarrow, pack_dst, unpack_dst
-
-FIELDS = ("step", "now", "view", "src", "seq", "dst", "deps", "height", "peer", "n", "op", "ref", "note")
-"""What `row()` is given, in this order: no process, no position, seconds, numbers of its view."""
-
-WIDTH = len(FIELDS)
-NOW = FIELDS.index("now")
-VIEW = FIELDS.index("view")
-
-Cells = list[Any]
-"""Rows end to end in one flat list, WIDTH cells each. A tuple per row costs more than twice as
-much: the garbage collector has to look at each of them, and they do not slice into columns."""
 
 _CODES = {name: code for code, name in enumerate(STEP_NAMES)}
 
@@ -48,31 +37,26 @@ def _to_batch(cells: Cells, process: int, first: int, frame: Frame, schema: Any,
     import numpy as np
 
     pa = load_pyarrow()
-    step, now, view, src, seq, dst, deps, height, peer, number, op, ref, note = (
-        cells[field::WIDTH] for field in range(WIDTH)
-    )
+    given = {field: cells[at::WIDTH] for at, field in enumerate(FIELDS)}
     if not frame.is_plain:
-        seq = list(map(frame.seq, src, seq))
-        src = list(map(frame.process, src))
-        peer = list(map(frame.process, peer))
-    count, n = len(step), schema.field("deps").type.byte_width // 4
-    vectors, heights = _deps_columns(deps, height, n, frame)
+        given["seq"] = list(map(frame.seq, given["src"], given["seq"]))
+        given["src"] = list(map(frame.process, given["src"]))
+        given["peer"] = list(map(frame.process, given["peer"]))
+    count, n = len(given["step"]), schema.field("deps").type.byte_width // 4
+    vectors, heights = _deps_columns(given["deps"], given["height"], n, frame)
+    made = {
+        "process": pa.array(np.full(count, process, np.int32)),
+        "pos": pa.array(np.arange(first, first + count, dtype=np.int64)),
+        "time": pa.array(np.rint(np.array(given["now"], np.float64) * 1e9).astype(np.int64) + origin),
+        "step": _step_column(given["step"]),
+        "src": _index_column(given["src"], n),
+        "dst": _dst_column(given["dst"], n, frame),
+        "deps": vectors,
+        "height": heights,
+        "peer": _index_column(given["peer"], n),
+    }
     columns = [
-        pa.array(np.full(count, process, np.int32)),
-        pa.array(np.arange(first, first + count, dtype=np.int64)),
-        pa.array(np.rint(np.array(now, np.float64) * 1e9).astype(np.int64) + origin),
-        _step_column(step),
-        pa.array(view, pa.int32()),
-        _index_column(src, n),
-        _column(seq, pa.int64()),
-        _dst_column(dst, n, frame),
-        vectors,
-        heights,
-        _index_column(peer, n),
-        _column(number, pa.int64()),
-        _column(op, pa.string()),
-        _column(ref, pa.string()),
-        _column(note, pa.string()),
+        made[field.name] if field.name in made else _column(given[field.name], field.type) for field in schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

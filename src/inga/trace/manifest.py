@@ -13,14 +13,13 @@ from threading import get_ident
 from typing import Any, Self
 from uuid import uuid4
 
+from inga.certify.checks import CHECKS
 from inga.model.errors import TraceError
 from inga.trace.schema import RECEIPTS
 
 FORMAT = 1
 MANIFEST = "manifest.json"
 CLOCKS = ("virtual", "wall")
-CHECKS = ("integrity complete fifo stamps causal atomic object total views clocks quiet").split()
-"""The statements a run can claim; docs/trace.md says what each needs."""
 
 
 @dataclass
@@ -176,11 +175,7 @@ _MANIFEST_RULES: dict[str, Rule] = {
     ),
     "source": (True, _is_name, "a text"),
     "order": (True, _is_name, "a text"),
-    "guarantees": (
-        True,
-        lambda value: _is_checks(value),
-        "a list of " + ", ".join(CHECKS),
-    ),
+    "guarantees": (True, _is_checks, "a list of " + ", ".join(CHECKS)),
     "receipt": (True, lambda value: value in RECEIPTS, "one of " + ", ".join(RECEIPTS)),
     "options": (False, lambda value: isinstance(value, dict), "an object"),
     "seed": (False, lambda value: value is None or _is_int(value), "a whole number or null"),
@@ -200,7 +195,7 @@ _PROCESS_RULES: dict[str, Rule] = {
     "last_pos": (True, _is_count, "a position or 0"),
     "complete": (True, _is_bool, "true or false"),
     "crashed": (False, _is_bool, "true or false"),
-    "disclaims": (False, lambda value: _is_checks(value), "a list of " + ", ".join(CHECKS)),
+    "disclaims": (False, _is_checks, "a list of " + ", ".join(CHECKS)),
 }
 
 

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 
-from inga.model.stamp import Deps
 from inga.trace.numbering import Numbering
-from inga.trace.schema import Row, nanoseconds, steps_left_out
+from inga.trace.rows import FIELDS, NOW, VIEW, WIDTH, Rows
+from inga.trace.schema import Row, nanoseconds
+
+_MESSAGE = slice(FIELDS.index("src"), FIELDS.index("peer") + 1)  # what is in the numbers of a view
+_DEPS, _HEIGHT = FIELDS.index("deps"), FIELDS.index("height")
 
 
-class MemoryTrace:
+class MemoryTrace(Rows):
     """The rows of one process as a list of `Row`.
 
     Processes of one simulated run may share a list: then it also shows the global order of events, which
@@ -23,46 +26,30 @@ class MemoryTrace:
         full: bool = True,
         receipt: str | None = None,
     ) -> None:
-        self.full = full
+        super().__init__(full, receipt, limit=WIDTH)  # every row is taken at once
         self.process = process
         self.rows: list[Row] = [] if rows is None else rows
         self.pos = 0
         self._numbering = Numbering.of(n)
         self._plain = True  # no view was closed yet
-        self._left_out = steps_left_out(full, receipt)
 
-    def row(
-        self,
-        step: str,
-        now: float,
-        view: int,
-        src: int | None = None,
-        seq: int | None = None,
-        *,
-        dst: int | None = None,
-        deps: Deps | None = None,
-        height: int | None = None,
-        peer: int | None = None,
-        n: int | None = None,
-        op: str | None = None,
-        ref: str | None = None,
-        note: str | None = None,
-    ) -> None:
-        if step in self._left_out:
-            return
+    def _hand_over(self) -> None:
+        cells = self._cells
         self.pos += 1
         if not self._plain:
-            frame = self._numbering.frame(view)
+            frame = self._numbering.frame(cells[VIEW])
             if not frame.is_plain:  # in the first frame a short vector stays as it is
-                src, seq, peer = frame.process(src), frame.seq(src, seq), frame.process(peer)
-                dst, deps, height = frame.mask(dst), frame.deps(deps), frame.height(height)
-        if deps is not None:
-            height = sum(deps) + 1
-        values = (
-            self.process, self.pos, nanoseconds(now), step, view,
-            src, seq, dst, deps, height, peer, n, op, ref, note,
-        )  # fmt: skip
-        self.rows.append(tuple.__new__(Row, values))  # cheaper than calling Row
+                src, seq, dst, deps, height, peer = cells[_MESSAGE]
+                cells[_MESSAGE] = (
+                    frame.process(src), frame.seq(src, seq), frame.mask(dst), frame.deps(deps),
+                    frame.height(height), frame.process(peer),
+                )  # fmt: skip
+        vector = cells[_DEPS]
+        if vector is not None:
+            cells[_HEIGHT] = sum(vector) + 1
+        cells[: NOW + 1] = self.process, self.pos, nanoseconds(cells[NOW])
+        self.rows.append(tuple.__new__(Row, cells))  # cheaper than calling Row
+        cells.clear()
 
     def grow(self, n: int) -> None:
         """From now on there are n processes. See `TraceWriter.grow`."""

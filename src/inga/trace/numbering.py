@@ -69,10 +69,6 @@ class Numbering:
             raise UsageError(f"A trace needs at least one process, not {n}.")
         return cls(n, (Frame(-1, tuple(range(n)), (0,) * n),))
 
-    @property
-    def is_plain(self) -> bool:
-        return len(self.frames) == 1
-
     def frame(self, view: int) -> Frame:
         """The frame of a view: the last one whose closed view came before it."""
         if len(self.frames) == 1:

@@ -12,9 +12,9 @@ start without them.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
 from inga.model.errors import UsageError
 from inga.model.stamp import Deps
@@ -30,28 +30,59 @@ COUNT_MAX = 2**31 - 1
 """What an entry of `deps` can hold."""
 
 
-class Row(NamedTuple):
-    """One event at one process. `dst` and `deps` are unpacked: a bit mask, and a count per process."""
+class Kind(NamedTuple):
+    """How the values of a column are kept."""
 
-    process: int
-    pos: int
-    time: int  # nanoseconds
-    step: str
-    view: int
-    src: int | None = None
-    seq: int | None = None
-    dst: int | None = None
-    deps: Deps | None = None
-    height: int | None = None
-    peer: int | None = None
-    n: int | None = None
-    op: str | None = None
-    ref: str | None = None
-    note: str | None = None
+    arrow: Callable[[Any, int], Any]  # its type, from pyarrow and the number of processes
+    spark: str  # what Spark calls that; vectors of several widths, from a trace that grew, are all binary
+    encoding: Literal["dictionary", "delta", "plain"] = "dictionary"  # in files: most columns repeat
+
+
+_INT32 = Kind(lambda pa, n: pa.int32(), "int")
+_INT64 = Kind(lambda pa, n: pa.int64(), "bigint")
+_STRING = Kind(lambda pa, n: pa.string(), "string")
+Index = Annotated[int, _INT32]
+Rising = Annotated[int, _INT64._replace(encoding="delta")]  # mostly counts up
+Name = Annotated[str, Kind(lambda pa, n: pa.dictionary(pa.int32(), pa.string()), "string")]
+Mask = Annotated[int, Kind(lambda pa, n: pa.binary(), "binary")]
+Vector = Annotated[Deps, Kind(lambda pa, n: pa.binary(4 * n), "binary", "plain")]
+Number = Annotated[int, _INT64]
+Text = Annotated[str, _STRING]
+
+
+class Row(NamedTuple):
+    """One event at one process: the columns of a trace, from which everything else about them follows.
+
+    `dst` and `deps` are unpacked here: a bit mask, and a count per process.
+    """
+
+    process: Index
+    pos: Rising
+    time: Rising  # nanoseconds
+    step: Name
+    view: Index
+    src: Index | None = None
+    seq: Rising | None = None
+    dst: Mask | None = None
+    deps: Vector | None = None
+    height: Rising | None = None
+    peer: Index | None = None
+    n: Number | None = None
+    op: Text | None = None
+    ref: Text | None = None
+    note: Text | None = None
+
+
+def _kind_of(hint: Any) -> Kind:
+    kind: Kind = next(each for each in (hint, *get_args(hint)) if hasattr(each, "__metadata__")).__metadata__[
+        0
+    ]
+    return kind
 
 
 COLUMNS = Row._fields
-REQUIRED = COLUMNS[:5]
+KINDS = {name: _kind_of(hint) for name, hint in get_type_hints(Row, include_extras=True).items()}
+REQUIRED = [name for name in COLUMNS if name not in Row._field_defaults]
 """The columns that are never null."""
 
 
@@ -91,24 +122,14 @@ def unpack_dst(data: bytes) -> int:
 def schema(n: int) -> Any:
     """The pyarrow schema of a segment written while there are n processes."""
     pa = load_pyarrow()
-    types = {
-        "process": pa.int32(),
-        "pos": pa.int64(),
-        "time": pa.int64(),
-        "step": pa.dictionary(pa.int32(), pa.string()),
-        "view": pa.int32(),
-        "src": pa.int32(),
-        "seq": pa.int64(),
-        "dst": pa.binary(),
-        "deps": pa.binary(4 * n),
-        "height": pa.int64(),
-        "peer": pa.int32(),
-        "n": pa.int64(),
-        "op": pa.string(),
-        "ref": pa.string(),
-        "note": pa.string(),
-    }
-    return pa.schema([pa.field(name, types[name], nullable=name not in REQUIRED) for name in COLUMNS])
+    return pa.schema(
+        [pa.field(name, kind.arrow(pa, n), nullable=name not in REQUIRED) for name, kind in KINDS.items()]
+    )
+
+
+def spark_schema(columns: Iterable[str]) -> str:
+    """What Spark is told about some columns before it reads them."""
+    return ", ".join(f"{name} {KINDS[name].spark}" for name in columns)
 
 
 def load_pyarrow() -> Any:

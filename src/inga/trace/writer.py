@@ -18,11 +18,11 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from inga.model.errors import TraceError, UsageError
-from inga.model.stamp import Deps
-from inga.trace.columns import NOW, VIEW, WIDTH, Cells, to_batches
+from inga.trace.columns import to_batches
 from inga.trace.manifest import ProcessFile
 from inga.trace.numbering import Numbering
-from inga.trace.schema import load_pyarrow, nanoseconds, schema, steps_left_out
+from inga.trace.rows import NOW, VIEW, WIDTH, Cells, Rows
+from inga.trace.schema import KINDS, load_pyarrow, nanoseconds, schema
 
 SEGMENT_ROWS = 262_144
 SEGMENT_SECONDS = 5.0
@@ -32,16 +32,15 @@ CHUNK_COUNTS_MAX = 2**20  # entries of all vectors of a chunk
 CHUNKS_WAITING_MAX = 32  # as much as one segment; beyond it `row` waits for the disk
 
 _COMPRESSION = "zstd"
-_DELTA_ENCODED = ("pos", "time", "seq", "height")  # these mostly count up; the others repeat
-_DICTIONARY_ENCODED = ["process", "step", "view", "src", "dst", "peer", "n", "op", "ref", "note"]
+_DELTA_ENCODED = [name for name, kind in KINDS.items() if kind.encoding == "delta"]
+_DICTIONARY_ENCODED = [name for name, kind in KINDS.items() if kind.encoding == "dictionary"]
 
 
-class TraceWriter:
+class TraceWriter(Rows):
     """The trace of one process. `row` may be called from one thread only.
 
     `n` processes are known at the start; `origin` seconds are added to every time, for drivers whose
-    clock does not start at the epoch. A lean trace (`full=False`) keeps sends, deliveries, group steps
-    and the `receipt` step of the order; if that is not named, every step that can be one.
+    clock does not start at the epoch.
     """
 
     def __init__(
@@ -63,18 +62,15 @@ class TraceWriter:
             raise UsageError(f"A segment needs at least one row, not {segment_rows}.")
         if not 0 <= process < n:
             raise UsageError(f"Process {process} is not one of {n} processes.")
-        self.full = full
-        self._left_out = steps_left_out(full, receipt)
+        super().__init__(full, receipt, limit=0)  # cells before the next hand-over; 0 after a failure
         self._numbering = Numbering.of(n)
         self._segment_rows = segment_rows
         # Virtual seconds say nothing about how much a crash would lose, nor about the size of a file.
         self._segment_seconds = segment_seconds if clock == "wall" else float("inf")
-        self._cells: Cells = []
         self._handed_over = 0  # rows before those in `_cells`
         self._in_segment = 0  # those of them that are in the open segment
         self._opened: float | None = None  # time of its first row
         self._last_view = -1
-        self._limit = 0  # cells to collect before the next hand-over; 0 after a failure
         self._failure: TraceError | None = None
         self._closed = False
         self._segments = _Segments(Path(directory), process, name, nanoseconds(origin))
@@ -88,31 +84,6 @@ class TraceWriter:
         self._set_limit()
 
     # ---- what happened
-
-    def row(
-        self,
-        step: str,
-        now: float,
-        view: int,
-        src: int | None = None,
-        seq: int | None = None,
-        *,
-        dst: int | None = None,
-        deps: Deps | None = None,
-        height: int | None = None,
-        peer: int | None = None,
-        n: int | None = None,
-        op: str | None = None,
-        ref: str | None = None,
-        note: str | None = None,
-    ) -> None:
-        """Append one row. `src`, `seq`, `dst`, `deps`, `peer` are in the numbers of `view`."""
-        if step in self._left_out:
-            return
-        cells = self._cells
-        cells += (step, now, view, src, seq, dst, deps, height, peer, n, op, ref, note)
-        if len(cells) >= self._limit:
-            self._hand_over()
 
     @property
     def pos(self) -> int:

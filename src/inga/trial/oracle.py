@@ -27,7 +27,6 @@ forgotten, so that a run of any length is judged in the memory of what is under 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 
-GUARANTEES = ("integrity", "complete", "fifo", "causal")
 WITNESSES_MAX = 20
 """Violations described in words; all are counted."""
 

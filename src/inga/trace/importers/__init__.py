@@ -3,6 +3,8 @@
 Works without Spark; a log of any size takes little memory.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from inga.model.errors import UsageError
@@ -11,9 +13,48 @@ from inga.trace.importers.record import Log, Record
 from inga.trace.importers.shiviz import DEFAULT, NO_ROLES, Roles
 from inga.trace.importers.write import Imported, Progress, write_log
 
-FORMATS = ("shiviz", "govector", "tracechecker", "otel")
+__all__ = ["DEFAULT", "IMPORTERS", "Imported", "Importer", "Log", "Record", "Roles", "import_log"]
 
-__all__ = ["DEFAULT", "FORMATS", "Imported", "Log", "Record", "Roles", "import_log"]
+PATTERNS, ROLES = "--regex, --executions and --trust-header", "--send, --deliver and --crash"
+OPTIONS = {"regex": PATTERNS, "executions": PATTERNS, "trust": PATTERNS, "roles": ROLES}
+"""What only some importers understand: arguments of `import_log`, and what the command calls them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """One format: what it is, and what makes a trace of it."""
+
+    name: str
+    reads: str
+    run: Callable[..., Imported]  # of path, out, claims, encoding, progress, and its options by name
+    options: tuple[str, ...] = ()  # which of OPTIONS
+
+
+def _by_records(open_log: Callable[..., Log]) -> Callable[..., Imported]:
+    """For formats in which a file is a list of events: whoever opens it need not know how traces are written."""
+
+    def run(
+        path: Path, out: Path, claims: list[str], encoding: str, progress: Progress, **options: object
+    ) -> Imported:
+        return write_log(open_log(path, encoding=encoding, **options), out, claims, progress)
+
+    return run
+
+
+_ALL = [
+    Importer(
+        "shiviz",
+        "any text, by a regular expression with the groups host, clock and event",
+        _by_records(shiviz.open_log),
+        ("regex", "executions", "trust", "roles"),
+    ),
+    Importer("govector", "logs of GoVector", _by_records(govector.open_log), ("roles",)),
+    Importer("tracechecker", "lines of JSON of the UBC tracing library", _by_records(tracechecker.open_log)),
+    Importer("otel", "OpenTelemetry spans, OTLP as JSON", otel.import_spans),
+]
+
+IMPORTERS = {importer.name: importer for importer in _ALL}
+"""By name, in the order in which they are listed."""
 
 
 def import_log(
@@ -31,26 +72,20 @@ def import_log(
 ) -> Imported:
     """Make a trace of a log. `out` must not exist; it appears when it is whole.
 
-    `regex`, `executions` are for shiviz; with `trust` those that its file begins with may be used. `roles` are for shiviz and govector; `claims` are guarantees that the
-    trace shall claim beside those that its format allows.
+    `regex`, `executions`, `trust` (use those that the file begins with) and `roles` are for formats that understand
+    them. `claims` are guarantees that the trace shall claim beside those that its format allows.
     """
-    path = Path(file)
-    if format not in FORMATS:
-        raise UsageError(f"no format {format!r}; there are {', '.join(FORMATS)}")
-    if format != "shiviz" and (regex or executions or trust):
-        raise UsageError(
-            f"--regex, --executions and --trust-header are for shiviz: {format} logs have one form"
-        )
-    if format not in ("shiviz", "govector") and roles != NO_ROLES:
-        raise UsageError(f"--send, --deliver and --crash are for shiviz and govector, not for {format}")
-    if format == "otel":
-        return otel.import_spans(path, Path(out), claims=claims, encoding=encoding, progress=progress)
-    if format == "shiviz":
-        log = shiviz.open_log(
-            path, regex=regex, executions=executions, trust=trust, roles=roles, encoding=encoding
-        )
-    elif format == "govector":
-        log = govector.open_log(path, roles=roles, encoding=encoding)
-    else:
-        log = tracechecker.open_log(path, encoding=encoding)
-    return write_log(log, Path(out), claims=claims, progress=progress)
+    if format not in IMPORTERS:
+        raise UsageError(f"no format {format!r}; there are {', '.join(IMPORTERS)}")
+    importer = IMPORTERS[format]
+    given = {"regex": regex, "executions": executions, "trust": trust, "roles": roles}
+    given = {name: value for name, value in given.items() if value not in (None, False, NO_ROLES)}
+    for name in given:
+        if name not in importer.options:
+            raise UsageError(f"{OPTIONS[name]} are for {takers(name, ' and ')}, not for {format}")
+    return importer.run(Path(file), Path(out), claims or [], encoding, progress, **given)
+
+
+def takers(option: str, between: str = ", ") -> str:
+    """The formats that understand an option."""
+    return between.join(each.name for each in IMPORTERS.values() if option in each.options)

@@ -19,6 +19,6 @@ PATTERN = (
 )
 
 
-def open_log(path: Path, *, roles: Roles = NO_ROLES, encoding: str = "utf-8") -> Log:
+def open_log(path: Path, *, encoding: str, roles: Roles = NO_ROLES) -> Log:
     """A log of one or several GoVector hosts."""
     return open_shiviz(path, regex=PATTERN, roles=roles, encoding=encoding, source="govector")

@@ -61,14 +61,7 @@ INSERT INTO sent SELECT st.message, st.process,
 """
 
 
-def import_spans(
-    path: Path,
-    out: Path,
-    *,
-    claims: list[str] | None = None,
-    encoding: str = "utf-8",
-    progress: Progress = lambda spans: None,
-) -> Imported:
+def import_spans(path: Path, out: Path, claims: list[str], encoding: str, progress: Progress) -> Imported:
     """Make a trace of spans. They are sorted in a file, so memory does not depend on their number."""
     with (
         whole_directory(out) as directory,
@@ -77,7 +70,7 @@ def import_spans(
         base.executescript(_TABLES)
         names = _collect(path, encoding, base, progress)
         base.executescript(_STEPS.format(client=CLIENT, server=SERVER))
-        found = _write(path, directory, base, list(names), claims or [])
+        found = _write(path, directory, base, list(names), claims)
         scratch.unlink()
     found.traces = [str(out)]
     return found

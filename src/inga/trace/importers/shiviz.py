@@ -50,11 +50,11 @@ NO_ROLES = Roles()
 def open_log(
     path: Path,
     *,
+    encoding: str,
     regex: str | None = None,
     executions: str | None = None,
     trust: bool = False,
     roles: Roles = NO_ROLES,
-    encoding: str = "utf-8",
     source: str = "shiviz",
 ) -> Log:
     """A log in ShiViz's manner. Its clocks are claimed to be right; deliveries, to be of what was sent."""

@@ -17,7 +17,7 @@ ROLES = {"GenerateTokenTrace": "send", "ReceiveTokenTrace": "deliver"}
 KEYS = ("TracerIdentity", "Tag", "VectorClock")
 
 
-def open_log(path: Path, *, encoding: str = "utf-8") -> Log:
+def open_log(path: Path, *, encoding: str) -> Log:
     def records() -> Iterator[Record]:
         for line, text in read_lines(path, encoding):
             yield _record(path, line, text)

@@ -67,13 +67,11 @@ class Execution:
         return {name: index for index, name in enumerate(dict.fromkeys([*self.hosts, *self.seen]))}
 
 
-def write_log(
-    log: Log, out: Path, *, claims: list[str] | None = None, progress: Progress = lambda events: None
-) -> Imported:
+def write_log(log: Log, out: Path, claims: list[str], progress: Progress) -> Imported:
     """Import a log: into `out`, or into numbered directories below it if it has several executions."""
     with whole_directory(out) as directory, closing(_Messages(directory / "messages.tmp")) as messages:
         executions = _survey(log, messages, progress)
-        found = _Import(log, directory, executions, messages, claims or [])
+        found = _Import(log, directory, executions, messages, claims)
         found.run(progress)
     return found.summary(out)
 

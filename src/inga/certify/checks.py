@@ -1,0 +1,151 @@
+"""The checks, one record each. Whatever lists them, commands, manifests, reports or pages, asks here.
+
+Judges compute with numpy, and are loaded when one is called: a member that only writes down what it claims starts
+without. docs/extending.md says how to add a check.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from inga.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from inga.certify.evidence import Evidence
+    from inga.certify.roots import Bad
+
+Judge = Callable[["Evidence"], "Iterable[Bad]"]
+"""Finds all violations, and says in `Evidence.leave_open` why something could not be decided."""
+
+
+class Needs(Enum):
+    """What a trace must tell of. The value says why a check stays open without it."""
+
+    MESSAGES = "no message was sent or delivered"
+    REQUESTS = "no object began with a request"
+    EVENTS = "there are no events of an imported log"
+
+
+class Growing(Enum):
+    """When a check is judged while its trace is still being written."""
+
+    EVERY_LOOK = "at every look"  # what is wrong can never be put right again
+    NOW_AND_THEN = (
+        "when nothing new has come, and when the trace has grown by half"  # the same, but it costs more
+    )
+    AT_THE_END = "at the end"  # what is missing may still come
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One statement about a trace, and who decides whether it holds."""
+
+    name: str
+    statement: str
+    counted: str  # what `violations` are the number of
+    judge: Judge
+    needs: Needs = Needs.MESSAGES
+    columns: tuple[str, ...] = ()  # of a trace, beside those that every check reads
+    growing: Growing = Growing.AT_THE_END
+
+
+def _in(module: str, name: str) -> Judge:
+    """A judge in a module of this room that is loaded when it is called."""
+
+    def judge(evidence: "Evidence") -> "Iterable[Bad]":
+        found: Iterable[Any] = getattr(import_module(f"inga.certify.{module}"), name)(evidence)
+        return found
+
+    return judge
+
+
+_ALL = [
+    Check(
+        "integrity",
+        "what is delivered was sent, to this process, and is delivered once, with the vector it was sent with",
+        "bad deliveries",
+        _in("pairs", "integrity"),
+        growing=Growing.NOW_AND_THEN,
+    ),
+    Check(
+        "complete",
+        "what was sent to a process is delivered there, unless it left or crashed before",
+        "missing (message, destination) pairs",
+        _in("pairs", "complete"),
+    ),
+    Check(
+        "fifo",
+        "messages of one sender are delivered in the order of their numbers",
+        "late deliveries",
+        _in("late", "fifo"),
+        growing=Growing.EVERY_LOOK,
+    ),
+    Check(
+        "stamps",
+        "the vector of a send is the join of all that its process had sent and received",
+        "sends with a wrong vector",
+        _in("late", "stamps"),
+        growing=Growing.EVERY_LOOK,
+    ),
+    Check(
+        "causal",
+        "nothing is delivered before something that precedes it",
+        "late deliveries",
+        _in("late", "causal"),
+        growing=Growing.EVERY_LOOK,
+    ),
+    Check(
+        "atomic",
+        "what one surviving destination delivered, all of them deliver; what is confirmed, all destinations accepted",
+        "(message, destination) pairs that lack it",
+        _in("atomic", "atomic"),
+    ),
+    Check(
+        "object",
+        "requests that conflict begin in the same order wherever they conflict, and after those that precede them",
+        "requests that begin too late, against another process or against precedence",
+        _in("orders", "objects"),
+        needs=Needs.REQUESTS,
+        columns=("op",),
+    ),
+    Check(
+        "total",
+        "any two messages are delivered in the same order wherever both are",
+        "deliveries after something that a process listed earlier has the other way round",
+        _in("orders", "total"),
+    ),
+    Check(
+        "views",
+        "who came through a view delivered the same messages in it",
+        "(message, survivor, view) that lack it",
+        _in("views", "views"),
+    ),
+    Check(
+        "clocks",
+        "imported events: own entries are 1, 2, 3, ...; no clock goes back; what a clock names exists, and the "
+        "clock knows what that knew",
+        "repeated numbers, and (event, named event) pairs",
+        _in("clocks", "clocks"),
+        needs=Needs.EVENTS,
+    ),
+    Check(
+        "quiet",
+        "control traffic ends within a second of the last time a message got further",
+        "control rows after that",
+        _in("quiet", "quiet"),
+        columns=("time",),
+    ),
+]
+
+CHECKS = {check.name: check for check in _ALL}
+"""By name, in the order in which they are listed."""
+
+
+def check_names(names: Iterable[str], besides: str = "") -> None:
+    """Refuse what no check is called; one word may mean something else."""
+    for name in names:
+        if name not in CHECKS and name != besides:
+            known = ", ".join(CHECKS) + (f", and {besides}" if besides else "")
+            raise UsageError(f"no check {name!r}; there are {known}")

@@ -1,0 +1,125 @@
+"""What a judge has before it: the summaries of all chunks, and a source that answers further questions."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
+
+from inga.certify.checks import CHECKS, Needs
+from inga.certify.chunk import Chunk
+from inga.certify.combine import Line, Link, Pair, Process, unequal_pairs
+from inga.certify.explain import Explainer
+from inga.certify.fingerprint import Keys
+from inga.certify.roots import EXPLAINED_MAX
+from inga.certify.scan import Summary
+from inga.certify.work import Row
+
+Found = TypeVar("Found")
+
+_IS_THERE: dict[Needs, Callable[[Summary], bool]] = {
+    Needs.MESSAGES: lambda summary: bool(summary.sends or summary.deliveries),
+    Needs.REQUESTS: lambda summary: bool(summary.starts),
+    Needs.EVENTS: lambda summary: bool(len(summary.runs)),
+}
+
+
+class Source(Protocol):
+    """A trace whose chunks are numbered."""
+
+    processes: Sequence[Process]
+    receipt: str
+    guarantees: Sequence[str]  # what the run claims
+    segment_names: Sequence[str]
+    quiet_seconds: float  # after the last progress, within which control traffic ends
+    conflicts: dict[str, list[list[str]]] | None  # object runs: per process, pairs of methods
+
+    def map(
+        self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
+    ) -> list[tuple[int, Any]]:
+        """Apply a function to chunks, given as (number, question); `what` is for people who wait."""
+        ...
+
+    def exchange(
+        self,
+        what: str,
+        ask: Callable[[Chunk, Any], dict[int, Any]],
+        merge: Callable[[Any, Any], Any],
+        answer: Callable[[Chunk, Any, Any], Any],
+        questions: Sequence[tuple[int, Any]],
+    ) -> list[tuple[int, Any]]:
+        """Let chunks ask each other: `ask` gives, by chunk, what is asked of it; all of that, merged, goes there
+        with that chunk's own question, and is answered."""
+        ...
+
+    def gather(
+        self,
+        what: str,
+        function: Callable[[Chunk, Any], list[tuple[int, Any]]],
+        questions: Sequence[tuple[int, Any]],
+        join: Callable[[int, list[Any]], Any],
+    ) -> list[Any]:
+        """Apply a function to chunks that deals out what it finds under keys; `join` sees all of one key."""
+        ...
+
+    def read(self, segment: int) -> Chunk: ...
+
+
+class Evidence:
+    """All that is known of one trace while its checks are judged, and what the judges have noted."""
+
+    def __init__(
+        self, source: Source, lines: list[Line], wanted: Iterable[str], keys: Keys, witnesses: int
+    ) -> None:
+        self.source = source
+        self.processes = source.processes
+        self.names = [process.name for process in source.processes]
+        self.lines = lines
+        self.links: list[Link] = [link for line in lines for link in line]
+        self.summaries = [link.summary for link in self.links]
+        self.wanted = frozenset(wanted)  # names of checks
+        self.keys = keys
+        self.witnesses = witnesses
+        self.listed_max = max(witnesses, EXPLAINED_MAX)  # violations of one kind to list
+        self.open: dict[str, list[str]] = {}  # per check, why it cannot be decided
+        self.warnings: dict[str, list[str]] = {}  # per check, what is strange but breaks nothing
+        self.restarts: dict[int, Row] = {}  # where a process began to count its messages again
+        self._done: dict[Any, Any] = {}
+        self._find_holes()
+
+    def ask(
+        self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
+    ) -> list[tuple[int, Any]]:
+        """`Source.map`, with the answers in the order of segments; nothing is started if nothing is asked."""
+        answers = self.source.map(what, function, questions) if questions else []
+        return sorted(answers, key=lambda answer: answer[0])
+
+    def once(self, function: Callable[["Evidence"], Found]) -> Found:
+        """What several judges need, computed by the first of them."""
+        if function not in self._done:
+            self._done[function] = function(self)
+        found: Found = self._done[function]
+        return found
+
+    def leave_open(self, check: str, reason: str) -> None:
+        self.open.setdefault(check, []).append(reason)
+
+    @cached_property
+    def unequal(self) -> list[Pair]:
+        """Pairs of processes for which what was sent and what was delivered differ."""
+        return unequal_pairs(self.lines, self.processes)
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        source = self.source
+        return Explainer(self.names, self.lines, source.read, source.receipt, source.segment_names)
+
+    def _find_holes(self) -> None:
+        for process, line in zip(self.processes, self.lines, strict=True):
+            if not process.complete:
+                last = line[-1].summary.last if line else 0
+                what = f"after position {last:,}" if last else "altogether"
+                for check in self.wanted:
+                    self.leave_open(check, f"rows of {process.name} are missing {what}")
+        for check in self.wanted:
+            needs = CHECKS[check].needs
+            if not any(map(_IS_THERE[needs], self.summaries)):
+                self.leave_open(check, needs.value)

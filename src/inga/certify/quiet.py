@@ -1,0 +1,30 @@
+"""Control traffic that does not end: rows of it long after the last message got anywhere."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from inga.certify import work
+from inga.certify.chunk import NEVER_YET
+from inga.certify.roots import Bad
+from inga.certify.work import Row
+
+if TYPE_CHECKING:
+    from inga.certify.evidence import Evidence
+
+
+def quiet(evidence: "Evidence") -> Iterator[Bad]:
+    progress = max((summary.progress_last for summary in evidence.summaries), default=NEVER_YET)
+    if not any(summary.chatter for summary in evidence.summaries):
+        evidence.leave_open("quiet", "no row tells of control traffic, as in a trace of deliveries only")
+    if progress == NEVER_YET:
+        return
+    deadline = progress + round(evidence.source.quiet_seconds * 1e9)
+    noisy = {link.segment: link for link in evidence.links if link.summary.chatter_last > deadline}
+    questions = [(segment, (deadline, evidence.listed_max)) for segment in noisy]
+    for segment, found in evidence.ask("noisy segments read", work.noise, questions):
+        process = noisy[segment].summary.process
+        _, time, step = found.first[0]
+        what = f"still sent control traffic ({step}) {(time - progress) / 1e9:.3g} s after the last message"
+        rows = [Row(process, pos, process, 0) for pos, _, _ in found.first]
+        blames = f"{evidence.names[process]} did not go quiet"
+        yield Bad("quiet", process, process, what, found.count, rows, blames=blames)

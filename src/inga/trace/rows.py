@@ -1,0 +1,63 @@
+"""Rows as a member writes them: the arguments of `Trace.row`, end to end in one list.
+
+`row` only puts its arguments there; whoever keeps them does everything that costs, later.
+"""
+
+from typing import Any
+
+from inga.model.stamp import Deps
+from inga.trace.schema import COLUMNS, steps_left_out
+
+FIELDS = ("now", *COLUMNS[3:])
+"""What is kept of a row, in this order: no process, no position, seconds, numbers of its view."""
+
+WIDTH = len(FIELDS)
+NOW = FIELDS.index("now")
+VIEW = FIELDS.index("view")
+
+Cells = list[Any]
+"""Rows end to end in one flat list, WIDTH cells each. A tuple per row costs more than twice as
+much: the garbage collector has to look at each of them, and they do not slice into columns."""
+
+
+class Rows:
+    """Collects rows, and hands them over when there are enough.
+
+    A lean trace (`full=False`) keeps sends, deliveries, group steps and the `receipt` step of the order; if that is
+    not named, every step that can be one.
+    """
+
+    def __init__(self, full: bool, receipt: str | None, limit: int) -> None:
+        self.full = full
+        self._left_out = steps_left_out(full, receipt)
+        self._cells: Cells = []
+        self._limit = limit  # cells to collect before they are handed over
+
+    def row(
+        self,
+        step: str,
+        now: float,
+        view: int,
+        src: int | None = None,
+        seq: int | None = None,
+        *,
+        dst: int | None = None,
+        deps: Deps | None = None,
+        height: int | None = None,
+        peer: int | None = None,
+        n: int | None = None,
+        op: str | None = None,
+        ref: str | None = None,
+        note: str | None = None,
+    ) -> None:
+        """Append one row. `src`, `seq`, `dst`, `deps`, `peer` are in the numbers of `view`."""
+        if step in self._left_out:
+            return
+        cells = self._cells
+        cells += (now, step, view, src, seq, dst, deps, height, peer, n, op, ref, note)
+        if len(cells) >= self._limit:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Take what was collected."""
+        raise NotImplementedError
