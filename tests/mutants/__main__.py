@@ -20,7 +20,15 @@ from .sample import choose
 from .trial import Place, Trial, try_mutant
 
 ROOMS = ("stack", "session", "layers", "causality", "wire", "objects")
-ALSO = ("sim", "trial", "test_recipes.py")
+ALSO = (
+    "contract",
+    "sim",
+    "trial",
+    "docs/test_layers.py",
+    "cli/test_dissect.py",
+    "cli/test_ior.py",
+    "test_recipes.py",
+)
 """Where tests of the rooms are, beside the folders of their names."""
 
 UNANSWERED = {"survived", "unexecuted"}
@@ -54,9 +62,10 @@ def main() -> int:
         print("\n\n".join(map(block, mutants)))
         return 0
 
-    known = measured(
-        place, sources, test_files(place, [*ROOMS, *ALSO]), kept / "measured", options.jobs, _progress
-    )
+    files = test_files(place, [*ROOMS, *ALSO])
+    known = measured(place, sources, files, kept / "measured", options.jobs, _progress)
+    if options.quick is not None:
+        known = known.quick(options.quick)
     for name in known.red:
         print(f"not used, because it fails without any mutant: {name}")
     rows = last["results"] if last["digest"] == known.digest else []
@@ -139,7 +148,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=300, help="how many mutants (300)")
     parser.add_argument("--seed", type=int, default=1, help="which ones (1)")
     parser.add_argument(
-        "--rooms", nargs="+", default=ROOMS, help="where: rooms, or files as layers/co.py (all rooms)"
+        "--rooms", nargs="+", default=ROOMS, help="where: rooms, or files as layers/flow.py (all rooms)"
     )
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count(), help="how many at a time (as many as processors)"
@@ -147,6 +156,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--patience", type=float, default=5.0, help="seconds of CPU that any test may take (5)"
     )
+    parser.add_argument("--quick", type=float, help="leave out tests that take more seconds than this (none)")
     parser.add_argument("--list", action="store_true", help="show the mutants and plant none")
     again = parser.add_mutually_exclusive_group()
     again.add_argument("--survivors", action="store_true", help="only those that survived the last time")

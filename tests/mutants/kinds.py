@@ -44,7 +44,7 @@ Lines = dict[str, set[int]]
 class Mutant:
     """One bug: `text` instead of the bytes from `start` to `end`."""
 
-    file: str  # below the package, as "layers/co.py"
+    file: str  # below the package, as "layers/flow.py"
     function: str  # with its class; empty at the top of a module
     line: int
     kind: str

@@ -37,6 +37,11 @@ class Measured:
         """Tests that fail without a mutant, so can tell nothing about one."""
         return [test.name for test in self.tests if not test.passed]
 
+    def quick(self, seconds: float) -> "Measured":
+        """Without the tests that take longer: for a first look, since a survivor costs the time of all of them."""
+        tests = (test for test in self.tests if test.seconds <= seconds)
+        return Measured(tests, f"{self.digest} {seconds:g}")
+
     def noticing(self, lines: Lines) -> dict[str, float]:
         """The tests that execute one of these lines, with their seconds."""
         watched = {file: sum(1 << line for line in numbers) for file, numbers in lines.items()}

@@ -221,11 +221,24 @@ def test_what_is_not_udp_is_passed_over() -> None:
     assert not list(datagrams(pcap(ip(), link=147)))
 
 
-def test_a_frame_that_was_not_captured_whole() -> None:
-    frame = ethernet(bytes(100))
-    record_head = struct.pack("<IIII", 0, 0, 60, len(frame))
-    found = only(HEADER + record_head + frame[:60])
-    assert found.is_cut and len(found.payload) == 18
+@pytest.mark.parametrize(
+    ("captured", "padding", "promised", "is_cut"),
+    [
+        (60, 0, 100, True),
+        (141, 0, 100, True),
+        (142, 0, 100, False),
+        (150, 20, 100, False),  # only padding is missing
+        (142, 0, 200, False),  # whole, and its sender does not tell the truth
+        (150, 20, 200, True),  # who knows
+    ],
+)
+def test_a_frame_that_was_not_captured_whole(
+    captured: int, padding: int, promised: int, is_cut: bool
+) -> None:
+    frame = bytearray(ethernet(bytes(100)) + bytes(padding))
+    frame[38:40] = (8 + promised).to_bytes(2)
+    found = only(HEADER + struct.pack("<IIII", 0, 0, captured, len(frame)) + frame[:captured])
+    assert found.is_cut is is_cut and len(found.payload) == min(captured, 142) - 42
 
 
 # No captures
