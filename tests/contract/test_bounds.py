@@ -128,6 +128,36 @@ def test_below_the_least_it_does_not(name: str) -> None:
     assert not is_possible(LEASTS[name], value_of(name) - 1)
 
 
+OF_FORMATS = {
+    "wire.bundle.MESSAGES_MAX": 1 << 16,
+    "wire.giop.MINOR_MAX": 2,  # versions 1.0 to 1.2 of GIOP
+    "wire.invocation.PATH_MAX": 1024,
+    "wire.miop.COUNT_MAX": 1 << 16,
+    "wire.miop.ENTRIES_MAX": 40,
+    "wire.miop.ID_MAX": 252,  # of the standard
+    "wire.miop.NUMBER_MAX": (1 << 49) - 1,
+    "wire.packet.COUNT_MAX": (1 << 31) - 1,
+    "wire.packet.FRAGMENTS_MAX": 1 << 20,
+    "wire.packet.INDEX_MAX": 1 << 16,
+    "wire.packet.MESSAGES_MAX": 1 << 16,
+    "wire.packet.RUNS_MAX": 1024,
+    "wire.reference.GROUP_ID_MAX": (1 << 64) - 1,  # an unsigned long long
+    "wire.reference.REF_VERSION_MAX": (1 << 32) - 1,
+    "wire.told.LARGE_MAX": 1 << 62,
+    "wire.told.TEXT_MAX": 4096,
+    "wire.value.DEPTH_MAX": 32,
+    "wire.value.NUMBER_BYTES_MAX": 1024,
+    "wire.value.OTHER_KEYS_MAX": 1024,
+    "wire.varint.VARINT_MAX": (1 << 64) - 1,
+}
+"""Bounds that are part of a format: what one member may write, all others have to read, also those of another version."""
+
+
+def test_bounds_of_formats_are_what_others_reckon_with() -> None:
+    written = {name for name in BOUNDS if name.startswith("wire.") and "pcap" not in name}
+    assert {name: value_of(name) for name in written} == OF_FORMATS
+
+
 @pytest.mark.parametrize("more", ["00", "00" * 100])
 def test_an_ior_ends_with_its_reference(more: str) -> None:
     assert read(to_ior(GROUP)) == GROUP
