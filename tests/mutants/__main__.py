@@ -104,13 +104,17 @@ def _results(
 ) -> Iterator[Result]:
     """Those that need no run, then the others as they end."""
     trials = []
+    texts = {
+        file: _text(place.root / file) for file in {test.name.partition("::")[0] for test in known.tests}
+    }
     for mutant in mutants:
         row = answered.get(mutant.id)
+        naming = {file for file, text in texts.items() if mutant.constant and mutant.constant in text}
         if mutant.change in equivalents:
             yield Result(mutant, "equivalent", "", 0, 0.0)
         elif row is not None and row["outcome"] != "equivalent":
             yield Result(mutant, row["outcome"], row["test"], row["ran"], row["seconds"])
-        elif tests := known.noticing(mutant.watched):
+        elif tests := known.noticing(mutant.watched, naming):
             trials.append(Trial(mutant, tests))
         else:
             yield Result(mutant, "unexecuted", "", 0, 0.0)

@@ -138,6 +138,17 @@ def test_a_first_look_leaves_out_slow_tests_and_its_results_are_its_own() -> Non
     assert everything.quick(1.0).digest != everything.digest
 
 
+def test_a_constant_is_noticed_by_those_who_name_it() -> None:
+    everything = Measured([Timed("tests/test_a.py::test", 0.5, True, {})], "d")
+    assert everything.noticing({"a.py": {1}}) == {}
+    assert everything.noticing({"a.py": {1}}, {"tests/test_a.py"}) == {"tests/test_a.py::test": 0.5}
+    found = find_mutants({"a.py": b"LIMIT_MAX = 3\n\nclass A:\n    wait_max = 4\n"})
+    assert {(mutant.before, mutant.constant) for mutant in found} == {
+        ("LIMIT_MAX = 3", "LIMIT_MAX"),
+        ("wait_max = 4", ""),
+    }
+
+
 def test_a_survivor_with_a_reason_is_an_equivalent_wherever_its_line_moves() -> None:
     found = find_mutants({"wire/sums.py": SOURCE.encode()})
     listed = survivors(Result(mutant, "survived", "", 3, 0.1) for mutant in found)

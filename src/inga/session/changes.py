@@ -117,9 +117,7 @@ class Changes:
 
     def stop(self) -> None:
         """We leave: whatever is under way goes on without us, or comes to nothing."""
-        self._change = self._closing = None
         self._end_wish("this member leaves the group")
-        self.wake = None
 
     def ahead(self, number: int) -> None:
         """Whoever is in the next view knows that everybody has reached the cut."""

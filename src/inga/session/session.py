@@ -110,8 +110,7 @@ class Session(Layer):
 
     def turn(self) -> None:
         self.presence.turn()
-        if not self.stack.leaving:
-            self.pressure.turn()
+        self.pressure.turn()
 
     def reviewed(self, is_open: bool) -> None:
         self.pressure.sending(is_open)
@@ -126,7 +125,6 @@ class Session(Layer):
 
     def goodbye(self) -> None:
         self.changes.stop()
-        self.pressure.stop()
         self.presence.goodbye()
 
     @property

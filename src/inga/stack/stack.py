@@ -184,7 +184,7 @@ class Stack:
         """
         if now is not None:
             self.now = now
-        if self._error is None:
+        if not self.leaving:
             self.views.change()
             if turn:
                 for end_turn in self._turners:
