@@ -3,6 +3,7 @@
 import pytest
 
 from inga.recipes import find, names
+from inga.sim import Sim
 
 from .group import CASES, PAGE, A, B, C, Case, Group, apart, carries, cut
 
@@ -155,3 +156,23 @@ def test_who_has_left_says_nothing_more(case: Case) -> None:
     group.wait(60.0)
     assert not [flight for _, flight in group.heard[before:] if flight.source == C]
     assert group.wake[C] is None
+
+
+def test_it_does_not_wait_for_others_to_fall_silent(case: Case) -> None:
+    """There is always something under way between the others; that is no reason to stay."""
+    sim = Sim("alice", "bob", "cathy", order=case.order, options=case.options(), record=False)
+    for site in sim.sites:
+        site.send(b"here")
+    sim.run(1.0)
+    now = 1.0
+    while not sim["cathy"].has_left:
+        assert now < 2.0, "it would wait for ever"
+        for name in ("alice", "bob"):
+            sim[name].send(bytes(100))
+        now += 0.005
+        sim.run(now)
+        if sim["cathy"].is_member:
+            sim["cathy"].leave()
+    sim.run()
+    assert not sim.gave_up
+    sim.check()

@@ -24,24 +24,6 @@ from inga.sim.swarm import CHANGING, FEATURES, ORDERS, Action, Plan, plan
 SEEDS = Path(__file__).with_name("seeds.txt")
 
 
-def kept(section: str) -> list[str]:
-    """The plans of a section of `seeds.txt`."""
-    found: dict[str, list[str]] = {}
-    name = ""
-    for line in SEEDS.read_text().splitlines():
-        if line.startswith("["):
-            name = line.strip("[]")
-        elif line.startswith("{"):
-            found.setdefault(name, []).append(line)
-    return found.get(section, [])
-
-
-OPEN = kept("open")
-
-unless_open = pytest.mark.xfail(
-    bool(OPEN), reason="the plans under [open] in seeds.txt are not mended yet", strict=False
-)
-
 PARTS = 8
 FIXED, FRESH = 250, 30
 """Seeds of each part."""
@@ -50,14 +32,8 @@ BASE = int(os.environ.get("INGA_SEED") or randrange(1 << 32, 1 << 40))
 """Where fresh seeds begin. A failure names its own; INGA_SEED repeats them all."""
 
 
-@pytest.mark.parametrize("text", kept("closed"))
+@pytest.mark.parametrize("text", [line for line in SEEDS.read_text().splitlines() if line.startswith("{")])
 def test_what_is_mended_stays_mended(text: str) -> None:
-    assert judge(Plan.parse(text)) == []
-
-
-@pytest.mark.parametrize("text", OPEN)
-@pytest.mark.xfail(reason="not mended yet", strict=False)
-def test_what_is_open(text: str) -> None:
     assert judge(Plan.parse(text)) == []
 
 
@@ -66,7 +42,6 @@ def test_fixed_seeds(part: int) -> None:
     try_seeds(range(part * FIXED, (part + 1) * FIXED))
 
 
-@unless_open
 @pytest.mark.parametrize("part", range(PARTS))
 def test_fresh_seeds(part: int) -> None:
     try_seeds(range(BASE + part * FRESH, BASE + (part + 1) * FRESH))

@@ -23,7 +23,7 @@ from inga.layers.miop import (
     the,
 )
 from inga.layers.numbers import check_number, check_switch
-from inga.model.packet import Packet
+from inga.model.packet import DATA, Packet
 from inga.model.receipt import Receipt
 from inga.model.view import View
 from inga.session.pressure import Unread
@@ -105,6 +105,7 @@ class Reported(Strategy):
         self._datagram = min(the(MiopFragments, stack).datagram, stack.datagram_max)
         # as a sender
         self._last = self.first - 1  # number of our newest packet that has left
+        self._last_data = self.first - 1  # of those that nobody may lack
         self._own: dict[int, Packet] = {}  # the newest `size` of those
         self._waiting: deque[tuple[float, Packet]] = deque()  # since when
         self._window = self.size
@@ -147,6 +148,8 @@ class Reported(Strategy):
         while waiting and self._has_room() and self._due(waiting[0][0]) <= now:
             since, packet = waiting.popleft()
             self._last = packet.lsn
+            if packet.kind == DATA:
+                self._last_data = packet.lsn
             self._own[packet.lsn] = packet
             if len(self._own) > self.size:
                 del self._own[next(iter(self._own))]
@@ -230,17 +233,18 @@ class Reported(Strategy):
 
     @property
     def settled(self) -> bool:
-        """Whether everybody who was ever heard has all we sent."""
-        if self._waiting:
+        """Whether everybody who was ever heard has all we sent, but for what layers above say to their like: with that
+        there may be no end."""
+        if any(packet.kind == DATA for _, packet in self._waiting):
             return False
         senders = self._listeners()
         if not self.is_public:
             members, met = self.miop.members, self.stack.met
             heard = [sender for sender in senders if members[sender] in met]
             if senders and not heard:
-                return self._last < self.first
+                return self._last_data < self.first
             senders = heard
-        return all(self._has[sender] >= self._last for sender in senders)
+        return all(self._has[sender] >= self._last_data for sender in senders)
 
     def fit(self, granted: int) -> None:
         """What all senders together have on their way fits a receiver's socket."""

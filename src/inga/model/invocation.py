@@ -71,7 +71,7 @@ class Message(NamedTuple):
     value: Any = None  # responses: what came out of it
     reason: str = ""  # responses: why it aborted; empty if it committed
     text: str = ""  # the same for a person
-    view: int = 0  # how many views its sender had installed
+    view: int = 0  # how many members were gone, as its sender had agreed upon
 
     @property
     def key(self) -> tuple[int, int]:

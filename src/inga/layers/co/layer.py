@@ -159,7 +159,8 @@ class Co(MachineOrder):
 
     @property
     def settled(self) -> bool:
-        """Whether everybody who was met has all we sent, and all of us who are here know it."""
+        """Whether everybody who was met has all we sent. What others send meanwhile is not waited for: there may
+        always be more."""
         machine = self.machine
         peers = self.stack.peers()
         met = [m for m in peers if m in self.stack.met]
@@ -167,9 +168,7 @@ class Co(MachineOrder):
             return False
         if not met:
             return not peers or not machine.unreleased
-        if not all(machine.has_all(m) for m in met):
-            return False
-        return len(met) < len(peers) or machine.is_idle
+        return all(machine.has_all(m) for m in met)
 
     def fit(self, granted: int) -> None:
         self.machine.window_bytes = share_of(granted, len(self.stack.view))
