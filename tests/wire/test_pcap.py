@@ -188,6 +188,14 @@ def test_datagrams_that_ip_cut_are_joined(turn: int) -> None:
     assert found.payload == payload and found.frame == len(pieces) == 3
 
 
+@pytest.mark.parametrize("turn", [1, -1])
+def test_what_was_joined_is_forgotten(turn: int) -> None:
+    """Identifications come again."""
+    payloads = [bytes([number]) * 2500 for number in range(3)]
+    pieces = [piece for payload in payloads for piece in in_pieces(ip(payload), 1000)[::turn]]
+    assert [each.payload for each in datagrams(pcap(*pieces, link=101))] == payloads
+
+
 def test_datagrams_that_ipv6_cut_are_joined() -> None:
     payload = bytes(1900)
     packet = ip(payload, SOURCE6, TARGET6)
