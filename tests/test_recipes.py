@@ -368,6 +368,106 @@ def test_every_setting_is_checked_by_name(
         layer(windw=1)
 
 
+REPORTED = {"size": 512, "wait": True}
+USUAL: list[tuple[type[Any], dict[str, Any]]] = [
+    (
+        reliable.Settings,
+        {
+            "nack_delay": 0.001,
+            "nack_again": 0.01,
+            "nack_again_max": 0.5,
+            "heartbeat": 0.02,
+            "heartbeat_max": 1.0,
+            "report_delay": 0.005,
+            "repairs_max": 64,
+            "patience": 60.0,
+        },
+    ),
+    (flow.Settings, {"window": 1 << 20, "queue_max": 16 << 20, "probe": 0.05, "probe_max": 1.0}),
+    (
+        miop.Settings,
+        {"datagram": 1472, "collect": 1.0, "collections_max": 64, "octets_max": 16 << 20, "polyorb": False},
+    ),
+    (acks.Settings, {**REPORTED, "resend": 0.05, "resend_max": 1.0, "ack_delay": 0.005, "burst": 64}),
+    (
+        remiop.Settings,
+        {
+            **REPORTED,
+            "rmin": 10_000_000,
+            "rmax": 1_000_000_000,
+            "tnack": 0.05,
+            "trepair": 0.05,
+            "od": None,
+            "state_interval": 0.5,
+            "state_every": None,
+            "one_nack": True,
+            "repeats": 16,
+            "tail": True,
+            "baseline": "collection",
+            "spare": None,
+            "burst": 4,
+            "slack": 0.001,
+            "on_gap": "fail",
+        },
+    ),
+    (
+        co.Settings,
+        {
+            "window": 32,
+            "window_bytes": None,
+            "capacity": None,
+            "units": 1,
+            "confirm_delay": 0.005,
+            "confirm_every": None,
+            "nack_delay": 0.001,
+            "nack_again": 0.02,
+            "resend": 0.05,
+            "poll": 0.05,
+            "patience": 60.0,
+        },
+    ),
+    (
+        sco.Settings,
+        {
+            "ack_level": "causal",
+            "window": 256,
+            "window_bytes": None,
+            "quota": 256,
+            "buffers_per_message": 1,
+            "throttle": True,
+            "confirm_delay": 0.005,
+            "confirm_every": None,
+            "nack_delay": 0.001,
+            "nack_again": 0.01,
+            "resend_after": 0.05,
+            "poll_after": 0.05,
+            "probe_after": 0.005,
+            "patience": 60.0,
+            "resends_max": 16,
+            "multicast_from": 0,
+        },
+    ),
+    (
+        objects.Settings,
+        {"delta": 0.05, "grace": None, "announce": True, "window": 1 << 20, "key": None, "keys": None},
+    ),
+]
+"""What people have who say nothing: other numbers are for the changelog."""
+
+
+@pytest.mark.parametrize(("kind", "usual"), USUAL)
+def test_what_a_setting_is_unless_it_is_said(kind: type[Any], usual: dict[str, Any]) -> None:
+    made = kind()
+    assert {each.name: getattr(made, each.name) for each in fields(kind)} == usual
+
+
+@pytest.mark.parametrize("kind", [Flow, ReMiop, Acknowledged, Co, Sco, ObjectOrder])
+def test_an_application_may_be_as_far_behind_under_every_order(kind: Callable[[], Layer]) -> None:
+    layer = kind()
+    limits = [getattr(each, "limit", None) for each in vars(layer).values()]
+    assert 16 << 20 in [*limits, getattr(layer, "queue_max", None)]
+
+
 def test_values_on_the_command_line_are_numbers_where_they_can_be() -> None:
     assert [named_value(text) for text in ("window=8", "pace=0.5", "mode=eager")] == [
         ("window", 8),

@@ -453,10 +453,14 @@ def sent_and_read(what: Any) -> bool:
 
 @bound("wire.value.DEPTH_MAX")
 def values_within_values(n: int) -> bool:
-    nested: Any = 7
-    for _ in range(n):
-        nested = [nested]
-    return sent_and_read(nested)
+    """Whatever they are nested in."""
+    items: Any = 7
+    members, values, keys = items, items, items
+    for depth in range(n):
+        items, members, values = [items], (members,), {"": values}
+        keys = (keys,) if depth < n - 1 else {keys: 7}
+    (answer,) = {sent_and_read(each) for each in (items, members, values, keys)}
+    return answer
 
 
 @bound("wire.value.NUMBER_BYTES_MAX")

@@ -130,6 +130,85 @@ def test_below_the_least_it_does_not(name: str) -> None:
     assert not is_possible(LEASTS[name], value_of(name) - 1)
 
 
+VALUES = {
+    "stack.native.AHEAD_MAX": 1024,
+    "session.door.NAME_MAX": 255,
+    "session.newcomer.BACKLOG_MAX": 4096,
+    "session.presence.GOODBYES_MAX": 64,
+    "session.presence.NAMES_MAX": 64,
+    "session.presence.DIFFERENCES_MAX": 64,
+    "session.pressure.ASKS_MAX": 16,
+    "session.alarms.WAIT_MAX": 8,
+    "layers.bundle.MESSAGES_MAX": 1 << 13,
+    "layers.bundle.MESSAGE_BYTES_MAX": 1 << 26,
+    "layers.fifo.EARLY_MAX": 4096,
+    "layers.fragment.ASSEMBLIES_MAX": 4096,
+    "layers.fragment.LOSSY_MAX": 16,
+    "layers.flow.PACKETS_MAX": 4096,
+    "layers.flow.WINDOW_MAX": 1 << 20,
+    "layers.reliable.LSN_WINDOW": 1 << 13,
+    "layers.co.parts.AHEAD_MAX": 1 << 13,
+    "layers.co.parts.WINDOW_MAX": 4096,
+    "layers.co.machine.REPAIRS_MAX": 64,
+    "layers.sco.ordering.LSN_WINDOW": 1 << 13,
+    "layers.sco.talking.SLOWER_MAX": 4,
+    "layers.miop.COLLECTIONS_MAX": 64,
+    "layers.miop.OCTETS_MAX": 1 << 24,
+    "layers.miop.RING": 1024,
+    "layers.reported.SENDERS_MAX": 1024,
+    "layers.reported.NEW_LIFE": 1 << 16,
+    "layers.rate.RATE_MAX": 1_000_000_000_000,
+    "causality.inbox.PASSED_MAX": 1024,
+    "wire.packet.COUNT_MAX": (1 << 31) - 1,
+    "wire.packet.RUNS_MAX": 1024,
+    "wire.packet.FRAGMENTS_MAX": 1 << 20,
+    "wire.packet.MESSAGES_MAX": 1 << 16,
+    "wire.packet.INDEX_MAX": 1 << 16,
+    "wire.bundle.MESSAGES_MAX": 1 << 16,
+    "wire.varint.VARINT_MAX": (1 << 64) - 1,
+    "wire.told.TEXT_MAX": 4096,
+    "wire.told.LARGE_MAX": 1 << 62,
+    "wire.value.DEPTH_MAX": 32,
+    "wire.value.NUMBER_BYTES_MAX": 1024,
+    "wire.value.OTHER_KEYS_MAX": 1024,
+    "wire.miop.ID_MAX": 252,
+    "wire.miop.COUNT_MAX": 1 << 16,
+    "wire.miop.ENTRIES_MAX": 40,
+    "wire.miop.NUMBER_MAX": (1 << 49) - 1,
+    "wire.invocation.PATH_MAX": 1024,
+    "wire.pcap.FRAME_MAX": 1 << 18,
+    "wire.pcap.JOINED_MAX": 256,
+    "wire.giop.MINOR_MAX": 2,
+    "wire.reference.GROUP_ID_MAX": (1 << 64) - 1,
+    "wire.reference.REF_VERSION_MAX": (1 << 32) - 1,
+    "objects.framing.MESSAGE_MAX": 1 << 20,
+    "objects.framing.FRAGMENTED_MAX": 8,
+    "objects.hosted.REMEMBERED_MAX": 4096,
+    "objects.links.NACK_MAX": 256,
+    "objects.links.AHEAD_MAX": 1 << 16,
+    "objects.failures.AHEAD_MAX": 1 << 16,
+    "objects.naming.COMPONENTS_MAX": 64,
+    "objects.naming.OCTETS_MAX": 1 << 26,
+    "objects.naming.ITERATORS_MAX": 64,
+    "objects.naming.LIST_MAX": 1000,
+    "objects.invoke.NESTED_MAX": 256,
+    "objects.orb.KEY_MAX": 1024,
+    "objects.orb.DETAIL_MAX": 500,
+    "objects.request.FORWARDS_MAX": 8,
+    "objects.request.REFERENCES_MAX": 1024,
+    "layers.remiop.POLLS_MAX": 16,
+    "layers.flow.WINDOW_MIN": 1 << 16,
+    "layers.reported.WINDOW_MIN": 16,
+    "session.pressure.QUEUE_MIN": 1024,
+}
+"""What they are. Those of formats are what one member may write and all others have to read, also those of another version;
+the others are what people find in a group, and what a stranger can make it keep: other numbers are for the changelog."""
+
+
+def test_bounds_are_what_others_reckon_with() -> None:
+    assert {name: value_of(name) for name in (*BOUNDS, *LEASTS) if not name.startswith("lab.")} == VALUES
+
+
 @pytest.mark.parametrize("more", ["00", "00" * 100])
 def test_an_ior_ends_with_its_reference(more: str) -> None:
     assert read(to_ior(GROUP)) == GROUP

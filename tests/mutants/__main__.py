@@ -20,7 +20,15 @@ from .sample import choose
 from .trial import Place, Trial, try_mutant
 
 ROOMS = ("stack", "session", "layers", "causality", "wire", "objects")
-ALSO = ("sim", "trial", "test_recipes.py")
+ALSO = (
+    "contract",
+    "sim",
+    "trial",
+    "docs/test_layers.py",
+    "cli/test_dissect.py",
+    "cli/test_ior.py",
+    "test_recipes.py",
+)
 """Where tests of the rooms are, beside the folders of their names."""
 
 UNANSWERED = {"survived", "unexecuted"}
@@ -54,9 +62,10 @@ def main() -> int:
         print("\n\n".join(map(block, mutants)))
         return 0
 
-    known = measured(
-        place, sources, test_files(place, [*ROOMS, *ALSO]), kept / "measured", options.jobs, _progress
-    )
+    files = test_files(place, [*ROOMS, *ALSO])
+    known = measured(place, sources, files, kept / "measured", options.jobs, _progress)
+    if options.quick is not None:
+        known = known.quick(options.quick)
     for name in known.red:
         print(f"not used, because it fails without any mutant: {name}")
     rows = last["results"] if last["digest"] == known.digest else []
@@ -95,13 +104,17 @@ def _results(
 ) -> Iterator[Result]:
     """Those that need no run, then the others as they end."""
     trials = []
+    texts = {
+        file: _text(place.root / file) for file in {test.name.partition("::")[0] for test in known.tests}
+    }
     for mutant in mutants:
         row = answered.get(mutant.id)
+        naming = {file for file, text in texts.items() if mutant.constant and mutant.constant in text}
         if mutant.change in equivalents:
             yield Result(mutant, "equivalent", "", 0, 0.0)
         elif row is not None and row["outcome"] != "equivalent":
             yield Result(mutant, row["outcome"], row["test"], row["ran"], row["seconds"])
-        elif tests := known.noticing(mutant.watched):
+        elif tests := known.noticing(mutant.watched, naming):
             trials.append(Trial(mutant, tests))
         else:
             yield Result(mutant, "unexecuted", "", 0, 0.0)
@@ -139,7 +152,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=300, help="how many mutants (300)")
     parser.add_argument("--seed", type=int, default=1, help="which ones (1)")
     parser.add_argument(
-        "--rooms", nargs="+", default=ROOMS, help="where: rooms, or files as layers/co.py (all rooms)"
+        "--rooms", nargs="+", default=ROOMS, help="where: rooms, or files as layers/flow.py (all rooms)"
     )
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count(), help="how many at a time (as many as processors)"
@@ -147,6 +160,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--patience", type=float, default=5.0, help="seconds of CPU that any test may take (5)"
     )
+    parser.add_argument("--quick", type=float, help="leave out tests that take more seconds than this (none)")
     parser.add_argument("--list", action="store_true", help="show the mutants and plant none")
     again = parser.add_mutually_exclusive_group()
     again.add_argument("--survivors", action="store_true", help="only those that survived the last time")

@@ -44,7 +44,7 @@ Lines = dict[str, set[int]]
 class Mutant:
     """One bug: `text` instead of the bytes from `start` to `end`."""
 
-    file: str  # below the package, as "layers/co.py"
+    file: str  # below the package, as "layers/flow.py"
     function: str  # with its class; empty at the top of a module
     line: int
     kind: str
@@ -54,6 +54,7 @@ class Mutant:
     before: str  # the lines that change, without indentation
     after: str
     watched: Lines = field(compare=False, repr=False)  # whoever executes one of these could notice
+    constant: str = ""  # its name, if it is one: whoever names it could notice, too
 
     @property
     def room(self) -> str:
@@ -301,6 +302,7 @@ class Module:
             _without_indentation(old),
             _without_indentation(new),
             self._watched(node, uses),
+            self._constant(node),
         )
 
     def _watched(self, node: ast.AST, uses: Mapping[str, Lines]) -> Lines:
@@ -310,13 +312,18 @@ class Module:
         outer = self._function(node, around_arguments=True) or self._class(node)
         if outer is not None:  # a default, or an attribute of a class
             return {self.file: set(range(outer.lineno, (outer.end_lineno or outer.lineno) + 1))}
-        statement = self._statement(node)
-        target = (
-            statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
-        )
-        if isinstance(target, ast.Name) and target.id in uses:
-            return {file: set(lines) for file, lines in uses[target.id].items()}
+        if (name := self._constant(node)) in uses:
+            return {file: set(lines) for file, lines in uses[name].items()}
         return {self.file: set(range(1, len(self._starts)))}
+
+    def _constant(self, node: ast.AST) -> str:
+        """The name that a statement of the module gives to a value."""
+        match self._statement(node):
+            case (
+                ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)) as statement
+            ):
+                return name if isinstance(self.parents[statement], ast.Module) else ""
+        return ""
 
     # Questions about the tree
 

@@ -1,7 +1,7 @@
 """Which test executes which line: measured once, kept until a source or a test changes."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -37,10 +37,19 @@ class Measured:
         """Tests that fail without a mutant, so can tell nothing about one."""
         return [test.name for test in self.tests if not test.passed]
 
-    def noticing(self, lines: Lines) -> dict[str, float]:
-        """The tests that execute one of these lines, with their seconds."""
+    def quick(self, seconds: float) -> "Measured":
+        """Without the tests that take longer: for a first look, since a survivor costs the time of all of them."""
+        tests = (test for test in self.tests if test.seconds <= seconds)
+        return Measured(tests, f"{self.digest} {seconds:g}")
+
+    def noticing(self, lines: Lines, files: Collection[str] = ()) -> dict[str, float]:
+        """The tests that execute one of these lines, or are in one of these files, with their seconds."""
         watched = {file: sum(1 << line for line in numbers) for file, numbers in lines.items()}
-        return {test.name: test.seconds for test in self.tests if test.passed and test.executes(watched)}
+        return {
+            test.name: test.seconds
+            for test in self.tests
+            if test.passed and (test.executes(watched) or test.name.partition("::")[0] in files)
+        }
 
 
 def test_files(place: Place, folders: Iterable[str]) -> list[str]:

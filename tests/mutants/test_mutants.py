@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from .kinds import find_mutants
+from .measured import Measured
+from .measured import Test as Timed
 from .probes import NAME, Probed
 from .report import Result, block, killed_share, read_equivalents, survivors
 
@@ -125,6 +127,26 @@ def test_probes_mark_the_lines_that_ran() -> None:
     probed.reset()
     assert space["unused"](1) == 2  # type: ignore[operator]
     assert lines() == {12}
+
+
+def test_a_first_look_leaves_out_slow_tests_and_its_results_are_its_own() -> None:
+    everything = Measured(
+        [Timed("quick", 0.5, True, {"a.py": 2}), Timed("slow", 1.5, True, {"a.py": 2})], "d"
+    )
+    assert everything.noticing({"a.py": {1}}) == {"quick": 0.5, "slow": 1.5}
+    assert everything.quick(1.0).noticing({"a.py": {1}}) == {"quick": 0.5}
+    assert everything.quick(1.0).digest != everything.digest
+
+
+def test_a_constant_is_noticed_by_those_who_name_it() -> None:
+    everything = Measured([Timed("tests/test_a.py::test", 0.5, True, {})], "d")
+    assert everything.noticing({"a.py": {1}}) == {}
+    assert everything.noticing({"a.py": {1}}, {"tests/test_a.py"}) == {"tests/test_a.py::test": 0.5}
+    found = find_mutants({"a.py": b"LIMIT_MAX = 3\n\nclass A:\n    wait_max = 4\n"})
+    assert {(mutant.before, mutant.constant) for mutant in found} == {
+        ("LIMIT_MAX = 3", "LIMIT_MAX"),
+        ("wait_max = 4", ""),
+    }
 
 
 def test_a_survivor_with_a_reason_is_an_equivalent_wherever_its_line_moves() -> None:

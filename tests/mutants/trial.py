@@ -33,6 +33,9 @@ SLOWER = 20
 
 QUICK_SECONDS = 0.1
 
+FRESH = str(1 << 32)
+"""Where fresh seeds begin: the same in every run, so that a mutant is noticed always or never."""
+
 WALL_SECONDS = 120.0
 """For a test that waits for ever without computing, and for tests that are loaded for ever."""
 
@@ -100,6 +103,7 @@ def enter(place: Place, scratch: Path, replaced: Mapping[str, Replacement]) -> N
     assert PACKAGE not in sys.modules
     os.chdir(place.root)
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(scratch / "hypothesis")
+    os.environ["INGA_SEED"] = FRESH
     os.environ["PYTHONPATH"] = str(place.package.parent)
     sys.path.insert(0, str(place.package.parent))
     sys.meta_path.insert(0, Finder(place, replaced))

@@ -407,6 +407,39 @@ def test_the_leader_leaves_right_after_it_installed() -> None:
     assert all(town.changes(name).settled for name in ("bob", "cathy"))
 
 
+@pytest.mark.parametrize("leaver", ABC)
+def test_leaving_at_the_moment_of_the_installation(leaver: str) -> None:
+    """The view is decided on and not yet installed: it never is, and nothing but goodbye is said."""
+    town = Town(3)
+    talk(town)
+    outcome = town.use(leaver, "fifo")
+    stack = town.member(leaver)
+    while stack.views._next is None:
+        copy = town.under_way.pop(0)
+        if copy.target == leaver:
+            stack.receive([(copy.data, copy.source)], now=town.now)
+            if stack.views._next is None:
+                town.turn(leaver)
+        else:
+            town.arrive(copy)
+    stack.goodbye(now=town.now)
+    before = len(town.log)
+    rest = [name for name in ABC if name != leaver]
+    town.turn(leaver)
+    town.wait(3.0)
+    chatter(town, "on")
+    town.wait(3.0)
+    assert outcome == ["this member leaves the group"]
+    assert {copy.do for copy in town.log[before:] if copy.source == leaver} == {"goodbye"}
+    assert stack.view.number == 1 and stack.has_left and town.wake[leaver] is None
+    assert len({town.member(name).view.number for name in rest}) == 1
+    for name in rest:
+        assert town.member(name).writable and town.changes(name).settled
+        assert {text for text in town.texts(name) if text.startswith(b"on")} == {
+            f"on {other}".encode() for other in rest if other != name
+        }
+
+
 # A member more
 
 

@@ -34,11 +34,12 @@ def test_it_does_not_wait_for_the_word_of_one_that_has_left() -> None:
 def test_if_nobody_answers_it_goes_all_the_same() -> None:
     town = Town(3)
     dave = left_in_the_middle(town)
-    goodbyes = 0
+    goodbyes, start = 0, dave.wake
     while dave.refused is None:
         assert goodbyes <= GOODBYES_MAX
         goodbyes += sum(b"goodbye" in bytes(datagram) for _, datagram in dave.tick(dave.wake))  # type: ignore[arg-type]
     assert goodbyes == GOODBYES_MAX + 1
+    assert 2.0 < dave.wake - start < 10.0, "a few seconds"
 
 
 def test_a_goodbye_of_somebody_else_is_nothing_to_it() -> None:

@@ -114,9 +114,9 @@ def test_an_answer_asks_for_nothing() -> None:
 
 def test_greetings_in_another_name_are_refused() -> None:
     net = meeting()
-    for src, name in ((1, "cathy"), (7, "bob"), (60_000, "alice")):
+    for src, name in ((1, "cathy"), (3, "cathy"), (7, "bob"), (60_000, "alice")):
         net.inject(0, outside(src, "here", **here(name)))
-    assert net.stacks[0].rejected == {"stranger": 3} and net.stacks[0].met == set()
+    assert net.stacks[0].rejected == {"stranger": 4} and net.stacks[0].met == set()
     assert net.under_way == []
 
 

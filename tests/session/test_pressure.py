@@ -96,6 +96,21 @@ def test_each_wait_is_told(room: Room) -> None:
         assert room.heard() == []
 
 
+@pytest.mark.parametrize("seconds", [0.5, WARN_AFTER, 1000.0])
+@pytest.mark.parametrize("what", ["sending", "delivery", "both"])
+def test_who_waits_no_more_has_no_timer(room: Room, what: str, seconds: float) -> None:
+    for _ in range(2):
+        if what != "delivery":
+            room.narrow.close(1)
+        if what != "sending":
+            room.narrow.held, room.narrow.missing = 100, {2}
+        room.wait(seconds)
+        room.narrow.open()
+        room.narrow.held = 0
+        room.net.turn(0)
+        assert room.net.wake[0] is None
+
+
 def test_short_waits_do_not_add_up(room: Room) -> None:
     for _ in range(10):
         room.narrow.close(1)

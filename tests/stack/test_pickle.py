@@ -64,6 +64,8 @@ def test_a_pickled_stack_forgets_trace_and_application_only() -> None:
     assert [layer.name for layer in copy.layers] == [layer.name for layer in net.stacks[0].layers]
     assert copy.counts == net.stacks[0].counts
     assert copy.layers[0].below == copy.layers[1].down, "routes are those of the copy"
+    layer = pickle.dumps(net.stacks[0].layers[0])
+    assert b"Stack" not in layer and b"Causal" not in layer, "a layer is put away without its neighbours"
 
 
 def test_in_the_middle_of_a_turn_too() -> None:

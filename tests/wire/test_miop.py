@@ -310,6 +310,7 @@ def test_control_packets_come_back(control: Control, little: bool) -> None:
         (changed(vector("V5"), 32, "00000002"), "bad_control"),
         (changed(vector("V5"), 40, "78"), "bad_control"),
         (changed(vector("V5"), 40, "30"), "bad_control"),
+        (changed(vector("V5"), 40, "ff"), "bad_control"),
         (changed(vector("V5"), 52, "00000029"), "bad_control"),
         (changed(vector("V5"), 52, "00000001"), "bad_control"),
         (changed(vector("V5"), 52, "00000003"), "bad_cdr"),

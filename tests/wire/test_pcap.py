@@ -188,6 +188,14 @@ def test_datagrams_that_ip_cut_are_joined(turn: int) -> None:
     assert found.payload == payload and found.frame == len(pieces) == 3
 
 
+@pytest.mark.parametrize("turn", [1, -1])
+def test_what_was_joined_is_forgotten(turn: int) -> None:
+    """Identifications come again."""
+    payloads = [bytes([number]) * 2500 for number in range(3)]
+    pieces = [piece for payload in payloads for piece in in_pieces(ip(payload), 1000)[::turn]]
+    assert [each.payload for each in datagrams(pcap(*pieces, link=101))] == payloads
+
+
 def test_datagrams_that_ipv6_cut_are_joined() -> None:
     payload = bytes(1900)
     packet = ip(payload, SOURCE6, TARGET6)
@@ -221,11 +229,24 @@ def test_what_is_not_udp_is_passed_over() -> None:
     assert not list(datagrams(pcap(ip(), link=147)))
 
 
-def test_a_frame_that_was_not_captured_whole() -> None:
-    frame = ethernet(bytes(100))
-    record_head = struct.pack("<IIII", 0, 0, 60, len(frame))
-    found = only(HEADER + record_head + frame[:60])
-    assert found.is_cut and len(found.payload) == 18
+@pytest.mark.parametrize(
+    ("captured", "padding", "promised", "is_cut"),
+    [
+        (60, 0, 100, True),
+        (141, 0, 100, True),
+        (142, 0, 100, False),
+        (150, 20, 100, False),  # only padding is missing
+        (142, 0, 200, False),  # whole, and its sender does not tell the truth
+        (150, 20, 200, True),  # who knows
+    ],
+)
+def test_a_frame_that_was_not_captured_whole(
+    captured: int, padding: int, promised: int, is_cut: bool
+) -> None:
+    frame = bytearray(ethernet(bytes(100)) + bytes(padding))
+    frame[38:40] = (8 + promised).to_bytes(2)
+    found = only(HEADER + struct.pack("<IIII", 0, 0, captured, len(frame)) + frame[:captured])
+    assert found.is_cut is is_cut and len(found.payload) == min(captured, 142) - 42
 
 
 # No captures

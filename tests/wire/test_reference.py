@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inga.model.errors import UsageError, WireError
-from inga.wire.cdr import Encoder
+from inga.wire.cdr import Decoder, Encoder
 from inga.wire.giop import Tagged
 from inga.wire.reference import (
     TAG_GROUP_IIOP,
@@ -27,7 +27,9 @@ from inga.wire.reference import (
     encode_group_iiop,
     encode_iiop,
     encode_uipmc,
+    get_reference,
     group_reference,
+    put_reference,
     read,
     to_corbaloc,
     to_ior,
@@ -174,6 +176,21 @@ def test_an_old_profile_has_no_components() -> None:
     assert decode_iiop(encode_iiop(old).data) == old
     with pytest.raises(UsageError, match="has no components"):
         encode_iiop(Iiop("localhost", 2809, b"key", (1, 0), (Tagged(1, b""),)))
+
+
+@pytest.mark.parametrize("text", ["utf-8", "latin-1"])
+def test_text_around_a_reference_has_its_own_code_set(text: str) -> None:
+    """The name of a type is read alike by everybody."""
+    named = Reference("IDL:Café:1.0", ())
+    encoder = Encoder(text=text)
+    for _ in range(2):
+        encoder.string("Über")
+        put_reference(encoder, named)
+    decoder = Decoder(encoder.data(), text=text)
+    for _ in range(2):
+        assert decoder.string() == "Über"
+        assert get_reference(decoder) == named
+    assert not decoder.remaining
 
 
 def test_a_nil_reference() -> None:

@@ -44,6 +44,21 @@ def test_numbers_of_any_size(number: int) -> None:
     assert round_trip(number) == number
 
 
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (2**63 - 1, value.PLUS),
+        (2**63, value.BIG_PLUS),
+        (-(2**63), value.MINUS),
+        (-(2**63) - 1, value.BIG_MINUS),
+    ],
+)
+def test_numbers_of_eight_octets_have_the_form_that_every_version_writes(number: int, kind: int) -> None:
+    out = bytearray()
+    value.put(out, number)
+    assert out[0] == kind
+
+
 def test_floats_keep_their_bits() -> None:
     assert math.isnan(round_trip(math.nan))
     assert round_trip(-0.0).hex() == (-0.0).hex()

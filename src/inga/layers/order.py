@@ -109,10 +109,8 @@ class Order(Layer):
         """One row about a packet and its past."""
         stack = self.stack
         if stack.trace is not None:
-            deps = packet.deps
-            height = None if deps is None else sum(deps) + 1
             where = (step, stack.now, packet.view, packet.src, packet.seq)
-            stack.trace.row(*where, dst=dst, deps=deps, height=height, n=messages)
+            stack.trace.row(*where, dst=dst, deps=packet.deps, n=messages)
 
     def _is_bare(self, packet: Packet) -> bool:
         return packet.bare or (packet.dst is not None and not packet.dst >> self.stack.me & 1)

@@ -294,9 +294,8 @@ class ObjectOrder(Unordered):
             deps = None if deps is None else deps + (0,) * (len(self.processes.names) - len(deps))
             if step == "send" and dst is None:
                 dst = sum(1 << member for member in self._others)
-        height = None if deps is None else sum(deps) + 1
         where = (step, stack.now, packet.view, packet.src, packet.seq)
-        stack.trace.row(*where, dst=dst, deps=deps, height=height, n=messages, op=op)
+        stack.trace.row(*where, dst=dst, deps=deps, n=messages, op=op)
 
     # What is recorded of objects
 
@@ -322,7 +321,6 @@ class ObjectOrder(Unordered):
         source = of[message.src]
         if source is None or all(of[each] is None for each in message.dst):
             return
-        deps = self.processes.vector(message.vector)
         trace.row(
             step,
             now,
@@ -330,8 +328,7 @@ class ObjectOrder(Unordered):
             source,
             message.ev,
             dst=self.processes.mask(message.dst) if step in ("request", "response") else None,
-            deps=deps,
-            height=sum(deps) + 1,
+            deps=self.processes.vector(message.vector),
             op=message.op or (None if instance is None else instance.call.op) or None,
             ref=".".join(map(str, message.call)) or None,
             note=message.text or message.reason or None,

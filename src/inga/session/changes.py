@@ -60,7 +60,7 @@ class Changes:
         self._wishes = 0  # so far
         self._attempts = 0  # to change the recipe, which we led
         self._ended = 0  # the last attempt that we could not follow, or that was refused
-        self._why = ""  # and why
+        self._why = ""  # why the last one was that we could not follow
         self._change: _Change | None = None  # which we lead
         self._closing: _Closing | None = None  # which we follow
         self.cuts: list[int] = []  # what members had sent in views that are closed, if any
@@ -117,9 +117,7 @@ class Changes:
 
     def stop(self) -> None:
         """We leave: whatever is under way goes on without us, or comes to nothing."""
-        self._change = self._closing = None
         self._end_wish("this member leaves the group")
-        self.wake = NEVER
 
     def ahead(self, number: int) -> None:
         """Whoever is in the next view knows that everybody has reached the cut."""
@@ -335,8 +333,7 @@ class Changes:
         if src != self._leader():
             return
         if key["number"] == self.stack.view.number + 1:
-            if key["attempt"] > self._ended:
-                self._ended, self._why = key["attempt"], why
+            self._ended = max(self._ended, key["attempt"])
             if self._closing is not None and self._closing.key == key:
                 self._reopen(self._closing)
         if self._wish is not None and (asker, wish) == (self.stack.me, self._wish.number):

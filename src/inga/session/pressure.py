@@ -77,11 +77,6 @@ class Pressure:
         elif self.wake == NEVER and held > self._held:  # more is stuck than when we stopped asking
             self._watch()
 
-    def stop(self) -> None:
-        """We leave, and wait for nobody."""
-        self._sending_since = self._holding_since = None
-        self.wake = NEVER
-
     def tick(self, now: float) -> None:
         """Something has waited for a while: since when it does may have changed meanwhile."""
         stack = self._session.stack

@@ -50,7 +50,9 @@ class Session(Layer):
 
     @property
     def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
-        wake = min(self.presence.wake, self.changes.wake, self.pressure.wake)
+        wake = self.presence.wake
+        if not self.stack.leaving:
+            wake = min(wake, self.changes.wake, self.pressure.wake)
         return None if wake == NEVER else wake
 
     @property
@@ -101,7 +103,7 @@ class Session(Layer):
             self.changes.ahead(number)
 
     def tick(self, now: float) -> None:
-        for part in (self.presence, self.changes, self.pressure):
+        for part in (self.presence,) if self.stack.leaving else (self.presence, self.changes, self.pressure):
             if part.wake <= now:
                 part.tick(now)
 
@@ -126,7 +128,6 @@ class Session(Layer):
 
     def goodbye(self) -> None:
         self.changes.stop()
-        self.pressure.stop()
         self.presence.goodbye()
 
     @property

@@ -185,7 +185,7 @@ class Stack:
         """
         if now is not None:
             self.now = now
-        if self._error is None:
+        if not self.leaving:
             if self.views.next is not None:
                 self.views.change()
             if turn:

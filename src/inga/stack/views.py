@@ -135,8 +135,7 @@ class Views:
         trace, view, now = self.stack.trace, self.stack.view, self.stack.now
         if trace is None:
             return
-        height = None if known is None else sum(known) + 1
-        trace.row("view", now, view.number, deps=known, height=height, n=len(view), note=view.recipe)
+        trace.row("view", now, view.number, deps=known, n=len(view), note=view.recipe)
         for name in joined:
             trace.row("join", now, view.number, peer=view.names.index(name), note=name)
 

@@ -308,15 +308,8 @@ class Sco(MachineOrder):
         stack = self.stack
         assert stack.trace is not None
         if step == "accept" or stack.trace.full:
-            stack.trace.row(
-                step,
-                stack.now,
-                stack.view.number,
-                message.src,
-                message.seq,
-                deps=message.deps,
-                height=sum(message.deps) + 1,
-            )
+            where = (step, stack.now, stack.view.number, message.src, message.seq)
+            stack.trace.row(*where, deps=message.deps)
 
     def _discard(self, reason: str, message: Message) -> None:
         self.held -= message.size
