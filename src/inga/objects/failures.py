@@ -8,7 +8,7 @@ Members that leave together may be agreed upon together here, and one after the 
 afterwards is marked by how many are gone, and waits at members that are not as far.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 
 from inga.model.invocation import ORPHAN, Flush, Message
 from inga.objects.calls import Calls
@@ -103,16 +103,21 @@ class Failures:
         self._flushed = {
             m: rest for m, said in self._flushed.items() if m not in gone and (rest := said - gone)
         }
+        local.gone += len(gone)
+        ahead, self._ahead = self._ahead, []
+        self._hear_again(ahead, gone)  # the last words of one may have come after another was gone for it
         self._settle()  # what was handed round counts as received before they left
         for member in sorted(gone):
             local.links.remove(member)
             local.alive.discard(member)
-        local.gone += len(gone)
         self._bury()
-        ahead, self._ahead = self._ahead, []
-        for message in ahead:
-            member = local.roster.member_of[message.src]
-            if member in local.links.peers and member not in self.suspects:
+        self._hear_again(ahead, local.links.peers.keys() - self.suspects)
+
+    def _hear_again(self, messages: list[Message], members: Set[int]) -> None:
+        """Take what these members said when they knew of more who are gone than we did."""
+        for message in messages:
+            member = self._local.roster.member_of[message.src]
+            if member in members:
                 self._hear(member, message)
 
     def _bury(self) -> None:
