@@ -128,13 +128,13 @@ def test_views_are_written_down(order: str) -> None:
         assert of_group(traces[3].rows, 2) == [("view", None, 4, (*past, 0), order), *joined(*people)]
     view, other = sim.sites[0].stack.view.number, "fifo" if order != "fifo" else "vector"
     past = tuple(sent_in(traces[me].rows, *range(view + 1)) for me in range(len(people)))
-    sim.use(sim["bob"], other)
+    sim["bob"].use(other)
     sim.run()
     talk()
     for trace in traces.values():
         assert of_group(trace.rows, view)[-1] == ("flush", None, None, None, None)
         assert of_group(trace.rows, view + 1) == [("view", None, len(people), past, other)]
-    sim.leave(sim["bob"])
+    sim["bob"].leave()
     sim.run()
     for trace in traces.values():
         assert of_group(trace.rows, view + 1)[1:] == [("leave", B, None, None, None)]

@@ -377,4 +377,4 @@ def test_what_is_read_after_our_goodbye_has_its_flag(on_concurrent: str) -> None
     for batch in batches:
         bob.taken([batch.packet], now=net.now)
     assert [batch.concurrent for batch in batches] == [False, True]
-    assert (bob.chain.order.latest != {}) == (on_concurrent == "error")
+    assert (bob.chain.order._latest != {}) == (on_concurrent == "error")

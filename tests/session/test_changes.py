@@ -414,11 +414,11 @@ def test_leaving_at_the_moment_of_the_installation(leaver: str) -> None:
     talk(town)
     outcome = town.use(leaver, "fifo")
     stack = town.member(leaver)
-    while stack.views._next is None:
+    while stack.views.next is None:
         copy = town.under_way.pop(0)
         if copy.target == leaver:
             stack.receive([(copy.data, copy.source)], now=town.now)
-            if stack.views._next is None:
+            if stack.views.next is None:
                 town.turn(leaver)
         else:
             town.arrive(copy)

@@ -63,9 +63,13 @@ def get_some(data: Buffer, at: int, members: int) -> tuple[Delta, int]:
         raise WireError("malformed", f"{changes} numbers of {members} members")
     some = []
     index = -1
+    last = len(data) - 1
     for _ in range(changes):
-        gap, at = get(data, at)
-        number, at = get(data, at)
+        if at < last and data[at] < 0x80 and data[at + 1] < 0x80:  # nearly always, and there may be many
+            gap, number, at = data[at], data[at + 1], at + 2
+        else:
+            gap, at = get(data, at)
+            number, at = get(data, at)
         index += gap + 1
         if index >= members or not number:
             raise WireError("malformed", f"{number} of member {index}")
