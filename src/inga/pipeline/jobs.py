@@ -13,7 +13,7 @@ from inga.pipeline import metrics
 from inga.pipeline.certify import SparkSource
 from inga.pipeline.diagram import Window
 from inga.pipeline.files import Files, Progress
-from inga.pipeline.session import LOCAL, first_reason, open_session
+from inga.pipeline.session import LOCAL, first_reason, using
 from inga.pipeline.storage import Trace, is_remote, open_trace
 from inga.trace import Row
 from inga.trace.schema import spark_schema
@@ -36,17 +36,13 @@ def check_trace(
     check_names(checks or (), "all")
     trace = None if is_remote(path) else open_trace(path)
     wanted = None if trace is None else choose_checks(trace, checks)
-    spark = session or open_session(master)
-    try:
+    with using(session, master) as spark:
         if trace is None:
             trace = open_trace(path, spark)
             wanted = choose_checks(trace, checks)
         assert wanted is not None
-        files = Files(spark, trace, progress)
-        certificate = certify(SparkSource(files, wanted), wanted, witnesses=witnesses)
-    finally:
-        if session is None:
-            spark.stop()
+        source = SparkSource(Files(spark, trace, progress), wanted)
+        certificate = certify(source, wanted, witnesses=witnesses)
     certificate.seconds = perf_counter() - started
     return trace, certificate
 
@@ -73,13 +69,9 @@ def report_tables(
     """Certify a trace, and pick the rows to draw: around violations, or the first ones."""
     if not is_remote(path):
         open_trace(path)  # what is wrong with it is said before Spark starts
-    spark = session or open_session(master)
-    try:
+    with using(session, master) as spark:
         trace, certificate = check_trace(path, checks, witnesses=witnesses, progress=progress, session=spark)
         rows, shown = Window(Files(spark, trace, progress)).pick(certificate)
-    finally:
-        if session is None:
-            spark.stop()
     return Tables(trace, certificate, rows, shown)
 
 
@@ -102,14 +94,10 @@ def measure_trace(
 ) -> Measured:
     """Measure a trace. `one_clock` says that the wall clocks of all processes are the same."""
     trace = None if is_remote(path) else open_trace(path)
-    spark = session or open_session(master)
-    try:
+    with using(session, master) as spark:
         trace = trace or open_trace(path, spark)
         reason = "" if one_clock else incomparable(trace)
         tables = _measure(spark, trace, not reason, progress)
-    finally:
-        if session is None:
-            spark.stop()
     return Measured(trace, tables, reason)
 
 
