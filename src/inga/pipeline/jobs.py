@@ -16,7 +16,6 @@ from inga.pipeline.files import Files, Progress
 from inga.pipeline.session import LOCAL, first_reason, using
 from inga.pipeline.storage import Trace, is_remote, open_trace
 from inga.trace import Row
-from inga.trace.schema import spark_schema
 
 
 def check_trace(
@@ -116,9 +115,7 @@ def _measure(spark: Any, trace: Trace, comparable: bool, progress: Progress) -> 
 
     if not trace.files:
         raise TraceError(f"{trace.path} has no finished segment, so there is nothing to measure.")
-    rows = spark.read.schema(spark_schema(metrics.MEASURED_COLUMNS)).parquet(
-        *(file.path for file in trace.files)
-    )
+    rows = spark.read.schema(metrics.SCHEMA).parquet(*(file.path for file in trace.files))
     # Held messages are few beside all rows, and two tables are made of them.
     waited = metrics.held(rows).persist()
     try:
