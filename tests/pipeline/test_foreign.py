@@ -295,7 +295,7 @@ def test_files_that_spark_has_to_bring_ask_each_other_too(
     trace = open_trace(str(imported(tmp_path, records, monkeypatch)))
     elsewhere = [replace(file, path=f"file:{file.path}") for file in trace.files]
     found = [
-        certify(SparkSource(Files(spark, each, lambda *_: None)), ["clocks"]).to_json()
+        certify(SparkSource(Files(spark, each, lambda *_: None), ["clocks"]), ["clocks"]).to_json()
         for each in (trace, replace(trace, files=elsewhere, is_remote=True))
     ]
     assert found[0] == found[1]

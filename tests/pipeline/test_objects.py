@@ -7,6 +7,7 @@ import pytest
 
 from inga.layers.shape import Faults
 from inga.pipeline.jobs import check_trace
+from inga.pipeline.watch import watch_trace
 from inga.runs.live import LiveCase
 from inga.runs.live_calls import LiveCalls
 from inga.runs.live_calls import run as run_live
@@ -33,6 +34,7 @@ def test_simulated_copies_agree_and_a_wrong_declaration_is_named(spark: Any, tmp
     case = Case(order="object", members=4, messages=10, loss=0.05, seed=3)
     assert not CallCase(case, 2).run(tmp_path / "right").violations
     assert check(tmp_path / "right", session=spark).verdict == "pass"
+    assert watch_trace(str(tmp_path / "right"), session=spark).verdict == "pass"
     assert CallCase(case, 2, WRONG).run(tmp_path / "wrong").violations
     verdict = check(tmp_path / "wrong", session=spark)
     assert verdict.verdict == "fail"

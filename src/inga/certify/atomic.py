@@ -6,7 +6,6 @@ the sources for which some sum differs are looked at, a range of their numbers a
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +14,13 @@ from inga.certify import compare, work
 from inga.certify.chunk import Bools
 from inga.certify.combine import unaccepted_sources
 from inga.certify.compare import Range, Sends
+from inga.certify.evidence import Evidence
 from inga.certify.pairs import ROWS_AT_ONCE, closed_view, gone, meant_for
 from inga.certify.roots import Bad
 from inga.certify.work import Fates, Row
 
-if TYPE_CHECKING:
-    from inga.certify.evidence import Evidence
 
-
-def atomic(evidence: "Evidence") -> Iterator[Bad]:
+def atomic(evidence: Evidence) -> Iterator[Bad]:
     """Messages that some destinations have and others lack, by destination and source."""
     sources = {pair.source for pair in evidence.unequal if pair.source != pair.destination}
     if any(summary.confirms for summary in evidence.summaries):
@@ -40,7 +37,7 @@ def atomic(evidence: "Evidence") -> Iterator[Bad]:
 
 
 class _Judge:
-    def __init__(self, evidence: "Evidence") -> None:
+    def __init__(self, evidence: Evidence) -> None:
         self._processes = evidence.processes
         self._listed_max = evidence.listed_max
         self._closed_view = closed_view(evidence.lines)

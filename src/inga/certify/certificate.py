@@ -13,6 +13,7 @@ from inga.certify import work
 from inga.certify.checks import CHECKS
 from inga.certify.combine import check_widths, line_up
 from inga.certify.evidence import Evidence, Source
+from inga.certify.explain import Explainer
 from inga.certify.fingerprint import Keys
 from inga.certify.roots import Bad, group_by_root
 from inga.certify.verdict import FAIL, PASS, UNKNOWN, Answer, Certificate
@@ -40,23 +41,24 @@ def certify(
     bad = [
         each for check in CHECKS.values() if check.name in evidence.wanted for each in check.judge(evidence)
     ]
-    summaries = evidence.summaries
+    summaries, explainer = evidence.summaries, Explainer(evidence)
     return Certificate(
         events=sum(summary.events for summary in summaries),
         messages=sum(summary.sends for summary in summaries),
         deliveries=sum(summary.deliveries for summary in summaries),
         payloads=sum(summary.payloads for summary in summaries),
         names=evidence.names,
-        checks=[_answer(name, evidence, [each for each in bad if each.check == name]) for name in checks],
-        groups=group_by_root(evidence.names, bad, evidence.restarts, evidence.explainer.effect),
+        checks=[_answer(name, evidence, explainer, bad) for name in checks],
+        groups=group_by_root(evidence.names, bad, evidence.restarts, explainer.effect),
     )
 
 
-def _answer(name: str, evidence: Evidence, bad: list[Bad]) -> Answer:
+def _answer(name: str, evidence: Evidence, explainer: Explainer, found: list[Bad]) -> Answer:
+    bad = [each for each in found if each.check == name]
     violations = sum(each.count for each in bad)
     reasons = evidence.open.get(name, [])
     verdict = FAIL if violations else UNKNOWN if reasons else PASS
-    witnesses = [evidence.explainer.witness(row, each) for row, each in _spread(bad, evidence.witnesses)]
+    witnesses = [explainer.witness(row, each) for row, each in _spread(bad, evidence.witnesses)]
     return Answer(name, verdict, violations, "; ".join(reasons), witnesses, evidence.warnings.get(name, []))
 
 

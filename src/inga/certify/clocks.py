@@ -18,7 +18,7 @@ from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,9 @@ from numpy.typing import NDArray
 from inga.certify.chain import Message
 from inga.certify.chunk import EVENT, Bools, Chunk, Ints
 from inga.certify.combine import Line
+from inga.certify.evidence import Evidence, Source
 from inga.certify.roots import Bad, Cause
 from inga.certify.work import Row
-
-if TYPE_CHECKING:
-    from inga.certify.evidence import Evidence, Source
 
 REPEATED, HOLE, FORGOTTEN, UNKNOWN_EVENT, BELOW = 1, 2, 3, 4, 5
 """What can be wrong with a pair of an event and one that it names; REPEATED is about the event alone."""
@@ -345,14 +343,17 @@ def place_of(chunk: Chunk, pos: int) -> str:
 # ---- what the driver does
 
 
-def clocks(evidence: "Evidence") -> Iterator[Bad]:
+def clocks(evidence: Evidence) -> Iterator[Bad]:
     """Faults of clocks are violations; where file order contradicts them is a warning."""
     unstamped = sum(summary.unstamped_events for summary in evidence.summaries)
     if unstamped:
         evidence.leave_open("clocks", f"{unstamped:,} events have no clock")
     complete = [process.complete for process in evidence.processes]
     found, late = _find_faults(evidence.source, evidence.lines, complete, evidence.listed_max)
-    place = evidence.explainer.place
+
+    def place(process: int, pos: int) -> str:
+        return place_of(evidence.source.read(evidence.link_at(process, pos).segment), pos)
+
     if late:
         shown = [place(each.process, each.pos) for each in late[:PLACES_SHOWN]]
         more = ", ..." if len(late) > len(shown) else ""
@@ -363,7 +364,7 @@ def clocks(evidence: "Evidence") -> Iterator[Bad]:
 
 
 def _find_faults(
-    source: "Source", lines: Sequence[Line], complete: list[bool], listed_max: int
+    source: Source, lines: Sequence[Line], complete: list[bool], listed_max: int
 ) -> tuple[dict[tuple[int, int, int], tuple[int, list[Fault]]], list[Late]]:
     """Counts and first examples by kind, process and named process; and where file order is another."""
     routes, late = lay_out(lines, complete)
@@ -422,7 +423,7 @@ def _joined(above: dict[int, list[Wrong]]) -> Above:
 
 
 def _settle(
-    source: "Source", routes: Routes, process_of: dict[int, int], parts: list[tuple[int, Faults]]
+    source: Source, routes: Routes, process_of: dict[int, int], parts: list[tuple[int, Faults]]
 ) -> Iterator[tuple[int, Fault]]:
     """Of the open faults, those whose event did not take the entry over from the event before it."""
     faults = [(process_of[segment], fault) for segment, part in parts for fault in part.open]

@@ -7,7 +7,6 @@ from typing import Any, Protocol, TypeVar
 from inga.certify.checks import CHECKS, Needs
 from inga.certify.chunk import Chunk
 from inga.certify.combine import Line, Link, Pair, Process, unequal_pairs
-from inga.certify.explain import Explainer
 from inga.certify.fingerprint import Keys
 from inga.certify.roots import EXPLAINED_MAX
 from inga.certify.scan import Summary
@@ -107,10 +106,9 @@ class Evidence:
         """Pairs of processes for which what was sent and what was delivered differ."""
         return unequal_pairs(self.lines, self.processes)
 
-    @cached_property
-    def explainer(self) -> Explainer:
-        source = self.source
-        return Explainer(self.names, self.lines, source.read, source.receipt, source.segment_names)
+    def link_at(self, process: int, pos: int) -> Link:
+        """Where some row is."""
+        return next(link for link in self.lines[process] if link.summary.first <= pos <= link.summary.last)
 
     def _find_holes(self) -> None:
         for process, line in zip(self.processes, self.lines, strict=True):

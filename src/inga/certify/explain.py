@@ -1,16 +1,16 @@
 """One violation in words: what came too early, by which chain it follows from the other, where to look."""
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from inga.certify.agree import Clash
-from inga.certify.chain import Chains, ReadChunk, RequestChains, Step
+from inga.certify.chain import Chains, RequestChains, Step
 from inga.certify.chunk import DELIVER, Chunk, Ints
 from inga.certify.clocks import place_of
-from inga.certify.combine import Line, Link
+from inga.certify.combine import Link
+from inga.certify.evidence import Evidence
 from inga.certify.roots import Bad, named
 from inga.certify.verdict import Witness
 from inga.certify.work import Row
@@ -19,20 +19,18 @@ SENT = (Chains.sent, RequestChains.sent)
 
 
 class Explainer:
-    """Reads the few segments it needs again. `segment_names` are what people call them."""
+    """Reads the few segments it needs again."""
 
-    def __init__(
-        self, names: list[str], lines: list[Line], read: ReadChunk, receipt: str, segment_names: Sequence[str]
-    ) -> None:
-        self._names = names
-        self._lines = lines
-        self._read = read
-        self._segment_names = segment_names
-        self._chains = Chains(lines, read, receipt)
-        self._requests = RequestChains(lines, read)
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._names = evidence.names
+        self._read = evidence.source.read
+        self._chains = Chains(evidence.lines, self._read, evidence.source.receipt)
+        self._requests = RequestChains(evidence.lines, self._read)
 
     def witness(self, row: Row, bad: Bad) -> Witness:
-        segment = self._segment_names[self._link_at(row.process, row.pos).segment] if row.pos else None
+        names, link_at = self._evidence.source.segment_names, self._evidence.link_at
+        segment = names[link_at(row.process, row.pos).segment] if row.pos else None
         found = Witness(bad.check, row.process, row.pos, (row.src, row.seq), "", segment)
         if bad.check in ("causal", "fifo"):
             self._explain_late(found, row)
@@ -46,7 +44,7 @@ class Explainer:
 
     def effect(self, row: Row, check: str) -> Row | None:
         """The first delivery at that process that should have come after this one."""
-        for link in self._lines[row.process]:
+        for link in self._evidence.lines[row.process]:
             if check == "fifo":
                 highest = link.summary.delivered_high[row.src] - 1
             else:
@@ -77,7 +75,7 @@ class Explainer:
         witness.text = f"{self._names[row.process]} delivered {early} before {late}, which {why}"
 
     def _explain_stamp(self, witness: Witness, row: Row) -> None:
-        link = self._link_at(row.process, row.pos)
+        link = self._evidence.link_at(row.process, row.pos)
         chunk = self._read(link.segment)
         at = int(np.searchsorted(chunk.pos, row.pos))
         witness.text = (
@@ -163,21 +161,14 @@ class Explainer:
 
     def _event(self, row: Row) -> str:
         """An imported event, with its line in the log."""
-        chunk = self._read(self._link_at(row.process, row.pos).segment)
+        chunk = self._read(self._evidence.link_at(row.process, row.pos).segment)
         return f"{place_of(chunk, row.pos)}: event {row.seq} of {self._names[row.process]}"
 
     def _named_event(self, event: tuple[int, int] | None) -> str:
         return "" if event is None else f" event {event[1]} of {self._names[event[0]]}"
 
-    def place(self, process: int, pos: int) -> str:
-        """Where a row of an imported log comes from."""
-        return place_of(self._read(self._link_at(process, pos).segment), pos)
-
     def _message(self, message: tuple[int, int]) -> str:
         return named(self._names, message)
-
-    def _link_at(self, process: int, pos: int) -> Link:
-        return next(link for link in self._lines[process] if link.summary.first <= pos <= link.summary.last)
 
 
 def _known_before(chunk: Chunk, link: Link, at: int) -> Ints:

@@ -4,31 +4,28 @@ Summaries say which chunks are suspect. Those are scanned again, with what the c
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from inga.certify import work
 from inga.certify.combine import suspects
+from inga.certify.evidence import Evidence
 from inga.certify.roots import Bad
 from inga.certify.work import Row
 
-if TYPE_CHECKING:
-    from inga.certify.evidence import Evidence
 
-
-def fifo(evidence: "Evidence") -> Iterator[Bad]:
+def fifo(evidence: Evidence) -> Iterator[Bad]:
     return _found(evidence, "fifo")
 
 
-def causal(evidence: "Evidence") -> Iterator[Bad]:
+def causal(evidence: Evidence) -> Iterator[Bad]:
     unstamped = sum(summary.unstamped_deliveries for summary in evidence.summaries)
     if unstamped:
         evidence.leave_open("causal", f"{unstamped:,} deliveries have no deps")
     return _found(evidence, "causal")
 
 
-def stamps(evidence: "Evidence") -> Iterator[Bad]:
+def stamps(evidence: Evidence) -> Iterator[Bad]:
     unstamped = sum(summary.unstamped_known for summary in evidence.summaries)
     if unstamped:
         evidence.leave_open("stamps", f"{unstamped:,} sends and receipts have no deps")
@@ -39,11 +36,11 @@ def stamps(evidence: "Evidence") -> Iterator[Bad]:
             yield bad
 
 
-def _found(evidence: "Evidence", check: str) -> Iterator[Bad]:
+def _found(evidence: Evidence, check: str) -> Iterator[Bad]:
     return (bad for bad in evidence.once(_rescan)[0] if bad.check == check)
 
 
-def _rescan(evidence: "Evidence") -> tuple[list[Bad], dict[int, Row]]:
+def _rescan(evidence: Evidence) -> tuple[list[Bad], dict[int, Row]]:
     """What is wrong in suspect chunks, and where processes began to count their messages again."""
     links = {link.segment: link for link in suspects(evidence.lines, evidence.wanted)}
     questions = [(at, (evidence.keys, link.carry, evidence.listed_max)) for at, link in links.items()]

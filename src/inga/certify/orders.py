@@ -1,22 +1,19 @@
 """The orders that processes have of the same messages: the judges of `total` and `object`."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from inga.certify.agree import Agreement, Rules
+from inga.certify.evidence import Evidence
 from inga.certify.precede import Precedence
 from inga.certify.roots import Bad
 from inga.certify.work import Row
 
-if TYPE_CHECKING:
-    from inga.certify.evidence import Evidence
 
-
-def total(evidence: "Evidence") -> Iterator[Bad]:
+def total(evidence: Evidence) -> Iterator[Bad]:
     return _clashes(evidence, "total", Rules.total(len(evidence.names)))
 
 
-def objects(evidence: "Evidence") -> Iterator[Bad]:
+def objects(evidence: Evidence) -> Iterator[Bad]:
     """Which requests conflict is known by their methods, from the manifest."""
     declared = evidence.source.conflicts
     if declared is None:
@@ -36,7 +33,7 @@ def objects(evidence: "Evidence") -> Iterator[Bad]:
         )
 
 
-def _clashes(evidence: "Evidence", check: str, rules: Rules) -> Iterator[Bad]:
+def _clashes(evidence: Evidence, check: str, rules: Rules) -> Iterator[Bad]:
     n = len(evidence.names)
     agreement = Agreement(evidence.lines, rules, evidence.source, max(evidence.witnesses, 1))
     for (process, _), count, clashes in agreement.clashes():

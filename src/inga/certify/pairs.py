@@ -1,7 +1,6 @@
 """Pairs of a destination and a source whose sums disagree: their messages are compared, some at a time."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,26 +8,24 @@ from inga.certify import compare, work
 from inga.certify.chunk import Bools, Ints
 from inga.certify.combine import Line, Link, Pair, Process, is_member
 from inga.certify.compare import Deliveries, Range, Sends
+from inga.certify.evidence import Evidence
 from inga.certify.roots import Bad
 from inga.certify.scan import NEVER
 from inga.certify.work import Found, Row, Wanted
-
-if TYPE_CHECKING:
-    from inga.certify.evidence import Evidence
 
 ROWS_AT_ONCE = 1 << 22
 PAIRS_AT_ONCE = 64
 
 
-def integrity(evidence: "Evidence") -> Iterator[Bad]:
+def integrity(evidence: Evidence) -> Iterator[Bad]:
     return (bad for bad in evidence.once(_compare) if bad.check == "integrity")
 
 
-def complete(evidence: "Evidence") -> Iterator[Bad]:
+def complete(evidence: Evidence) -> Iterator[Bad]:
     return (bad for bad in evidence.once(_compare) if bad.check == "complete")
 
 
-def _compare(evidence: "Evidence") -> list[Bad]:
+def _compare(evidence: Evidence) -> list[Bad]:
     """What is wrong between them. Rounds are so small that memory does not depend on the trace."""
     judge = _Judge(evidence)
     bad: list[Bad] = []
@@ -74,7 +71,7 @@ def _wanted(link: Link, pairs: list[Pair], numbers: Range) -> Wanted | None:
 
 
 class _Judge:
-    def __init__(self, evidence: "Evidence") -> None:
+    def __init__(self, evidence: Evidence) -> None:
         self._lines = evidence.lines
         self._processes = evidence.processes
         self._guarantees = evidence.source.guarantees

@@ -7,18 +7,16 @@ something is suspect.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from inga.certify.agree import Rules
 from inga.certify.chunk import Chunk, Ints
+from inga.certify.evidence import Evidence
 from inga.certify.roots import Bad
 from inga.certify.scan import NEVER
 from inga.certify.work import Row
-
-if TYPE_CHECKING:
-    from inga.certify.evidence import Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +93,7 @@ class Precedence:
     """Requests that began too late. Counted are those that could be held against others, and those of them of
     which nothing is known."""
 
-    def __init__(self, evidence: "Evidence", rules: Rules) -> None:
+    def __init__(self, evidence: Evidence, rules: Rules) -> None:
         self._evidence = evidence
         self._rules = rules
         self.judged = self.unstamped = 0

@@ -1,18 +1,15 @@
 """Control traffic that does not end: rows of it long after the last message got anywhere."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from inga.certify import work
 from inga.certify.chunk import NEVER_YET
+from inga.certify.evidence import Evidence
 from inga.certify.roots import Bad
 from inga.certify.work import Row
 
-if TYPE_CHECKING:
-    from inga.certify.evidence import Evidence
 
-
-def quiet(evidence: "Evidence") -> Iterator[Bad]:
+def quiet(evidence: Evidence) -> Iterator[Bad]:
     progress = max((summary.progress_last for summary in evidence.summaries), default=NEVER_YET)
     if not any(summary.chatter for summary in evidence.summaries):
         evidence.leave_open("quiet", "no row tells of control traffic, as in a trace of deliveries only")

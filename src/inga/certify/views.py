@@ -5,7 +5,6 @@ some sum differs are looked at, a range of their numbers at a time, as for `atom
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,18 +12,16 @@ from inga.certify import compare, work
 from inga.certify.chunk import Bools
 from inga.certify.combine import is_member
 from inga.certify.compare import Range
+from inga.certify.evidence import Evidence
 from inga.certify.pairs import ROWS_AT_ONCE, gone, meant_for
 from inga.certify.roots import Bad
 from inga.certify.scan import Summary
 from inga.certify.work import Fates, Row
 
-if TYPE_CHECKING:
-    from inga.certify.evidence import Evidence
-
 NOWHERE = -1  # the view of a message that was not delivered
 
 
-def views(evidence: "Evidence") -> Iterator[Bad]:
+def views(evidence: Evidence) -> Iterator[Bad]:
     """Messages that some survivor of a view delivered in it and another one did not."""
     if all(summary.installed < 0 for summary in evidence.summaries):
         evidence.leave_open("views", "no row tells of a view")
@@ -56,7 +53,7 @@ def _has(summary: Summary, source: int, numbers: Range) -> bool:
 
 
 class _Judge:
-    def __init__(self, evidence: "Evidence") -> None:
+    def __init__(self, evidence: Evidence) -> None:
         lines = evidence.lines
         self._processes = evidence.processes
         self._listed_max = evidence.listed_max

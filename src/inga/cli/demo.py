@@ -22,7 +22,7 @@ from inga.cli.report import describe, write
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.pipeline.jobs import Tables, report_tables
-from inga.pipeline.session import open_session
+from inga.pipeline.session import using
 from inga.runs.live import VIA, LiveCase
 from inga.runs.live import run as run_live
 from inga.trial.result import Result
@@ -88,12 +88,8 @@ def _talk(order: str, trace: Path, options: argparse.Namespace) -> Result:
 
 
 def _certify(traces: list[Path], options: argparse.Namespace) -> list[Tables]:
-    with watched(options) as progress:
-        session = open_session(options.master)
-        try:
-            return [report_tables(str(t), SHOWN, session=session, progress=progress) for t in traces]
-        finally:
-            session.stop()
+    with watched(options) as progress, using(None, options.master) as session:
+        return [report_tables(str(t), SHOWN, session=session, progress=progress) for t in traces]
 
 
 def _kept(tables: Tables) -> bool:

@@ -53,27 +53,18 @@ def run(options: argparse.Namespace) -> int:
 def make_sections(paths: list[str], options: argparse.Namespace) -> list[Section]:
     """Certify the traces one after the other, in one Spark session."""
     from inga.pipeline.jobs import report_tables
-    from inga.pipeline.session import open_session
+    from inga.pipeline.session import using
 
     checks = named_checks(options)
+    asked = {"witnesses": options.witnesses}
     with watched(options) as progress:
-        if len(paths) == 1:
-            found = [
-                report_tables(
-                    paths[0], checks, master=options.master, witnesses=options.witnesses, progress=progress
-                )
-            ]
+        if len(paths) == 1:  # what is wrong with the only trace is said before Spark starts
+            found = [report_tables(paths[0], checks, master=options.master, progress=progress, **asked)]
         else:
-            session = open_session(options.master)
-            try:
+            with using(None, options.master) as session:
                 found = [
-                    report_tables(
-                        path, checks, session=session, witnesses=options.witnesses, progress=progress
-                    )
-                    for path in paths
+                    report_tables(path, checks, session=session, progress=progress, **asked) for path in paths
                 ]
-            finally:
-                session.stop()
     return [describe(path, tables) for path, tables in zip(paths, found, strict=True)]
 
 

@@ -22,7 +22,7 @@ from inga.model.errors import TraceError, UsageError
 from inga.pipeline.files import Progress
 from inga.pipeline.order import causal_order, keep_state_on_disk
 from inga.pipeline.restore import Base
-from inga.pipeline.session import LOCAL, open_session
+from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import is_remote
 from inga.trace import local_path, read_manifest
 from inga.trace.manifest import MANIFEST
@@ -116,10 +116,9 @@ def order_capture(
     """Restore a finished capture. What is left behind is all of it, or nothing."""
     started = perf_counter()
     _check_free(out)
-    spark = session or open_session(master)
     hidden = out if is_remote(out) else _hidden(out)
     try:
-        with _understood(spark):
+        with using(session, master) as spark, _understood(spark):
             ordered = causal_order(_table(spark, capture), capture.group, base=base)
             ordered.write.parquet(hidden)
             rows, concurrent, gaps = _count(spark, hidden)
@@ -128,8 +127,6 @@ def order_capture(
     finally:
         if hidden != out:
             shutil.rmtree(local_path(hidden), ignore_errors=True)
-        if session is None:
-            spark.stop()
     return Outcome(rows, concurrent, gaps, perf_counter() - started)
 
 
@@ -153,21 +150,16 @@ def order_stream(
     started = perf_counter()
     checkpoint = checkpoint or f"{out.rstrip('/')}/{CHECKPOINT}"
     _check_mine(out, checkpoint)
-    spark = session or open_session(master)
-    keep_state_on_disk(spark)
-    try:
-        with _understood(spark):
-            ordered = causal_order(_stream(spark, capture), capture.group, base=base, give_up=give_up)
-            writer = ordered.writeStream.foreachBatch(_sink(out)).option("checkpointLocation", checkpoint)
-            if once and give_up is None:
-                writer = writer.trigger(availableNow=True)
-            else:
-                writer = writer.trigger(processingTime=f"{max(1, round(poll * 1000))} milliseconds")
-            _follow(writer.start(), once, give_up, progress)
-            rows, concurrent, gaps = _count(spark, out)
-    finally:
-        if session is None:
-            spark.stop()
+    with using(session, master) as spark, _understood(spark):
+        keep_state_on_disk(spark)
+        ordered = causal_order(_stream(spark, capture), capture.group, base=base, give_up=give_up)
+        writer = ordered.writeStream.foreachBatch(_sink(out)).option("checkpointLocation", checkpoint)
+        if once and give_up is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{max(1, round(poll * 1000))} milliseconds")
+        _follow(writer.start(), once, give_up, progress)
+        rows, concurrent, gaps = _count(spark, out)
     return Outcome(rows, concurrent, gaps, perf_counter() - started)
 
 

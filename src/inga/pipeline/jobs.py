@@ -13,10 +13,9 @@ from inga.pipeline import metrics
 from inga.pipeline.certify import SparkSource
 from inga.pipeline.diagram import Window
 from inga.pipeline.files import Files, Progress
-from inga.pipeline.session import LOCAL, first_reason, open_session
+from inga.pipeline.session import LOCAL, first_reason, using
 from inga.pipeline.storage import Trace, is_remote, open_trace
 from inga.trace import Row
-from inga.trace.schema import spark_schema
 
 
 def check_trace(
@@ -36,17 +35,13 @@ def check_trace(
     check_names(checks or (), "all")
     trace = None if is_remote(path) else open_trace(path)
     wanted = None if trace is None else choose_checks(trace, checks)
-    spark = session or open_session(master)
-    try:
+    with using(session, master) as spark:
         if trace is None:
             trace = open_trace(path, spark)
             wanted = choose_checks(trace, checks)
         assert wanted is not None
-        files = Files(spark, trace, progress)
-        certificate = certify(SparkSource(files, wanted), wanted, witnesses=witnesses)
-    finally:
-        if session is None:
-            spark.stop()
+        source = SparkSource(Files(spark, trace, progress), wanted)
+        certificate = certify(source, wanted, witnesses=witnesses)
     certificate.seconds = perf_counter() - started
     return trace, certificate
 
@@ -73,13 +68,9 @@ def report_tables(
     """Certify a trace, and pick the rows to draw: around violations, or the first ones."""
     if not is_remote(path):
         open_trace(path)  # what is wrong with it is said before Spark starts
-    spark = session or open_session(master)
-    try:
+    with using(session, master) as spark:
         trace, certificate = check_trace(path, checks, witnesses=witnesses, progress=progress, session=spark)
         rows, shown = Window(Files(spark, trace, progress)).pick(certificate)
-    finally:
-        if session is None:
-            spark.stop()
     return Tables(trace, certificate, rows, shown)
 
 
@@ -102,14 +93,10 @@ def measure_trace(
 ) -> Measured:
     """Measure a trace. `one_clock` says that the wall clocks of all processes are the same."""
     trace = None if is_remote(path) else open_trace(path)
-    spark = session or open_session(master)
-    try:
+    with using(session, master) as spark:
         trace = trace or open_trace(path, spark)
         reason = "" if one_clock else incomparable(trace)
         tables = _measure(spark, trace, not reason, progress)
-    finally:
-        if session is None:
-            spark.stop()
     return Measured(trace, tables, reason)
 
 
@@ -128,9 +115,7 @@ def _measure(spark: Any, trace: Trace, comparable: bool, progress: Progress) -> 
 
     if not trace.files:
         raise TraceError(f"{trace.path} has no finished segment, so there is nothing to measure.")
-    rows = spark.read.schema(spark_schema(metrics.MEASURED_COLUMNS)).parquet(
-        *(file.path for file in trace.files)
-    )
+    rows = spark.read.schema(metrics.SCHEMA).parquet(*(file.path for file in trace.files))
     # Held messages are few beside all rows, and two tables are made of them.
     waited = metrics.held(rows).persist()
     try:

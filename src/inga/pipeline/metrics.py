@@ -12,12 +12,14 @@ Times are milliseconds. In `delays`, `steps` and `holds` a null stands for all m
 
 from typing import Any
 
+from inga.trace.schema import spark_schema
+
 LEVELS = ("receive", "accept", "causal", "confirm", "acknowledge", "deliver", "take")
 CONTROL_STEPS = ("control", "poll", "nack")
 REPAIR_STEPS = ("repair",)
 HELD_BY_MAX = 1000  # messages that held others, the worst first
 BUCKETS = 60  # of time
-MEASURED_COLUMNS = ("process", "pos", "time", "step", "src", "seq", "deps", "peer", "n")
+SCHEMA = spark_schema(("process", "pos", "time", "step", "src", "seq", "deps", "peer", "n"))
 
 _SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 _PERCENTILE_ACCURACY = 10_000

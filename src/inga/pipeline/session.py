@@ -13,7 +13,8 @@ import shlex
 import shutil
 import sys
 import zipfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -59,6 +60,17 @@ class Java:
 
     def __str__(self) -> str:
         return f"Java {self.version} ({self.found})"
+
+
+@contextmanager
+def using(session: Any, master: str = LOCAL) -> Iterator[Any]:
+    """The session that somebody gave, which stays open; or, if that is None, one that ends with the work."""
+    spark = session or open_session(master)
+    try:
+        yield spark
+    finally:
+        if session is None:
+            spark.stop()
 
 
 def open_session(master: str = LOCAL, *, name: str = "inga", quick: bool = True) -> Any:

@@ -21,7 +21,7 @@ from inga.certify.chunk import JUDGED_COLUMNS, from_table
 from inga.certify.slice import Beginning, Chain, Cuts, Outline, Plan, Slice, Steps, Symbols, steps_of
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline.files import Files, Progress, collect
-from inga.pipeline.session import LOCAL, open_session
+from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import File, is_remote, open_trace, read_file
 from inga.trace import COLUMNS, Manifest, local_path, read_processes, schema
 from inga.trace.columns import fixed_binary
@@ -68,18 +68,16 @@ def stamp_trace(
         raise UsageError(f"{target} exists already: choose a directory that does not, or is empty")
     if not target.parent.is_dir():
         raise UsageError(f"{target.parent} is not a directory, so {target.name} cannot be made in it")
-    spark = session or open_session(master)
     hidden = target.with_name(f".{target.name}.{uuid4().hex}.partial")
     try:
-        work = _Work(Files(spark, trace, progress), spark, progress, counts_max)
-        work.run(hidden)
+        with using(session, master) as spark:
+            work = _Work(Files(spark, trace, progress), spark, progress, counts_max)
+            work.run(hidden)
         if target.exists():
             target.rmdir()
         os.replace(hidden, target)
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
-        if session is None:
-            spark.stop()
     events = sum(each.events for each in work.outlines.values())
     return Stamped(
         path, str(target), events, work.messages, trace.n, len(work.cuts.upto), work.moved,

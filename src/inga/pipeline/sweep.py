@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from inga.pipeline.files import Progress, collect
-from inga.pipeline.session import LOCAL, open_session
+from inga.pipeline.session import LOCAL, using
 
 HANDS_PER_CORE = 8
 
@@ -25,8 +25,7 @@ def sweep(
     They are dealt out like cards, as neighbours tend to take equally long. A few hands per core share the work evenly;
     a Spark task for each would cost more than a short simulation.
     """
-    spark = session or open_session(master)
-    try:
+    with using(session, master) as spark:
         context, numbered = spark.sparkContext, list(enumerate(tasks))
         hands = max(1, min(HANDS_PER_CORE * context.defaultParallelism, len(tasks)))
         dealt = [numbered[hand::hands] for hand in range(hands)]
@@ -34,7 +33,4 @@ def sweep(
         found = collect(
             spark, rdd.map(lambda each: (each[0], function(each[1]))), "simulations", len(tasks), progress
         )
-    finally:
-        if session is None:
-            spark.stop()
     return [answer for _, answer in sorted(found, key=lambda each: each[0])]

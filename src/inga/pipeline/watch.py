@@ -26,7 +26,7 @@ from inga.model.errors import TraceError, UsageError
 from inga.pipeline.certify import SparkSource
 from inga.pipeline.files import Files, Progress
 from inga.pipeline.jobs import choose_checks
-from inga.pipeline.session import LOCAL, open_session
+from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import Trace, is_remote, open_trace
 
 GROWTH = 1.5  # of the trace, after which messages under way are compared again
@@ -210,12 +210,8 @@ def watch_trace(
     if memory.verdict is not None:
         return memory.verdict
     watch = Watch(path, checks, memory, witnesses)
-    spark = session or open_session(master)
-    try:
+    with using(session, master) as spark:
         verdict = _keep_looking(watch, spark, until_complete, poll, tell, progress)
-    finally:
-        if session is None:
-            spark.stop()
     verdict.seconds = perf_counter() - started
     return verdict
 
