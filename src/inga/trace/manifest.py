@@ -155,7 +155,7 @@ def _is_bool(value: Any) -> bool:
 
 
 def _is_checks(value: Any) -> bool:
-    return isinstance(value, list) and all(each in CHECKS for each in value)
+    return isinstance(value, list) and all(_is_name(each) and each in CHECKS for each in value)
 
 
 def _is_pairs(value: Any) -> bool:
