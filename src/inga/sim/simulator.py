@@ -24,6 +24,7 @@ from typing import Any
 from inga.layers.shape import Faults
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import UsageError
+from inga.model.invocation import ONE_WAY, SYNCHRONOUS
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
 from inga.model.steps import Trace
@@ -145,9 +146,15 @@ class Site:
         """Whether it is in the group and stays there."""
         return self.newcomer is None and self.leaves_by is None and not self.has_left
 
-    def call(self, target: Target, op: str, *args: Any, **named: Any) -> Root:
+    def call(self, target: Target, op: str, /, *args: Any, **named: Any) -> Root:
         """Call a method of an object, or of several; what this gives has the outcome once the run is over."""
-        return self.begin(lambda ctx: ctx.call(target, op, *args, **named))
+        call = self._sim.objects(self).host.calling.check(SYNCHRONOUS, target, op, args, named)
+        return self.begin(lambda ctx: ctx.make(call))
+
+    def oneway(self, target: Target, op: str, /, *args: Any, **named: Any) -> None:
+        """Call without an answer."""
+        call = self._sim.objects(self).host.calling.check(ONE_WAY, target, op, args, named)
+        self.begin(lambda ctx: ctx.make(call))
 
     def begin(self, body: Body, *, retry_of: Root | None = None) -> Root:
         """Run `async def body(ctx)` as a transaction."""
