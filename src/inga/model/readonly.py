@@ -8,7 +8,8 @@ raise `UsageError` where those would change. Copies of them, and what operators 
 Values of other classes are left as they are, and nothing guards them.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from itertools import compress
 from typing import Any
 
 from inga.model.errors import UsageError
@@ -77,19 +78,25 @@ def read_only(value: Any) -> Any:
     if kind is set:
         return ReadOnlySet(value)
     if kind is dict:
-        values = value.values()
-        return ReadOnlyDict(value if _is_guarded(values) else zip(value, map(read_only, values), strict=True))
-    if _is_guarded(value):
-        return value if kind is tuple else ReadOnlyList(value)
-    made = map(read_only, value)
-    return tuple(made) if kind is tuple else ReadOnlyList(made)
+        table = ReadOnlyDict(value)
+        for name, item in _unguarded(value.items(), value.values()):
+            dict.__setitem__(table, name, read_only(item))
+        return table
+    inner = list(_unguarded(enumerate(value), value))
+    if kind is tuple and not inner:
+        return value
+    items = ReadOnlyList(value)
+    for at, item in inner:
+        list.__setitem__(items, at, read_only(item))
+    return items if kind is list else tuple(items)
 
 
-def _is_guarded(values: Collection[Any]) -> bool:
-    """Whether there is nothing among them to be made read-only. It is asked after each effect, and a state may be large:
-    so at once of all values, by what is fast. Whatever can be hashed holds no plain list, dictionary or set."""
+def _unguarded(pairs: Iterable[tuple[Any, Any]], values: Collection[Any]) -> Iterable[tuple[Any, Any]]:
+    """Those of the pairs whose value may hold something that can be changed. This is asked after each effect, and
+    states may be large: so all is done at once, and nothing in a loop of Python's. What has a hash holds no list,
+    dictionary or set."""
     try:
         hash(tuple(values))
-    except Exception:  # or by the types; tuples are then looked into one by one
-        return _GUARDED.isdisjoint(map(type, values))
-    return True
+    except Exception:
+        return compress(pairs, map(_GUARDED.__contains__, map(type, values)))
+    return ()

@@ -28,7 +28,7 @@ Body = Callable[["Context"], Awaitable[Any]]
 
 Done = Callable[["Root"], None]
 
-PAUSE_MAX = 1e6
+PAUSE_MAX = 1_000_000
 """Seconds of one pause. An object waits as long, and everything that conflicts with it."""
 
 NESTED_MAX = 256
@@ -439,7 +439,7 @@ class Host:
 def _check_pause(seconds: object) -> None:
     """Time is kept for all bodies of a member at once: what is no time must not get there."""
     if not isinstance(seconds, int | float) or not 0 <= seconds <= PAUSE_MAX:
-        raise UsageError(f"a pause is a number of seconds from 0 to {PAUSE_MAX:.0f}, not {seconds!r}")
+        raise UsageError(f"a pause is a number of seconds from 0 to {PAUSE_MAX}, not {seconds!r}")
 
 
 def _close(root: Root, instance: Instance, result: Any, error: BaseException | None) -> None:
