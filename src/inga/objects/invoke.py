@@ -227,7 +227,7 @@ class Host:
         sends: list[Send] = []
         for packet in packets:
             self._act(self.engine.receive(now, packet), sends)
-        return self._work(now, sends)
+        return sends + self.sends(now)
 
     def tick(self, now: float) -> list[Send]:
         """The time `wake` has come."""
@@ -236,9 +236,7 @@ class Host:
             instance = heappop(self._pauses)[2]
             if instance.status == RUNNING:
                 self._step(instance, None)
-        sends: list[Send] = []
-        self._act(self.engine.tick(now), sends)
-        return self._work(now, sends)
+        return self.sends(now, self.engine.tick(now))
 
     def begin(
         self,
@@ -261,34 +259,34 @@ class Host:
         """Send one request of our client that nobody answers; it comes from `sends`."""
         self.engine.tell(now, self.roster.client(self.engine.me), dst, op, args)
 
-    def sends(self, now: float) -> list[Send]:
-        """What is to be sent since the last time."""
-        return self._work(now, [])
+    def sends(self, now: float, actions: Sequence[Action] = ()) -> list[Send]:
+        """Do what the engine wants, these first, until it wants nothing more: what is to be sent since the last time."""
+        sends: list[Send] = []
+        while actions := actions or self.engine.actions(now):
+            self._act(actions, sends)
+            actions = ()
+        return sends
 
     def resume(self, now: float, instance: Instance) -> list[Send]:
         """Something `foreign` that the instance waited for is done."""
         self.engine.local.now = now
         if instance.status == RUNNING:
             self._step(instance, None)
-        return self._work(now, [])
+        return self.sends(now)
 
     def cancel(self, now: float, root: Root, text: str = "it was given up") -> list[Send]:
         """Abort a root from outside."""
         self.engine.local.now = now
         self.engine.endings.fail(root.instance, text)
-        return self._work(now, [])
+        return self.sends(now)
 
     def suspect(self, now: float, member: int) -> list[Send]:
         """A member is taken for dead."""
-        sends: list[Send] = []
-        self._act(self.engine.suspect(now, member), sends)
-        return self._work(now, sends)
+        return self.sends(now, self.engine.suspect(now, member))
 
     def view(self, now: float, members: Iterable[int]) -> list[Send]:
         """Only these are left."""
-        sends: list[Send] = []
-        self._act(self.engine.view(now, members), sends)
-        return self._work(now, sends)
+        return self.sends(now, self.engine.view(now, members))
 
     def close(self, why: str) -> None:
         """There are no objects any more: whatever runs ends here, and whoever waits for a root is told why."""
@@ -326,12 +324,7 @@ class Host:
 
     # What the engine wants done
 
-    def _work(self, now: float, sends: list[Send]) -> list[Send]:
-        while actions := self.engine.actions(now):
-            self._act(actions, sends)
-        return sends
-
-    def _act(self, actions: list[Action], sends: list[Send]) -> None:
+    def _act(self, actions: Iterable[Action], sends: list[Send]) -> None:
         for action in actions:
             match action:
                 case Send():
