@@ -20,6 +20,7 @@ from inga.sim.case import Case
 from inga.sim.hunt import case, try_seed
 from inga.sim.simulator import Sim
 from inga.stack.stack import Stack
+from inga.wire import bundle
 from inga.wire.packet import encode, group_id
 
 NAMES = ("alice", "bob", "cathy")
@@ -87,12 +88,12 @@ def test_a_key_of_no_use_is_an_error_of_whoever_sends(over: str, key: Any, says:
     """Nothing of what was sent with it leaves, and what is sent next does: here at once, since it is in nobody's way."""
 
     def odd_or_free(payload: bytes) -> Any:
-        return key(payload) if payload == b"odd" else None
+        return key(payload) if payload == b"odd" else 1 if payload == b"ordered" else None
 
     layers = find("object").build(Options(protocol={"over": over, "key": odd_or_free}))
     sender = Stack(layers, 0, View.of(*NAMES), rng=Random(1))
     with pytest.raises(UsageError, match=f"the function key gives .*{says}"):
-        sender.send_many([b"even", b"odd"], now=0.0)
+        sender.send_many([b"even", b"ordered", b"odd"], now=0.0)
     sender.send(b"next", now=0.0)
     sent = [item.payloads for item in sender.ready().deliver if isinstance(item, Batch)]
     assert sent == [[b"next"]]
@@ -233,9 +234,8 @@ def test_a_call_to_a_mailbox_is_counted_and_does_no_harm(over: str, kind: str, o
     """Alice makes one up that looks like a message, wants an answer, and takes it back or not."""
     sim = Sim(*NAMES, order="object", seed=1, options=Options(protocol={"over": over}))
     (place,) = sim.objects(sim["alice"]).roster.find("@1")
-    forged = Invocation(
-        kind, (place,), op, (0, 1, 1, (), (), b"made up"), {}, False, Shape(((place,),), False, False)
-    )
+    said = (0, 1, 1, (), (), bundle.join([b"\0\0\0\1made up"]))
+    forged = Invocation(kind, (place,), op, said, {}, False, Shape(((place,),), False, False))
 
     async def body(ctx: Any) -> None:
         await ctx.make(forged)
