@@ -705,6 +705,24 @@ def calls_within_calls(n: int) -> bool:
     return root.result == n
 
 
+@bound("objects.invoke.PAUSE_MAX")
+def seconds_of_a_pause(n: int) -> bool:
+    roster = Roster.of(1, {})
+    host = Host(0, roster, {})
+    root = host.begin(0.0, lambda ctx: ctx.pause(n))
+    host.sends(0.0)
+    host.tick(float(n))
+    return root.done and root.error is None
+
+
+@bound("objects.layer.KEY_MAX")
+def bytes_of_a_key(n: int) -> bool:
+    head = 3  # of a value: its kind, and its length
+    layers = find("object").build(Options(protocol={"key": lambda payload: b"k" * (n - head)}))
+    Stack(layers, 0, View.of(*NAMES[:2]), rng=Random(1)).send(b"hello", now=0.0)
+    return True
+
+
 @bound("objects.orb.KEY_MAX")
 def octets_of_an_object_key(n: int) -> bool:
     @interface("IDL:test/Nothing:1.0")

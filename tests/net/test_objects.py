@@ -29,6 +29,14 @@ class Waiter(ObjectClass):
         return "waited"
 
     @method
+    async def pause(self, ctx: Any, seconds: Any) -> None:
+        await ctx.pause(float(seconds))
+
+    @method
+    async def explain(self, ctx: Any, size: int) -> None:
+        raise ValueError("x" * size)
+
+    @method
     async def explode(self, ctx: Any, account: str) -> None:
         await ctx.call(account, "deposit", 5)
         raise ValueError("too loud")
@@ -89,12 +97,39 @@ def test_errors_cross_the_wire(run: Run, party: Party, over: str) -> None:
                 "has no method 'steal'": alice.call("b", "steal"),
                 "positional argument": alice.call("b", "withdraw", 1, 2),
                 "ValueError: too loud": alice.call("w", "explode", "b"),
+                "a pause is a number of seconds from 0": alice.call("w", "pause", "nan"),
+                "ValueError: xxxxxx": alice.call("w", "explain", 200_000),  # more than any datagram takes
             }.items():
                 with pytest.raises(RemoteError, match=words):
                     await call
             await until(lambda: bob.state("b") == 0)  # what it had deposited is taken back
             with pytest.raises(inga.UsageError, match="no object 'nothing'"):
                 await alice.call("nothing", "inc")
+            for refused, words in (
+                (
+                    ("nothing", "inc"),
+                    "no object 'nothing' in this group; the objects are hits, a, b, teller, w",
+                ),
+                (("@1", "free"), "no object '@1'"),
+                (("hits", 5), "called by its name, not by 5"),
+                ((5, "inc"), "called by its name, or several by theirs, not by 5"),
+                (("hits", "inc", {1}), "not set"),
+            ):
+                with pytest.raises(inga.UsageError, match=words):
+                    await alice.call(*refused)  # type: ignore[arg-type]
+                with pytest.raises(inga.UsageError, match=words):
+                    alice.oneway(*refused)  # type: ignore[arg-type]
+                async with alice.transaction() as tx:
+                    for ask in (tx.start, tx.oneway):
+                        with pytest.raises(inga.UsageError, match=words):
+                            ask(*refused)  # type: ignore[arg-type]
+                    with pytest.raises(inga.UsageError, match=words):
+                        await tx.call(*refused)  # type: ignore[arg-type]
+                    assert await tx.call("b", "balance") == 0  # it goes on
+            with pytest.raises(inga.UsageError, match="'hits' has no method 'steal'"):
+                alice.oneway("hits", "steal")
+            with pytest.raises(inga.UsageError, match="answers is 'first' or 'all', not 'one'"):
+                await alice.call("hits", "show", answers="one")
             with pytest.raises(inga.UsageError, match="Account has no method 'steal'"):
                 alice.proxy(Account, "b").steal()
             with pytest.raises(inga.UsageError, match=r"Account\.withdraw: missing a required argument"):
@@ -105,6 +140,31 @@ def test_errors_cross_the_wire(run: Run, party: Party, over: str) -> None:
                 alice.proxy(Account, "b").balance.start()
             with pytest.raises(inga.UsageError, match="no copy of an object 'b' at this member"):
                 alice.state("b")
+
+    run(main())
+
+
+def test_parameters_called_as_options_are(run: Run, party: Party) -> None:
+    class Named(ObjectClass):
+        @method(identity=True)
+        async def tell(self, ctx: Any, first: Any = 0, answers: Any = 0, target: Any = 0) -> list[Any]:
+            return [first, answers, target]
+
+        @method(identity=True)
+        async def plain(self, ctx: Any) -> str:
+            return "plain"
+
+    async def main() -> None:
+        async with party(2, order="object", objects={"n": Named}) as (alice, bob):
+            assert await alice.call("n", "tell", first=1, answers="some", target=2) == [1, "some", 2]
+            assert await bob.call("n", "plain", answers="all") == ["plain", "plain"]
+            every = bob.proxy(Named, "n", answers="all")
+            assert await every.tell(answers=3) == [[0, 3, 0]] * 2
+            async with alice.transaction() as tx:
+                assert await tx.call("n", "tell", first=4) == [4, 0, 0]
+                assert await tx.start("n", "tell", answers=5) == [0, 5, 0]
+                assert await tx.proxy(Named, "n", answers="all").tell.start(first=6) == [[6, 0, 0]] * 2
+                assert await tx.start("n", "plain", answers="all", first=True) == ["plain", "plain"]
 
     run(main())
 

@@ -122,9 +122,58 @@ def hidden() -> None:
         async def inc(self, ctx: Any) -> None: ...  # type: ignore[override]
 
 
+def no_place_for_the_context() -> None:
+    class Wrong(ObjectClass):
+        @method
+        async def act(self, *, ctx: Any) -> None: ...
+
+
+def named_state() -> None:
+    class Wrong(ObjectClass):
+        @method
+        async def state(self, ctx: Any) -> None: ...  # type: ignore[override]
+
+
+def a_state_of_its_own() -> None:
+    class Wrong(ObjectClass):
+        state = 7
+
+
+def named_initial() -> None:
+    class Wrong(ObjectClass):
+        @method
+        async def initial(self, ctx: Any) -> None: ...  # type: ignore[override]
+
+
+def declared(**how: Any) -> Any:
+    def make() -> None:
+        class Wrong(ObjectClass):
+            @method(**how)
+            async def act(self, ctx: Any) -> None: ...
+
+    return make
+
+
+async def in_time(one: Call, other: Call) -> bool:
+    return True
+
+
 @pytest.mark.parametrize(
     ("make", "says"),
     [
+        (no_place_for_the_context, r"takes \(self, ctx, ...\)"),
+        (named_state, "Wrong.state hides what every object has"),
+        (a_state_of_its_own, "Wrong.state hides what every object has"),
+        (named_initial, "Wrong.initial hides what every object has"),
+        (declared(conflict_if=3), "conflict_if is a function that says of two calls .* not 3"),
+        (declared(conflict_if="act"), "conflict_if is a function"),
+        (declared(conflict_if=in_time), "conflict_if is a function"),
+        (declared(identity="no"), "identity is True or False, not 'no'"),
+        (declared(undo=["act"]), "undo is the name of a method"),
+        (declared(undo=3), "undo is the name of a method, not 3"),
+        (declared(compatible=3), "compatible are names of methods, not 3"),
+        (declared(compatible=[["act"]]), "compatible are names of methods"),
+        (declared(absorbs=(act for act in (1, 2))), "absorbs are names of methods"),
         (wrong_name, "Wrong.act: compatible names 'nothing'; the methods are act"),
         (wrong_undo, "Wrong.act: undo names 'back'"),
         (wrong_absorbs, "Wrong.write: absorbs names 'writes'"),
@@ -227,3 +276,44 @@ def test_what_cannot_be_tried_says_so() -> None:
         check_compatible(Counter, [0], [("nothing",)])
     with pytest.raises(UsageError, match=r"rng=random\.Random"):
         check_compatible(Counter, lambda rng: 0, [("inc",)])
+
+
+class Fragile(ObjectClass):
+    def initial(self) -> list[int]:
+        return []
+
+    @method(compatible=("share",))
+    async def share(self, ctx: Any, n: int) -> int:
+        if n < 0:
+            raise Abort("less than nothing")
+        return int(self.state[0]) // n
+
+    @method
+    async def shuffle(self, ctx: Any) -> None:
+        ctx.effect(lambda state: state.reverse())
+
+    @method(compatible=("share", "spoil"))
+    async def spoil(self, ctx: Any) -> None:
+        if ctx.state[0] == 1:
+            ctx.effect(lambda state: [1 // 0])
+        ctx.effect(lambda state: [1])
+
+
+def test_what_a_method_raises_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    """It aborts the instance, as in a group: nothing of it counts, and the other methods are still tried."""
+    calls = [("share", 0), ("share", 2), ("share", -1), ("share",), ("shuffle",), ("spoil",)]
+    found = check_compatible(Fragile, [[6], [1]], calls)
+    assert [(each.what, [call.op for call in each.calls]) for each in found] == [
+        ("runs", ["share"]),
+        ("runs", ["shuffle"]),
+        ("compatible", ["share", "spoil"]),
+        ("compatible", ["spoil", "spoil"]),
+        ("runs", ["spoil"]),
+    ]
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == (
+        "Fragile: share(0): a method ends, or raises Abort, but from state [6] "
+        "it raises (ZeroDivisionError: integer division or modulo by zero)"
+    )
+    assert "it raises (UsageError: the state of an object is changed by ctx.effect(f)" in printed[1]
+    assert "spoil() gives None in one order and raises (ZeroDivisionError" in printed[3]

@@ -543,3 +543,75 @@ def test_blocked_says_who_waits_for_whom() -> None:
     assert [each.call.op for each in blockers] == ["hold"]
     for root in roots:
         party.done(root)
+
+
+class Board(ObjectClass):
+    """Its state is a dictionary of lists; its methods try to change it in every way but one."""
+
+    def initial(self) -> dict[str, list[str]]:
+        return {"notes": ["welcome"]}
+
+    @method
+    async def assign(self, ctx: Context) -> None:
+        self.state = {}
+
+    @method
+    async def assign_by_context(self, ctx: Context) -> None:
+        ctx.state = {}
+
+    @method
+    async def put(self, ctx: Context) -> None:
+        self.state["notes"] = []
+
+    @method
+    async def append(self, ctx: Context) -> None:
+        ctx.state["notes"].append("me too")
+
+    @method
+    async def append_in_effect(self, ctx: Context) -> None:
+        ctx.effect(lambda state: state["notes"].append("me too") or state)
+
+    @method
+    async def append_to_new(self, ctx: Context) -> None:
+        ctx.effect(lambda state: {**state, "new": []})
+        ctx.effect(lambda state: state["new"].append("me too") or state)
+
+    @method
+    async def pin(self, ctx: Context, note: str) -> Any:
+        ctx.effect(lambda state: {**state, "notes": [*state["notes"], note]})
+        return self.state
+
+
+@pytest.mark.parametrize(
+    "op", ["assign", "assign_by_context", "put", "append", "append_in_effect", "append_to_new"]
+)
+def test_a_state_is_changed_by_effects_alone(op: str) -> None:
+    party = Party(2, {"board": (Board, (0, 1))})
+    with pytest.raises(InvocationAborted, match=r"UsageError: .* changed by ctx\.effect\(f\)"):
+        party.ask(0, "board", op)
+    assert party.ask(0, "board", "pin", "first") == {"notes": ["welcome"]}
+    assert type(party.ask(1, "board", "pin", "second")["notes"]) is list
+    for member in (0, 1):
+        assert party.state(member, "board") == {"notes": ["welcome", "first", "second"]}
+        with pytest.raises(UsageError, match="changed by"):
+            party.state(member, "board")["notes"].clear()
+
+
+def test_a_state_from_elsewhere_is_not_shared() -> None:
+    """What an initial state or an effect was made from may be changed later."""
+    kept = ["welcome"]
+
+    class Shared(Board):
+        def initial(self) -> Any:
+            return {"notes": kept}
+
+        @method
+        async def keep(self, ctx: Context) -> None:
+            ctx.effect(lambda state: {"notes": kept})
+
+    party = Party(1, {"board": (Shared, (0,))})
+    kept.append("later")
+    assert party.state(0, "board") == {"notes": ["welcome"]}
+    party.ask(0, "board", "keep")
+    kept.append("still later")
+    assert party.state(0, "board") == {"notes": ["welcome", "later"]}

@@ -5,17 +5,22 @@ from typing import Any
 
 import pytest
 
-from inga.model.invocation import Message
+from inga.model.delivery import Batch
+from inga.model.errors import UsageError
+from inga.model.invocation import ASYNCHRONOUS, SYNCHRONOUS, Message
 from inga.model.packet import Packet
 from inga.model.view import View
+from inga.objects.calling import Invocation, Shape
+from inga.objects.declare import Abort
 from inga.objects.hosting import Keyed
-from inga.objects.layer import ObjectOrder
+from inga.objects.layer import KEY_MAX, ObjectOrder
 from inga.recipes import OVER, Options, find
 from inga.sim.calls import CallCase
 from inga.sim.case import Case
 from inga.sim.hunt import case, try_seed
 from inga.sim.simulator import Sim
 from inga.stack.stack import Stack
+from inga.wire import bundle
 from inga.wire.packet import encode, group_id
 
 NAMES = ("alice", "bob", "cathy")
@@ -66,6 +71,32 @@ def test_what_is_in_nobodys_way_comes_at_once(over: str) -> None:
 def first_word(payload: bytes) -> Any:
     word = payload[4:].split(b" ")[0]  # behind the number that the simulator puts in front
     return None if word == b"free" else word.decode()
+
+
+@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        (lambda payload: object(), "UsageError: .* not object"),
+        (lambda payload: [1], "TypeError: unhashable"),
+        (lambda payload: {1}, "not set"),
+        (lambda payload: payload[100], "IndexError: index out of range"),
+        (lambda payload: b"x" * KEY_MAX, f"key of {KEY_MAX + 3} bytes; there is room for {KEY_MAX}"),
+    ],
+)
+def test_a_key_of_no_use_is_an_error_of_whoever_sends(over: str, key: Any, says: str) -> None:
+    """Nothing of what was sent with it leaves, and what is sent next does: here at once, since it is in nobody's way."""
+
+    def odd_or_free(payload: bytes) -> Any:
+        return key(payload) if payload == b"odd" else 1 if payload == b"ordered" else None
+
+    layers = find("object").build(Options(protocol={"over": over, "key": odd_or_free}))
+    sender = Stack(layers, 0, View.of(*NAMES), rng=Random(1))
+    with pytest.raises(UsageError, match=f"the function key gives .*{says}"):
+        sender.send_many([b"even", b"ordered", b"odd"], now=0.0)
+    sender.send(b"next", now=0.0)
+    sent = [item.payloads for item in sender.ready().deliver if isinstance(item, Batch)]
+    assert sent == [[b"next"]]
 
 
 @pytest.mark.parametrize("over", OVER)
@@ -193,6 +224,36 @@ def test_what_is_no_plain_message_is_counted(args: tuple[Any, ...]) -> None:
     order.host.tell(0.0, (place,), "free", *args)
     order.host.sends(0.0)
     assert receiver.rejected == {"malformed": 1} and not receiver.queued
+
+
+@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize("kind", [SYNCHRONOUS, ASYNCHRONOUS])
+@pytest.mark.parametrize("op", ["message", "free", "fly"])
+@pytest.mark.parametrize("aborts", [True, False])
+def test_a_call_to_a_mailbox_is_counted_and_does_no_harm(over: str, kind: str, op: str, aborts: bool) -> None:
+    """Alice makes one up that looks like a message, wants an answer, and takes it back or not."""
+    sim = Sim(*NAMES, order="object", seed=1, options=Options(protocol={"over": over}))
+    (place,) = sim.objects(sim["alice"]).roster.find("@1")
+    said = (0, 1, 1, (), (), bundle.join([b"\0\0\0\1made up"]))
+    forged = Invocation(kind, (place,), op, said, {}, False, Shape(((place,),), False, False))
+
+    async def body(ctx: Any) -> None:
+        await ctx.make(forged)
+        if aborts:
+            raise Abort("it was a joke")
+
+    sim["bob"].send(b"before")
+    root = sim["alice"].begin(body)
+    sim.run()
+    for name in NAMES:
+        sim[name].send(f"{name} after".encode())
+    sim.run()
+    sim.check()
+    assert root.done and isinstance(root.error, Abort) is aborts
+    assert len({tuple(site.texts) for site in sim.sites}) == 1 and len(sim["bob"].texts) == 4
+    assert set(sim["bob"].stack.rejected) == {"malformed"}
+    engine = sim.objects(sim["bob"]).host.engine
+    assert engine.idle and not engine.undoable
 
 
 def stack(order: str = "total", over: str = "reliable") -> Stack:

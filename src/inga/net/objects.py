@@ -12,15 +12,13 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from inga.model.errors import UsageError, WouldBlock
-from inga.model.invocation import DEADLOCK
+from inga.model.invocation import ASYNCHRONOUS, DEADLOCK, ONE_WAY, SYNCHRONOUS
+from inga.objects.calling import FIRST, Invocation, check_answers
 from inga.objects.declare import Abort, ObjectClass, Target
 from inga.objects.instance import Instance
 from inga.objects.invoke import Body, InvocationAborted, Root
 from inga.objects.layer import ObjectOrder
 from inga.stack.stack import Stack
-
-ANSWERS = ("first", "all")
-"""Of a replicated object: the answer that comes first, or those of all copies."""
 
 RETRIES = 8
 """How often `transact` begins again after a deadlock, unless something else is said."""
@@ -37,6 +35,13 @@ class Calls:
         self._loop = loop
         self._schedule = schedule
         order.host.foreign = self._when_done
+
+    def check(
+        self, kind: str, target: Target, op: str, args: Any, named: Any, answers: str = FIRST
+    ) -> Invocation:
+        """A call that can be made, or UsageError. Clients go on with the first answer unless they want all."""
+        calling = self.order.host.calling
+        return calling.check(kind, target, op, args, named, first=True, answers=answers)
 
     async def run(self, body: Body, retries: int = 0) -> Any:
         """A root from its begin to its end, and so many more if it is given up to end a deadlock. They have the age of
@@ -111,38 +116,32 @@ class Calls:
         self._schedule()
 
 
-def answers_of(answers: str) -> dict[str, Any]:
-    """What is said about the answers of copies, as the host understands it."""
-    if answers not in ANSWERS:
-        raise UsageError(f"answers is 'first' or 'all', not {answers!r}")
-    return {"first": True} if answers == "first" else {"answers": "all"}
-
-
 class ObjectCalls:
     """The face of a group towards objects: what `Group` can do if its order has them."""
 
     stack: Stack
     _object_calls: Calls | None = None  # of the order in force, if it has objects
 
-    async def call(self, target: Target, op: str, *args: Any, answers: str = "first", **named: Any) -> Any:
+    async def call(self, target: Target, op: str, /, *args: Any, **named: Any) -> Any:
         """Call a method of an object, or of several, and wait for what it gives. Of a replicated object the
         first answer counts, or with `answers="all"` there is a list of all. A method that fails raises
         `RemoteError` here, and has done nothing."""
-        calls, how = self._calls(), answers_of(answers)
-        return await calls.run(lambda ctx: ctx.call(target, op, *args, **how, **named))
+        return await self._call(target, op, args, named)
 
-    def oneway(self, target: Target, op: str, *args: Any, **named: Any) -> None:
+    def oneway(self, target: Target, op: str, /, *args: Any, **named: Any) -> None:
         """Call without an answer: raises WouldBlock while the window is closed, as `post` does."""
         calls = self._calls()
+        call = calls.check(ONE_WAY, target, op, args, named)
         if not self.stack.writable:
             raise WouldBlock("the flow window is closed")
+        calls.begin(lambda ctx: ctx.make(call))
 
-        async def body(ctx: Any) -> None:
-            ctx.oneway(target, op, *args, **named)
+    async def _call(self, target: Target, op: str, args: Any, named: Any, answers: str = FIRST) -> Any:
+        calls = self._calls()
+        call = calls.check(SYNCHRONOUS, target, op, args, named, answers)
+        return await calls.run(lambda ctx: ctx.make(call))
 
-        calls.begin(body)
-
-    def proxy(self, cls: type[ObjectClass], name: Target, *, answers: str = "first") -> "Proxy":
+    def proxy(self, cls: type[ObjectClass], name: Target, *, answers: str = FIRST) -> "Proxy":
         """An object by the methods of its class: `await group.proxy(Counter, "hits").inc()`."""
         self._calls()
         return Proxy(self, cls, name, answers)
@@ -200,19 +199,25 @@ class Transaction:
         self._root: Root | None = None
         self._ended: asyncio.Future[Any] | None = None
 
-    async def call(self, target: Target, op: str, *args: Any, answers: str = "first", **named: Any) -> Any:
+    async def call(self, target: Target, op: str, /, *args: Any, **named: Any) -> Any:
         """Call and wait."""
-        how = answers_of(answers)
-        return await self._do(lambda ctx: ctx.call(target, op, *args, **how, **named))
+        return await self._call(target, op, args, named)
 
-    def start(self, target: Target, op: str, *args: Any, answers: str = "first", **named: Any) -> "Started":
+    def start(self, target: Target, op: str, /, *args: Any, **named: Any) -> "Started":
         """Call and go on; await what this gives, or `all` or `any` of several. Commit waits for it anyway."""
-        how = answers_of(answers)
-        return Started(self, lambda ctx: ctx.start(target, op, *args, **how, **named))
+        return self._start(target, op, args, named)
 
-    def oneway(self, target: Target, op: str, *args: Any, **named: Any) -> None:
+    def oneway(self, target: Target, op: str, /, *args: Any, **named: Any) -> None:
         """Call without an answer; it stands on its own, whatever becomes of the transaction."""
-        self._put(_immediate(lambda ctx: ctx.oneway(target, op, *args, **named)))
+        call = self._calls.check(ONE_WAY, target, op, args, named)
+        self._put(lambda ctx: ctx.make(call))
+
+    async def _call(self, target: Target, op: str, args: Any, named: Any, answers: str = FIRST) -> Any:
+        call = self._calls.check(SYNCHRONOUS, target, op, args, named, answers)
+        return await self._do(lambda ctx: ctx.make(call))
+
+    def _start(self, target: Target, op: str, args: Any, named: Any, answers: str = FIRST) -> "Started":
+        return Started(self, self._calls.check(ASYNCHRONOUS, target, op, args, named, answers))
 
     async def all(self, *started: "Started") -> list[Any]:
         """Wait for all of these."""
@@ -222,7 +227,7 @@ class Transaction:
         """Wait for the first of these that commits; the others are taken back."""
         return await self._do(lambda ctx: ctx.any(*(each.handle for each in started)))
 
-    def proxy(self, cls: type[ObjectClass], name: Target, *, answers: str = "first") -> "Proxy":
+    def proxy(self, cls: type[ObjectClass], name: Target, *, answers: str = FIRST) -> "Proxy":
         """An object whose methods are called inside this transaction."""
         return Proxy(self, cls, name, answers)
 
@@ -281,14 +286,14 @@ class Transaction:
 class Started:
     """A call under way in a transaction."""
 
-    def __init__(self, transaction: Transaction, ask: Callable[[Any], Any]) -> None:
+    def __init__(self, transaction: Transaction, call: Invocation) -> None:
         self.handle: Any = None
         self._transaction = transaction
 
-        def begin(ctx: Any) -> None:
-            self.handle = ask(ctx)
+        async def begin(ctx: Any) -> None:
+            self.handle = ctx.make(call)
 
-        transaction._put(_immediate(begin))
+        transaction._put(begin)
 
     def __await__(self) -> Any:
         return self._transaction._do(lambda ctx: self.handle).__await__()
@@ -304,8 +309,8 @@ class Proxy:
     Arguments are checked against the class before anything is sent.
     """
 
-    def __init__(self, caller: Any, cls: type[ObjectClass], name: Target, answers: str = "first") -> None:
-        answers_of(answers)
+    def __init__(self, caller: Any, cls: type[ObjectClass], name: Target, answers: str = FIRST) -> None:
+        check_answers(answers)
         self._caller = caller
         self._cls = cls
         self._name = name
@@ -338,7 +343,7 @@ class ProxyMethod:
 
     def __call__(self, *args: Any, **named: Any) -> Awaitable[Any]:
         self._check(args, named)
-        asked: Awaitable[Any] = self._caller.call(self._name, self._op, *args, answers=self._answers, **named)
+        asked: Awaitable[Any] = self._caller._call(self._name, self._op, args, named, self._answers)
         return asked
 
     def start(self, *args: Any, **named: Any) -> Started:
@@ -346,7 +351,7 @@ class ProxyMethod:
         self._check(args, named)
         if not isinstance(self._caller, Transaction):
             raise UsageError("start belongs in a transaction: async with group.transaction() as tx")
-        return self._caller.start(self._name, self._op, *args, answers=self._answers, **named)
+        return self._caller._start(self._name, self._op, args, named, self._answers)
 
     def oneway(self, *args: Any, **named: Any) -> None:
         """Call without an answer."""
@@ -359,13 +364,6 @@ class ProxyMethod:
             inspect.signature(method.function).bind(None, None, *args, **named)
         except TypeError as error:
             raise UsageError(f"{self._cls.__name__}.{self._op}: {error}") from None
-
-
-def _immediate(act: Callable[[Any], None]) -> Callable[[Any], Awaitable[Any]]:
-    async def command(ctx: Any) -> None:
-        act(ctx)
-
-    return command
 
 
 def _forget(future: "asyncio.Future[Any]") -> None:

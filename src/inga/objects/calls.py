@@ -146,7 +146,6 @@ class Calls:
         winner = self._winner(instance, wait.alternatives)
         if winner is not None:
             instance.waits = None
-            wait.alternatives.winner = winner
             for call in wait.alternatives.calls:
                 if call is not winner and not call.dropped:
                     self._drop(instance, call)

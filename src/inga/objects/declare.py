@@ -28,6 +28,7 @@ from itertools import combinations_with_replacement
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, overload
 
 from inga.model.errors import UsageError
+from inga.model.readonly import BY_EFFECT, read_only
 
 Effect = Callable[[Any], Any]
 """From the state before to the state after; it leaves the one it was given as it was."""
@@ -52,28 +53,38 @@ class Abort(Exception):
     """Raised by a method: the instance ends without effect, and its caller is told why."""
 
 
+def described(error: BaseException) -> str:
+    """What a caller is told of an error: why it aborted, or the type and the text of anything else."""
+    name = type(error).__name__
+    try:
+        text = f"{error}"
+    except Exception:  # what it says of itself is wrong as well
+        return name
+    return text if isinstance(error, Abort) else f"{name}: {text}"
+
+
 class Context(Protocol):
     """What a method is given besides its arguments: its way to change the state, and to other objects.
 
     `target` is the name of an object, or several of them; a call to several is one call, answered by all. Of a
-    replicated object the result is that of its first copy, with `first` the first that comes, with `answers="all"` a
-    list of all copies'.
+    replicated object the result is that of its first copy, with `first=True` the first that comes, with
+    `answers="all"` a list of all copies'. These two are the method's if it has parameters of those names.
     """
+
+    @property
+    def state(self) -> Any:
+        """Of the object, as committed; None for a root."""
 
     def effect(self, change: Effect) -> None:
         """Change the state, when the instance commits."""
 
-    def call(
-        self, target: "Target", op: str, *args: Any, first: bool = ..., answers: str = ..., **named: Any
-    ) -> Awaitable[Any]:
+    def call(self, target: "Target", op: str, /, *args: Any, **named: Any) -> Awaitable[Any]:
         """Call and wait."""
 
-    def start(
-        self, target: "Target", op: str, *args: Any, first: bool = ..., answers: str = ..., **named: Any
-    ) -> Awaitable[Any]:
+    def start(self, target: "Target", op: str, /, *args: Any, **named: Any) -> Awaitable[Any]:
         """Call and go on; the instance does not commit before the answer is there."""
 
-    def oneway(self, target: "Target", op: str, *args: Any, **named: Any) -> None:
+    def oneway(self, target: "Target", op: str, /, *args: Any, **named: Any) -> None:
         """Call without an answer; what is called stands on its own."""
 
     def all(self, *calls: Awaitable[Any]) -> Awaitable[list[Any]]:
@@ -151,20 +162,30 @@ def _says(conflict_if: ConflictIf, one: Call, other: Call) -> bool:
 
 
 class ObjectClass:
-    """The base of classes whose objects live in a group. `state` is what has been committed."""
+    """The base of classes whose objects live in a group."""
 
     methods: ClassVar[Mapping[str, Method]] = {}
     conflicts: ClassVar[Conflicts] = Conflicts({})
-    state: Any
 
     def initial(self) -> Any:
         """The state of a new object."""
         return None
 
+    @property
+    def state(self) -> Any:
+        """What has been committed."""
+        return vars(self).get("state")
+
+    @state.setter
+    def state(self, value: Any) -> None:
+        raise UsageError(BY_EFFECT)
+
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         methods = dict(cls.methods)
         for name, value in list(vars(cls).items()):
+            if name == "state" or (name == "initial" and isinstance(value, Method)):
+                raise UsageError(f"{cls.__name__}.{name} hides what every object has: choose another name")
             if isinstance(value, Method):
                 methods[name] = replace(value, name=name)
                 setattr(cls, name, value.function)
@@ -175,6 +196,11 @@ class ObjectClass:
         _check_names(cls.__name__, methods)
         cls.methods = methods
         cls.conflicts = Conflicts(methods)
+
+
+def show_state(target: ObjectClass, value: Any) -> None:
+    """Let methods see this as `self.state`, which they cannot set."""
+    vars(target)["state"] = value
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -212,13 +238,29 @@ def method(
         names = _tuple(compatible, "compatible"), _tuple(absorbs, "absorbs")
         return Method(function.__name__, function, names[0], identity, names[1], undo, conflict_if)
 
+    _check_kinds(identity, undo, conflict_if)
+
     return declare if function is None else declare(function)
 
 
-def _tuple(names: Iterable[str], what: str) -> tuple[str, ...]:
+def _check_kinds(identity: object, undo: object, conflict_if: object) -> None:
+    if not isinstance(identity, bool):
+        raise UsageError(f"identity is True or False, not {identity!r}")
+    if not isinstance(undo, str | None):
+        raise UsageError(f"undo is the name of a method, not {undo!r}")
+    if conflict_if is not None and (not callable(conflict_if) or inspect.iscoroutinefunction(conflict_if)):
+        raise UsageError(
+            f"conflict_if is a function that says of two calls whether they conflict, not {conflict_if!r}"
+        )
+
+
+def _tuple(names: Any, what: str) -> tuple[str, ...]:
     if isinstance(names, str):
         raise UsageError(f"{what}={names!r} would be read letter by letter; write {what}=({names!r},)")
-    return tuple(names)
+    found = tuple(names) if isinstance(names, Iterable) else (names,)
+    if not all(isinstance(name, str) for name in found):
+        raise UsageError(f"{what} are names of methods, not {names!r}")
+    return found
 
 
 def _name(function: Any) -> str:
@@ -226,7 +268,7 @@ def _name(function: Any) -> str:
 
 
 def _check_names(cls: str, methods: Mapping[str, Method]) -> None:
-    """Every method that is spoken of exists, and what takes it back can be called as it was."""
+    """Every method that is spoken of exists, and all can be called as methods are."""
     for each in methods.values():
         undo = () if each.undo is None else (each.undo,)
         for what, names in (("compatible", each.compatible), ("absorbs", each.absorbs), ("undo", undo)):
@@ -234,8 +276,9 @@ def _check_names(cls: str, methods: Mapping[str, Method]) -> None:
                 if name not in methods:
                     known = ", ".join(sorted(methods))
                     raise UsageError(f"{cls}.{each.name}: {what} names {name!r}; the methods are {known}")
-        parameters = list(inspect.signature(each.function).parameters.values())
-        if len(parameters) < 2 and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        kinds = [parameter.kind for parameter in inspect.signature(each.function).parameters.values()]
+        by_place = [kind for kind in kinds if kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
+        if len(by_place) < 2 and inspect.Parameter.VAR_POSITIONAL not in kinds:
             raise UsageError(
                 f"{cls}.{each.name} takes (self, ctx, ...), so that it can change the state and call"
             )
@@ -248,7 +291,7 @@ def _check_names(cls: str, methods: Mapping[str, Method]) -> None:
 class Counterexample:
     """Two calls, or one, that do not behave as declared from some state."""
 
-    what: str  # `compatible`, `identity`, `absorbs`, `undo` or `conflict_if`
+    what: str  # `compatible`, `identity`, `absorbs`, `undo`, `conflict_if`, or `runs`: it fails
     cls: str
     state: Any
     calls: tuple[Call, ...]
@@ -261,15 +304,10 @@ class Counterexample:
             "absorbs": "the second is declared to absorb the first",
             "undo": "the second is declared to undo the first",
             "conflict_if": "conflict_if depends on the order in which it is asked",
+            "runs": "a method ends, or raises Abort",
         }
         calls = " and ".join(map(str, self.calls))
         return f"{self.cls}: {calls}: {words[self.what]}, but from state {self.state!r} {self.found}"
-
-
-class Chance(Protocol):
-    """What `random.Random` can do, as far as it is needed here."""
-
-    def random(self) -> float: ...
 
 
 def check_compatible(
@@ -285,7 +323,8 @@ def check_compatible(
 
     `states` are states to start from and `calls` are `(name, *arguments)`: lists, or functions that are given `rng`
     and asked `runs` times. At most one counterexample for each kind and pair of methods, each told to `show`.
-    Methods that call other objects cannot be looked at this way.
+    A method that raises anything but `Abort` is one, too: it aborts, and is probably not meant to. Methods that call
+    other objects cannot be looked at this way.
     """
     some_states = _drawn(states, rng, runs)
     some_calls = [Call(each[0], tuple(each[1:])) for each in _drawn(calls, rng, runs)]
@@ -323,6 +362,8 @@ def _alone(cls: type[ObjectClass], state: Any, call: Call) -> Generator[Countere
     declared = cls.methods[call.op]
     after, outputs = _run(cls, state, call)
     name = cls.__name__
+    if outputs[0][0] == "raises":
+        yield Counterexample("runs", name, state, (call,), f"it {' '.join(outputs[0])}")
     if declared.identity and after != state:
         yield Counterexample("identity", name, state, (call,), f"it leads to {after!r}")
     if declared.undo is not None and outputs[0][0] == "gives":
@@ -362,19 +403,24 @@ def _together(
 def _run(cls: type[ObjectClass], state: Any, *calls: Call) -> tuple[Any, list[tuple[str, str]]]:
     """The state after these calls, one after the other, and what each of them gave."""
     target = cls()
-    target.state = deepcopy(state)
+    value = read_only(deepcopy(state))
     outputs = []
     for call in calls:
-        context = _Alone(f"{cls.__name__}.{call.op}")
+        context = _Alone(f"{cls.__name__}.{call.op}", value)
+        show_state(target, value)
         try:
             result = _finished(cls.methods[call.op].function(target, context, *call.args, **call.named))
-        except Abort as abort:
-            outputs.append(("aborts", f"({abort})"))
-            continue
-        outputs.append(("gives", repr(result)))
-        for change in context.effects:
-            target.state = change(target.state)
-    return target.state, outputs
+            after = value
+            for change in context.effects:
+                after = read_only(change(after))
+        except _CannotTry:
+            raise
+        except Exception as error:
+            outputs.append(("aborts" if isinstance(error, Abort) else "raises", f"({described(error)})"))
+        else:
+            outputs.append(("gives", repr(result)))
+            value = after
+    return value, outputs
 
 
 def _finished(body: Any) -> Any:
@@ -384,13 +430,18 @@ def _finished(body: Any) -> Any:
     except StopIteration as end:
         return end.value
     body.close()
-    raise UsageError("check_compatible cannot look at methods that wait for something")
+    raise _CannotTry("check_compatible cannot look at methods that wait for something")
+
+
+class _CannotTry(UsageError):
+    """A method of another kind than can be looked at here."""
 
 
 class _Alone:
     """A context without other objects."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, state: Any) -> None:
+        self.state = state
         self.effects: list[Effect] = []
         self._name = name
 
@@ -398,4 +449,4 @@ class _Alone:
         self.effects.append(change)
 
     def __getattr__(self, name: str) -> Any:
-        raise UsageError(f"{self._name} calls other objects; check_compatible looks at one object alone")
+        raise _CannotTry(f"{self._name} calls other objects; check_compatible looks at one object alone")

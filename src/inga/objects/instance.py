@@ -38,11 +38,10 @@ class Pending:
 class Alternatives:
     """Calls of which the first that commits is enough."""
 
-    __slots__ = ("calls", "winner")
+    __slots__ = ("calls",)
 
     def __init__(self, calls: Sequence[Pending]) -> None:
         self.calls = list(calls)
-        self.winner: Pending | None = None
 
 
 class Instance:

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 from inga.model.errors import RemoteError, UsageError
 from inga.model.invocation import ASYNCHRONOUS, GONE, ONE_WAY, SYNCHRONOUS, Message, Spoken
+from inga.model.readonly import BY_EFFECT
 from inga.objects.actions import Action, Ended, Observer, Resume, Run, Send
-from inga.objects.declare import Abort, Effect, ObjectClass, Target
+from inga.objects.calling import Calling, Invocation, Shape, find_method
+from inga.objects.declare import Abort, Effect, ObjectClass, Target, described, show_state
 from inga.objects.engine import Engine
 from inga.objects.instance import RUNNING, Instance, Pending
 from inga.objects.options import Options
@@ -21,16 +23,13 @@ from inga.objects.roster import Roster
 from inga.objects.state import State
 from inga.wire.value import copied
 
-__all__ = ["Body", "Context", "Done", "Handle", "Host", "InvocationAborted", "Options", "Root"]
-
 Body = Callable[["Context"], Awaitable[Any]]
 """`async def body(ctx)`: what a root does."""
 
 Done = Callable[["Root"], None]
 
-ONE, ALL = "one", "all"
-"""Whose answers a call to a replicated object gives: those of its first copy, or a list of all copies'."""
-
+PAUSE_MAX = 1_000_000
+"""Seconds of one pause. An object waits as long, and everything that conflicts with it."""
 
 NESTED_MAX = 256
 """Calls within calls. Each makes the lineage longer, which travels with every request."""
@@ -75,7 +74,7 @@ class Handle:
 
     __slots__ = ("_shape", "call")
 
-    def __init__(self, call: Pending, shape: "_Shape") -> None:
+    def __init__(self, call: Pending, shape: Shape) -> None:
         self.call = call
         self._shape = shape
 
@@ -87,23 +86,7 @@ class Handle:
     @property
     def result(self) -> Any:
         """What came out of it, once it is awaited."""
-        return self._shape.result(self.call)
-
-
-class _Shape(NamedTuple):
-    """What a caller wants to see of the answers: for each object that was called, its copies."""
-
-    copies: tuple[tuple[int, ...], ...]
-    several: bool  # objects were called
-    all: bool  # copies are asked for
-
-    def result(self, call: Pending) -> Any:
-        values = [self._of(call.answers, copies) for copies in self.copies]
-        return values if self.several else values[0]
-
-    def _of(self, answers: Mapping[int, Any], copies: tuple[int, ...]) -> Any:
-        given = [answers[place] for place in copies if place in answers]
-        return given if self.all else given[0] if given else None
+        return self._shape.result(self.call.answers)
 
 
 class Context:
@@ -111,7 +94,8 @@ class Context:
 
     `target` is the name of an object, or several names. Of a replicated object all copies run the method; the result
     is that of its first copy, with `answers="all"` a list of all. Of several objects it is a list, one for each. With
-    `first` the body goes on with the first answer; the instance still commits only when all have answered.
+    `first=True` the body goes on with the first answer; the instance still commits only when all have answered. A
+    method that has parameters of these names is given them instead.
     """
 
     __slots__ = ("_host", "_instance")
@@ -125,25 +109,25 @@ class Context:
         """Of the object, as committed; None for a root."""
         return self._host.engine.hosted[self._instance.place].state.value
 
+    @state.setter
+    def state(self, value: Any) -> None:
+        raise UsageError(BY_EFFECT)
+
     def effect(self, change: Effect) -> None:
         """Change the state, when the instance commits."""
         self._instance.effects.append(change)
 
-    def call(
-        self, target: Target, op: str, *args: Any, first: bool = False, answers: str = ONE, **named: Any
-    ) -> Handle:
+    def call(self, target: Target, op: str, /, *args: Any, **named: Any) -> Handle:
         """Call and wait: to be awaited at once."""
-        return self._invoke(SYNCHRONOUS, target, op, args, named, first, answers)
+        return self.make(self._host.calling.check(SYNCHRONOUS, target, op, args, named))
 
-    def start(
-        self, target: Target, op: str, *args: Any, first: bool = False, answers: str = ONE, **named: Any
-    ) -> Handle:
+    def start(self, target: Target, op: str, /, *args: Any, **named: Any) -> Handle:
         """Call and go on; the instance does not commit before the answer is there."""
-        return self._invoke(ASYNCHRONOUS, target, op, args, named, first, answers)
+        return self.make(self._host.calling.check(ASYNCHRONOUS, target, op, args, named))
 
-    def oneway(self, target: Target, op: str, *args: Any, **named: Any) -> None:
+    def oneway(self, target: Target, op: str, /, *args: Any, **named: Any) -> None:
         """Call without an answer; what is called stands on its own."""
-        self._invoke(ONE_WAY, target, op, args, named, False, ONE)
+        self.make(self._host.calling.check(ONE_WAY, target, op, args, named))
 
     async def all(self, *calls: Handle) -> list[Any]:
         """Wait for all of these."""
@@ -160,36 +144,21 @@ class Context:
 
     async def pause(self, seconds: float) -> None:
         """Let time pass."""
+        _check_pause(seconds)
         await _Yield(_Paused(seconds))
 
-    def _invoke(
-        self,
-        kind: str,
-        target: Target,
-        op: str,
-        args: tuple[Any, ...],
-        named: dict[str, Any],
-        first: bool,
-        answers: str,
-    ) -> Handle:
-        if answers not in (ONE, ALL):
-            raise UsageError(f"answers is {ONE!r} or {ALL!r}, not {answers!r}")
+    def make(self, invocation: Invocation) -> Handle:
+        """Make a call that was checked."""
         host, instance = self._host, self._instance
         if len(instance.path) > 2 * NESTED_MAX:
             raise UsageError(
                 f"calls are nested more than {NESTED_MAX} deep: something calls itself without end"
             )
-        args, named = copied(args), copied(named)
-        if host.fits is not None:
-            host.fits((args, named))
-        names = (target,) if isinstance(target, str) else tuple(dict.fromkeys(target))
-        if not names:
-            raise UsageError(f"nobody is named to {op}: name at least one object")
-        places = host.roster.find(names)
+        kind, places, op, args, named, first, shape = invocation
+        if len(instance.path) > 1:
+            host.calling.check_size((op, args, named, instance.path, instance.hosts))
         first = first and len(instance.copies) == 1  # copies go on together
-        call = host.engine.calls.call(instance, kind, places, op, args, named, first=first)
-        copies = tuple(host.roster.copies[name] for name in names)
-        return Handle(call, _Shape(copies, not isinstance(target, str), answers == ALL))
+        return Handle(host.engine.calls.call(instance, kind, places, op, args, named, first=first), shape)
 
 
 class _Yield:
@@ -232,15 +201,14 @@ class Host:
         now: float = 0.0,
         observer: Observer | None = None,
     ) -> None:
-        """`classes` are those of the objects that have a copy here; `mail`: places whose
+        """`classes` are those of all objects that can be called; `mail`: places whose
         requests are handed to a function when they start, instead of a method."""
         self.roster = roster
         self.engine = Engine(me, roster, options, now=now, observer=observer)
+        self.calling = Calling(roster, classes, self.engine.options.room)
         self.foreign: Callable[[Any, Instance], None] | None = None
         """What to do with something awaited that is not ours, such as an asyncio future: arrange that `resume` is
         called when it is done. Without it, a body that waits for such a thing fails."""
-        self.fits: Callable[[Any], None] | None = None
-        """Refuses arguments or a result that are too large for what is below, by a UsageError."""
         self._mail = mail or {}
         self._targets: dict[int, ObjectClass] = {}
         self._pauses: list[tuple[float, int, Instance]] = []
@@ -251,7 +219,6 @@ class Host:
             if name in classes:
                 target = self._targets[place] = classes[name]()
                 hosted.state = State(target.initial())
-                target.state = hosted.state.value
 
     # What drivers do
 
@@ -260,7 +227,7 @@ class Host:
         sends: list[Send] = []
         for packet in packets:
             self._act(self.engine.receive(now, packet), sends)
-        return self._work(now, sends)
+        return sends + self.sends(now)
 
     def tick(self, now: float) -> list[Send]:
         """The time `wake` has come."""
@@ -269,9 +236,7 @@ class Host:
             instance = heappop(self._pauses)[2]
             if instance.status == RUNNING:
                 self._step(instance, None)
-        sends: list[Send] = []
-        self._act(self.engine.tick(now), sends)
-        return self._work(now, sends)
+        return self.sends(now, self.engine.tick(now))
 
     def begin(
         self,
@@ -294,34 +259,34 @@ class Host:
         """Send one request of our client that nobody answers; it comes from `sends`."""
         self.engine.tell(now, self.roster.client(self.engine.me), dst, op, args)
 
-    def sends(self, now: float) -> list[Send]:
-        """What is to be sent since the last time."""
-        return self._work(now, [])
+    def sends(self, now: float, actions: Sequence[Action] = ()) -> list[Send]:
+        """Do what the engine wants, these first, until it wants nothing more: what is to be sent since the last time."""
+        sends: list[Send] = []
+        while actions := actions or self.engine.actions(now):
+            self._act(actions, sends)
+            actions = ()
+        return sends
 
     def resume(self, now: float, instance: Instance) -> list[Send]:
         """Something `foreign` that the instance waited for is done."""
         self.engine.local.now = now
         if instance.status == RUNNING:
             self._step(instance, None)
-        return self._work(now, [])
+        return self.sends(now)
 
     def cancel(self, now: float, root: Root, text: str = "it was given up") -> list[Send]:
         """Abort a root from outside."""
         self.engine.local.now = now
         self.engine.endings.fail(root.instance, text)
-        return self._work(now, [])
+        return self.sends(now)
 
     def suspect(self, now: float, member: int) -> list[Send]:
         """A member is taken for dead."""
-        sends: list[Send] = []
-        self._act(self.engine.suspect(now, member), sends)
-        return self._work(now, sends)
+        return self.sends(now, self.engine.suspect(now, member))
 
     def view(self, now: float, members: Iterable[int]) -> list[Send]:
         """Only these are left."""
-        sends: list[Send] = []
-        self._act(self.engine.view(now, members), sends)
-        return self._work(now, sends)
+        return self.sends(now, self.engine.view(now, members))
 
     def close(self, why: str) -> None:
         """There are no objects any more: whatever runs ends here, and whoever waits for a root is told why."""
@@ -359,12 +324,7 @@ class Host:
 
     # What the engine wants done
 
-    def _work(self, now: float, sends: list[Send]) -> list[Send]:
-        while actions := self.engine.actions(now):
-            self._act(actions, sends)
-        return sends
-
-    def _act(self, actions: list[Action], sends: list[Send]) -> None:
+    def _act(self, actions: Iterable[Action], sends: list[Send]) -> None:
         for action in actions:
             match action:
                 case Send():
@@ -398,12 +358,9 @@ class Host:
 
     def _body(self, instance: Instance, target: ObjectClass | None, context: Context) -> Awaitable[Any]:
         op, args, named = instance.call
-        method = None if target is None else target.methods.get(op)
-        if method is None:
-            known = "none" if target is None else ", ".join(target.methods) or "none"
-            name = self.roster.places[instance.place].object
-            raise UsageError(f"object {name!r} has no method {op!r}; the methods are {known}")
-        assert target is not None
+        if target is None:
+            raise UsageError("a client has no methods")
+        method = find_method(type(target), self.roster.places[instance.place].object, op)
         if instance.undoes is not None:
             # Another copy may have been told before it began. What was undone has to equal what never was, so at
             # copies the effects are taken out, whatever came after them.
@@ -418,7 +375,7 @@ class Host:
         """Let the body go on until it waits or ends."""
         task: _Task = instance.data
         if task.target is not None:
-            task.target.state = self.engine.hosted[instance.place].state.value
+            show_state(task.target, self.engine.hosted[instance.place].state.value)
         try:
             wish = task.coroutine.send(value)
         except StopIteration as end:
@@ -427,8 +384,7 @@ class Host:
             raise
         except BaseException as error:  # a driver's own kind of cancellation, too
             task.error = error
-            text = str(error) if isinstance(error, Abort) else f"{type(error).__name__}: {error}"
-            self.engine.endings.fail(instance, text)
+            self.engine.endings.fail(instance, described(error))
         else:
             if instance.undoes is not None:
                 self.engine.endings.fail(instance, "what undoes something waits for nothing")
@@ -439,8 +395,7 @@ class Host:
         if instance.request is not None:
             try:
                 result = copied(result)
-                if self.fits is not None:
-                    self.fits(result)
+                self.calling.check_size((instance.call.op, result))
             except UsageError as error:
                 self.engine.endings.fail(instance, f"{instance.call.op}: {error}")
                 return
@@ -448,10 +403,13 @@ class Host:
 
     def _wait(self, instance: Instance, wish: Any) -> None:
         if isinstance(wish, _Waited):
-            self.engine.calls.wait(instance, wish.calls, any=wish.any)
+            if all(instance.calls.get(call.id) is call for call in wish.calls):
+                self.engine.calls.wait(instance, wish.calls, any=wish.any)
+            else:  # which would never let it go on
+                self.engine.endings.fail(instance, "a body waits for calls of its own, and not for another's")
         elif isinstance(wish, _Paused):
             self._paused += 1
-            heappush(self._pauses, (self.engine.local.now + max(wish.seconds, 0), self._paused, instance))
+            heappush(self._pauses, (self.engine.local.now + wish.seconds, self._paused, instance))
         elif self.foreign is not None:
             self.foreign(wish, instance)
         else:
@@ -469,6 +427,12 @@ class Host:
         if task.root is not None:
             error = (task.error or InvocationAborted(reason, text)) if reason else None
             _close(task.root, instance, instance.result, error)
+
+
+def _check_pause(seconds: object) -> None:
+    """Time is kept for all bodies of a member at once: what is no time must not get there."""
+    if not isinstance(seconds, int | float) or not 0 <= seconds <= PAUSE_MAX:
+        raise UsageError(f"a pause is a number of seconds from 0 to {PAUSE_MAX}, not {seconds!r}")
 
 
 def _close(root: Root, instance: Instance, result: Any, error: BaseException | None) -> None:

@@ -11,7 +11,8 @@ it can still arrive. Our own comes back at its place if we want it.
 Drivers call objects by `host`, and let the stack get ready.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from inga.layers.fifo import Unordered
@@ -22,13 +23,14 @@ from inga.model.packet import DATA, Packet
 from inga.model.steps import Trace
 from inga.model.view import View
 from inga.objects.actions import Send
+from inga.objects.declare import described
 from inga.objects.hosting import FREE, MESSAGE, Key, Layout, key_label, mailbox
 from inga.objects.instance import Instance
 from inga.objects.invoke import Body, Done, Host, Root
 from inga.objects.options import Settings
 from inga.session.pressure import QUEUE_MIN, Unread
 from inga.wire.invocation import decode, encode
-from inga.wire.value import put
+from inga.wire.value import copied, put
 
 HELD_MAX = QUEUE_MIN // 2
 """Bytes held that count for whoever asks: enough to be noticed, and too few to let a member be behind by themselves.
@@ -38,6 +40,9 @@ must not be kept there because of it."""
 HEAD, HEAD_OF_PLACE = 512, 6
 """Bytes that a call takes besides arguments or result, and for each place of the group: a bound for calls that are
 not nested very deep."""
+
+KEY_MAX = 256
+"""Bytes of a key, which travels with every bundle of messages and has to leave room for them in a datagram."""
 
 STEPS = {step: step for step in "request start commit abort response undo".split()} | {"die": "abort"}
 """What is recorded of objects, by what the engine calls it."""
@@ -75,7 +80,8 @@ class ObjectOrder(Unordered):
         self.crowded = crowded
         self.keyed = not total and (made.key is not None or made.keys is not None)
         self._keys = made.keys
-        self._key = made.key if made.key is not None else _dealt(made.keys)
+        self._key = _dealt(made.keys) if made.key is None else _checked(made.key)
+        self.key_max = KEY_MAX if self.keyed and made.key is not None else 0  # bytes of a message's key
         self._options = made.options(reliable=self.reliable)
         self._unread = Unread(queue_max)
         self.diary: list[tuple[str, int, int, str]] | None = (
@@ -98,13 +104,13 @@ class ObjectOrder(Unordered):
         self._is_over = False  # the view has ended: nothing of it leaves any more
         self._repaired = 0  # packets that the engine has sent again, as counted
         self._passed = 0  # packets of data, for those who join their pieces
-        classes = {name: each.cls for name, each in self.hosted.items() if self.stack.me in each.at}
+        classes = {name: each.cls for name, each in self.hosted.items()}
         self._mailboxes = [self.roster.find(mailbox(member))[0] for member in range(len(view))]
         self.host = Host(
             self.stack.me,
             self.roster,
             classes,
-            self._options,
+            replace(self._options, room=self._room()),
             mail={self._mailboxes[self.stack.me]: self._deliver},
             now=self.stack.now,
             observer=_Observer(self),
@@ -378,6 +384,10 @@ class ObjectOrder(Unordered):
     def drain(self) -> list[Packet]:
         return []
 
+    def _room(self) -> int | None:
+        """Bytes of one call that what is below can carry."""
+        return None
+
     def _rearm(self) -> None:
         self.wake = self.host.wake
 
@@ -396,21 +406,10 @@ class BareObjects(ObjectOrder):
     provides = frozenset({"reliable", "fifo"})
     reliable = False
 
-    def view(self, view: View) -> None:
-        super().view(view)
-        room = self.stack.wire.body_max - HEAD - HEAD_OF_PLACE * len(self.roster.places)
-        self._room = max(room, self.stack.wire.body_max // 4)
-        self.host.fits = self._refuse_large
-
-    def _refuse_large(self, value: Any) -> None:
+    def _room(self) -> int:
         """A call is one datagram; plain messages were cut to size above."""
-        out = bytearray()
-        put(out, value)
-        if len(out) > self._room:
-            raise UsageError(
-                f"{len(out)} bytes of arguments or result do not fit a datagram with room for {self._room}; "
-                "over='reliable' takes more"
-            )
+        room = self.stack.wire.body_max - HEAD - HEAD_OF_PLACE * len(self.roster.places)
+        return max(room, self.stack.wire.body_max // 4)
 
     def _pass_on(self, members: tuple[int, ...], body: bytes, origin: Packet | None) -> None:
         """One datagram for all if one reaches them, else one each; what is too large for that is cut above."""
@@ -429,3 +428,21 @@ def _dealt(keys: int | None) -> Key:
     if keys is None:
         return lambda payload: 0
     return lambda payload: int.from_bytes(payload[:4], "big") % keys
+
+
+def _checked(key_of: Key) -> Key:
+    """The application's function, whose mistakes are its own: they are raised where it sends."""
+
+    def checked(payload: bytes) -> Hashable:
+        out = bytearray()
+        try:
+            key: Hashable = copied(key_of(payload))
+            hash(key)
+            put(out, key)
+        except Exception as error:
+            raise UsageError(f"the function key gives no key for a message: {described(error)}") from error
+        if len(out) > KEY_MAX:
+            raise UsageError(f"the function key gives a key of {len(out)} bytes; there is room for {KEY_MAX}")
+        return key
+
+    return checked

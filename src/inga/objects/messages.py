@@ -23,14 +23,15 @@ class Messages(Bundle):
 
     def view(self, view: View) -> None:
         super().view(view)
-        room = self._size_max - HEAD - HEAD_OF_PLACE * len(self._order.roster.places)
+        room = self._size_max - HEAD - HEAD_OF_PLACE * len(self._order.roster.places) - self._order.key_max
         self._size_max = max(room, self._size_max // 4)
 
     def send(self, payloads: list[bytes], dst: int | None) -> Receipt:
         if not self._order.keyed:
             return super().send(payloads, dst)
         receipt: Receipt | None = None
-        for key, some in groupby(payloads, self._order.key_of):
+        keys = iter([self._order.key_of(payload) for payload in payloads])  # all of them, or none is sent
+        for key, some in groupby(payloads, lambda payload: next(keys)):
             if self._open and key != self._key:
                 self._close(full=False)
             self._key = key

@@ -19,6 +19,9 @@ class Options:
     quiet: bool = False  # heartbeats only while somebody has use for them
     reliable: bool = False  # what is below loses nothing: keep no copies, ask for nothing
     window: int = WINDOW  # bytes of one member that may wait at another
+    room: int | None = (
+        None  # bytes of arguments, a result or an error that what is below can carry; None: any
+    )
     invoking: Mapping[str, Iterable[int]] = field(default_factory=dict)  # object -> members that may call it
 
     @property

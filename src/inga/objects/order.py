@@ -15,7 +15,7 @@ From Timura, Tanaka, Takizawa, section 4, corrected: docs/protocols/obg.md.
 from collections.abc import Sequence
 from typing import Any
 
-from inga.model.invocation import ABORT, CallId, Message, Numbers, Path, SendId, StartId
+from inga.model.invocation import CallId, Message, Numbers, Path, SendId, StartId
 from inga.objects.declare import Call
 from inga.objects.instance import Instance
 from inga.objects.roster import Relation
@@ -131,18 +131,10 @@ def raise_to(vector: list[int], other: Sequence[int]) -> None:
 
 
 def precedes(one: Message, other: Message) -> bool:
-    """Whether `one` may precede `other` significantly. It certainly does not if this says no; if it says yes, it was
-    at least sent before."""
+    """Whether `one` may precede `other` significantly, as far as counters tell. If this says no, it does not. If it says
+    yes, it was sent before: a vector that counts a message counts all that its place had sent until then, those of
+    instances that have aborted or conflict with nothing too. Whoever waits because of that waits in vain, not for ever."""
     return one.ev <= other.vector[one.src]
-
-
-def is_relevant(relation: Relation, one: Message, other: Message) -> bool:
-    """Whether the order of these two matters at a place with that relation."""
-    if one.kind == "r" and other.kind == "r":
-        return one.call[:-1] == other.call[:-1]
-    if "r" in (one.kind, other.kind) or ABORT in (one.kind, other.kind):
-        return False
-    return relation.between(call_of(one), call_of(other))
 
 
 def call_of(request: Message) -> Call:

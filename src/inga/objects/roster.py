@@ -105,14 +105,8 @@ class Roster:
 
     def find(self, target: str | Iterable[str]) -> tuple[int, ...]:
         """The places of an object, or of several."""
-        names = (target,) if isinstance(target, str) else tuple(target)
-        try:
-            return tuple(sorted(place for name in set(names) for place in self.copies[name]))
-        except KeyError as missing:
-            known = ", ".join(self.objects) or "none"
-            raise UsageError(
-                f"there is no object {missing.args[0]!r} in this group; the objects are {known}"
-            ) from None
+        names = (target,) if isinstance(target, str) else target
+        return tuple(sorted(place for name in set(names) for place in self.copies[name]))
 
     def name(self, place: int, members: Sequence[Any]) -> str:
         """What traces call it: member/object, or the member."""

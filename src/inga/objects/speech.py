@@ -29,6 +29,9 @@ SAID = {
 }
 """The step of an observer for each kind of message."""
 
+CUT = " ... (cut)"
+"""How a text ends of which there was more."""
+
 
 class Speech:
     """All that leaves the places of one member."""
@@ -50,11 +53,14 @@ class Speech:
             }
         self._say_once(instance, call.kind, call.dst, **rest)
 
-    def respond(self, instance: Instance, **rest: Any) -> None:
-        """Answer the request of an instance."""
-        request = instance.request
+    def respond(self, instance: Instance, *, value: Any = None, reason: str = "", text: str = "") -> None:
+        """Answer the request of an instance; of a text as much as can be carried."""
+        request, room = instance.request, self._local.options.room
         assert request is not None
-        self.say(instance, RESPONSE, request.hosts[-1], call=request.call, op=request.op, **rest)
+        if room is not None:
+            text = cut(text, room - len(request.op.encode("utf-8", "surrogatepass")))
+        said = {"call": request.call, "op": request.op, "value": value, "reason": reason, "text": text}
+        self.say(instance, RESPONSE, request.hosts[-1], **said)
 
     def answer_for(self, hosted: Hosted, request: Message, **rest: Any) -> None:
         """Answer a request that does not run here."""
@@ -118,3 +124,14 @@ class Speech:
             if instance.status != RUNNING or call.dropped or not call.missing:
                 return
         self._say_once(instance, kind, dst, **rest)
+
+
+def cut(text: str, room: int) -> str:
+    """As many whole characters of a text as fit into so many bytes, and a sign that there were more."""
+    raw = text.encode("utf-8", "surrogatepass")
+    if len(raw) <= room:
+        return text
+    end = max(room - len(CUT), 0)
+    while end and raw[end] & 0xC0 == 0x80:  # in the middle of a character
+        end -= 1
+    return raw[:end].decode("utf-8", "surrogatepass") + CUT

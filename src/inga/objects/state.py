@@ -1,13 +1,14 @@
 """The state of an object, from which a committed effect can be taken out again.
 
 Effects stay apart until nothing can undo them, so that undoing one means to play the others again without it: as if
-it had never been.
+it had never been. What methods and effects are given is read-only: an effect that changed it could not be undone.
 """
 
 from collections import deque
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from inga.model.readonly import read_only
 from inga.objects.declare import Effect
 
 
@@ -23,9 +24,9 @@ class State:
     """`value` is what methods see."""
 
     def __init__(self, initial: Any = None) -> None:
-        self.value = initial
+        self.value = read_only(initial)
         self.skipped = 0  # effects that failed when they were played again
-        self._base = initial  # without the effects in the log
+        self._base = self.value  # without the effects in the log
         self._log: deque[_Applied] = deque()
         self._open: dict[Hashable, _Applied] = {}
 
@@ -38,7 +39,7 @@ class State:
         """What the state would be; whatever an effect raises is the caller's."""
         value = self.value
         for effect in effects:
-            value = effect(value)
+            value = read_only(effect(value))
         return value
 
     def apply(self, value: Any, effects: Sequence[Effect], name: Hashable = None) -> None:
@@ -86,7 +87,7 @@ class State:
     def _played(self, value: Any, applied: _Applied) -> Any:
         for effect in applied.effects:
             try:
-                value = effect(value)
+                value = read_only(effect(value))
             except Exception:  # it was possible only because of what has been undone
                 self.skipped += 1
         return value

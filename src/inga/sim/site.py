@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import UsageError
+from inga.model.invocation import ONE_WAY, SYNCHRONOUS
 from inga.model.receipt import Receipt
 from inga.model.view import View
 from inga.objects.declare import Target
@@ -151,9 +152,15 @@ class Site:
             raise UsageError(f"order {self._sim.order!r} has no objects: use order='object' or 'total'")
         return order
 
-    def call(self, target: Target, op: str, *args: Any, **named: Any) -> Root:
+    def call(self, target: Target, op: str, /, *args: Any, **named: Any) -> Root:
         """Call a method of an object, or of several; what this gives has the outcome once the run is over."""
-        return self.begin(lambda ctx: ctx.call(target, op, *args, **named))
+        call = self.objects.host.calling.check(SYNCHRONOUS, target, op, args, named)
+        return self.begin(lambda ctx: ctx.make(call))
+
+    def oneway(self, target: Target, op: str, /, *args: Any, **named: Any) -> None:
+        """Call without an answer."""
+        call = self.objects.host.calling.check(ONE_WAY, target, op, args, named)
+        self.begin(lambda ctx: ctx.make(call))
 
     def begin(self, body: Body, *, retry_of: Root | None = None) -> Root:
         """Run `async def body(ctx)` as a transaction, in a turn of its own."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Buffer
+from inga.model.readonly import PLAIN
 from inga.wire import varint
 
 DEPTH_MAX = 32
@@ -41,6 +42,7 @@ def copied(value: Any, depth: int = 0) -> Any:
         if value.bit_length() > 8 * NUMBER_BYTES_MAX:
             raise UsageError(f"a number of {value.bit_length()} bits is too large to be sent")
         return value
+    kind = PLAIN.get(kind, kind)
     if depth >= DEPTH_MAX:
         raise UsageError(f"what is sent is nested more than {DEPTH_MAX} deep")
     if kind in (list, tuple):

@@ -37,8 +37,8 @@ class Played:
         options = Options(delta=DELTA, announce=True)
         served = _served(load, self._names)
         self._hosts = [
-            Host(index, roster, {name: served}, options, observer=self)
-            for index, name in enumerate(self._names)
+            Host(index, roster, dict.fromkeys(self._names, served), options, observer=self)
+            for index in range(load.n)
         ]
         self._woken: list[float | None] = [None] * load.n
         self._sent: dict[int, float] = {}

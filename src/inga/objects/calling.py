@@ -1,0 +1,139 @@
+"""What can be called in a group, and how: a call is checked where it is asked for.
+
+What is wrong with a call, such as an object that is not there or an argument that cannot be sent, is an error of whoever
+asks, and is raised there. Once a call is on its way nobody is left to raise it to, and all that is behind it in the
+same group would stop with it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from inspect import signature
+from typing import Any, NamedTuple
+
+from inga.model.errors import UsageError
+from inga.model.invocation import ONE_WAY
+from inga.objects.declare import Method, ObjectClass, Target
+from inga.objects.roster import Roster
+from inga.wire.value import copied, put
+
+FIRST, ALL = ANSWERS = ("first", "all")
+"""Whose answers a call to a replicated object gives: one copy's, or a list of all copies'."""
+
+
+class Shape(NamedTuple):
+    """What a caller wants to see of the answers: for each object that was called, its copies."""
+
+    copies: tuple[tuple[int, ...], ...]
+    several: bool  # objects were called
+    all: bool  # copies are asked for
+
+    def result(self, answers: Mapping[int, Any]) -> Any:
+        """Of answers by place."""
+        values = [self._of(answers, copies) for copies in self.copies]
+        return values if self.several else values[0]
+
+    def _of(self, answers: Mapping[int, Any], copies: tuple[int, ...]) -> Any:
+        given = [answers[place] for place in copies if place in answers]
+        return given if self.all else given[0] if given else None
+
+
+class Invocation(NamedTuple):
+    """A call that can be made."""
+
+    kind: str
+    places: tuple[int, ...]
+    op: str
+    args: tuple[Any, ...]
+    named: dict[str, Any]
+    first: bool  # go on with the first answer
+    shape: Shape
+
+
+class Calling:
+    """The objects of a group, as those who call them know them."""
+
+    def __init__(
+        self, roster: Roster, classes: Mapping[str, type[ObjectClass]], room: int | None = None
+    ) -> None:
+        """`room`: bytes of arguments or of a result that what is below can carry; None: any number."""
+        self._roster = roster
+        self._classes = classes
+        self._room = room
+
+    def check(
+        self,
+        kind: str,
+        target: Target,
+        op: str,
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        *,
+        first: bool = False,
+        answers: str = FIRST,
+    ) -> Invocation:
+        """A call that can be made, or UsageError. `first` and `answers` among `named` say how it is answered, instead
+        of ours, unless the method has parameters of those names."""
+        names = self._names(target)
+        if type(op) is not str:
+            raise UsageError(f"a method is called by its name, not by {op!r}")
+        if kind == ONE_WAY:
+            for name in names:  # of other calls, the answer says that there is no such method
+                find_method(self._classes[name], name, op)
+        else:
+            if "first" in named and not self._takes(names, op, "first"):
+                first = named.pop("first")
+            if "answers" in named and not self._takes(names, op, "answers"):
+                answers = named.pop("answers")
+        if not isinstance(first, bool):
+            raise UsageError(f"first is True or False, not {first!r}: {op!r} has no parameter of that name")
+        check_answers(answers)
+        args, named = copied(args), copied(named)
+        self.check_size((op, args, named))
+        copies = tuple(self._roster.copies[name] for name in names)
+        shape = Shape(copies, not isinstance(target, str), answers == ALL)
+        places = self._roster.find(names)
+        return Invocation(kind, places, op, args, named, first and not shape.all, shape)
+
+    def check_size(self, value: Any) -> None:
+        """UsageError for what is too large to be carried."""
+        if self._room is None:
+            return
+        out = bytearray()
+        put(out, value)
+        if len(out) > self._room:
+            raise UsageError(
+                f"{len(out)} bytes of arguments or result do not fit a datagram with room for {self._room}; "
+                "over='reliable' takes more"
+            )
+
+    def _names(self, target: Target) -> tuple[str, ...]:
+        """The objects that are called. Mailboxes have places like objects, and are none."""
+        if not isinstance(target, Iterable):
+            raise UsageError(f"an object is called by its name, or several by theirs, not by {target!r}")
+        names: Sequence[Any] = (target,) if isinstance(target, str) else tuple(target)
+        if not names:
+            raise UsageError("nobody is called: name at least one object")
+        for name in names:
+            if not isinstance(name, str) or name not in self._classes:
+                known = ", ".join(self._classes) or "none"
+                raise UsageError(f"there is no object {name!r} in this group; the objects are {known}")
+        return tuple(dict.fromkeys(names))
+
+    def _takes(self, names: Iterable[str], op: str, parameter: str) -> bool:
+        """Whether the method has a parameter of that name, at any of these objects."""
+        methods = (self._classes[name].methods.get(op) for name in names)
+        return any(parameter in signature(each.function).parameters for each in methods if each is not None)
+
+
+def check_answers(answers: str) -> None:
+    """Whether it is one of `ANSWERS`."""
+    if answers not in ANSWERS:
+        raise UsageError(f"answers is {FIRST!r} or {ALL!r}, not {answers!r}")
+
+
+def find_method(cls: type[ObjectClass], name: str, op: str) -> Method:
+    """A method of an object of that class."""
+    method = cls.methods.get(op)
+    if method is None:
+        known = ", ".join(cls.methods) or "none"
+        raise UsageError(f"object {name!r} has no method {op!r}; the methods are {known}")
+    return method
