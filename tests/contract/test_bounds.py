@@ -184,6 +184,8 @@ VALUES = {
     "objects.framing.MESSAGE_MAX": 1 << 20,
     "objects.framing.FRAGMENTED_MAX": 8,
     "objects.hosted.REMEMBERED_MAX": 4096,
+    "objects.invoke.PAUSE_MAX": 1_000_000,
+    "objects.layer.KEY_MAX": 256,
     "objects.links.NACK_MAX": 256,
     "objects.links.AHEAD_MAX": 1 << 16,
     "objects.failures.AHEAD_MAX": 1 << 16,

@@ -233,7 +233,7 @@ def test_what_is_no_plain_message_is_counted(args: tuple[Any, ...]) -> None:
 def test_a_call_to_a_mailbox_is_counted_and_does_no_harm(over: str, kind: str, op: str, aborts: bool) -> None:
     """Alice makes one up that looks like a message, wants an answer, and takes it back or not."""
     sim = Sim(*NAMES, order="object", seed=1, options=Options(protocol={"over": over}))
-    (place,) = sim.objects(sim["alice"]).roster.find("@1")
+    (place,) = sim["alice"].objects.roster.find("@1")
     said = (0, 1, 1, (), (), bundle.join([b"\0\0\0\1made up"]))
     forged = Invocation(kind, (place,), op, said, {}, False, Shape(((place,),), False, False))
 
@@ -252,7 +252,7 @@ def test_a_call_to_a_mailbox_is_counted_and_does_no_harm(over: str, kind: str, o
     assert root.done and isinstance(root.error, Abort) is aborts
     assert len({tuple(site.texts) for site in sim.sites}) == 1 and len(sim["bob"].texts) == 4
     assert set(sim["bob"].stack.rejected) == {"malformed"}
-    engine = sim.objects(sim["bob"]).host.engine
+    engine = sim["bob"].objects.host.engine
     assert engine.idle and not engine.undoable
 
 
