@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from inga.cli.dissected import Dissector, line
 from inga.cli.main import main
-from inga.wire import giop, miop
-from inga.wire.giop import KeyAddr, Reply, Request
-from inga.wire.pcap import HEADER, Datagram, record
+from inga.corba.dissect.pcap import HEADER, Datagram, record
+from inga.corba.wire import giop
+from inga.corba.wire import packets as miop
+from inga.corba.wire.giop import KeyAddr, Reply, Request
 
 from .listener import Capture
 from .tshark import needs_tshark, same

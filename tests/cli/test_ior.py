@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from inga.cli.main import main
-from inga.wire.giop import Tagged
-from inga.wire.reference import (
+from inga.corba.wire.giop import Tagged
+from inga.corba.wire.reference import (
     Group,
     Iiop,
     Reference,

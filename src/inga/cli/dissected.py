@@ -5,19 +5,21 @@ from math import inf
 from typing import Any
 
 from inga.cli.ior import group_of, group_text, key_text
-from inga.cli.streams import Streams, Whole
-from inga.layers.envelope import DOMAIN, OPERATION
-from inga.layers.miop import Piece, Reassembly
+from inga.corba.dissect import pcap
+from inga.corba.dissect.pcap import Address, Datagram, Segment
+from inga.corba.dissect.streams import Streams, Whole
+from inga.corba.multicast.envelope import DOMAIN, OPERATION
+from inga.corba.multicast.fragments import Piece, Reassembly
+from inga.corba.wire import giop
+from inga.corba.wire import packets as miop
+from inga.corba.wire.giop import KeyAddr, ProfileAddr, Request
+from inga.corba.wire.group_request import decode_request
+from inga.corba.wire.reference import TAG_UIPMC, decode_uipmc
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
 from inga.model.text import printable
-from inga.wire import giop, miop, pcap
-from inga.wire.giop import KeyAddr, ProfileAddr, Request
 from inga.wire.packet import HEAD
 from inga.wire.packet import MAGIC as INGA
-from inga.wire.pcap import Address, Datagram, Segment
-from inga.wire.reference import TAG_UIPMC, decode_uipmc
-from inga.wire.request import decode_request
 
 OPEN_MAX = 4096
 OCTETS_MAX = 1 << 30

@@ -15,11 +15,11 @@ from dataclasses import replace
 from typing import Any
 
 from inga.cli.output import print_json
+from inga.corba.wire import reference as references
+from inga.corba.wire.giop import Tagged
+from inga.corba.wire.reference import Group, Iiop, Reference, Uipmc
 from inga.model.errors import UsageError, WireError
 from inga.model.text import printable
-from inga.wire import reference as references
-from inga.wire.giop import Tagged
-from inga.wire.reference import Group, Iiop, Reference, Uipmc
 
 STANDARD_INPUT = "-"
 REFERENCE_MAX = 1 << 20
