@@ -42,7 +42,7 @@ NO_BOUNDS = {
         session.door.REFUSED_MAX""",
     "a factor or a weight, not a limit": """
         session.alarms.BACK_OFF layers.co.machine.SMOOTH layers.co.machine.RESEND_ROUNDS layers.sco.machine.SMOOTHING
-        layers.co.parts.QUOTA_WINDOWS corba.multicast.rate.LEVELS layers.co.machine.FULL_EVERY""",
+        layers.co.parts.QUOTA_WINDOWS corba.multicast.rate.LEVELS corba.wire.framing.PASSED_OVER_MAX layers.co.machine.FULL_EVERY""",
     "what an option is unless told; what is told is checked": """
         corba.multicast.transport.UNLIMITED
         corba.multicast.fragments.DATAGRAM corba.multicast.reported.SIZE corba.multicast.remiop.RATE_MIN corba.multicast.remiop.RATE_MAX corba.multicast.remiop.REPEATS

@@ -119,6 +119,13 @@ def is_refused(data: bytes) -> bool:
     return not data or is_message_error(data)
 
 
+async def failure(enemy: Enemy) -> str:
+    """The exception in the reply that comes next."""
+    head = await enemy.reader.readexactly(giop.HEADER_SIZE)
+    reply = giop.decode(head + await enemy.reader.readexactly(giop.read_header(head).size))
+    return giop.get_failure(reply.body).exception_id
+
+
 @pytest.mark.parametrize("loop", LOOPS)
 def test_octets_that_are_no_giop(run: Run, loop: str) -> None:
     async def main() -> None:
@@ -140,15 +147,15 @@ def test_lengths_that_nobody_has_memory_for(run: Run) -> None:
     async def main() -> None:
         async with scene(message_max=100_000) as it:
             assert is_message_error(await (await it.enemy(HUGE)).rest())
-            for data in (HUGE + bytes(100_000), request("large", lambda out: out.raw(bytes(100_000)))):
-                assert is_refused(await (await it.enemy(data)).rest())
+            assert is_refused(await (await it.enemy(HUGE + bytes(100_000))).rest())
+            enemy = await it.enemy(request("large", lambda out: out.raw(bytes(100_000))))
+            assert await failure(enemy) == "IDL:omg.org/CORBA/IMP_LIMIT:1.0"
             assert it.server.counts == {"too_large": 3}
+            assert it.server.buffered == 0
             enemy = await it.enemy(
                 request("add", lambda out: out.ulong(0xFFFFFFFF))
             )  # so many elements, it says
-            head = await enemy.reader.readexactly(giop.HEADER_SIZE)
-            reply = giop.decode(head + await enemy.reader.readexactly(giop.read_header(head).size))
-            assert giop.get_failure(reply.body).exception_id == "IDL:omg.org/CORBA/MARSHAL:1.0"
+            assert await failure(enemy) == "IDL:omg.org/CORBA/MARSHAL:1.0"
             for head in (b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff"):  # the key, the operation
                 data = bytearray(WHOLE)
                 data[24:28] = head
@@ -353,7 +360,11 @@ def test_fragments_that_never_end(run: Run) -> None:
         async with scene(message_max=20_000) as it:
             piece = giop.encode(giop.Fragment(1), bytes(1000), more=True)
             begin = giop.encode(Request(1, KeyAddr(b"desk"), "large"), bytes(104), more=True)
-            assert is_refused(await (await it.enemy(begin + 30 * piece)).rest())
+            endless = await it.enemy(begin + 30 * piece)
+            assert await failure(endless) == "IDL:omg.org/CORBA/IMP_LIMIT:1.0"
+            await endless.say(1000 * piece + giop.encode(giop.CloseConnection()))
+            assert await endless.rest() == b"", "it was told once"
+            assert it.server.buffered == 0
             many = [
                 giop.encode(Request(n, KeyAddr(b"desk"), "large"), bytes(104), more=True) for n in range(9)
             ]

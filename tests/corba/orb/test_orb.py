@@ -15,6 +15,7 @@ from inga.corba.orb.iiop import Limits
 from inga.corba.orb.lookup import find, resolve, serve_names
 from inga.corba.orb.orb import Orb, within
 from inga.corba.wire import giop
+from inga.corba.wire.framing import MESSAGE_MAX
 from inga.corba.wire.giop import (
     CancelRequest,
     CloseConnection,
@@ -335,14 +336,46 @@ def test_a_request_is_forwarded(run: Run) -> None:
     run(main())
 
 
-def test_a_large_answer_and_one_too_large(run: Run) -> None:
+@pytest.mark.parametrize("fragment_size", [0, 1000])
+@pytest.mark.parametrize("message_max", [100_000, MESSAGE_MAX])
+def test_a_call_that_is_too_large_fails_alone(run: Run, message_max: int, fragment_size: int) -> None:
+    """By its request or by its answer; what else is under way on the connection ends as if nothing had been."""
+
+    async def main() -> None:
+        limits = Limits(message_max=message_max, fragment_size=fragment_size)
+        async with Orb(limits=limits) as orb, Orb(limits=limits) as client:
+            servant = Slow()
+            slow = proxy_of(client, orb.activate(servant))
+            fits = message_max // 2 if fragment_size else message_max - 1000
+            assert len(await slow.large(fits)) == fits
+            other = asyncio.ensure_future(slow.wait("other"))
+            await until(lambda: servant.begun)
+            with pytest.raises(SystemException, match=f"IMP_LIMIT: .*{message_max}") as answer:
+                await slow.large(2 * message_max)
+            assert answer.value.completed == "yes"
+            with pytest.raises(SystemException, match=f"IMP_LIMIT: .*{message_max}") as request:
+                await slow.quick(2 * message_max * "x")
+            assert request.value.completed == "no"
+            assert orb.server.counts == {"too_large": 1}
+            assert client.client.connections == 1
+            servant.gate.set()
+            assert await other == "other"
+
+    run(main())
+
+
+def test_an_old_answer_that_is_too_large_ends_the_connection(run: Run) -> None:
+    """GIOP 1.1 has no number at the beginning of a message; the text says what was wrong."""
+
     async def main() -> None:
         async with Orb(limits=Limits(message_max=100_000)) as orb:
-            slow = proxy_of(orb, orb.activate(Slow()))
-            assert len(await slow.large(99_000)) == 99_000
-            with pytest.raises(SystemException, match=r"COMM_FAILURE.*too_large"):
-                await slow.large(100_000)
-            assert await slow.quick("goes on") == "goes on"
+            orb.activate(Slow(), "slow")
+            old = proxy_of(orb, f"corbaloc:iiop:1.1@127.0.0.1:{orb.port}/slow")
+            with pytest.raises(
+                SystemException, match=r"COMM_FAILURE.*cannot be read .*too_large.*100000 at most"
+            ):
+                await old.large(200_000)
+            assert await old.quick("goes on") == "goes on"
 
     run(main())
 

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inga.corba.wire import giop
-from inga.corba.wire.framing import Framer
+from inga.corba.wire.framing import PASSED_OVER_MAX, Framer
 from inga.corba.wire.giop import (
     CancelRequest,
     CloseConnection,
     Fragment,
     KeyAddr,
+    LocateRequest,
     Reply,
     Request,
     encode,
@@ -21,7 +22,7 @@ from inga.corba.wire.giop import (
 from inga.model.errors import WireError
 
 
-def request(number: int, size: int, *, minor: int = 2, little: bool = False) -> bytes:
+def request(number: int, size: int = 8, *, minor: int = 2, little: bool = False) -> bytes:
     return encode(
         Request(number, KeyAddr(b"key"), "put"),
         lambda out: out.string("x" * size),
@@ -135,6 +136,46 @@ def test_empty_fragments_are_not_free() -> None:
     with pytest.raises(WireError, match="too_large"):
         for _ in range(1000):
             framer.feed(empty)
+
+
+@pytest.mark.parametrize(
+    "message", [request(7, 2000), request(7, 2000, little=True), encode(Reply(7), bytes(2000))]
+)
+@pytest.mark.parametrize("step", [1, 5, 16, 17, 1000, 10_000])
+def test_a_call_that_is_too_large_is_passed_over(message: bytes, step: int) -> None:
+    framer = Framer(1000, passes_over=True)
+    data = request(1) + message + request(2)
+    messages = []
+    for at in range(0, len(data), step):
+        messages += framer.feed(data[at : at + step])
+        assert framer.buffered <= 1000
+    assert messages == [request(1), request(2)]
+    assert [(each.header.kind, each.request_id) for each in framer.oversized] == [
+        (giop.read_header(message).kind, 7)
+    ]
+    assert f"{len(message)} octets, 1000 at most" in framer.oversized[0].why
+
+
+def test_fragments_that_are_too_much_are_passed_over() -> None:
+    framer = Framer(1000, passes_over=True)
+    pieces = fragments(request(7, 2000), 256)
+    assert framer.feed(b"".join(pieces) + request(2)) == [request(2)]
+    assert [(each.request_id, each.flags) for each in framer.oversized] == [(7, 3)]
+    assert framer.buffered == 0
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        request(7, 2000, minor=1),
+        encode(LocateRequest(7, KeyAddr(bytes(2000)))),
+        encode(CancelRequest(7))[:8] + (2000).to_bytes(4),
+        request(7)[:8] + (PASSED_OVER_MAX * 1000).to_bytes(4),
+    ],
+)
+def test_what_cannot_be_passed_over_is_refused(message: bytes) -> None:
+    with pytest.raises(WireError, match="too_large"):
+        Framer(1000, passes_over=True).feed(message)
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 60), max_size=4))

@@ -2,7 +2,8 @@
 
 Nothing that a peer does may cost more than its bounds in `Limits`:
 
-    a message too large, or no GIOP          MessageError, and the connection is closed
+    a call too large                         IMP_LIMIT for this one, from GIOP 1.2 on; its octets are dropped as they come
+    any other message too large, or no GIOP  MessageError, and the connection is closed
     a message that is not finished in time   closed
     replies that are not read                nothing more is read from there, then closed
     too many requests under way              nothing more is read from there; in all: TRANSIENT at once
@@ -32,11 +33,12 @@ from inga.corba.broker.dispatch import (
 )
 from inga.corba.broker.idl import SystemException, UserException
 from inga.corba.wire import giop
-from inga.corba.wire.framing import MESSAGE_MAX, Framer
+from inga.corba.wire.framing import MESSAGE_MAX, Framer, Oversized
 from inga.corba.wire.giop import (
     CancelRequest,
     CloseConnection,
     Decoded,
+    KeyAddr,
     LocateReply,
     LocateRequest,
     MessageError,
@@ -82,7 +84,7 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.framer = Framer(limits.message_max)
+        self.framer = Framer(limits.message_max, passes_over=True)
         self.transport: asyncio.Transport | None = None
         self.loop = asyncio.get_running_loop()
         self.used = self.loop.time()
@@ -126,6 +128,8 @@ class _Connection(asyncio.Protocol):
     def messages(self, data: bytes) -> list[bytes]:
         """The messages that are complete with this."""
         found = self.framer.feed(data)
+        while self.framer.oversized:
+            self.oversized(self.framer.oversized.pop(0))
         now = self.loop.time()
         if found:
             self.used = now
@@ -134,6 +138,10 @@ class _Connection(asyncio.Protocol):
         elif found or self.begun is None:
             self.begun = now
         return found
+
+    def oversized(self, message: Oversized) -> None:
+        """A call is larger than we take; the others over this connection go on."""
+        raise NotImplementedError
 
     def is_late(self, now: float) -> bool:
         """Whether the peer has used up its time."""
@@ -280,6 +288,14 @@ class _Serving(_Connection):
         super().resume_writing()
         self._work()
 
+    def oversized(self, message: Oversized) -> None:
+        if message.header.kind is not giop.Kind.REQUEST:
+            raise WireError("malformed", f"a {message.header.kind.name} to a server")
+        self._server.counts["too_large"] += 1
+        asked = Request(message.request_id, KeyAddr(b""), "", message.flags)
+        exchange = Exchange(asked, message.header.minor, message.header.little, TEXT_UNAGREED)
+        self._answer(exchange.failed(None, SystemException("IMP_LIMIT", message.why, completed="no")))
+
     def _refuse(self, error: WireError) -> None:
         """Whoever sends this is not understood, and nothing after it can be."""
         self._server.counts[error.reason] += 1
@@ -416,7 +432,7 @@ class _Calling(_Connection):
             for each in self.messages(data):
                 self._message(giop.decode(each))
         except WireError as error:
-            self._end(_broken(self.address, f"what came is no GIOP ({error})"))
+            self._end(_broken(self.address, f"what came cannot be read ({error})"))
 
     def _message(self, decoded: Decoded) -> None:
         message = decoded.message
@@ -430,6 +446,14 @@ class _Calling(_Connection):
             self._end(_broken(self.address, "it did not understand a message of ours"))
         else:
             raise WireError("malformed", f"a {decoded.header.kind.name} to a client")
+
+    def oversized(self, message: Oversized) -> None:
+        if message.header.kind is not giop.Kind.REPLY:
+            raise WireError("malformed", f"a {message.header.kind.name} to a client")
+        future = self.waiting.pop(message.request_id, None)
+        if future is not None and not future.done():
+            why = f"the answer is {message.why} (Limits.message_max)"
+            future.set_exception(SystemException("IMP_LIMIT", why, completed="yes"))
 
     def connection_lost(self, error: Exception | None) -> None:
         why = f"the connection broke ({error})" if error is not None else "it closed the connection"
