@@ -34,6 +34,7 @@ from inga.corba.broker.idl import (
 from inga.corba.wire import giop
 from inga.corba.wire.cdr import Encoder
 from inga.corba.wire.giop import (
+    CODE_SETS,
     Addressing,
     KeyAddr,
     LocateReply,
@@ -48,7 +49,7 @@ from inga.corba.wire.giop import (
     decode,
     encode,
 )
-from inga.corba.wire.group_request import decode_request
+from inga.corba.wire.group_request import GroupRequest, decode_request
 from inga.corba.wire.reference import Group, Iiop, Reference, Uipmc, encode_iiop, group_reference, read
 from inga.model.errors import UsageError, WireError
 
@@ -93,6 +94,13 @@ class Account:
     @oneway
     def note(self, text: str) -> None:
         self.log.append(text)
+
+
+@interface("IDL:test/Dancer:1.0")
+class Dancer:
+    @oneway
+    def dance(self) -> None:
+        """To no music."""
 
 
 ACCOUNT = interface_of(Account)
@@ -333,21 +341,39 @@ def test_a_request_to_a_group_reaches_every_member_once(broker: Broker, account:
     )
     newer = group_reference("", Group("bank", 7, 3), "239.1.2.3", 7000)
     elsewhere = group_reference("", Group("bank", 7, 2), "239.9.9.9", 9)
-    assert to_group(broker, newer, "x") == []
+    with pytest.raises(WireError, match="no_such_group"):
+        to_group(broker, newer, "x")
     assert len(to_group(broker, elsewhere, "x")) == 3  # address and port are not compared
+
+
+def note(operation: str = "note", *contexts: Tagged, text: str | None = "x") -> GroupRequest:
+    request = Request(1, ProfileAddr(GROUP.profiles[0]), operation, 0, contexts)
+    return decode_request(encode(request, None if text is None else lambda out: out.string(text)))
+
+
+@pytest.mark.parametrize(
+    ("request_", "counter"),
+    [
+        (note("dance"), "bad_operation"),
+        (note(text=None), "bad_args"),
+        (note("note", code_set_context(0x12345678)), "bad_args"),
+        (note("note", Tagged(CODE_SETS, b"?")), "bad_args"),
+    ],
+)
+def test_what_no_member_can_do_has_a_counter(broker: Broker, request_: GroupRequest, counter: str) -> None:
+    with pytest.raises(WireError, match="no_such_group"):
+        broker.group_request(note())
+    broker.root.associate_reference_with_id(GROUP, b"account")
+    assert len(broker.group_request(note())) == 1
+    with pytest.raises(WireError, match=counter):
+        broker.group_request(request_)
 
 
 def test_a_member_without_the_operation_is_passed_over(broker: Broker) -> None:
     broker.root.associate_reference_with_id(GROUP, b"account")
-    data = encode(Request(1, ProfileAddr(GROUP.profiles[0]), "dance", 0))
-    assert broker.group_request(decode_request(data)) == []
-    data = encode(Request(1, ProfileAddr(GROUP.profiles[0]), "note", 0))  # without its argument
-    assert broker.group_request(decode_request(data)) == []
-    foreign = code_set_context(0x12345678)
-    data = encode(
-        Request(1, ProfileAddr(GROUP.profiles[0]), "note", 0, (foreign,)), lambda out: out.string("x")
-    )
-    assert broker.group_request(decode_request(data)) == []
+    broker.root.associate_reference_with_id(GROUP, broker.root.activate(Dancer()))
+    (invocation,) = broker.group_request(note("dance", text=None))
+    assert isinstance(invocation.servant, Dancer)
 
 
 def test_a_gateway_rewrites_the_target_and_nothing_else() -> None:

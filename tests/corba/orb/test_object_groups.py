@@ -46,8 +46,26 @@ class Forum:
     def stumble(self) -> None:
         raise ValueError("over a word")
 
+    @oneway
+    async def give_up(self) -> None:
+        raise asyncio.CancelledError
+
     def count(self) -> Long:
         return len(self.heard)
+
+
+@interface("IDL:test/Stage:1.0")
+class Stage:
+    """What somebody takes a forum for who does not know it."""
+
+    @oneway
+    def shout(self, text: str) -> None: ...
+
+    @oneway
+    def dance(self) -> None: ...
+
+    @oneway
+    def say(self, loudness: Long) -> None: ...
 
 
 def new_group(free_port: FreePort, **properties: Any) -> Reference:
@@ -81,6 +99,52 @@ def test_a_request_to_a_group_reaches_all_members(
                 await until(lambda member=member: member.heard == expected)  # type: ignore[misc]
 
     run(main(), loop=loop)
+
+
+def test_what_is_refused_is_counted_at_its_channel(run: Run, free_port: FreePort) -> None:
+    group = new_group(free_port)
+    (way,) = group.multicast()
+    nobody = read(f"corbaloc:miop:1.0@1.0-inga-99/{way.address}:{way.port}")
+
+    async def main() -> None:
+        async with orbs(2) as (orb, caller):
+            member = Forum()
+            await orb.join(group, member)
+            wrong: list[Any] = [
+                caller.proxy(Stage, nobody),
+                caller.proxy(Stage, group),
+                caller.proxy(Stage, group),
+            ]
+            await wrong[0].shout("nobody")
+            await wrong[1].dance()
+            await wrong[2].say(1)
+            forum: Any = caller.proxy(Forum, group)
+            await forum.shout("last")
+            await until(lambda: member.heard == ["LAST"])
+            here, there = (each.channels.group(way) for each in (orb, caller))
+            assert here is not None and here.stack.rejected == {
+                "no_such_group": 1,
+                "bad_operation": 1,
+                "bad_args": 1,
+            }
+            assert there is not None and not there.stack.rejected, "requests of its own are no news to it"
+
+    run(main())
+
+
+def test_a_member_whose_own_work_is_cancelled_hears_the_next_request(run: Run, free_port: FreePort) -> None:
+    group = new_group(free_port)
+
+    async def main() -> None:
+        async with orbs(2) as (orb, caller):
+            member = Forum()
+            await orb.join(group, member)
+            forum: Any = caller.proxy(Forum, group)
+            await forum.give_up()
+            await forum.shout("still here")
+            await until(lambda: member.heard == ["STILL HERE"])
+
+    run(main())
 
 
 def test_members_come_and_go(run: Run, free_port: FreePort) -> None:
@@ -356,7 +420,7 @@ def test_three_processes_execute_each_request_exactly_once_under_loss(run: Run, 
             way = next(group.multicast())
             channel = orb.channels.group(way)
             assert channel is not None
-            assert channel.result().stack.counts["repair"] > 0
+            assert channel.stack.counts["repair"] > 0
 
     try:
         run(main())

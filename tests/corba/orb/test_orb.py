@@ -64,6 +64,16 @@ class Slow:
     def large(self, size: Long) -> bytes:
         return bytes(size)
 
+    def cancelled_at_once(self) -> None:
+        raise asyncio.CancelledError
+
+    async def cancelled(self, inside: bool) -> None:
+        if inside:
+            task = asyncio.ensure_future(self.gate.wait())
+            task.cancel()
+            await task
+        raise asyncio.CancelledError
+
     def moved(self) -> Long:
         raise ForwardRequest(read("corbaloc::127.0.0.1:1/gone"))
 
@@ -177,6 +187,47 @@ def test_a_deadline_ends_a_call_and_tells_the_server(run: Run) -> None:
             skip(4.0)
             with pytest.raises(SystemException, match="within 3 s"):
                 await again
+
+    run(main())
+
+
+def test_a_deadline_of_nothing_is_not_the_default(run: Run) -> None:
+    async def main() -> None:
+        async with Orb() as orb, Orb(deadline=0) as hasty:
+            servant = Slow()
+            reference = orb.activate(servant)
+            for proxy in (
+                within(proxy_of(orb, reference), 0),
+                proxy_of(orb, reference, deadline=0.0),
+                proxy_of(hasty, reference),
+            ):
+                with pytest.raises(SystemException, match=r"TIMEOUT: Slow\.wait: no answer within 0 s"):
+                    await proxy.wait("never")
+            assert await within(proxy_of(hasty, reference), 30).quick("patient") == "patient"
+            for wrong in (-1.0, float("nan"), "3"):
+                with pytest.raises(UsageError, match="A deadline is a number of seconds"):
+                    within(proxy_of(orb, reference), wrong)  # type: ignore[type-var]
+                with pytest.raises(UsageError, match="A deadline is a number of seconds"):
+                    Orb(deadline=wrong)  # type: ignore[arg-type]
+
+    run(main())
+
+
+@pytest.mark.parametrize("how", ["at once", "awaited", "inside"])
+def test_a_servant_whose_own_work_is_cancelled_answers(
+    run: Run, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not the call was cancelled, but something in it: whoever waits is told."""
+
+    async def main() -> None:
+        async with Orb() as orb:
+            slow = proxy_of(orb, orb.activate(Slow()))
+            with pytest.raises(SystemException, match="UNKNOWN: CancelledError"):
+                await (slow.cancelled_at_once() if how == "at once" else slow.cancelled(how == "inside"))
+            assert await slow.quick("goes on") == "goes on"
+            assert orb.client.connections == 1
+            assert not orb.server.running
+        assert "failed" in caplog.text
 
     run(main())
 

@@ -240,26 +240,36 @@ class Broker:
             return exchange.failed(None, error)
 
     def group_request(self, request: GroupRequest) -> "list[Invocation]":
-        """What a request to a group asks for, of each member here. What a member cannot do is left out."""
-        domain, group_id, version, _ = request.group
+        """What a request to a group asks for, of each member here that can do it.
+
+        If none can, it raises WireError with the counter that goes up: no_such_group, bad_operation, bad_args.
+        """
+        group = request.group[:3]
+        if not any(group in each._groups for each in self._adapters.values()):
+            raise WireError("no_such_group", f"{request.group}")
         exchange = Exchange(
             Request(request.request_id, KeyAddr(b""), request.operation, response_flags=0), 2, False, "utf-8"
         )
         try:
             text = agreed_text(request.contexts) or TEXT_UNAGREED
-        except (SystemException, WireError):
-            return []
+        except (SystemException, WireError) as error:
+            raise WireError("bad_args", str(error)) from None
         found = []
+        refused: WireError | None = None
         for adapter in self._adapters.values():
-            for servant in adapter.members((domain, group_id, version)):
+            for servant in adapter.members(group):
                 if isinstance(servant, Gateway):
                     continue  # It would send it round and round.
                 own = request.arguments.copy()  # Each member gets arguments of its own.
                 own.text = text
                 try:
                     found.append(Invocation.of(exchange, servant, own))
-                except (RemoteError, WireError):
-                    continue
+                except SystemException as error:
+                    refused = WireError("bad_operation", str(error))
+                except WireError as error:
+                    refused = WireError("bad_args", str(error))
+        if refused is not None and not found:
+            raise refused
         return found
 
 
@@ -290,7 +300,7 @@ class Exchange:
             text=self.text,
         )
 
-    def failed(self, called: Operation | None, error: Exception) -> bytes | None:
+    def failed(self, called: Operation | None, error: BaseException) -> bytes | None:
         """The reply that brings an exception."""
         if isinstance(error, ForwardRequest):
             status = Status.LOCATION_FORWARD
@@ -353,7 +363,7 @@ class Invocation:
         except UsageError as error:
             return self.failed(SystemException("MARSHAL", str(error), completed="yes"))
 
-    def failed(self, error: Exception) -> bytes | None:
+    def failed(self, error: BaseException) -> bytes | None:
         """The reply with what the method raised."""
         return self.exchange.failed(self.called, error)
 
@@ -474,7 +484,7 @@ def agreed_text(contexts: tuple[Tagged, ...]) -> str | None:
     return None
 
 
-def as_system_exception(error: Exception) -> SystemException:
+def as_system_exception(error: BaseException) -> SystemException:
     """How an exception that nobody declared crosses the wire."""
     match error:
         case SystemException():

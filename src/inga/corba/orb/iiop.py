@@ -358,7 +358,7 @@ class _Serving(_Connection):
     def _begin(self, invocation: Invocation) -> None:
         try:
             result = invocation.call()
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             self._answer(_failed(invocation, error))
             return
         if not inspect.isawaitable(result):
@@ -378,7 +378,9 @@ class _Serving(_Connection):
         assert task is not None
         try:
             self._answer(invocation.returned(await result))
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if is_cancelled():
+                raise  # The client has given up, or we close.
             self._answer(_failed(invocation, error))
         finally:
             self._server.running.discard(task)
@@ -397,7 +399,13 @@ def _exchange(decoded: Decoded, message: Request) -> Exchange:
     return Exchange(message, decoded.header.minor, decoded.header.little, TEXT_UNAGREED)
 
 
-def _failed(invocation: Invocation, error: Exception) -> bytes | None:
+def is_cancelled() -> bool:
+    """Whether the task that runs was cancelled. If not, a CancelledError is of something that a servant waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _failed(invocation: Invocation, error: BaseException) -> bytes | None:
     """The reply; what nobody declared is logged here, since the client sees little of it."""
     if not isinstance(error, UserException | SystemException | ForwardRequest):
         log.warning("%s failed", invocation.called.where, exc_info=error)

@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from inga.corba.broker.dispatch import Broker
+from inga.corba.broker.dispatch import Broker, Invocation
 from inga.corba.broker.groups import NO_ADDRESS, is_reliable
 from inga.corba.orb.channel import open_requests
+from inga.corba.orb.iiop import is_cancelled
 from inga.corba.wire.group_request import decode_request
 from inga.corba.wire.reference import Uipmc
 from inga.layers.shape import Faults
@@ -47,7 +48,7 @@ class _Channel:
         self._place = place
         self._broker = broker
         self._how = how
-        self._opened: asyncio.Future[Group] = asyncio.get_running_loop().create_future()
+        self.opened: asyncio.Future[Group] = asyncio.get_running_loop().create_future()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     @property
@@ -55,14 +56,19 @@ class _Channel:
         """Whether it has failed; another one may do better."""
         return self._task.done()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it has opened, and not failed to."""
+        return self.opened.done() and not self.opened.cancelled() and self.opened.exception() is None
+
     async def group(self) -> Group:
         """The channel itself, once it is open."""
-        return await asyncio.shield(self._opened)
+        return await asyncio.shield(self.opened)
 
     async def close(self) -> None:
         """Let others have what they lack of ours, then end."""
-        if self._opened.done() and not self._opened.cancelled() and self._opened.exception() is None:
-            await self._opened.result().close()
+        if self.is_open:
+            await self.opened.result().close()
         await asyncio.wait([self._task])
 
     async def _run(self) -> None:
@@ -77,27 +83,31 @@ class _Channel:
                 faults=self._how.faults,
                 seed=self._how.seed,
             ) as group:
-                self._opened.set_result(group)
+                self.opened.set_result(group)
                 async for delivery in group:
-                    await self._carry_out(bytes(delivery.data))
+                    try:
+                        found = self._broker.group_request(decode_request(delivery.data))
+                    except WireError as error:
+                        if delivery.sender != group.me:  # whoever calls a group need have no member of it
+                            group.stack.reject(error.reason)
+                        continue
+                    await self._carry_out(found)
         except IngaError as error:
-            if self._opened.done():
+            if self.opened.done():
                 log.warning("requests to %s:%d are heard no more: %s", host, port, error)
             else:
-                self._opened.set_exception(error)
+                self.opened.set_exception(error)
 
-    async def _carry_out(self, data: bytes) -> None:
-        try:
-            invocations = self._broker.group_request(decode_request(data))
-        except WireError:
-            return  # Counted where it came in.
+    async def _carry_out(self, invocations: list[Invocation]) -> None:
         for invocation in invocations:
             self.executed += 1
             try:
                 result = invocation.call()
                 if inspect.isawaitable(result):
                     await result
-            except Exception as error:
+            except (Exception, asyncio.CancelledError) as error:
+                if is_cancelled():
+                    raise
                 log.warning("%s failed", invocation.called.where, exc_info=error)
 
 
@@ -115,10 +125,10 @@ class Channels:
         """The addresses that are listened to."""
         return list(self._open)
 
-    def group(self, way: Uipmc) -> asyncio.Future[Group] | None:
-        """The channel by which a group is reached, if there is one."""
+    def group(self, way: Uipmc) -> Group | None:
+        """The channel by which a group is reached, if one is open; what it refused is in its `stack.rejected`."""
         channel = self._open.get((way.address, way.port))
-        return None if channel is None else channel._opened
+        return None if channel is None or not channel.is_open else channel.opened.result()
 
     async def follow(self) -> None:
         """Open what our objects are members of, close what they have left."""

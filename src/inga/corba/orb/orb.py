@@ -51,7 +51,7 @@ class Orb:
     ) -> None:
         self.host, self.port = host, port
         self.published = published or host
-        self.deadline = deadline
+        self.deadline = _checked(deadline)
         self.broker = Broker()
         self.server = Server(self.broker, limits)
         self.client = Client(limits)
@@ -165,8 +165,8 @@ class Orb:
     # Objects of others
 
     def proxy(self, cls: type[T], reference: Reference | str, *, deadline: float | None = None) -> T:
-        """An object that has the methods of `cls` and calls another with them."""
-        return cast(T, Proxy(self, interface_of(cls), as_reference(reference), deadline or self.deadline))
+        """An object that has the methods of `cls` and calls another with them; `deadline` in place of the Orb's."""
+        return cast(T, Proxy(self, interface_of(cls), as_reference(reference), _checked(deadline)))
 
     async def is_a(self, reference: Reference | str, cls: type) -> bool:
         """Ask an object whether it has an interface."""
@@ -179,7 +179,8 @@ class Orb:
     ) -> Any:
         """Call an operation by its declaration."""
         call = Call(called, arguments, reference, called.oneway)
-        return await answered_within(self._carry_out(call), deadline or self.deadline, called.where)
+        seconds = self.deadline if deadline is None else deadline
+        return await answered_within(self._carry_out(call), seconds, called.where)
 
     async def _carry_out(self, call: Call) -> Any:
         while True:
@@ -238,9 +239,15 @@ async def _call(proxy: Proxy, called: Operation, /, *arguments: Any, **named: An
 
 
 def within(proxy: T, seconds: float) -> T:
-    """The same proxy with another deadline."""
+    """The same proxy with another deadline; with 0, only what is answered without waiting."""
     assert isinstance(proxy, Proxy)
-    return cast(T, Proxy(proxy._orb, proxy._declared, proxy.__reference__, seconds))
+    return cast(T, Proxy(proxy._orb, proxy._declared, proxy.__reference__, _checked(seconds)))
+
+
+def _checked(deadline: Any) -> float | None:
+    if deadline is None or (isinstance(deadline, int | float) and deadline >= 0):
+        return deadline
+    raise UsageError(f"A deadline is a number of seconds, not {deadline!r}.")
 
 
 def as_reference(reference: Any) -> Reference:
