@@ -1,12 +1,13 @@
 """What the packets of a capture say: MIOP fragments, the messages they make, ReMIOP's control packets; GIOP over TCP."""
 
+from collections import Counter
 from collections.abc import Iterator
 from math import inf
 from typing import Any
 
 from inga.cli.ior import group_of, group_text, key_text
 from inga.corba.dissect import pcap
-from inga.corba.dissect.pcap import Address, Datagram, Segment
+from inga.corba.dissect.pcap import Address, Datagram, Segment, Unread
 from inga.corba.dissect.streams import Streams, Whole
 from inga.corba.multicast.envelope import DOMAIN, OPERATION
 from inga.corba.multicast.fragments import Piece, Reassembly
@@ -40,6 +41,7 @@ class Dissector:
     def __init__(self, port: int | None = None) -> None:
         self._port = port
         self.datagrams = self.segments = 0
+        self.unread: Counter[int] = Counter()  # frames that cannot be looked into, by their link layer
         self._streams = Streams()
         self.counters: dict[str, int] = {}
         self._frames: dict[bytes, list[int]] = {}  # of messages that are not whole yet
@@ -53,8 +55,11 @@ class Dissector:
         """Messages of which fragments are missing."""
         return self._reassembly.open
 
-    def take(self, packet: Datagram | Segment) -> Iterator[dict[str, Any]]:
+    def take(self, packet: Datagram | Segment | Unread) -> Iterator[dict[str, Any]]:
         """What is in a packet, and the messages that it completes."""
+        if isinstance(packet, Unread):
+            self.unread[packet.link] += 1
+            return iter(())
         return self._datagram(packet) if isinstance(packet, Datagram) else self._segment(packet)
 
     def finish(self) -> Iterator[dict[str, Any]]:

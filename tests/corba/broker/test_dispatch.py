@@ -64,6 +64,11 @@ class Secret(UserException):
     pass
 
 
+@user_exception("IDL:test/Closed:1.0")
+class Closed(UserException):
+    """It has no members, but something to say."""
+
+
 @interface("IDL:test/Account:1.0")
 class Account:
     def __init__(self) -> None:
@@ -76,6 +81,10 @@ class Account:
             raise Overdrawn(self.balance)
         self.balance += amount
         return self.balance
+
+    @raises(Closed)
+    def close(self, why: str) -> None:
+        raise Closed(why) if why else Closed()
 
     def fail(self, how: str) -> None:
         raise {
@@ -472,6 +481,17 @@ def test_a_call_and_its_answer(broker: Broker) -> None:
     with pytest.raises(SystemException, match="NO_PERMISSION: not you") as failed:
         through(broker, call_of("fail", "system"))
     assert (failed.value.minor, failed.value.completed) == (5, "no")
+
+
+@pytest.mark.parametrize(("why", "text"), [("since noon", "since noon"), ("", "Closed")])
+def test_an_exception_without_members_may_say_something(broker: Broker, why: str, text: str) -> None:
+    """In the words that a system exception has, too; its body stays as others know it."""
+    with pytest.raises(Closed) as caught:
+        through(broker, call_of("close", why))
+    assert (str(caught.value), caught.value.text) == (text, why)
+    reply = ask(broker, "close", why)
+    assert reply is not None and reply.body.string() == Closed.repository_id
+    reply.body.finish()
 
 
 def test_a_call_is_forwarded_but_not_forever(broker: Broker) -> None:

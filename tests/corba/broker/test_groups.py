@@ -59,6 +59,23 @@ def test_the_address_may_be_supplied_or_come_later(manager: GroupManager) -> Non
     assert manager.get_properties(later)["address"] == "239.8.8.8"
 
 
+@pytest.mark.parametrize("address", ["rubbish", "", "10.1.2.3", "239.1.2", "239.1.2.3:7", "::1", NO_ADDRESS])
+def test_an_address_is_one_of_multicast(manager: GroupManager, address: str) -> None:
+    group, _ = manager.create_object(TYPE)
+    before = manager.get_properties(group)
+    for deed in (
+        lambda: manager.create_object(TYPE, {"creation_mode": CREATE_ADDRESS_SUPPLIED, "address": address}),
+        lambda: manager.set_properties_dynamically(group, {"address": address}),
+        lambda: manager.set_default_properties({"address": address}),
+        lambda: manager.set_type_properties(TYPE, {"address": address}),
+    ):
+        with pytest.raises(InvalidProperty, match=f"address .* not {address!r}"):
+            deed()
+    assert manager.get_properties(group) == before
+    given, _ = manager.create_object(TYPE, {"creation_mode": CREATE_ADDRESS_SUPPLIED, "address": "ff15::7"})
+    assert profile(given).address == "ff15::7"
+
+
 def test_the_narrower_property_holds(manager: GroupManager) -> None:
     manager.set_default_properties({"domain": "all", "port": 1})
     manager.set_type_properties(TYPE, {"port": 2})

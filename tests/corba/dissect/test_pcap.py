@@ -7,7 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inga.corba.dissect.pcap import COOKED, COOKED_2, ETHERNET, FRAME_MAX, HEADER, Datagram, datagrams, record
+from inga.corba.dissect.pcap import (
+    COOKED,
+    COOKED_2,
+    ETHERNET,
+    FRAME_MAX,
+    HEADER,
+    Datagram,
+    Unread,
+    datagrams,
+    packets,
+    record,
+)
 from inga.model.errors import WireError
 
 SOURCE, TARGET = ("127.0.0.1", 40000), ("225.6.7.8", 12345)
@@ -219,6 +230,7 @@ def test_what_is_not_udp_is_passed_over() -> None:
     assert not list(datagrams(pcap(*frames, link=101)))
     assert not list(datagrams(pcap(arp, b"", bytes(13))))
     assert not list(datagrams(pcap(ip(), link=147)))
+    assert list(packets(pcap(ip(), ip(), link=147))) == [Unread(1, 147), Unread(2, 147)]
 
 
 def test_a_frame_that_was_not_captured_whole() -> None:

@@ -163,7 +163,7 @@ class Call:
             case Status.NO_EXCEPTION:
                 return Answered(self.called.get_results(body))
             case Status.USER_EXCEPTION:
-                raise self.called.get_exception(body)
+                raise self.called.get_exception(body, detail_of(message.contexts))
             case Status.SYSTEM_EXCEPTION:
                 raise _system_exception(body, detail_of(message.contexts))
             case Status.NEEDS_ADDRESSING_MODE:

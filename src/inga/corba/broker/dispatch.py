@@ -311,7 +311,9 @@ class Exchange:
         if isinstance(error, UserException) and called and error.repository_id in called.raises:
             raised = error
             try:
-                return self.reply(Status.USER_EXCEPTION, lambda out: called.put_exception(out, raised))
+                return self.reply(
+                    Status.USER_EXCEPTION, lambda out: called.put_exception(out, raised), raised.text
+                )
             except UsageError as wrong:
                 error = wrong
         system = as_system_exception(error)

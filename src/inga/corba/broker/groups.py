@@ -18,7 +18,7 @@ without one, so that references stay good.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, ip_address
 from typing import Any
 
 from inga.corba.broker.dispatch import group_key
@@ -288,7 +288,18 @@ def _checked(properties: Properties) -> dict[str, Any]:
         raise InvalidProperty("The property creation_mode is 0, 1 or 2.")
     if not 0 < properties.get("port", 1) < 1 << 16:
         raise InvalidProperty("The property port is between 1 and 65535.")
+    if (address := properties.get("address")) is not None and not _is_multicast(address):
+        raise InvalidProperty(
+            f"The property address is one of multicast, as 239.255.0.1 is, not {address!r}."
+        )
     return dict(properties)
+
+
+def _is_multicast(address: str) -> bool:
+    try:
+        return ip_address(address).is_multicast
+    except ValueError:
+        return False
 
 
 def _remove(properties: dict[str, Any], names: Iterable[str]) -> None:

@@ -75,12 +75,23 @@ RESERVED = "_"
 
 
 class UserException(RemoteError):
-    """An exception that an interface declares. Subclasses are made by `@user_exception`."""
+    """An exception that an interface declares. Subclasses are made by `@user_exception`.
+
+    One without members may be raised with a text, which travels between inga programs.
+    """
 
     repository_id: typing.ClassVar[str]
 
+    @property
+    def text(self) -> str:
+        """What it says in words, if it has no members that say it."""
+        is_bare = not hasattr(type(self), "__dataclass_fields__")
+        return str(self.args[0]) if is_bare and self.args else ""
+
     def __str__(self) -> str:
-        return repr(self) if hasattr(type(self), "__dataclass_fields__") else type(self).__name__
+        if hasattr(type(self), "__dataclass_fields__"):
+            return repr(self)
+        return self.text or type(self).__name__
 
 
 class SystemException(RemoteError):
@@ -298,13 +309,17 @@ class Operation:
         if members is not None:
             members.put(out, raised)
 
-    def get_exception(self, data: Decoder) -> RemoteError:
-        """The declared exception that a Reply brought; UNKNOWN if it is not one of ours."""
+    def get_exception(self, data: Decoder, text: str = "") -> RemoteError:
+        """The declared exception that a Reply brought, perhaps with a text; UNKNOWN if it is not one of ours."""
         repository_id = data.string()
         if repository_id not in self.raises:
             return SystemException("UNKNOWN", f"{self.where} does not raise {repository_id}", completed="yes")
         cls, members = self.raises[repository_id]
-        raised: RemoteError = cls() if members is None else members.get(data)
+        if members is not None:
+            found: RemoteError = members.get(data)
+            return found
+        raised: RemoteError = cls()
+        raised.args = (text,) if text else ()
         return raised
 
 

@@ -204,7 +204,7 @@ class NamingContextExt(NamingContext):
     async def to_url(self, address: str, text: str) -> str:
         """A URL that names an object in a naming service."""
         if not address:
-            raise InvalidAddress()
+            raise InvalidAddress("an empty address")
         to_name(text)
         return f"corbaname:{address}#{quote(text, safe=URL_SAFE)}"
 
@@ -313,7 +313,7 @@ class Context(NamingContextExt):
             made: Reference | None = await self._pass_on("bind_new_context", name)
             return made
         if name[0] in self._bound:
-            raise AlreadyBound()
+            raise _already_bound(name)
         context = self._service.context()
         try:
             self._put(name[0], context, BindingType.CONTEXT)
@@ -324,7 +324,7 @@ class Context(NamingContextExt):
 
     async def destroy(self) -> None:
         if self._bound:
-            raise NotEmpty()
+            raise NotEmpty(f"the context still has {len(self._bound)} bindings")
         if self._is_root:
             raise SystemException("NO_PERMISSION", "the root context stays", completed="no")
         self._service.destroyed(self)
@@ -350,7 +350,7 @@ class Context(NamingContextExt):
             raise SystemException("BAD_PARAM", "a name for nothing", completed="no")
         before = self._bound.get(name[0])
         if before is not None and not how.startswith("rebind"):
-            raise AlreadyBound()
+            raise _already_bound(name)
         if before is not None and before[1] is not kind:
             wrong = NotFoundReason.NOT_CONTEXT if kind is BindingType.CONTEXT else NotFoundReason.NOT_OBJECT
             raise NotFound(wrong, name)
@@ -375,6 +375,8 @@ class Context(NamingContextExt):
         rest = name[1:]
         try:
             return await getattr(self._service.at(reference), how)(rest, *arguments)
+        except AlreadyBound:
+            raise _already_bound(name) from None  # by the whole path
         except (SystemException, UsageError) as error:
             if isinstance(error, SystemException) and error.name in ("BAD_PARAM", "NO_RESOURCES"):
                 raise
@@ -418,7 +420,7 @@ def to_name(text: str) -> Name:
         if letter == "\\":
             escaped = next(letters, "")
             if escaped not in ("/", ".", "\\"):
-                raise InvalidName()
+                raise InvalidName(f"{text}: a backslash stands before / or . or another one")
             parts[-1][-1] += escaped
         elif letter == "/":
             parts.append([""])
@@ -426,7 +428,7 @@ def to_name(text: str) -> Name:
             parts[-1].append("")
         else:
             parts[-1][-1] += letter
-    return _checked([_component(each) for each in parts])
+    return _checked([_component(each, text) for each in parts])
 
 
 def _cost(component: NameComponent, reference: Reference) -> int:
@@ -435,16 +437,20 @@ def _cost(component: NameComponent, reference: Reference) -> int:
     return 4 * texts + sum(len(each.data) for each in reference.profiles) + OVERHEAD
 
 
-def _component(parts: list[str]) -> NameComponent:
+def _already_bound(name: Name) -> AlreadyBound:
+    return AlreadyBound(f"{to_string(name)}: something has this name already")
+
+
+def _component(parts: list[str], text: str) -> NameComponent:
     # A dot at the end would say that there is a kind, and then none follows; alone it is the empty component.
     if len(parts) > 2 or parts == [""] or (len(parts) == 2 and parts[0] and not parts[1]):
-        raise InvalidName()
+        raise InvalidName(f"{text or 'an empty text'} is no name; one is written id.kind/id.kind")
     return NameComponent(*parts)
 
 
 def _checked(name: Name) -> Name:
     if not 0 < len(name) <= COMPONENTS_MAX:
-        raise InvalidName()
+        raise InvalidName(f"a name of {len(name)} components; there are 1 to {COMPONENTS_MAX}")
     return name
 
 

@@ -25,6 +25,8 @@ ETHERNET, COOKED, COOKED_2 = 1, 113, 276
 _NULL, _LOOP = 0, 108
 _BARE: Final = frozenset((12, 14, 101, 228, 229))
 """IPv4 or IPv6 from the first octet; BSD and Linux number it differently."""
+LINKS: Final = _BARE | {_NULL, _LOOP, ETHERNET, COOKED, COOKED_2}
+"""The link layers that are read."""
 
 _ETHER_IPV4, _ETHER_IPV6 = 0x0800, 0x86DD
 _ETHER_VLAN: Final = frozenset((0x8100, 0x88A8, 0x9100))
@@ -81,6 +83,13 @@ class Segment(NamedTuple):
     is_cut: bool
 
 
+class Unread(NamedTuple):
+    """A frame of a link layer that is not known here, by its number in the registry of tcpdump."""
+
+    frame: int
+    link: int
+
+
 class _Packet(NamedTuple):
     """What IP says of its contents."""
 
@@ -96,21 +105,24 @@ class _Packet(NamedTuple):
 # Reading
 
 
-def packets(data: Buffer) -> Iterator[Datagram | Segment]:
-    """The UDP datagrams and TCP segments of a capture file, in its order.
+def packets(data: Buffer) -> Iterator[Datagram | Segment | Unread]:
+    """The UDP datagrams and TCP segments of a capture file, in its order, and frames that cannot be looked into.
 
-    What is neither is passed over. A file that is no capture, or ends within a frame, raises WireError("capture")
+    What is none of these is passed over. A file that is no capture, or ends within a frame, raises WireError("capture")
     once everything before is read.
     """
     joiner = _Joiner()
     for frame in frames(data):
+        if frame.link not in LINKS:
+            yield Unread(frame.number, frame.link)
+            continue
         try:
             packet = _ip(_network(frame), frame.is_cut)
             if packet is not None and packet.piece is not None:
                 packet = joiner.join(packet)
             if packet is not None and packet.protocol in _TRANSPORTS:
                 yield _TRANSPORTS[packet.protocol](frame, packet)
-        except (IndexError, StructError, WireError):
+        except (IndexError, StructError):
             continue  # Not IP, or less than its header promises.
 
 
@@ -271,10 +283,9 @@ def _network(frame: Frame) -> Buffer:
         at += 2
     elif link == COOKED:
         kind, at = _u16(octets, 14), 16
-    elif link == COOKED_2:
-        kind, at = _u16(octets, 0), 20
     else:
-        raise WireError("link", f"link layer {link}")
+        assert link == COOKED_2
+        kind, at = _u16(octets, 0), 20
     return octets[at:] if kind in (_ETHER_IPV4, _ETHER_IPV6) else b""
 
 
