@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inga.cli.dissected import Dissector, line
 from inga.cli.main import main
-from inga.corba.dissect.pcap import HEADER, Datagram, record
-from inga.corba.wire import giop
-from inga.corba.wire import packets as miop
+from inga.corba.dissect.dissector import Dissector, line
+from inga.corba.dissect.pcap import HEADER, UdpDatagram, record
+from inga.corba.wire import giop, miop
 from inga.corba.wire.giop import KeyAddr, Reply, Request
 
 from .listener import Capture
@@ -279,7 +278,7 @@ def test_whatever_is_captured_can_be_shown(changes: list[tuple[bytes, int, bytes
     dissector = Dissector()
     for number, (packet, at, octets) in enumerate(changes):
         changed = packet[:at] + octets + packet[at + len(octets) :]
-        for entry in dissector.take(Datagram(number, 0.5, SOURCE, TARGET, changed, False)):
+        for entry in dissector.take(UdpDatagram(number, 0.5, SOURCE, TARGET, changed, False)):
             assert json.dumps(entry) and line(entry, 0.5).isprintable()
 
 

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from inga.causality.inbox import Inbox
-from inga.corba.broker.call import Call, ways
+from inga.corba.broker.call import OutgoingCall, ways
 from inga.corba.broker.dispatch import _PASS_ON, Broker, _detail_context, detail_of
 from inga.corba.broker.idl import SystemException, interface
 from inga.corba.broker.naming import OVERHEAD, InvalidName, NameComponent, NameService
@@ -22,11 +22,10 @@ from inga.corba.multicast.fragments import MiopFragments, MiopPackets, Piece, Re
 from inga.corba.multicast.rate import Rate
 from inga.corba.multicast.remiop import ReMiop
 from inga.corba.multicast.reported import HEARD
-from inga.corba.wire import giop, reference
-from inga.corba.wire import packets as miop
+from inga.corba.wire import giop, miop, reference
 from inga.corba.wire.framing import Framer
 from inga.corba.wire.giop import KeyAddr, Reply, Request, Status, Tagged
-from inga.corba.wire.reference import Group as ObjectGroup
+from inga.corba.wire.reference import GroupIdentity as ObjectGroup
 from inga.corba.wire.reference import Reference, group_reference, put_reference
 from inga.lab.rungs.history import History
 from inga.layers.bundle import Bundle
@@ -476,23 +475,23 @@ def keys_that_may_collide(n: int) -> bool:
 # wire: MIOP
 
 
-@bound("corba.wire.packets.ID_MAX")
+@bound("corba.wire.miop.ID_MAX")
 def octets_of_a_unique_id(n: int) -> bool:
     return len(miop.decode(miop.encode(b"i" * n, 0, 1, b"payload")).unique_id) == n
 
 
-@bound("corba.wire.packets.COUNT_MAX")
+@bound("corba.wire.miop.COUNT_MAX")
 def fragments_of_a_message(n: int) -> bool:
     return miop.decode(miop.encode(b"id", 0, n, b"payload")).count == n
 
 
-@bound("corba.wire.packets.ENTRIES_MAX")
+@bound("corba.wire.miop.ENTRIES_MAX")
 def entries_of_a_control_packet(n: int) -> bool:
     entries = tuple((quad_of(1, k), k) for k in range(n))
     if n <= miop.ENTRIES_MAX:
-        data = miop.encode_control(miop.Control(miop.STATE, quad_of(1, 0), entries))
+        data = miop.encode_control(miop.ControlPacket(miop.STATE, quad_of(1, 0), entries))
     else:  # as somebody else might
-        one = bytearray(miop.encode_control(miop.Control(miop.STATE, quad_of(1, 0), entries[:-1])))
+        one = bytearray(miop.encode_control(miop.ControlPacket(miop.STATE, quad_of(1, 0), entries[:-1])))
         at = one.index((n - 1).to_bytes(4, "big"), miop.HEADER)
         one[at : at + 4] = n.to_bytes(4, "big")
         data = bytes(one)
@@ -500,7 +499,7 @@ def entries_of_a_control_packet(n: int) -> bool:
     return len(miop.decode_control(miop.decode(data)).entries) == n
 
 
-@bound("corba.wire.packets.NUMBER_MAX")
+@bound("corba.wire.miop.NUMBER_MAX")
 def packets_that_a_unique_id_can_number(n: int) -> bool:
     try:
         return miop.read_id(miop.numbered_id(quad_of(1, 1), n)) == (quad_of(1, 1), n)
@@ -723,7 +722,7 @@ def characters_of_an_exception(n: int) -> bool:
 @bound("corba.broker.call.FORWARDS_MAX")
 def times_a_request_is_forwarded(n: int) -> bool:
     reply = giop.encode(Reply(1, Status.LOCATION_FORWARD), lambda out: put_reference(out, GROUP))
-    call = Call(_PASS_ON, [], GROUP)
+    call = OutgoingCall(_PASS_ON, [], GROUP)
     for _ in range(n):
         assert call.take(giop.decode(reply)) is None
     return call.forwards == n

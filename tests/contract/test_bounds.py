@@ -40,13 +40,15 @@ NO_BOUNDS = {
         corba.dissect.streams.STREAMS_MAX corba.dissect.streams.MESSAGE_MAX corba.dissect.streams.EARLY_MAX
         objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.newcomer.GOODBYES_MAX
         session.door.REFUSED_MAX""",
+    "given to Reassembly, which keeps them: see the rows of corba.multicast.fragments": """
+        corba.dissect.dissector.OPEN_MAX corba.dissect.dissector.OCTETS_MAX corba.dissect.dissector.RECENT""",
     "a factor or a weight, not a limit": """
         session.alarms.BACK_OFF layers.co.machine.SMOOTH layers.co.machine.RESEND_ROUNDS layers.sco.machine.SMOOTHING
         layers.co.parts.QUOTA_WINDOWS corba.multicast.rate.LEVELS corba.wire.framing.PASSED_OVER_MAX layers.co.machine.FULL_EVERY""",
     "what an option is unless told; what is told is checked": """
         corba.multicast.transport.UNLIMITED
         corba.multicast.fragments.DATAGRAM corba.multicast.reported.SIZE corba.multicast.remiop.RATE_MIN corba.multicast.remiop.RATE_MAX corba.multicast.remiop.REPEATS
-        corba.multicast.remiop.BURST objects.window.WINDOW corba.wire.packets.PAYLOAD_MAX""",
+        corba.multicast.remiop.BURST objects.window.WINDOW corba.wire.miop.PAYLOAD_MAX""",
     "a size that is reckoned with, and kept by the stack tests of sizes": """
         objects.window.HEAD objects.window.SCALAR wire.bundle.BLOCK
         layers.bundle.HEAD layers.bundle.LENGTH layers.matrix.CELLS_EXPECTED objects.layer.HEAD
@@ -64,9 +66,9 @@ NO_BOUNDS = {
         wire.packet.EXT wire.packet.URGENT wire.packet.BARE wire.packet.PARTIAL wire.packet.DELTA wire.packet.FREE
         wire.packet.COUNT corba.wire.giop.HEADER_SIZE corba.wire.giop.LITTLE corba.wire.giop.MORE corba.wire.giop.FRAGMENT_HEAD
         corba.wire.giop.CODE_SETS wire.invocation.MESSAGE wire.invocation.HEARTBEAT wire.invocation.NACK
-        wire.invocation.ANNOUNCE wire.invocation.FLUSH corba.wire.packets.VERSION corba.wire.packets.LITTLE corba.wire.packets.STOP
-        corba.wire.packets.CONTROL corba.wire.packets.HEAD corba.wire.packets.ID_SIZE corba.wire.packets.HEADER corba.wire.packets.LENGTH_MAX corba.wire.packets.SENDER_MAX
-        corba.wire.packets.CONTROL_COUNT corba.wire.packets.NACK corba.wire.packets.STATE corba.dissect.pcap.ETHERNET corba.dissect.pcap.COOKED corba.dissect.pcap.COOKED_2
+        wire.invocation.ANNOUNCE wire.invocation.FLUSH corba.wire.miop.VERSION corba.wire.miop.LITTLE corba.wire.miop.STOP
+        corba.wire.miop.CONTROL corba.wire.miop.HEAD corba.wire.miop.ID_SIZE corba.wire.miop.HEADER corba.wire.miop.LENGTH_MAX corba.wire.miop.SENDER_MAX
+        corba.wire.miop.CONTROL_COUNT corba.wire.miop.NACK corba.wire.miop.STATE corba.dissect.pcap.ETHERNET corba.dissect.pcap.COOKED corba.dissect.pcap.COOKED_2
         corba.wire.reference.TAG_INTERNET_IOP corba.wire.reference.TAG_UIPMC corba.wire.reference.TAG_GROUP
         corba.wire.reference.TAG_GROUP_IIOP corba.wire.reference.JACORB_GROUP_IIOP corba.wire.reference.CORBALOC_PORT
         wire.value.NONE wire.value.FALSE wire.value.TRUE wire.value.PLUS wire.value.MINUS wire.value.REAL

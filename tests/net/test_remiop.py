@@ -11,7 +11,7 @@ import pytest
 
 import inga
 from inga.corba.multicast.remiop import ReMiop
-from inga.corba.wire import packets as miop
+from inga.corba.wire import miop
 from inga.corba.wire.group_request import decode_request, read_octets
 from inga.net.live import LiveCase
 from inga.net.live import run as run_live

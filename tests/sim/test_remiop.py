@@ -7,7 +7,7 @@ import pytest
 from inga.corba.multicast.envelope import OPERATION
 from inga.corba.multicast.fragments import Strategy
 from inga.corba.multicast.transport import Miop
-from inga.corba.wire import packets as miop
+from inga.corba.wire import miop
 from inga.corba.wire.group_request import decode_request, read_octets
 from inga.lab.remiop.receiver import SlowReceiver
 from inga.layers.shape import Faults

@@ -14,8 +14,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from inga.cli.dissected import Dissector, dissect, line
 from inga.cli.output import print_json
+from inga.corba.dissect.dissector import Dissector, dissect, line
 from inga.model.errors import UsageError, WireError
 
 STANDARD_INPUT = "-"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inga.corba.broker.call import Answered, Call, code_set, code_set_component, ways
+from inga.corba.broker.call import Answered, OutgoingCall, code_set, code_set_component, ways
 from inga.corba.broker.dispatch import (
     EXCEPTION_DETAIL,
     Broker,
@@ -50,7 +50,15 @@ from inga.corba.wire.giop import (
     encode,
 )
 from inga.corba.wire.group_request import GroupRequest, decode_request
-from inga.corba.wire.reference import Group, Iiop, Reference, Uipmc, encode_iiop, group_reference, read
+from inga.corba.wire.reference import (
+    GroupIdentity,
+    Iiop,
+    Reference,
+    Uipmc,
+    encode_iiop,
+    group_reference,
+    read,
+)
 from inga.model.errors import UsageError, WireError
 
 
@@ -114,7 +122,7 @@ class Dancer:
 
 ACCOUNT = interface_of(Account)
 KEY = KeyAddr(b"account")
-GROUP = group_reference("IDL:test/Account:1.0", Group("bank", 7, 2), "239.1.2.3", 7000)
+GROUP = group_reference("IDL:test/Account:1.0", GroupIdentity("bank", 7, 2), "239.1.2.3", 7000)
 
 
 @pytest.fixture
@@ -325,7 +333,7 @@ def test_members_of_groups() -> None:
 
 
 def to_group(broker: Broker, group: Reference, text: str) -> list[Invocation]:
-    call = Call(ACCOUNT.operations["note"], [text], group, oneway=True)
+    call = OutgoingCall(ACCOUNT.operations["note"], [text], group, oneway=True)
     way = ways(group, oneway=True)
     assert isinstance(way, Uipmc)
     return broker.group_request(decode_request(call.encode(1, way)))
@@ -348,8 +356,8 @@ def test_a_request_to_a_group_reaches_every_member_once(broker: Broker, account:
         for second in invocations
         if first is not second
     )
-    newer = group_reference("", Group("bank", 7, 3), "239.1.2.3", 7000)
-    elsewhere = group_reference("", Group("bank", 7, 2), "239.9.9.9", 9)
+    newer = group_reference("", GroupIdentity("bank", 7, 3), "239.1.2.3", 7000)
+    elsewhere = group_reference("", GroupIdentity("bank", 7, 2), "239.9.9.9", 9)
     with pytest.raises(WireError, match="no_such_group"):
         to_group(broker, newer, "x")
     assert len(to_group(broker, elsewhere, "x")) == 3  # address and port are not compared
@@ -405,7 +413,7 @@ def test_a_gateway_rewrites_the_target_and_nothing_else() -> None:
     request = Request(3, KeyAddr(b"gateway"), "say", 0, (foreign,))
     assert passed(request, body=lambda out: out.string("hello"), little=True) is None
     got = decode_request(sent.pop())
-    assert (got.request_id, got.operation, got.group) == (3, "say", Group("bank", 7, 2))
+    assert (got.request_id, got.operation, got.group) == (3, "say", GroupIdentity("bank", 7, 2))
     assert got.contexts[0] == foreign
     assert agreed_text(got.contexts) == "utf-8"
     assert got.arguments.string() == "hello"
@@ -433,7 +441,9 @@ ANSWERING = Iiop("127.0.0.1", 2811, b"answering")
 
 
 def test_the_reference_decides_the_way() -> None:
-    full = group_reference("", Group("bank", 7), "239.1.2.3", 7000, group_iiop=ANSWERING, gateway=GATEWAY)
+    full = group_reference(
+        "", GroupIdentity("bank", 7), "239.1.2.3", 7000, group_iiop=ANSWERING, gateway=GATEWAY
+    )
     assert isinstance(ways(GROUP, oneway=True), Uipmc)
     assert isinstance(ways(full, oneway=True), Uipmc)
     found = ways(full, oneway=False)
@@ -451,8 +461,8 @@ def test_the_reference_decides_the_way() -> None:
         ways(Reference("", ()), oneway=False)
 
 
-def call_of(name: str, *arguments: Any, reference: Reference = SINGLE) -> Call:
-    return Call(ACCOUNT.operations[name], list(arguments), reference)
+def call_of(name: str, *arguments: Any, reference: Reference = SINGLE) -> OutgoingCall:
+    return OutgoingCall(ACCOUNT.operations[name], list(arguments), reference)
 
 
 def only_way(reference: Reference) -> Iiop:
@@ -461,7 +471,7 @@ def only_way(reference: Reference) -> Iiop:
     return found[0]
 
 
-def through(broker: Broker, call: Call) -> Any:
+def through(broker: Broker, call: OutgoingCall) -> Any:
     """Send a call to a broker, and what the answer means."""
     outcome = broker.request(decode(call.encode(5, only_way(call.reference)), text=call.text))
     if isinstance(outcome, Invocation):
@@ -512,7 +522,7 @@ def test_another_form_of_address_on_demand() -> None:
         message = decode(call.encode(6, only_way(SINGLE))).message
         assert isinstance(message, Request)
         assert isinstance(message.target, kind)
-    group = group_reference("", Group("bank", 7), "239.1.2.3", 7000, gateway=GATEWAY)
+    group = group_reference("", GroupIdentity("bank", 7), "239.1.2.3", 7000, gateway=GATEWAY)
     call = call_of("move", 1, reference=group)
     call.addressing = Addressing.REFERENCE
     message = decode(call.encode(6, only_way(group))).message

@@ -16,10 +16,10 @@ from inga.corba.broker.naming import (
     Binding,
     BindingType,
     CannotProceed,
-    Context,
     InvalidAddress,
     InvalidName,
     Iterating,
+    LocalContext,
     NameComponent,
     NameService,
     NamingContext,
@@ -30,11 +30,11 @@ from inga.corba.broker.naming import (
     to_string,
 )
 from inga.corba.wire.giop import Tagged
-from inga.corba.wire.reference import Group, Reference, group_reference
+from inga.corba.wire.reference import GroupIdentity, Reference, group_reference
 from inga.model.errors import UsageError
 
-GROUP = group_reference("IDL:test/Forum:1.0", Group("d", 1), "239.1.2.3", 7000)
-OTHER = group_reference("IDL:test/Forum:1.0", Group("d", 2), "239.1.2.4", 7000)
+GROUP = group_reference("IDL:test/Forum:1.0", GroupIdentity("d", 1), "239.1.2.3", 7000)
+OTHER = group_reference("IDL:test/Forum:1.0", GroupIdentity("d", 2), "239.1.2.4", 7000)
 
 
 class World:
@@ -291,7 +291,7 @@ def test_against_a_table_of_paths(deeds: list[tuple[str, tuple[str, ...]]]) -> N
                 assert (found == GROUP) == (paths[path] == "object")
             else:
                 paths[path] = "context" if deed == "bind_new_context" else "object"
-    assert isinstance(world.root, Context)
+    assert isinstance(world.root, LocalContext)
 
 
 def test_far_contexts_that_are_not_reachable_by_any_profile(world: World) -> None:

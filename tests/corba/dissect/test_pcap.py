@@ -13,8 +13,8 @@ from inga.corba.dissect.pcap import (
     ETHERNET,
     FRAME_MAX,
     HEADER,
-    Datagram,
-    Unread,
+    UdpDatagram,
+    UnreadFrame,
     datagrams,
     packets,
     record,
@@ -63,7 +63,7 @@ def enhanced(frame: bytes, at: int = 0, order: str = "<", interface: int = 0) ->
     return block(6, head + frame + bytes(-len(frame) % 4), order)
 
 
-def only(data: bytes) -> Datagram:
+def only(data: bytes) -> UdpDatagram:
     (found,) = datagrams(data)
     return found
 
@@ -74,8 +74,8 @@ def only(data: bytes) -> Datagram:
 def test_what_is_written_is_read() -> None:
     data = HEADER + record(1.5, SOURCE, TARGET, b"one") + record(2.25, SOURCE6, TARGET6, b"")
     assert list(datagrams(data)) == [
-        Datagram(1, 1.5, SOURCE, TARGET, b"one", False),
-        Datagram(2, 2.25, SOURCE6, TARGET6, b"", False),
+        UdpDatagram(1, 1.5, SOURCE, TARGET, b"one", False),
+        UdpDatagram(2, 2.25, SOURCE6, TARGET6, b"", False),
     ]
 
 
@@ -230,7 +230,7 @@ def test_what_is_not_udp_is_passed_over() -> None:
     assert not list(datagrams(pcap(*frames, link=101)))
     assert not list(datagrams(pcap(arp, b"", bytes(13))))
     assert not list(datagrams(pcap(ip(), link=147)))
-    assert list(packets(pcap(ip(), ip(), link=147))) == [Unread(1, 147), Unread(2, 147)]
+    assert list(packets(pcap(ip(), ip(), link=147))) == [UnreadFrame(1, 147), UnreadFrame(2, 147)]
 
 
 def test_a_frame_that_was_not_captured_whole() -> None:

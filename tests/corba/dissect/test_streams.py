@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inga.cli.main import main
-from inga.corba.dissect.pcap import HEADER, Address, Segment
+from inga.corba.dissect.pcap import HEADER, Address, TcpSegment
 from inga.corba.dissect.streams import EARLY_MAX, MESSAGE_MAX, STREAMS_MAX, Streams
 from inga.corba.wire import giop
 from inga.corba.wire.giop import CloseConnection, KeyAddr, LocateReply, Reply, Request, Status
@@ -26,15 +26,15 @@ def request(number: int, size: int = 10, *, more: bool = False) -> bytes:
 
 def segment(
     payload: bytes, at: int, frame: int = 1, *, begins: bool = False, source: Address = CLIENT
-) -> Segment:
-    return Segment(frame, 0.0, source, SERVER, (START + at) % (1 << 32), begins, payload, False)
+) -> TcpSegment:
+    return TcpSegment(frame, 0.0, source, SERVER, (START + at) % (1 << 32), begins, payload, False)
 
 
-def in_segments(octets: bytes, size: int) -> list[Segment]:
+def in_segments(octets: bytes, size: int) -> list[TcpSegment]:
     return [segment(octets[at : at + size], at, 1 + at // size) for at in range(0, len(octets), size)]
 
 
-def messages(segments: list[Segment], streams: Streams | None = None) -> list[bytes]:
+def messages(segments: list[TcpSegment], streams: Streams | None = None) -> list[bytes]:
     streams = streams or Streams()
     return [whole.octets for each in segments for whole in streams.take(each)]
 

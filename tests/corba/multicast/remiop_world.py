@@ -26,7 +26,7 @@ from typing import Any
 from inga.corba.multicast.fragments import MiopFragments, MiopPackets
 from inga.corba.multicast.remiop import ReMiop
 from inga.corba.multicast.reported import Reported
-from inga.corba.wire import packets as miop
+from inga.corba.wire import miop
 from inga.layers.shape import Faults
 from inga.model.view import View
 from inga.stack.stack import Stack

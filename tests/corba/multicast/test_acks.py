@@ -6,7 +6,7 @@ import pytest
 
 from inga.corba.multicast.acks import _ACKNOWLEDGE, Acknowledged
 from inga.corba.multicast.fragments import MiopFragments, MiopPackets, Piece, quad_of
-from inga.corba.wire import packets as miop
+from inga.corba.wire import miop
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.view import View

@@ -9,10 +9,9 @@ from inga.corba.multicast.envelope import OPERATION, Envelope, oneway
 from inga.corba.multicast.fragments import STRANGER, MiopFragments, MiopPackets, quad_of
 from inga.corba.multicast.remiop import ReMiop
 from inga.corba.multicast.reported import Reported
-from inga.corba.wire import giop
-from inga.corba.wire import packets as miop
+from inga.corba.wire import giop, miop
 from inga.corba.wire.group_request import decode_request, encode_request
-from inga.corba.wire.reference import Group, Uipmc, encode_group, encode_uipmc
+from inga.corba.wire.reference import GroupIdentity, Uipmc, encode_group, encode_uipmc
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.recipes import Options, find
@@ -26,7 +25,7 @@ A, B, C = 0, 1, 2
 
 
 def profile(group: int = 0, domain: str = "inga", port: int = 7400) -> giop.Tagged:
-    return encode_uipmc(Uipmc("239.7.7.7", port, (encode_group(Group(domain, group)),)))
+    return encode_uipmc(Uipmc("239.7.7.7", port, (encode_group(GroupIdentity(domain, group)),)))
 
 
 def packet(src: int = A) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 from inga.corba.multicast.fragments import MiopFragments, MiopPackets
 from inga.corba.multicast.remiop import ReMiop
 from inga.corba.multicast.requests import Requests
-from inga.corba.wire import packets as miop
+from inga.corba.wire import miop
 from inga.model.view import View
 from inga.stack.stack import Stack
 

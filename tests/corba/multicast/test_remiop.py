@@ -10,7 +10,7 @@ from inga.corba.multicast.fragments import MiopFragments, MiopPackets, quad_of
 from inga.corba.multicast.remiop import ReMiop
 from inga.corba.multicast.reported import NEW_LIFE, Reported
 from inga.corba.multicast.requests import Requests
-from inga.corba.wire import packets as miop
+from inga.corba.wire import miop
 from inga.model.errors import Gap, UsageError
 from inga.model.view import View
 from inga.stack.stack import Stack
@@ -63,7 +63,7 @@ class Members(Net):
         assert isinstance(top, Top)
         return [bytes(packet.body) for packet in top.got]
 
-    def controls(self, kind: int, source: int | None = None) -> list[miop.Control]:
+    def controls(self, kind: int, source: int | None = None) -> list[miop.ControlPacket]:
         """Said so far, each once."""
         last = len(self.stacks) - 1
         found = []
@@ -238,7 +238,7 @@ def test_a_repair_that_is_heard_makes_ones_own_unnecessary() -> None:
 def test_who_asks_for_what_was_repaired_just_now_has_not_seen_it_yet() -> None:
     net = Members(2, tnack=0.05, trepair=0.05, repeats=0)
     net.say(A, b"1", but=[B])
-    nack = miop.encode_control(miop.Control(miop.NACK, net.senders[B], ((net.senders[A], 1),)))
+    nack = miop.encode_control(miop.ControlPacket(miop.NACK, net.senders[B], ((net.senders[A], 1),)))
     for pause, repairs in ((0.03, 1), (0.03, 1), (0.1, 1), (0.03, 2)):
         net.inject(A, nack)
         net.wait(pause)
@@ -289,7 +289,7 @@ def test_what_fell_out_of_the_buffer_is_not_repaired() -> None:
     assert list(net.strategy(A)._own) == [3, 4, 5]
     assert list(net.strategy(B)._streams[net.senders[A]].buffer) == [3, 4, 5]
     for wanted, repairs in ((2, 0), (3, 1)):
-        nack = miop.encode_control(miop.Control(miop.NACK, net.senders[B], ((net.senders[A], wanted),)))
+        nack = miop.encode_control(miop.ControlPacket(miop.NACK, net.senders[B], ((net.senders[A], wanted),)))
         net.inject(A, nack)
         net.wait(0.1)
         assert net.stacks[A].counts["repair"] == repairs
@@ -467,7 +467,9 @@ def test_the_tail_can_be_switched_off() -> None:
 
 def test_a_report_beyond_belief_is_counted() -> None:
     net = Members(2)
-    net.inject(B, miop.encode_control(miop.Control(miop.STATE, net.senders[A], ((net.senders[A], 1 << 40),))))
+    net.inject(
+        B, miop.encode_control(miop.ControlPacket(miop.STATE, net.senders[A], ((net.senders[A], 1 << 40),)))
+    )
     assert net.stacks[B].rejected["state"] == 1
     net.wait(5)
     assert not net.asked()
@@ -583,15 +585,15 @@ def test_reports_and_requests_set_the_rate() -> None:
     a, b = net.senders
     for _ in range(9):
         net.say(A, b"x")
-    net.inject(A, miop.encode_control(miop.Control(miop.STATE, b, ((a, 4),))))
+    net.inject(A, miop.encode_control(miop.ControlPacket(miop.STATE, b, ((a, 4),))))
     assert rate.lag == 5
-    net.inject(A, miop.encode_control(miop.Control(miop.NACK, b, ((a, 3), (a, 2)))))
+    net.inject(A, miop.encode_control(miop.ControlPacket(miop.NACK, b, ((a, 3), (a, 2)))))
     assert rate.lag == 8
     net.say(A, b"x")
     assert rate.now == 70_000 and net.rows(A, "rate") == [(None, 70_000)]
     for _ in range(50):
         net.say(A, b"x")
-    net.inject(A, miop.encode_control(miop.Control(miop.STATE, b, ((a, 9),))))
+    net.inject(A, miop.encode_control(miop.ControlPacket(miop.STATE, b, ((a, 9),))))
     for _ in range(10):
         net.say(A, b"x")
     assert rate.now == 10_000
@@ -622,7 +624,9 @@ def test_foreign_packets_are_passed_on_and_never_asked_for() -> None:
     for datagram in miop.split(bytes(100), FOREIGN, payload_max=40):
         net.inject(B, datagram, datagram)
     assert net.got(B) == [bytes(100)]
-    net.inject(A, miop.encode_control(miop.Control(miop.NACK, net.senders[B], ((net.senders[B] + 7, 1),))))
+    net.inject(
+        A, miop.encode_control(miop.ControlPacket(miop.NACK, net.senders[B], ((net.senders[B] + 7, 1),)))
+    )
     net.wait(1)
     assert not net.stacks[A].counts["repair"]
 
@@ -660,7 +664,7 @@ def test_where_a_member_begins_is_for_that_member_to_say(forged: int) -> None:
 def test_plain_receivers_ignore_what_strategies_say() -> None:
     plain = Stack([Top(), MiopFragments(), MiopPackets()], 0, View.of("a", "b"), rng=Fixed(0.0))
     sender = quad_of(0, 1)
-    plain.receive([(miop.encode_control(miop.Control(miop.NACK, sender, ((sender, 1),))), None)], now=0)
+    plain.receive([(miop.encode_control(miop.ControlPacket(miop.NACK, sender, ((sender, 1),))), None)], now=0)
     assert not plain.rejected and plain.ready().wake is None
 
 

@@ -11,7 +11,7 @@ from inga.corba.multicast.acks import Acknowledged
 from inga.corba.multicast.fragments import Piece
 from inga.corba.multicast.remiop import ReMiop
 from inga.corba.multicast.reported import Stream
-from inga.corba.wire.packets import Control
+from inga.corba.wire.miop import ControlPacket
 from inga.model.packet import Packet
 
 from .remiop_world import Setting, World, found
@@ -101,7 +101,7 @@ class NoRepetition(ReMiop):
 class NoTail(ReMiop):
     """Reports show nothing that was lost."""
 
-    def _hear_report(self, control: Control) -> None:
+    def _hear_report(self, control: ControlPacket) -> None:
         settings = self._settings
         self._settings = replace(settings, tail=False)
         super()._hear_report(control)

@@ -11,7 +11,7 @@ from inga.corba.multicast.acks import Acknowledged
 from inga.corba.multicast.fragments import MiopFragments, the
 from inga.corba.multicast.remiop import POLLS_MAX, WAIT_MAX, ReMiop
 from inga.corba.multicast.reported import HEARD, Reported
-from inga.corba.wire import packets as miop
+from inga.corba.wire import miop
 from inga.recipes import Options
 from inga.session.alarms import STALE_MIN, Alarms
 from inga.sim.memory import leaks
@@ -228,7 +228,7 @@ def test_progress_renews_the_questions_for_reports() -> None:
     net.wait(HEARD + 20, lose=lambda flight: flight.source != A)
     assert 4 < polled._polls < POLLS_MAX and polled._polling._next == WAIT_MAX
     for sender, polls in ((net.senders[B], polled._polls), (net.senders[C], 0)):
-        net.inject(A, miop.encode_control(miop.Control(miop.STATE, sender, ((net.senders[A], 1),))))
+        net.inject(A, miop.encode_control(miop.ControlPacket(miop.STATE, sender, ((net.senders[A], 1),))))
         assert polled._polls == polls, "progress is what all have"
 
 

@@ -20,7 +20,7 @@ QUICK = {"tnack": 0.01, "trepair": 0.01, "state_interval": 0.05}
 
 
 def requests(port: int, count: int, size: int = 10) -> list[bytes]:
-    group = reference.encode_group(reference.Group("Test", 1))
+    group = reference.encode_group(reference.GroupIdentity("Test", 1))
     profile = reference.encode_uipmc(reference.Uipmc("225.6.7.8", port, (group,)))
     return [
         encode_request(number, profile, "put", lambda encoder: encoder.octets(bytes(size)))

@@ -27,7 +27,7 @@ from inga.corba.orb.iiop import Limits
 from inga.corba.orb.lookup import find, resolve, serve_names
 from inga.corba.orb.memberships import Multicast
 from inga.corba.orb.orb import Orb
-from inga.corba.wire.reference import Group, Iiop, Reference, group_reference, read, to_ior
+from inga.corba.wire.reference import GroupIdentity, Iiop, Reference, group_reference, read, to_ior
 
 from ...net.helpers import SECONDS, FreePort, Run, until
 from .kitchen import MENU, Closed, Course, Kitchen, Numbers, OurKitchen, Room, SoldOut
@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.network, pytest.mark.interop, pytest.mark.xdist_group(
 HERE = Path(__file__).parent
 GROUP = group_reference(
     "IDL:demo/Kitchen:1.0",
-    Group("Test", 1),
+    GroupIdentity("Test", 1),
     "239.7.7.9",
     7400,
     group_iiop=Iiop("127.0.0.1", 2809, b"answering"),

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inga.corba.wire import giop
-from inga.corba.wire import packets as miop
+from inga.corba.wire import giop, miop
 from inga.corba.wire.cdr import Encoder
 from inga.corba.wire.giop import KeyAddr, ProfileAddr, ReferenceAddr, Request, Tagged
 from inga.corba.wire.group_request import Oneway, decode_request, encode_request, read_octets
 from inga.corba.wire.reference import (
     TAG_UIPMC,
-    Group,
+    GroupIdentity,
     Uipmc,
     encode_group,
     encode_uipmc,
@@ -27,7 +26,7 @@ VECTORS: dict[str, list[str]] = json.loads(
 )
 URL = "corbaloc:miop:1.0@1.0-TestDomain-1/225.6.7.8:12345"
 PROFILE = read(URL).profiles[0]
-GROUP = Group("TestDomain", 1)
+GROUP = GroupIdentity("TestDomain", 1)
 PACKET_REASONS = {
     "short",
     "bad_magic",
@@ -52,7 +51,7 @@ def message(name: str) -> bytes:
 
 
 def profile(little: bool, ref_version: int = 0) -> Tagged:
-    named = encode_group(Group("TestDomain", 1, ref_version), little=little)
+    named = encode_group(GroupIdentity("TestDomain", 1, ref_version), little=little)
     return encode_uipmc(Uipmc("225.6.7.8", 12345, (named,)), little=little)
 
 
@@ -70,7 +69,7 @@ def test_the_vectors(
     name: str, number: int, operation: str, argument: str | None, little: bool, ref_version: int
 ) -> None:
     request = decode_request(message(name))
-    assert request[:4] == (number, Group("TestDomain", 1, ref_version), operation, ())
+    assert request[:4] == (number, GroupIdentity("TestDomain", 1, ref_version), operation, ())
     if argument is not None:
         assert request.arguments.string() == argument
     request.arguments.finish()

@@ -14,7 +14,7 @@ from inga.corba.wire.reference import (
     TAG_GROUP_IIOP,
     TAG_INTERNET_IOP,
     TAG_UIPMC,
-    Group,
+    GroupIdentity,
     Iiop,
     Reference,
     Uipmc,
@@ -36,7 +36,7 @@ from inga.model.errors import UsageError, WireError
 VECTORS: dict[str, list[str]] = json.loads(
     (Path(__file__).parents[2] / "scenarios" / "miop" / "vectors.json").read_text()
 )
-GROUP = Group("TestDomain", 1)
+GROUP = GroupIdentity("TestDomain", 1)
 GROUP_OBJECT = Iiop("127.0.0.1", 2809, b"groupobj")
 GATEWAY = Iiop("127.0.0.1", 2810, b"gateway")
 
@@ -77,7 +77,9 @@ def test_the_profile_of_a_url_is_what_jacorb_makes_of_it() -> None:
 texts = st.text(st.characters(min_codepoint=1, max_codepoint=255), max_size=20)
 domains = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="-/,;"), min_size=1)
 versions = st.just((1, 0))
-groups = st.builds(Group, texts, st.integers(0, (1 << 64) - 1), st.integers(0, (1 << 32) - 1), versions)
+groups = st.builds(
+    GroupIdentity, texts, st.integers(0, (1 << 64) - 1), st.integers(0, (1 << 32) - 1), versions
+)
 tagged = st.builds(Tagged, st.integers(0, (1 << 32) - 1), st.binary(max_size=20))
 ports = st.integers(0, 65535)
 components = st.lists(tagged, max_size=3).map(tuple)
@@ -87,7 +89,7 @@ objects = st.builds(
 
 
 @given(groups, st.booleans())
-def test_groups_come_back(group: Group, little: bool) -> None:
+def test_groups_come_back(group: GroupIdentity, little: bool) -> None:
     assert decode_group(encode_group(group, little=little).data) == group
 
 
@@ -126,7 +128,7 @@ def test_urls_come_back(
 ) -> None:
     reference = group_reference(
         "",
-        Group(domain, group_id, ref_version),
+        GroupIdentity(domain, group_id, ref_version),
         "ff01::10" if six else "225.6.7.8",
         12345,
         group_iiop=Iiop("::1" if six else "host.example", 2809, key),
@@ -239,8 +241,8 @@ def test_urls_that_say_what_is_wrong_with_them(url: str, why: str) -> None:
 
 @pytest.mark.parametrize("domain", ["", "a-b", "a/b", "a,b", "a;b"])
 def test_domains_that_no_url_can_hold(domain: str) -> None:
-    reference = group_reference("", Group(domain, 1), "225.6.7.8", 1)
-    assert next(read(to_ior(reference)).multicast()).group == Group(domain, 1)
+    reference = group_reference("", GroupIdentity(domain, 1), "225.6.7.8", 1)
+    assert next(read(to_ior(reference)).multicast()).group == GroupIdentity(domain, 1)
     with pytest.raises(UsageError, match="domain"):
         to_corbaloc(reference)
 
@@ -282,7 +284,7 @@ def test_every_truncation_and_every_changed_octet_of_a_reference_is_read_or_refu
             assert read(to_ior(reference)) == reference
             for each in (*reference.multicast(), *reference.iiop()):
                 with suppress(WireError):
-                    assert isinstance(each.group, Group | None)
+                    assert isinstance(each.group, GroupIdentity | None)
 
 
 @given(st.text(max_size=60))

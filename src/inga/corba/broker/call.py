@@ -102,7 +102,7 @@ def code_set_component() -> Tagged:
 
 
 @dataclass(slots=True)
-class Call:
+class OutgoingCall:
     """One call, until its answer is understood."""
 
     called: Operation

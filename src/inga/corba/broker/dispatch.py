@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any
 
 from inga.corba.broker.idl import (
-    Interface,
+    IdlInterface,
     Operation,
     SystemException,
     UserException,
@@ -374,7 +374,7 @@ class Invocation:
 class ImplicitObject:
     """The operations that every object has."""
 
-    def __init__(self, declared: Interface) -> None:
+    def __init__(self, declared: IdlInterface) -> None:
         self._declared = declared
 
     @operation("_is_a")
@@ -419,7 +419,7 @@ class Gateway:
         if self._profile is None:
             raise NotAGroupObject("This reference does not say where the group is reached by multicast.")
         self._send = send
-        self.declared = Interface(reference.type_id, (reference.type_id,), {})
+        self.declared = IdlInterface(reference.type_id, (reference.type_id,), {})
 
     @operation("_pass_on")
     async def pass_on(self, request: bytes) -> None:

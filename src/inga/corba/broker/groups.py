@@ -25,7 +25,7 @@ from inga.corba.broker.dispatch import group_key
 from inga.corba.wire.giop import Tagged
 from inga.corba.wire.reference import (
     TAG_UIPMC,
-    Group,
+    GroupIdentity,
     Iiop,
     Reference,
     decode_uipmc,
@@ -90,7 +90,7 @@ class NoFactory(GroupError):
 @dataclass(slots=True)
 class _Managed:
     type_id: str
-    identity: Group
+    identity: GroupIdentity
     properties: dict[str, Any]
     address: str
     members: dict[str, Reference] = field(default_factory=dict)
@@ -166,7 +166,7 @@ class GroupManager:
         number = self._number + 1
         address = self._address(properties, number)
         self._number = number
-        managed = _Managed(type_id, Group(properties["domain"], number), properties, address)
+        managed = _Managed(type_id, GroupIdentity(properties["domain"], number), properties, address)
         self._groups[number] = managed
         return _reference(managed), number
 

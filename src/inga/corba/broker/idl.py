@@ -324,7 +324,7 @@ class Operation:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Interface:
+class IdlInterface:
     """What a class declares: its operations by their names on the wire, those of its bases included."""
 
     repository_id: str
@@ -397,11 +397,11 @@ def user_exception(repository_id: str) -> Callable[[type[E]], type[E]]:
     return declare
 
 
-def interface_of(thing: Any) -> Interface:
+def interface_of(thing: Any) -> IdlInterface:
     """What a class or an object declares."""
     cls = thing if isinstance(thing, type) else type(thing)
     found = getattr(cls, "__interface__", None)
-    if not isinstance(found, Interface):
+    if not isinstance(found, IdlInterface):
         raise UsageError(f"{cls.__name__} is no interface: decorate it, or a base of it, with @interface.")
     return found
 
@@ -432,7 +432,7 @@ def _declare(cls: C, repository_id: str) -> C:
         if other is not None and other.method != name:
             raise UsageError(f"{made.where}: {other.where} is called {made.name!r} too.")
         operations[made.name] = made
-    cls.__interface__ = Interface(repository_id, tuple(ids), operations)  # type: ignore[attr-defined]
+    cls.__interface__ = IdlInterface(repository_id, tuple(ids), operations)  # type: ignore[attr-defined]
     return cls
 
 

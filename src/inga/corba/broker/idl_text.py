@@ -7,8 +7,8 @@ that only differs from a type by its case, gets a trailing underscore.
 
 from inga.corba.broker.idl import (
     Enumeration,
+    IdlInterface,
     IdlType,
-    Interface,
     Operation,
     Primitive,
     Sequence,
@@ -51,7 +51,7 @@ class _Text:
         return "\n".join([*head, *(INDENT * depth + line for line in lines), *foot, ""])
 
     def _interface(self, cls: type) -> None:
-        declared: Interface = vars(cls)["__interface__"]
+        declared: IdlInterface = vars(cls)["__interface__"]
         name = _path(declared.repository_id)[-1]
         bases = [
             _path(vars(base)["__interface__"].repository_id)[-1]

@@ -234,19 +234,19 @@ class NameService:
         self._far = far
         self._iterators: list[Iterating] = []
         self.octets = 0
-        self.root = Context(self, is_root=True)
+        self.root = LocalContext(self, is_root=True)
 
     def context(self) -> Reference:
         """Another context, empty."""
         self.count(OVERHEAD)
-        return self._activate(Context(self))
+        return self._activate(LocalContext(self))
 
-    def destroyed(self, context: "Context") -> None:
+    def destroyed(self, context: "LocalContext") -> None:
         """A context is gone."""
         self.count(-OVERHEAD)
         self._deactivate(context)
 
-    def iterate(self, context: "Context", components: Name) -> Reference:
+    def iterate(self, context: "LocalContext", components: Name) -> Reference:
         """An iterator over these bindings of a context."""
         if len(self._iterators) >= ITERATORS_MAX:
             self.iterated(self._iterators[0])
@@ -262,7 +262,7 @@ class NameService:
     def at(self, reference: Reference) -> NamingContext:
         """The context behind a reference, here or elsewhere."""
         ours = self._local(reference)
-        return ours if isinstance(ours, Context) else self._far(reference)
+        return ours if isinstance(ours, LocalContext) else self._far(reference)
 
     def count(self, more: int) -> None:
         """Keep what all bindings cost within its bound."""
@@ -271,7 +271,7 @@ class NameService:
         self.octets += more
 
 
-class Context(NamingContextExt):
+class LocalContext(NamingContextExt):
     """One context of ours."""
 
     def __init__(self, service: NameService, *, is_root: bool = False) -> None:
@@ -386,7 +386,7 @@ class Context(NamingContextExt):
 class Iterating(BindingIterator):
     """The rest of a list. What was unbound meanwhile is passed over."""
 
-    def __init__(self, service: NameService, context: Context, components: Name) -> None:
+    def __init__(self, service: NameService, context: LocalContext, components: Name) -> None:
         self._service = service
         self._rest = (found for each in components if (found := context._still_bound(each)) is not None)
 

@@ -49,7 +49,7 @@ _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 1, 2, 3, 6
 _RESOLUTION, _OFFSET = 9, 14
 
 
-class Frame(NamedTuple):
+class CapturedFrame(NamedTuple):
     """What was captured at one moment."""
 
     number: int
@@ -59,7 +59,7 @@ class Frame(NamedTuple):
     is_cut: bool
 
 
-class Datagram(NamedTuple):
+class UdpDatagram(NamedTuple):
     """A UDP datagram; `frame` is the number of the (last) frame that carried it, from 1."""
 
     frame: int
@@ -70,7 +70,7 @@ class Datagram(NamedTuple):
     is_cut: bool
 
 
-class Segment(NamedTuple):
+class TcpSegment(NamedTuple):
     """A TCP segment; `sequence` is the number of its first octet, `begins` says that a stream does."""
 
     frame: int
@@ -83,7 +83,7 @@ class Segment(NamedTuple):
     is_cut: bool
 
 
-class Unread(NamedTuple):
+class UnreadFrame(NamedTuple):
     """A frame of a link layer that is not known here, by its number in the registry of tcpdump."""
 
     frame: int
@@ -105,7 +105,7 @@ class _Packet(NamedTuple):
 # Reading
 
 
-def packets(data: Buffer) -> Iterator[Datagram | Segment | Unread]:
+def packets(data: Buffer) -> Iterator[UdpDatagram | TcpSegment | UnreadFrame]:
     """The UDP datagrams and TCP segments of a capture file, in its order, and frames that cannot be looked into.
 
     What is none of these is passed over. A file that is no capture, or ends within a frame, raises WireError("capture")
@@ -114,7 +114,7 @@ def packets(data: Buffer) -> Iterator[Datagram | Segment | Unread]:
     joiner = _Joiner()
     for frame in frames(data):
         if frame.link not in LINKS:
-            yield Unread(frame.number, frame.link)
+            yield UnreadFrame(frame.number, frame.link)
             continue
         try:
             packet = _ip(_network(frame), frame.is_cut)
@@ -126,21 +126,23 @@ def packets(data: Buffer) -> Iterator[Datagram | Segment | Unread]:
             continue  # Not IP, or less than its header promises.
 
 
-def datagrams(data: Buffer) -> Iterator[Datagram]:
+def datagrams(data: Buffer) -> Iterator[UdpDatagram]:
     """The UDP datagrams alone."""
-    return (each for each in packets(data) if isinstance(each, Datagram))
+    return (each for each in packets(data) if isinstance(each, UdpDatagram))
 
 
-def _datagram(frame: Frame, packet: _Packet) -> Datagram:
+def _datagram(frame: CapturedFrame, packet: _Packet) -> UdpDatagram:
     source, target, length, _ = unpack_from(">HHHH", packet.contents)
     payload = packet.contents[8 : length if length >= 8 else None]
     is_cut = packet.is_cut and len(payload) < length - 8
-    return Datagram(frame.number, frame.at, (packet.source, source), (packet.target, target), payload, is_cut)
+    return UdpDatagram(
+        frame.number, frame.at, (packet.source, source), (packet.target, target), payload, is_cut
+    )
 
 
-def _segment(frame: Frame, packet: _Packet) -> Segment:
+def _segment(frame: CapturedFrame, packet: _Packet) -> TcpSegment:
     source, target, sequence, _, offset, flags = unpack_from(">HHIIBB", packet.contents)
-    return Segment(
+    return TcpSegment(
         frame.number,
         frame.at,
         (packet.source, source),
@@ -152,13 +154,13 @@ def _segment(frame: Frame, packet: _Packet) -> Segment:
     )
 
 
-_TRANSPORTS: Final[dict[int, Callable[[Frame, _Packet], Datagram | Segment]]] = {
+_TRANSPORTS: Final[dict[int, Callable[[CapturedFrame, _Packet], UdpDatagram | TcpSegment]]] = {
     _UDP: _datagram,
     _TCP: _segment,
 }
 
 
-def frames(data: Buffer) -> Iterator[Frame]:
+def frames(data: Buffer) -> Iterator[CapturedFrame]:
     """The frames of a capture file of either format."""
     view = memoryview(data)
     magic = bytes(view[:4])
@@ -169,7 +171,7 @@ def frames(data: Buffer) -> Iterator[Frame]:
     raise WireError("capture", "this is no capture file: neither pcap nor pcapng")
 
 
-def _pcap(view: memoryview, order: str, units: float) -> Iterator[Frame]:
+def _pcap(view: memoryview, order: str, units: float) -> Iterator[CapturedFrame]:
     if len(view) < 24:
         raise _ends("in its header")
     link = unpack_from(order + "I", view, 20)[0] & 0xFFFF
@@ -185,11 +187,11 @@ def _pcap(view: memoryview, order: str, units: float) -> Iterator[Frame]:
             raise WireError("capture", f"frame {number} says it has {kept} octets: the file is damaged")
         if at + kept > len(view):
             raise _ends(f"in frame {number}")
-        yield Frame(number, seconds + fraction / units, link, view[at : at + kept], kept < size)
+        yield CapturedFrame(number, seconds + fraction / units, link, view[at : at + kept], kept < size)
         at += kept
 
 
-def _pcapng(view: memoryview) -> Iterator[Frame]:
+def _pcapng(view: memoryview) -> Iterator[CapturedFrame]:
     order = ""
     links: list[tuple[int, int, float, int]] = []
     at = number = 0
@@ -242,7 +244,7 @@ def _interface(block: memoryview, order: str) -> tuple[int, int, float, int]:
 
 def _packet_block(
     block: memoryview, kind: int, order: str, links: list[tuple[int, int, float, int]], number: int
-) -> Frame:
+) -> CapturedFrame:
     try:
         if kind == _SIMPLE_PACKET:
             which, high, low, start = 0, 0, 0, 4
@@ -259,7 +261,9 @@ def _packet_block(
         raise WireError("capture", f"frame {number} names no interface: the file is damaged") from None
     if start + kept > len(block):
         raise WireError("capture", f"frame {number} is longer than its block: the file is damaged")
-    return Frame(number, (high << 32 | low) / units + offset, link, block[start : start + kept], kept < size)
+    return CapturedFrame(
+        number, (high << 32 | low) / units + offset, link, block[start : start + kept], kept < size
+    )
 
 
 def _ends(where: str) -> WireError:
@@ -269,7 +273,7 @@ def _ends(where: str) -> WireError:
 # Link layers and IP
 
 
-def _network(frame: Frame) -> Buffer:
+def _network(frame: CapturedFrame) -> Buffer:
     """The IP packet in a frame; nothing if it carries something else."""
     octets, link = frame.octets, frame.link
     if link in _BARE:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from inga.corba.dissect.pcap import Address, Segment
+from inga.corba.dissect.pcap import Address, TcpSegment
 from inga.corba.wire import giop
 from inga.model.errors import WireError
 
@@ -24,7 +24,7 @@ class Whole(NamedTuple):
 
     frames: list[int]
     octets: bytes
-    last: Segment
+    last: TcpSegment
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class _Direction:
 
     expected: int
     is_ours: bool = True
-    early: dict[int, Segment] = field(default_factory=dict)
+    early: dict[int, TcpSegment] = field(default_factory=dict)
     buffer: bytearray = field(default_factory=bytearray)
     frames: list[int] = field(default_factory=list)
     pieces: dict[int | None, list[Whole]] = field(default_factory=dict)  # of messages that GIOP cut
@@ -45,7 +45,7 @@ class Streams:
     def __init__(self) -> None:
         self._open: dict[tuple[Address, Address], _Direction] = {}
 
-    def take(self, segment: Segment) -> list[Whole]:
+    def take(self, segment: TcpSegment) -> list[Whole]:
         """The messages that this segment completes."""
         key = segment.source, segment.target
         if segment.begins:
@@ -112,7 +112,7 @@ def _messages(direction: _Direction) -> list[Whole]:
     return found
 
 
-def _following(direction: _Direction) -> Segment | None:
+def _following(direction: _Direction) -> TcpSegment | None:
     """The next segment that brings something new, if it is there; those that do not are dropped."""
     for sequence, segment in list(direction.early.items()):
         ahead = _ahead(direction, sequence)
@@ -136,7 +136,7 @@ def _pass_over(direction: _Direction) -> list[Whole]:
     return []
 
 
-def _cut(direction: _Direction, segment: Segment) -> Iterator[Whole]:
+def _cut(direction: _Direction, segment: TcpSegment) -> Iterator[Whole]:
     buffer = direction.buffer
     while len(buffer) >= giop.HEADER_SIZE:
         header = giop.read_header(buffer)

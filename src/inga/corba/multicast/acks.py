@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from inga.corba.multicast import reported
 from inga.corba.multicast.fragments import STRANGER, Piece
 from inga.corba.multicast.reported import Reported
-from inga.corba.wire.packets import STATE, Control
+from inga.corba.wire.miop import STATE, ControlPacket
 from inga.layers.numbers import check_delay, check_number, check_seconds
 from inga.model.errors import UsageError
 from inga.model.packet import DATA, Packet
@@ -120,7 +120,7 @@ class Acknowledged(Reported):
 
     # As a receiver
 
-    def _hear(self, control: Control) -> None:
+    def _hear(self, control: ControlPacket) -> None:
         if control.kind == STATE:
             for sender, number in control.entries:
                 if sender == self.miop.sender:

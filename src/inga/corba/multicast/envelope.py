@@ -12,7 +12,7 @@ from functools import lru_cache
 from inga.corba.multicast.fragments import STRANGER
 from inga.corba.wire.giop import Tagged
 from inga.corba.wire.group_request import Oneway, decode_request, read_octets
-from inga.corba.wire.reference import Group, Uipmc, encode_group, encode_uipmc
+from inga.corba.wire.reference import GroupIdentity, Uipmc, encode_group, encode_uipmc
 from inga.model.errors import WireError
 from inga.model.packet import Buffer, Packet
 from inga.model.view import View
@@ -43,7 +43,7 @@ class Envelope(Layer):
 
     def _profile(self, number: int) -> Tagged:
         """The group of this number, as a request names it."""
-        return encode_uipmc(Uipmc(*self.place, components=(encode_group(Group(DOMAIN, number)),)))
+        return encode_uipmc(Uipmc(*self.place, components=(encode_group(GroupIdentity(DOMAIN, number)),)))
 
     def down(self, batch: list[Packet]) -> None:
         out = []
@@ -84,7 +84,7 @@ class Envelope(Layer):
     def _argument(self, message: Buffer) -> bytes:
         """Of a request that is not the usual one to the octet, but may still be for us."""
         request = decode_request(message)
-        known = [Group(DOMAIN, number)[:3] for number in (self.stack.group, self.stack.lobby)]
+        known = [GroupIdentity(DOMAIN, number)[:3] for number in (self.stack.group, self.stack.lobby)]
         if request.group[:3] not in known:
             raise WireError("no_such_group", f"{request.group}")
         if request.operation != OPERATION:

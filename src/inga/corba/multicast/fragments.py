@@ -5,7 +5,7 @@
     packets     a packet <-> a datagram, nothing else on the wire
 
 All three see everything that leaves and comes in, whatever layer it belongs to. Between them, a `Packet` stands
-for one MIOP packet: `body` is the whole datagram, `piece` says what it is (a `Piece`, or the `Control` of a
+for one MIOP packet: `body` is the whole datagram, `piece` says what it is (a `Piece`, or the `ControlPacket` of a
 strategy), `lsn` is its number where it has one, `src` the index of its sender, or STRANGER.
 
 Our unique ids name the sender and the number of the first packet, so the packets of a sender are one sequence
@@ -18,8 +18,8 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from inga.corba.wire import packets as miop
-from inga.corba.wire.packets import Control
+from inga.corba.wire import miop
+from inga.corba.wire.miop import ControlPacket
 from inga.layers.numbers import check_number, check_seconds, check_switch
 from inga.layers.settings import NoSettings, settle
 from inga.model.errors import UsageError, WireError
@@ -404,7 +404,7 @@ class Strategy(Layer):
     """What is done about lost packets: the place between fragments and packets, for `remiop`, `acks` or yours.
 
     A strategy passes packets of ours down when they may leave, and packets of others up when they are new; what
-    the members of its kind say to each other are `Control` packets. It declares how much of a sender it may still
+    the members of its kind say to each other are of `ControlPacket`. It declares how much of a sender it may still
     repair (`size` packets), and for how long (`patience` seconds), so that nothing unfinished is dropped before.
     """
 
@@ -451,7 +451,7 @@ def peer_of(src: int) -> int | None:
     return None if src == STRANGER else src
 
 
-def control_packet(src: int, view: int, control: Control) -> Packet:
+def control_packet(src: int, view: int, control: ControlPacket) -> Packet:
     """What a strategy says to its like, as a packet."""
     packet = Packet(src, view, miop.encode_control(control), kind=CONTROL_KIND)
     packet.piece = control

@@ -30,7 +30,7 @@ from inga.corba.multicast import reported
 from inga.corba.multicast.fragments import STRANGER, Piece, peer_of
 from inga.corba.multicast.rate import Rate
 from inga.corba.multicast.reported import HEARD, NEW_LIFE, SENDERS_MAX, Reported, Stream
-from inga.corba.wire.packets import NACK, STATE, Control
+from inga.corba.wire.miop import NACK, STATE, ControlPacket
 from inga.layers.numbers import check_choice, check_delay, check_number, check_seconds, check_switch
 from inga.model.errors import Gap
 from inga.model.packet import DATA, Packet
@@ -320,13 +320,13 @@ class ReMiop(Reported):
 
     # As the one who hears others
 
-    def _hear(self, control: Control) -> None:
+    def _hear(self, control: ControlPacket) -> None:
         if control.kind == NACK:
             self._hear_request(control)
         elif control.kind == STATE:
             self._hear_report(control)
 
-    def _hear_request(self, control: Control) -> None:
+    def _hear_request(self, control: ControlPacket) -> None:
         ours: list[int] = []
         for sender, number in control.entries:
             if sender == self.miop.sender:
@@ -394,7 +394,7 @@ class ReMiop(Reported):
             self.stack.counts["repair"] += len(batch)
             self.below(batch)
 
-    def _hear_report(self, control: Control) -> None:
+    def _hear_report(self, control: ControlPacket) -> None:
         for sender, number in control.entries:
             if sender == self.miop.sender:
                 self.rate.report(self._last - number)

@@ -21,7 +21,7 @@ from inga.corba.multicast.fragments import (
     peer_of,
     the,
 )
-from inga.corba.wire.packets import ENTRIES_MAX, NACK, STATE, Control
+from inga.corba.wire.miop import ENTRIES_MAX, NACK, STATE, ControlPacket
 from inga.layers.flow import charged
 from inga.layers.numbers import check_number, check_switch
 from inga.model.packet import DATA, Packet
@@ -274,7 +274,7 @@ class Reported(Strategy):
                 what = packet.piece
                 if packet.src >= 0 and not self.announced:
                     self.stack.meet(packet)
-                if type(what) is Control:
+                if type(what) is ControlPacket:
                     self._hear(what)
                 elif self._receive(packet, what):
                     out.append(packet)
@@ -283,7 +283,7 @@ class Reported(Strategy):
         if out:
             self.above(out)
 
-    def _hear(self, control: Control) -> None:
+    def _hear(self, control: ControlPacket) -> None:
         """A member says something."""
         raise NotImplementedError
 
@@ -411,7 +411,7 @@ class Reported(Strategy):
         stack = self.stack
         packets = []
         for start in range(0, len(entries), ENTRIES_MAX):
-            control = Control(kind, self.miop.sender, tuple(entries[start : start + ENTRIES_MAX]))
+            control = ControlPacket(kind, self.miop.sender, tuple(entries[start : start + ENTRIES_MAX]))
             packets.append(control_packet(stack.me, stack.view.number, control))
         if kind == STATE:
             stack.row("control", n=len(entries), note="state")

@@ -2,7 +2,7 @@
 
 from inga.corba.multicast.fragments import MiopFragments, refuse_large, the
 from inga.corba.wire.group_request import decode_request
-from inga.corba.wire.packets import quad
+from inga.corba.wire.miop import quad
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt

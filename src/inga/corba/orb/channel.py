@@ -20,7 +20,7 @@ from inga.corba.multicast.fragments import QUAD_NET, Strategy
 from inga.corba.multicast.remiop import ReMiop
 from inga.corba.multicast.requests import Requests
 from inga.corba.multicast.transport import miop_layers
-from inga.corba.wire.packets import quad, read_quad
+from inga.corba.wire.miop import quad, read_quad
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.view import View

@@ -16,9 +16,9 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
-from inga.corba.broker.call import Answered, Call, code_set_component, ways
+from inga.corba.broker.call import Answered, OutgoingCall, code_set_component, ways
 from inga.corba.broker.dispatch import Adapter, Broker, Gateway, ImplicitObject, NotAGroupObject
-from inga.corba.broker.idl import Interface, Operation, SystemException, interface_of
+from inga.corba.broker.idl import IdlInterface, Operation, SystemException, interface_of
 from inga.corba.orb.iiop import REQUEST_ID_MAX, Client, Limits, Server, answered_within
 from inga.corba.orb.memberships import Channels, Multicast
 from inga.corba.wire.reference import TAG_GROUP, Iiop, Reference, Uipmc, encode_iiop, read
@@ -166,7 +166,7 @@ class Orb:
 
     def proxy(self, cls: type[T], reference: Reference | str, *, deadline: float | None = None) -> T:
         """An object that has the methods of `cls` and calls another with them; `deadline` in place of the Orb's."""
-        return cast(T, Proxy(self, interface_of(cls), as_reference(reference), _checked(deadline)))
+        return cast(T, OrbProxy(self, interface_of(cls), as_reference(reference), _checked(deadline)))
 
     async def is_a(self, reference: Reference | str, cls: type) -> bool:
         """Ask an object whether it has an interface."""
@@ -178,11 +178,11 @@ class Orb:
         self, reference: Reference, called: Operation, arguments: list[Any], deadline: float | None = None
     ) -> Any:
         """Call an operation by its declaration."""
-        call = Call(called, arguments, reference, called.oneway)
+        call = OutgoingCall(called, arguments, reference, called.oneway)
         seconds = self.deadline if deadline is None else deadline
         return await answered_within(self._carry_out(call), seconds, called.where)
 
-    async def _carry_out(self, call: Call) -> Any:
+    async def _carry_out(self, call: OutgoingCall) -> Any:
         while True:
             try:
                 way = ways(call.reference, oneway=call.oneway)
@@ -194,7 +194,7 @@ class Orb:
             if outcome is not None:
                 return outcome.value
 
-    async def _first_reached(self, call: Call, found: tuple[Iiop, ...]) -> Answered | None:
+    async def _first_reached(self, call: OutgoingCall, found: tuple[Iiop, ...]) -> Answered | None:
         """Try one way after the other, as long as nobody was there to begin with the request."""
         for last, way in enumerate(found, 1 - len(found)):
             make = call.writer(way, little=self._little)
@@ -208,15 +208,17 @@ class Orb:
                     raise
         raise AssertionError("a reference without profiles was refused before")
 
-    async def _multicast(self, call: Call, way: Uipmc) -> None:
+    async def _multicast(self, call: OutgoingCall, way: Uipmc) -> None:
         self._request_number = self._request_number % REQUEST_ID_MAX + 1
         await self.channels.send(way, call.writer(way, little=self._little)(self._request_number))
 
 
-class Proxy:
+class OrbProxy:
     """The methods of an interface, called somewhere else. Made by `Orb.proxy`."""
 
-    def __init__(self, orb: Orb, declared: Interface, reference: Reference, deadline: float | None) -> None:
+    def __init__(
+        self, orb: Orb, declared: IdlInterface, reference: Reference, deadline: float | None
+    ) -> None:
         self._orb = orb
         self._declared = declared
         self._deadline = deadline
@@ -233,15 +235,15 @@ class Proxy:
         return f"<proxy of {self._declared.repository_id}>"
 
 
-async def _call(proxy: Proxy, called: Operation, /, *arguments: Any, **named: Any) -> Any:
+async def _call(proxy: OrbProxy, called: Operation, /, *arguments: Any, **named: Any) -> Any:
     bound = called.bind(arguments, named)
     return await proxy._orb.invoke(proxy.__reference__, called, bound, proxy._deadline)
 
 
 def within(proxy: T, seconds: float) -> T:
     """The same proxy with another deadline; with 0, only what is answered without waiting."""
-    assert isinstance(proxy, Proxy)
-    return cast(T, Proxy(proxy._orb, proxy._declared, proxy.__reference__, _checked(seconds)))
+    assert isinstance(proxy, OrbProxy)
+    return cast(T, OrbProxy(proxy._orb, proxy._declared, proxy.__reference__, _checked(seconds)))
 
 
 def _checked(deadline: Any) -> float | None:
@@ -254,7 +256,7 @@ def as_reference(reference: Any) -> Reference:
     """A reference, given as itself, as text, or by a proxy."""
     if isinstance(reference, str):
         return read(reference)
-    found = reference.__reference__ if isinstance(reference, Proxy) else reference
+    found = reference.__reference__ if isinstance(reference, OrbProxy) else reference
     if not isinstance(found, Reference):
         raise UsageError(f"{reference!r} is no reference.")
     return found

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from inga.corba.wire import giop
 from inga.corba.wire.cdr import Decoder
 from inga.corba.wire.giop import Kind, ProfileAddr, Request, Tagged
-from inga.corba.wire.reference import TAG_UIPMC, Group, decode_uipmc
+from inga.corba.wire.reference import TAG_UIPMC, GroupIdentity, decode_uipmc
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
 
@@ -28,7 +28,7 @@ class GroupRequest(NamedTuple):
     """An operation to be carried out by all members of a group; `arguments` stands at the first of them."""
 
     request_id: int
-    group: Group
+    group: GroupIdentity
     operation: str
     contexts: tuple[Tagged, ...]
     arguments: Decoder
@@ -75,14 +75,14 @@ def _check_header(message: Buffer) -> None:
         raise WireError("unsupported_giop", header.kind.name.lower())
 
 
-def _group(target: giop.Target) -> Group:
+def _group(target: giop.Target) -> GroupIdentity:
     if not isinstance(target, ProfileAddr) or target.profile.tag != TAG_UIPMC:
         raise WireError("bad_target", "not addressed to a group")
     return _group_in(target.profile.data)
 
 
 @lru_cache(maxsize=256)
-def _group_in(profile: bytes) -> Group:
+def _group_in(profile: bytes) -> GroupIdentity:
     """A profile is the same octets in every request of its sender."""
     try:
         group = decode_uipmc(profile).group

@@ -47,7 +47,7 @@ REF_VERSION_MAX = (1 << 32) - 1
 Version = tuple[int, int]
 
 
-class Group(NamedTuple):
+class GroupIdentity(NamedTuple):
     """What tells groups apart: requests are dispatched on all of it but `component_version`."""
 
     domain: str
@@ -67,7 +67,7 @@ class Iiop:
     components: tuple[Tagged, ...] = ()
 
     @property
-    def group(self) -> Group | None:
+    def group(self) -> GroupIdentity | None:
         """The group for which this is a gateway."""
         return _group_of(self.components)
 
@@ -82,7 +82,7 @@ class Uipmc:
     version: Version = MIOP_VERSION
 
     @property
-    def group(self) -> Group | None:
+    def group(self) -> GroupIdentity | None:
         """The group that is there; None if the profile does not say."""
         return _group_of(self.components)
 
@@ -125,7 +125,7 @@ class Reference:
 # Components
 
 
-def encode_group(group: Group, *, little: bool = False) -> Tagged:
+def encode_group(group: GroupIdentity, *, little: bool = False) -> Tagged:
     """The component that says which group."""
     encoder = _begin(group.component_version, little)
     encoder.string(group.domain)
@@ -134,12 +134,12 @@ def encode_group(group: Group, *, little: bool = False) -> Tagged:
     return Tagged(TAG_GROUP, encoder.data())
 
 
-def decode_group(data: Buffer) -> Group:
+def decode_group(data: Buffer) -> GroupIdentity:
     """The group in a TAG_GROUP component; a version that is not there is 0."""
     decoder = Decoder.encapsulation(data, text=HEADER_TEXT)
     version = _version(decoder)
     domain, group_id = decoder.string(), decoder.ulonglong()
-    return Group(domain, group_id, decoder.ulong() if decoder.remaining else 0, version)
+    return GroupIdentity(domain, group_id, decoder.ulong() if decoder.remaining else 0, version)
 
 
 def encode_group_iiop(body: Iiop, *, little: bool = False) -> Tagged:
@@ -159,7 +159,7 @@ def decode_group_iiop(data: Buffer) -> Iiop:
     return decode_iiop(data) if decoder.remaining else decode_iiop(inner)
 
 
-def _group_of(components: tuple[Tagged, ...]) -> Group | None:
+def _group_of(components: tuple[Tagged, ...]) -> GroupIdentity | None:
     return next((decode_group(data) for tag, data in components if tag == TAG_GROUP), None)
 
 
@@ -221,7 +221,7 @@ def _version(decoder: Decoder) -> Version:
 
 def group_reference(
     type_id: str,
-    group: Group,
+    group: GroupIdentity,
     address: str,
     port: int,
     *,
@@ -312,7 +312,7 @@ _SAFE = "/:?@&=+$-_.!~*'()"
 
 def _read_corbaloc(addresses: str) -> Reference:
     profiles: list[Tagged] = []
-    group: Group | None = None
+    group: GroupIdentity | None = None
     keyless: list[Iiop] = []
     for address in _ADDRESS.split(addresses):
         protocol, _, rest = address.partition(":")
@@ -351,7 +351,7 @@ def _read_miop(text: str) -> Uipmc:
             f"corbaloc: {_short(where)} is no group; one is written 1.0@1.0-DOMAIN-GROUP/ADDRESS:PORT."
         )
     major, minor, domain, group_id, ref_version, ipv6, ipv4, port = match.groups()
-    group = Group(domain, int(group_id), int(ref_version or 0), (int(major), int(minor)))
+    group = GroupIdentity(domain, int(group_id), int(ref_version or 0), (int(major), int(minor)))
     if major != "1":
         raise UsageError(f"corbaloc: group component {major}.{minor} is not known, only 1.x.")
     if group.group_id > GROUP_ID_MAX or group.ref_version > REF_VERSION_MAX:
@@ -369,7 +369,7 @@ def _read_group_iiop(text: str) -> Iiop:
     return body
 
 
-def _read_iiop(text: str, group: Group | None) -> Iiop:
+def _read_iiop(text: str, group: GroupIdentity | None) -> Iiop:
     version, rest = _split_version(text, IIOP_VERSION)
     if version not in ((1, 0), (1, 1), (1, 2)):
         raise UsageError(f"corbaloc: IIOP {version[0]}.{version[1]} is not known, only 1.0 to 1.2.")

@@ -12,7 +12,7 @@ from struct import Struct
 from time import perf_counter, sleep
 from typing import Any, Protocol
 
-from inga.corba.wire.packets import CONTROL
+from inga.corba.wire.miop import CONTROL
 from inga.lab.remiop.trips import ANSWER, ANSWER_BYTES, DATAGRAM, MEMBERS, REQUEST
 from inga.net import carrier
 from inga.net.group import Group

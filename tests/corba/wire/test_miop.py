@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inga.corba.wire import packets as miop
-from inga.corba.wire.packets import Control, Fragment, decode, decode_control, encode, encode_control, split
+from inga.corba.wire import miop
+from inga.corba.wire.miop import (
+    ControlPacket,
+    MiopPacket,
+    decode,
+    decode_control,
+    encode,
+    encode_control,
+    split,
+)
 from inga.model.errors import WireError
 
 VECTORS: dict[str, list[str]] = json.loads(
@@ -97,11 +105,11 @@ def test_a_foreign_id() -> None:
 @pytest.mark.parametrize(
     "name, control",
     [
-        ("V5", Control(miop.NACK, 0x7F000002, ((LOCALHOST, 4), (LOCALHOST, 5)))),
-        ("V6", Control(miop.STATE, 0x7F000002, ((LOCALHOST, 5), (0x7F000003, 1 << 32)))),
+        ("V5", ControlPacket(miop.NACK, 0x7F000002, ((LOCALHOST, 4), (LOCALHOST, 5)))),
+        ("V6", ControlPacket(miop.STATE, 0x7F000002, ((LOCALHOST, 5), (0x7F000003, 1 << 32)))),
     ],
 )
-def test_control_packets(name: str, control: Control) -> None:
+def test_control_packets(name: str, control: ControlPacket) -> None:
     fragment = decode(vector(name))
     assert fragment.is_control and not fragment.is_last
     assert decode_control(fragment) == control
@@ -239,7 +247,7 @@ def test_what_is_no_quad(text: str) -> None:
 def test_fragments_come_back(unique_id: bytes, number: int, more: int, flags: int, payload: bytes) -> None:
     count = min(number + 1 + more, miop.COUNT_MAX)
     data = encode(unique_id, number, count, payload, flags=flags)
-    assert decode(data) == Fragment(unique_id, number, count, flags, payload)
+    assert decode(data) == MiopPacket(unique_id, number, count, flags, payload)
 
 
 @given(st.binary(min_size=1, max_size=400), st.integers(1, 64), st.booleans(), st.booleans())
@@ -264,7 +272,7 @@ def test_a_split_message_is_whole_again(
 
 
 controls = st.builds(
-    Control,
+    ControlPacket,
     st.sampled_from([miop.NACK, miop.STATE]),
     st.integers(1 << 24, miop.SENDER_MAX),
     st.lists(
@@ -275,7 +283,7 @@ controls = st.builds(
 
 
 @given(controls, st.booleans())
-def test_control_packets_come_back(control: Control, little: bool) -> None:
+def test_control_packets_come_back(control: ControlPacket, little: bool) -> None:
     data = encode_control(control, little=little)
     assert decode_control(decode(data)) == control
     assert len(data) <= 1472

@@ -69,7 +69,7 @@ _LITTLE_HEAD = Struct("<4sBBHIII")
 
 
 @dataclass(slots=True)
-class Fragment:
+class MiopPacket:
     """One MIOP packet. The payload is borrowed from the datagram it came in."""
 
     unique_id: bytes
@@ -91,7 +91,7 @@ class Fragment:
         return bool(self.flags & CONTROL)
 
 
-class Control(NamedTuple):
+class ControlPacket(NamedTuple):
     """What a member tells the group about packets: that it misses them, or that it has all up to them."""
 
     kind: int
@@ -155,7 +155,7 @@ def split(
     return fragments
 
 
-def decode(data: Buffer, count_max: int = COUNT_MAX) -> Fragment:
+def decode(data: Buffer, count_max: int = COUNT_MAX) -> MiopPacket:
     """The fragment in a datagram. Anything else raises WireError with the counter that goes up by it.
 
     The counters: short, bad_magic, bad_version, bad_id_length, bad_length, empty, bad_control_header,
@@ -188,7 +188,7 @@ def decode(data: Buffer, count_max: int = COUNT_MAX) -> Fragment:
         raise WireError("bad_number", f"{number} of {count}")
     elif count > count_max or number >= count_max:
         raise WireError("too_large", f"{number} of {count}")
-    return Fragment(unique_id, number, count, flags, memoryview(data)[start:])
+    return MiopPacket(unique_id, number, count, flags, memoryview(data)[start:])
 
 
 def _check_control_header(flags: int, number: int, count: int, unique_id: bytes) -> None:
@@ -267,7 +267,7 @@ def read_quad(text: str) -> int | None:
 # Control packets
 
 
-def encode_control(control: Control, *, little: bool = False) -> bytes:
+def encode_control(control: ControlPacket, *, little: bool = False) -> bytes:
     """One control packet as a datagram."""
     assert len(control.entries) <= ENTRIES_MAX
     body = Encoder(little=little)
@@ -280,7 +280,7 @@ def encode_control(control: Control, *, little: bool = False) -> bytes:
     return encode(CONTROL_ID, 0, CONTROL_COUNT, body.out, flags=CONTROL | LITTLE if little else CONTROL)
 
 
-def decode_control(fragment: Fragment, me: int = 0) -> Control:
+def decode_control(fragment: MiopPacket, me: int = 0) -> ControlPacket:
     """What a control packet says; `me` is who we are, and does not listen to itself.
 
     Anything else raises WireError with its counter: bad_cdr, bad_control, own_control.
@@ -299,7 +299,7 @@ def decode_control(fragment: Fragment, me: int = 0) -> Control:
         raise WireError("bad_control", f"{body.remaining} octets too many")
     if sender == me:
         raise WireError("own_control")
-    return Control(kind, sender, entries)
+    return ControlPacket(kind, sender, entries)
 
 
 def _get_sender(body: Decoder) -> int:

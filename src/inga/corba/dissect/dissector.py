@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from math import inf
 from typing import Any
 
-from inga.cli.ior import group_of, group_text, key_text
 from inga.corba.dissect import pcap
-from inga.corba.dissect.pcap import Address, Datagram, Segment, Unread
+from inga.corba.dissect.described import group_of, group_text, key_text
+from inga.corba.dissect.pcap import Address, TcpSegment, UdpDatagram, UnreadFrame
 from inga.corba.dissect.streams import Streams, Whole
 from inga.corba.multicast.envelope import DOMAIN, OPERATION
 from inga.corba.multicast.fragments import Piece, Reassembly
-from inga.corba.wire import giop
-from inga.corba.wire import packets as miop
+from inga.corba.wire import giop, miop
 from inga.corba.wire.giop import KeyAddr, ProfileAddr, Request
 from inga.corba.wire.group_request import decode_request
 from inga.corba.wire.reference import TAG_UIPMC, decode_uipmc
@@ -55,18 +54,18 @@ class Dissector:
         """Messages of which fragments are missing."""
         return self._reassembly.open
 
-    def take(self, packet: Datagram | Segment | Unread) -> Iterator[dict[str, Any]]:
+    def take(self, packet: UdpDatagram | TcpSegment | UnreadFrame) -> Iterator[dict[str, Any]]:
         """What is in a packet, and the messages that it completes."""
-        if isinstance(packet, Unread):
+        if isinstance(packet, UnreadFrame):
             self.unread[packet.link] += 1
             return iter(())
-        return self._datagram(packet) if isinstance(packet, Datagram) else self._segment(packet)
+        return self._datagram(packet) if isinstance(packet, UdpDatagram) else self._segment(packet)
 
     def finish(self) -> Iterator[dict[str, Any]]:
         """At the end of the capture: messages behind segments that it does not hold."""
         return self._iiop(self._streams.flush())
 
-    def _segment(self, segment: Segment) -> Iterator[dict[str, Any]]:
+    def _segment(self, segment: TcpSegment) -> Iterator[dict[str, Any]]:
         self.segments += 1
         return self._iiop(self._streams.take(segment))
 
@@ -78,7 +77,7 @@ class Dissector:
             seen = {"frame": last.frame, "at": round(last.at, 9), "source": source, "target": target}
             yield {**seen, "message": content}
 
-    def _datagram(self, datagram: Datagram) -> Iterator[dict[str, Any]]:
+    def _datagram(self, datagram: UdpDatagram) -> Iterator[dict[str, Any]]:
         self.datagrams += 1
         to_us = datagram.target[1] == self._port
         if not to_us and bytes(datagram.payload[:4]) != miop.MAGIC:
@@ -121,7 +120,7 @@ class Dissector:
         self._trouble = trouble
         self._count(trouble)
 
-    def _join(self, fragment: miop.Fragment, datagram: Datagram) -> tuple[list[int], bytes] | None:
+    def _join(self, fragment: miop.MiopPacket, datagram: UdpDatagram) -> tuple[list[int], bytes] | None:
         """The frames and octets of a message that this fragment completes."""
         unique_id = fragment.unique_id
         piece = Piece(unique_id, 0, 0, fragment.number, fragment.count, fragment.is_last, 0)
@@ -153,7 +152,7 @@ def _address(address: Address) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _fragment(fragment: miop.Fragment) -> dict[str, Any]:
+def _fragment(fragment: miop.MiopPacket) -> dict[str, Any]:
     content: dict[str, Any] = {
         "flags": fragment.flags,
         "length": len(fragment.payload),
@@ -167,7 +166,7 @@ def _fragment(fragment: miop.Fragment) -> dict[str, Any]:
     return content
 
 
-def _control(control: miop.Control) -> dict[str, Any]:
+def _control(control: miop.ControlPacket) -> dict[str, Any]:
     return {
         "kind": CONTROL_KINDS[control.kind],
         "sender": miop.quad(control.sender),
