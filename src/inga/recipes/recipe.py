@@ -18,14 +18,8 @@ NOT_YET = {"received": ("fifo", "causal"), "accepted": ("causal",)}
 """What is not promised at a level."""
 
 BROUGHT: dict[str, tuple[str, ...]] = {
-    "inga.corba.orders": (
-        "miop",
-        "miop+acks",
-        "remiop",
-        "remiop+co",
-        "remiop+object",
-        "remiop+total",
-        "remiop+vector",
+    "inga.corba.orders": tuple(
+        "miop miop+acks remiop remiop+co remiop+object remiop+total remiop+vector".split()
     ),
 }
 """Modules of rooms above us, and the orders that each registers when it is imported: on first use by name, be it by a

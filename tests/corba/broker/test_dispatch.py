@@ -336,7 +336,7 @@ def to_group(broker: Broker, group: Reference, text: str) -> list[Invocation]:
     call = OutgoingCall(ACCOUNT.operations["note"], [text], group, oneway=True)
     way = ways(group, oneway=True)
     assert isinstance(way, Uipmc)
-    return broker.group_request(decode_request(call.encode(1, way)))
+    return broker.group_request(decode_request(call.writer(way)(1)))
 
 
 def test_a_request_to_a_group_reaches_every_member_once(broker: Broker, account: Account) -> None:
@@ -473,7 +473,7 @@ def only_way(reference: Reference) -> Iiop:
 
 def through(broker: Broker, call: OutgoingCall) -> Any:
     """Send a call to a broker, and what the answer means."""
-    outcome = broker.request(decode(call.encode(5, only_way(call.reference)), text=call.text))
+    outcome = broker.request(decode(call.writer(only_way(call.reference))(5), text=call.text))
     if isinstance(outcome, Invocation):
         try:
             outcome = outcome.returned(outcome.call())
@@ -519,13 +519,13 @@ def test_another_form_of_address_on_demand() -> None:
     for mode, kind in ((Addressing.PROFILE, ProfileAddr), (Addressing.REFERENCE, ReferenceAddr)):
         reply = encode(Reply(5, Status.NEEDS_ADDRESSING_MODE), lambda out, mode=mode: out.short(mode))  # type: ignore[misc]
         assert call.take(decode(reply)) is None
-        message = decode(call.encode(6, only_way(SINGLE))).message
+        message = decode(call.writer(only_way(SINGLE))(6)).message
         assert isinstance(message, Request)
         assert isinstance(message.target, kind)
     group = group_reference("", GroupIdentity("bank", 7), "239.1.2.3", 7000, gateway=GATEWAY)
     call = call_of("move", 1, reference=group)
     call.addressing = Addressing.REFERENCE
-    message = decode(call.encode(6, only_way(group))).message
+    message = decode(call.writer(only_way(group))(6)).message
     assert isinstance(message, Request)
     assert message.target == ReferenceAddr(1, "", group.profiles)
     with pytest.raises(SystemException, match=r"MARSHAL.*addressing mode 9"):
@@ -554,13 +554,13 @@ def test_code_sets() -> None:
     with pytest.raises(SystemException, match="CODESET_INCOMPATIBLE"):
         agreed_text((code_set_context(1),))
     with pytest.raises(UsageError, match="cannot be written in latin-1"):
-        call_of("note", "λ").encode(1, latin)
-    call_of("note", "é").encode(1, latin)
+        call_of("note", "λ").writer(latin)(1)
+    call_of("note", "é").writer(latin)(1)
 
 
 def test_the_version_of_a_profile_is_that_of_its_requests() -> None:
     for minor in (0, 1, 2):
-        data = call_of("move", 1).encode(1, Iiop("h", 1, b"k", version=(1, minor)))
+        data = call_of("move", 1).writer(Iiop("h", 1, b"k", version=(1, minor)))(1)
         header, message, _ = decode(data)
         assert header.minor == minor
         assert isinstance(message, Request)

@@ -141,10 +141,6 @@ class OutgoingCall:
 
         return write
 
-    def encode(self, request_id: int, way: Iiop | Uipmc, *, little: bool = False) -> bytes:
-        """The request as it goes that way."""
-        return self.writer(way, little=little)(request_id)
-
     def take(self, decoded: Decoded) -> Answered | None:
         """The outcome; None if the request has to be sent again, as it is now. Exceptions are raised."""
         message, body = decoded.message, decoded.body

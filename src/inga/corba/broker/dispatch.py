@@ -230,7 +230,7 @@ class Broker:
         """What a Request over a connection asks for: an invocation, or at once the reply, None if none is wanted."""
         message = decoded.message
         assert isinstance(message, Request)
-        exchange = Exchange(message, decoded.header.minor, decoded.header.little, decoded.body.text)
+        exchange = Exchange.of(decoded, message)
         try:
             servant = self.servant(_key(message.target))
             if servant is None:
@@ -281,6 +281,11 @@ class Exchange:
     minor: int
     little: bool
     text: str
+
+    @classmethod
+    def of(cls, decoded: Decoded, message: Request) -> "Exchange":
+        """That of a request that came over a connection."""
+        return cls(message, decoded.header.minor, decoded.header.little, decoded.body.text)
 
     @property
     def wants_reply(self) -> bool:

@@ -40,24 +40,16 @@ NO_ADDRESS = "0.0.0.0"
 """In the reference of a group whose address is still to come."""
 RELIABLE = 0x696E6701
 """The component of a group's profile that says: by ReMIOP. Others pass over it and see a group reached by MIOP."""
-DEFAULTS: dict[str, Any] = {
-    "creation_mode": CREATE_ADDRESS_GENERATED,
-    "address": None,
-    "port": 7400,
-    "domain": "inga",
-    "group_iiop": None,
-    "gateway": None,
-    "reliable": False,
+PROPERTIES: dict[str, tuple[Any, Any]] = {
+    "creation_mode": (CREATE_ADDRESS_GENERATED, int),
+    "address": (None, str | None),
+    "port": (7400, int),
+    "domain": ("inga", str),
+    "group_iiop": (None, Iiop | None),
+    "gateway": (None, Iiop | None),
+    "reliable": (False, bool),
 }
-KINDS: dict[str, tuple[type, ...]] = {
-    "creation_mode": (int,),
-    "address": (str, type(None)),
-    "port": (int,),
-    "domain": (str,),
-    "group_iiop": (Iiop, type(None)),
-    "gateway": (Iiop, type(None)),
-    "reliable": (bool,),
-}
+"""What holds where nothing is said, and what may be."""
 
 Properties = Mapping[str, Any]
 Factory = Callable[[str, Properties], Reference]
@@ -120,7 +112,7 @@ class GroupManager:
 
     def get_default_properties(self) -> dict[str, Any]:
         """What holds where nothing narrower is said."""
-        return DEFAULTS | self._defaults
+        return {name: default for name, (default, _) in PROPERTIES.items()} | self._defaults
 
     def remove_default_properties(self, names: Iterable[str]) -> None:
         """Back to what the manager began with."""
@@ -279,10 +271,9 @@ def _reference(managed: _Managed) -> Reference:
 
 
 def _checked(properties: Properties) -> dict[str, Any]:
+    _known(properties)
     for name, value in properties.items():
-        if name not in KINDS:
-            raise InvalidProperty(f"There is no property {name}; there are {', '.join(KINDS)}.")
-        if not isinstance(value, KINDS[name]) or (isinstance(value, bool) and name != "reliable"):
+        if not isinstance(value, PROPERTIES[name][1]) or (isinstance(value, bool) and name != "reliable"):
             raise InvalidProperty(f"The property {name} cannot be {value!r}.")
     if not CREATE_ADDRESS_DEFERED <= properties.get("creation_mode", 0) <= CREATE_ADDRESS_SUPPLIED:
         raise InvalidProperty("The property creation_mode is 0, 1 or 2.")
@@ -303,7 +294,12 @@ def _is_multicast(address: str) -> bool:
 
 
 def _remove(properties: dict[str, Any], names: Iterable[str]) -> None:
-    for name in names:
-        if name not in KINDS:
-            raise InvalidProperty(f"There is no property {name}; there are {', '.join(KINDS)}.")
+    for name in _known(names):
         properties.pop(name, None)
+
+
+def _known(names: Iterable[str]) -> list[str]:
+    for name in (found := list(names)):
+        if name not in PROPERTIES:
+            raise InvalidProperty(f"There is no property {name}; there are {', '.join(PROPERTIES)}.")
+    return found

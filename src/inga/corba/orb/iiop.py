@@ -344,7 +344,7 @@ class _Serving(_Connection):
         try:
             decoded.body.text = self._text = agreed_text(message.contexts) or self._text
         except SystemException as error:
-            self._answer(_exchange(decoded, message).failed(None, error))
+            self._answer(Exchange.of(decoded, message).failed(None, error))
             return
         outcome = self._server.broker.request(decoded)
         if not isinstance(outcome, Invocation):
@@ -393,10 +393,6 @@ class _Serving(_Connection):
     def _answer(self, reply: bytes | None) -> None:
         if reply is not None:
             self.write(reply)
-
-
-def _exchange(decoded: Decoded, message: Request) -> Exchange:
-    return Exchange(message, decoded.header.minor, decoded.header.little, TEXT_UNAGREED)
 
 
 def is_cancelled() -> bool:

@@ -17,8 +17,9 @@ A decoder never trusts a length: it is held against what is left before anything
 """
 
 import codecs
+from collections.abc import Callable
 from struct import Struct, error
-from typing import Self, TypeAlias
+from typing import Self, TypeAlias, TypeVar
 
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Buffer
@@ -30,21 +31,7 @@ WIDE_BYTES_MAX = 4
 
 Real: TypeAlias = float
 """Inside the classes below, `float` is their method."""
-_SIGNS = {
-    "octet": "B",
-    "short": "h",
-    "ushort": "H",
-    "long": "i",
-    "ulong": "I",
-    "longlong": "q",
-    "ulonglong": "Q",
-    "float": "f",
-    "double": "d",
-}
-_STRUCTS: dict[bool, dict[str, Struct]] = {
-    little: {name: Struct(order + sign) for name, sign in _SIGNS.items()}
-    for little, order in ((False, ">"), (True, "<"))
-}
+Number = TypeVar("Number", int, float)
 
 
 def padding(position: int, size: int) -> int:
@@ -52,17 +39,49 @@ def padding(position: int, size: int) -> int:
     return -position & (size - 1)
 
 
+def _putting(name: str, sign: str) -> Callable[["Encoder", Real], None]:
+    """The method that writes one type of number, on its boundary."""
+    big, little = Struct(">" + sign), Struct("<" + sign)
+    size = big.size
+
+    def put(self: "Encoder", value: Real) -> None:
+        out = self.out
+        if missing := -(self.base + len(out)) & (size - 1):
+            out.extend(bytes(missing))
+        try:
+            out.extend((little if self.little else big).pack(value))
+        except (error, OverflowError):
+            raise UsageError(f"{value!r} does not fit into {_article(name)} {name}.") from None
+
+    return put
+
+
+def _getting(kind: type[Number], sign: str) -> Callable[["Decoder"], Number]:
+    """The method that reads one type of number, from its boundary."""
+    big, little = Struct(">" + sign), Struct("<" + sign)
+    size = big.size
+
+    def get(self: "Decoder") -> Number:
+        start = self.at + (-(self.base + self.at) & (size - 1))
+        if start + size > self.end:
+            raise WireError("truncated", f"{size} octets wanted at {start} of {self.end}")
+        self.at = start + size
+        value: Number = (little if self.little else big).unpack_from(self._data, start)[0]
+        return value
+
+    return get
+
+
 class Encoder:
     """Values in, CDR octets out. A value that its type cannot hold is a `UsageError`."""
 
-    __slots__ = ("out", "little", "base", "text", "_structs")
+    __slots__ = ("out", "little", "base", "text")
 
     def __init__(self, *, little: bool = False, base: int = 0, text: str = TEXT) -> None:
         self.out = bytearray()
         self.little = little
         self.base = base
         self.text = text
-        self._structs = _STRUCTS[little]
 
     @classmethod
     def encapsulation(cls, *, little: bool = False, text: str = TEXT) -> Self:
@@ -82,9 +101,15 @@ class Encoder:
         """Zero octets up to the next multiple of `size`."""
         self.out.extend(bytes(padding(self.base + len(self.out), size)))
 
-    def octet(self, value: int) -> None:
-        """One octet, 0 to 255."""
-        self._number("octet", value)
+    octet = _putting("octet", "B")
+    short = _putting("short", "h")
+    ushort = _putting("ushort", "H")
+    long = _putting("long", "i")
+    ulong = _putting("ulong", "I")
+    longlong = _putting("longlong", "q")
+    ulonglong = _putting("ulonglong", "Q")
+    float = _putting("float", "f")
+    double = _putting("double", "d")
 
     def boolean(self, value: bool) -> None:
         """One octet, 0 or 1."""
@@ -96,38 +121,6 @@ class Encoder:
         if len(octets) != 1:
             raise UsageError(f"{value!r} is not one octet of {self.text} and so no char.")
         self.out.extend(octets)
-
-    def short(self, value: int) -> None:
-        """16 bits, signed."""
-        self._number("short", value)
-
-    def ushort(self, value: int) -> None:
-        """16 bits, unsigned."""
-        self._number("ushort", value)
-
-    def long(self, value: int) -> None:
-        """32 bits, signed."""
-        self._number("long", value)
-
-    def ulong(self, value: int) -> None:
-        """32 bits, unsigned."""
-        self._number("ulong", value)
-
-    def longlong(self, value: int) -> None:
-        """64 bits, signed."""
-        self._number("longlong", value)
-
-    def ulonglong(self, value: int) -> None:
-        """64 bits, unsigned."""
-        self._number("ulonglong", value)
-
-    def float(self, value: Real) -> None:
-        """A number of single precision."""
-        self._number("float", value)
-
-    def double(self, value: Real) -> None:
-        """A number of double precision."""
-        self._number("double", value)
 
     def string(self, value: str) -> None:
         """Text with its closing NUL."""
@@ -161,17 +154,6 @@ class Encoder:
         """Octets as they are, without a number before them."""
         self.out.extend(value)
 
-    def _number(self, name: str, value: int | Real) -> None:
-        packed = self._structs[name]
-        size = packed.size
-        out = self.out
-        if size > 1 and (missing := -(self.base + len(out)) & (size - 1)):
-            out.extend(bytes(missing))
-        try:
-            out.extend(packed.pack(value))
-        except (error, OverflowError):
-            raise UsageError(f"{value!r} does not fit into {_article(name)} {name}.") from None
-
     def _encoded(self, value: str) -> bytes:
         try:
             return value.encode(self.text)
@@ -184,7 +166,7 @@ class Encoder:
 class Decoder:
     """CDR octets in, values out. Octets that are not what was asked for are a `WireError`."""
 
-    __slots__ = ("_data", "at", "end", "little", "base", "text", "_structs")
+    __slots__ = ("_data", "at", "end", "little", "base", "text")
 
     def __init__(
         self, data: Buffer, *, little: bool = False, at: int = 0, base: int = 0, text: str = TEXT
@@ -195,7 +177,6 @@ class Decoder:
         self.base = base
         self.text = text
         self.little = little
-        self._structs = _STRUCTS[little]
 
     @classmethod
     def encapsulation(cls, data: Buffer, *, text: str = TEXT) -> Self:
@@ -228,6 +209,15 @@ class Decoder:
         """One octet, 0 to 255."""
         return self._data[self._take(1)]
 
+    short = _getting(int, "h")
+    ushort = _getting(int, "H")
+    long = _getting(int, "i")
+    ulong = _getting(int, "I")
+    longlong = _getting(int, "q")
+    ulonglong = _getting(int, "Q")
+    float = _getting(Real, "f")
+    double = _getting(Real, "d")
+
     def boolean(self) -> bool:
         """One octet; anything but 0 and 1 is an error."""
         value = self.octet()
@@ -238,38 +228,6 @@ class Decoder:
     def char(self) -> str:
         """One character."""
         return self._decoded(self.raw(1))
-
-    def short(self) -> int:
-        """16 bits, signed."""
-        return int(self._number("short"))
-
-    def ushort(self) -> int:
-        """16 bits, unsigned."""
-        return int(self._number("ushort"))
-
-    def long(self) -> int:
-        """32 bits, signed."""
-        return int(self._number("long"))
-
-    def ulong(self) -> int:
-        """32 bits, unsigned."""
-        return int(self._number("ulong"))
-
-    def longlong(self) -> int:
-        """64 bits, signed."""
-        return int(self._number("longlong"))
-
-    def ulonglong(self) -> int:
-        """64 bits, unsigned."""
-        return int(self._number("ulonglong"))
-
-    def float(self) -> Real:
-        """A number of single precision."""
-        return self._number("float")
-
-    def double(self) -> Real:
-        """A number of double precision."""
-        return self._number("double")
 
     def string(self) -> str:
         """Text, without its closing NUL."""
@@ -329,16 +287,6 @@ class Decoder:
             raise WireError("truncated", f"{size} octets wanted, {self.end - start} left")
         self.at = start + size
         return start
-
-    def _number(self, name: str) -> int | Real:
-        packed = self._structs[name]
-        size = packed.size
-        start = self.at + (-(self.base + self.at) & (size - 1))
-        if start + size > self.end:
-            raise WireError("truncated", f"{size} octets wanted at {start} of {self.end}")
-        self.at = start + size
-        value: int | Real = packed.unpack_from(self._data, start)[0]
-        return value
 
     def _decoded(self, octets: bytes) -> str:
         try:

@@ -24,7 +24,7 @@ After Bessani, Fraga and Lung, "Extending the UMIOP Specification for Reliable M
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from struct import Struct
 from typing import NamedTuple
 
@@ -137,21 +137,12 @@ def split(
     count = -(-size // payload_max)
     assert 0 < count <= COUNT_MAX
     order = LITTLE if little else 0
+    write = partial(encode, length_includes_header=length_includes_header)
     fragments = []
     for number in range(count):
         stop = count > 1 if length_includes_header else number == count - 1
-        flags = order | STOP if stop else order
         payload = view[number * payload_max : (number + 1) * payload_max]
-        fragments.append(
-            encode(
-                unique_id,
-                number,
-                count,
-                payload,
-                flags=flags,
-                length_includes_header=length_includes_header,
-            )
-        )
+        fragments.append(write(unique_id, number, count, payload, flags=order | STOP if stop else order))
     return fragments
 
 

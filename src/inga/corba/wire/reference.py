@@ -19,7 +19,7 @@ As text a reference is `IOR:` and the encapsulation in hexadecimal, or a URL:
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 from urllib.parse import quote_from_bytes, unquote_to_bytes
@@ -233,8 +233,7 @@ def group_reference(
     components = (named,) if group_iiop is None else (named, encode_group_iiop(group_iiop))
     profiles = [encode_uipmc(Uipmc(address, port, components))]
     if gateway is not None:
-        through = Iiop(gateway.host, gateway.port, gateway.key, gateway.version, (*gateway.components, named))
-        profiles.append(encode_iiop(through))
+        profiles.append(encode_iiop(replace(gateway, components=(*gateway.components, named))))
     return Reference(type_id, tuple(profiles))
 
 
@@ -324,8 +323,8 @@ def _read_corbaloc(addresses: str) -> Reference:
             profiles.append(encode_uipmc(profile))
         elif protocol in ("iiop", ""):
             body = _read_iiop(rest, group)
-            if body.key:
-                profiles += (encode_iiop(_with_key(each, body.key)) for each in (*keyless, body))
+            if body.key:  # Addresses that share a key name it once, behind the last of them.
+                profiles += (encode_iiop(replace(each, key=body.key)) for each in (*keyless, body))
                 keyless = []
             else:
                 keyless.append(body)
@@ -334,11 +333,6 @@ def _read_corbaloc(addresses: str) -> Reference:
     if keyless:
         raise UsageError("corbaloc: an iiop address ends with / and the key of the object.")
     return Reference("", tuple(profiles))
-
-
-def _with_key(body: Iiop, key: bytes) -> Iiop:
-    """Addresses that share a key name it once, behind the last of them."""
-    return Iiop(body.host, body.port, key, body.version, body.components)
 
 
 def _read_miop(text: str) -> Uipmc:
