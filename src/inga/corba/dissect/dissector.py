@@ -7,14 +7,14 @@ from typing import Any
 
 from inga.corba.dissect import pcap
 from inga.corba.dissect.described import group_of, group_text, key_text
-from inga.corba.dissect.pcap import Address, TcpSegment, UdpDatagram, UnreadFrame
+from inga.corba.dissect.pcap import TcpSegment, UdpDatagram, UnreadFrame
 from inga.corba.dissect.streams import Streams, Whole
 from inga.corba.multicast.envelope import DOMAIN, OPERATION
 from inga.corba.multicast.fragments import Piece, Reassembly
 from inga.corba.wire import giop, miop
 from inga.corba.wire.giop import KeyAddr, ProfileAddr, Request
 from inga.corba.wire.group_request import decode_request
-from inga.corba.wire.reference import TAG_UIPMC, decode_uipmc
+from inga.corba.wire.reference import TAG_UIPMC, address_text, decode_uipmc
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
 from inga.model.text import printable
@@ -71,7 +71,7 @@ class Dissector:
 
     def _iiop(self, messages: list[Whole]) -> Iterator[dict[str, Any]]:
         for frames, octets, last in messages:
-            source, target = _address(last.source), _address(last.target)
+            source, target = address_text(*last.source), address_text(*last.target)
             self._count("iiop")
             content = {"frames": frames, "from": source, "to": target, **_message(octets, to_group=False)}
             seen = {"frame": last.frame, "at": round(last.at, 9), "source": source, "target": target}
@@ -85,8 +85,8 @@ class Dissector:
         seen = {
             "frame": datagram.frame,
             "at": round(datagram.at, 9),
-            "source": _address(datagram.source),
-            "target": _address(datagram.target),
+            "source": address_text(*datagram.source),
+            "target": address_text(*datagram.target),
         }
         if datagram.is_cut:
             self._count("cut")
@@ -145,11 +145,6 @@ def dissect(data: Buffer, port: int | None = None) -> tuple[Dissector, Iterator[
         yield from dissector.finish()
 
     return dissector, entries()
-
-
-def _address(address: Address) -> str:
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _fragment(fragment: miop.MiopPacket) -> dict[str, Any]:
@@ -233,7 +228,7 @@ def _target(target: giop.Target) -> dict[str, Any]:
             group = profile.group
         except WireError:
             return content
-        content["address"] = _address((profile.address, profile.port))
+        content["address"] = address_text(profile.address, profile.port)
         content["group"] = None if group is None else group_of(group)
     return content
 

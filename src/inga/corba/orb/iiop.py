@@ -45,6 +45,7 @@ from inga.corba.wire.giop import (
     Reply,
     Request,
 )
+from inga.corba.wire.reference import address_text
 from inga.model.errors import IngaError, UsageError, WireError
 from inga.net.log import log
 
@@ -593,7 +594,9 @@ class Client:
         else:
             self._connections[address] = connection
             return connection
-        raise SystemException("TRANSIENT", f"{_shown(address)} cannot be reached: {why}", completed="no")
+        raise SystemException(
+            "TRANSIENT", f"{address_text(*address)} cannot be reached: {why}", completed="no"
+        )
 
     def _make_room(self, connections: Iterable[_Calling]) -> None:
         """At the bound, the connection unused for longest goes, if any is unused."""
@@ -605,7 +608,7 @@ class Client:
 
 
 def _broken(address: tuple[str, int], why: str, completed: str = "maybe") -> SystemException:
-    return SystemException("COMM_FAILURE", f"{_shown(address)} is gone: {why}", completed=completed)
+    return SystemException("COMM_FAILURE", f"{address_text(*address)} is gone: {why}", completed=completed)
 
 
 def _reason(error: OSError | ValueError) -> str:
@@ -613,10 +616,6 @@ def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return "there can be no host of that name" if isinstance(error, ValueError) else str(error)
-
-
-def _shown(address: tuple[str, int]) -> str:
-    return f"{address[0]}:{address[1]}"
 
 
 async def answered_within(work: Awaitable[Any], seconds: float | None, what: str) -> Any:

@@ -20,7 +20,7 @@ As text a reference is `IOR:` and the encapsulation in hexadecimal, or a URL:
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import NamedTuple
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
@@ -418,19 +418,16 @@ def _miop_url(profile: Uipmc) -> str:
         raise UsageError(f"The domain {group.domain!r} cannot stand in a corbaloc URL.")
     major, minor = group.component_version
     version = f"-{group.ref_version}" if group.ref_version else ""
-    where = f"{_host(profile.address)}:{profile.port}"
+    where = address_text(profile.address, profile.port)
     url = f"miop:1.0@{major}.{minor}-{group.domain}-{group.group_id}{version}/{where}"
     return url if (body := profile.group_iiop) is None else f"{url};{_iiop_url(body)}"
 
 
 def _iiop_url(body: Iiop) -> str:
     key = quote_from_bytes(body.key, safe=_SAFE)
-    return f"iiop:{body.version[0]}.{body.version[1]}@{_host(body.host)}:{body.port}/{key}"
+    return f"iiop:{body.version[0]}.{body.version[1]}@{address_text(body.host, body.port)}/{key}"
 
 
-def _host(text: str) -> str:
+def address_text(host: str, port: int) -> str:
     """IPv6 goes in brackets, lest its colons be taken for the port's."""
-    try:
-        return f"[{text}]" if ip_address(text).version == 6 else text
-    except ValueError:
-        return text
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
