@@ -624,14 +624,14 @@ def messages_ahead_between_objects(n: int) -> bool:
     return links.take(0.0, 1, request_of(0, sq=((0, n),)))
 
 
-@bound("objects.engine.AHEAD_MAX")
+@bound("objects.failures.AHEAD_MAX")
 def messages_of_a_view_of_objects_to_come(n: int) -> bool:
     roster = Roster.of(2, {"o": (Pairs(), (0, 1))})
     engine = Engine(0, roster, ObjectOptions())
     message = request_of(0, view=1)
     for _ in range(n):
         engine._take_from(1, message)
-    return len(engine._ahead) == n
+    return len(engine.failures._ahead) == n
 
 
 def names_service() -> NameService:

@@ -8,11 +8,17 @@ from typing import Any, NamedTuple
 import pytest
 
 from inga.model.invocation import Message
+from inga.objects.calls import Calls
+from inga.objects.early import Early
 from inga.objects.engine import Engine
+from inga.objects.failures import Failures
+from inga.objects.incoming import Incoming
 from inga.objects.instance import Instance
 from inga.objects.links import BELOW_NOTHING, Links
+from inga.objects.local import Local
 from inga.objects.order import precedes
 from inga.objects.queue import Entry, Queue
+from inga.objects.speech import Speech
 
 from .generate import Generator, Replicated, played
 from .printed import id_of
@@ -24,7 +30,7 @@ LIMIT = 800.0
 
 
 def answers_wait_for_nothing(patch: Patch) -> None:
-    patch.setattr(Engine, "_is_next", lambda self, instance, response: True)
+    patch.setattr(Calls, "_is_next", lambda self, instance, response: True)
 
 
 def nothing_is_unclear(patch: Patch) -> None:
@@ -34,20 +40,20 @@ def nothing_is_unclear(patch: Patch) -> None:
 def only_the_sender_makes_clear(patch: Patch) -> None:
     """As printed, but without a gap."""
 
-    def start_one(self: Engine) -> bool:
-        for hosted in self.hosted.values():
-            _release(hosted.queue, lambda entry: _heard(self, entry))
+    def start_one(self: Incoming) -> bool:
+        for hosted in self._local.hosted.values():
+            _release(hosted.queue, lambda entry: _heard(self._local, entry))
             entry = hosted.queue.next_startable((0, 0))
             if entry is not None:
                 self._start(hosted, entry)
                 return True
         return False
 
-    patch.setattr(Engine, "_start_one", start_one)
+    patch.setattr(Incoming, "start_one", start_one)
 
 
 def nobody_dies(patch: Patch) -> None:
-    patch.setattr(Engine, "_let_die", lambda self: None)
+    patch.setattr(Incoming, "let_die", lambda self: None)
 
 
 def ancestors_block(patch: Patch) -> None:
@@ -113,11 +119,11 @@ class PrintedQueue(Queue):
 def as_printed(patch: Patch) -> None:
     """Only the top of the queue is looked at; it is stable once its sender has shown something later."""
 
-    def start_one(self: Engine) -> bool:
-        for hosted in self.hosted.values():
+    def start_one(self: Incoming) -> bool:
+        for hosted in self._local.hosted.values():
             queue = hosted.queue
             assert isinstance(queue, PrintedQueue)
-            if queue.line and _heard(self, queue.line[0]) and queue._runs(queue.line[0]) is None:
+            if queue.line and _heard(self._local, queue.line[0]) and queue._runs(queue.line[0]) is None:
                 entry = queue.line[0]
                 queue._take_out(entry)
                 self._start(hosted, entry)
@@ -125,7 +131,7 @@ def as_printed(patch: Patch) -> None:
         return False
 
     patch.setattr("inga.objects.hosted.Queue", PrintedQueue)
-    patch.setattr(Engine, "_start_one", start_one)
+    patch.setattr(Incoming, "start_one", start_one)
 
 
 def as_printed_and_nobody_dies(patch: Patch) -> None:
@@ -135,11 +141,11 @@ def as_printed_and_nobody_dies(patch: Patch) -> None:
 
 def answers_wait_for_requests(patch: Patch) -> None:
     """The order of OBO taken literally: a response comes after every request that precedes it."""
-    is_next = Engine._is_next
+    is_next = Calls._is_next
 
-    def literal(self: Engine, instance: Instance, response: Message) -> bool:
-        queue = self.hosted[instance.place].queue
-        waits = any(entry.record is None and precedes(entry.message, response) for entry in queue)
+    def literal(self: Calls, instance: Instance, response: Message) -> bool:
+        queue = self._local.hosted[instance.place].queue
+        waits = any(entry.undoes is None and precedes(entry.message, response) for entry in queue)
         return not waits and is_next(self, instance, response)
 
     def settle(self: Engine) -> None:
@@ -147,7 +153,7 @@ def answers_wait_for_requests(patch: Patch) -> None:
         original(self)
 
     original = Engine._settle
-    patch.setattr(Engine, "_is_next", literal)
+    patch.setattr(Calls, "_is_next", literal)
     patch.setattr(Engine, "_settle", settle)
 
 
@@ -164,17 +170,17 @@ def aborts_leave_a_past(patch: Patch) -> None:
 
 def nothing_is_handed_round(patch: Patch) -> None:
     """A crash without a flush: what a member held of the one that is gone stays there."""
-    patch.setattr(Engine, "_take_flush", _take_flush_without_messages)
+    patch.setattr(Failures, "take_flush", _take_flush_without_messages)
 
 
-def _take_flush_without_messages(self: Engine, flush: Any) -> None:
+def _take_flush_without_messages(self: Failures, flush: Any) -> None:
     self._flushed.setdefault(flush.member, set()).update(flush.suspects)
     self._try_install()
 
 
-def _heard(engine: Engine, entry: Entry) -> bool:
+def _heard(local: Local, entry: Entry) -> bool:
     """Whether the sender has shown a clock, without a gap, that is not before the request."""
-    peer = engine.links.peers.get(engine.roster.member_of[entry.message.src])
+    peer = local.links.peers.get(local.roster.member_of[entry.message.src])
     return peer is None or peer.ts >= entry.message.ts
 
 
@@ -192,27 +198,27 @@ def _release(queue: Queue, is_clear: Callable[[Entry], bool]) -> None:
 
 
 def every_copy_speaks(patch: Patch) -> None:
-    patch.setattr(Engine, "_speaks", lambda self, instance: True)
+    patch.setattr(Speech, "_speaks", lambda self, instance: True)
 
 
 def nothing_comes_early(patch: Patch) -> None:
     """As if a copy that is behind had no use for the answer."""
-    patch.setattr(Engine, "_keep_early", lambda self, hosted, response: None)
+    patch.setattr(Early, "keep", lambda self, hosted, response: None)
 
 
 def copies_take_the_first(patch: Patch) -> None:
     """Of alternatives, each copy goes on with the one it hears of first."""
 
-    def winner(self: Engine, instance: Instance, alternatives: Any) -> Any:
+    def winner(self: Calls, instance: Instance, alternatives: Any) -> Any:
         left = (call for call in alternatives.calls if not call.dropped)
         return next((call for call in left if not call.missing), None)
 
-    patch.setattr(Engine, "_winner", winner)
+    patch.setattr(Calls, "_winner", winner)
 
 
 def nobody_takes_over(patch: Patch) -> None:
     """When the speaker is gone, nobody says what it had not said."""
-    patch.setattr(Engine, "_speak_up", lambda self, said: None)
+    patch.setattr(Speech, "_speak_up", lambda self, said: None)
 
 
 class Mutation(NamedTuple):

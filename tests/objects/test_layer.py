@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from inga.model.invocation import Message
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.objects.hosting import Keyed
@@ -155,21 +156,43 @@ def test_keys_that_members_see_differently_are_noticed(monkeypatch: pytest.Monke
     monkeypatch.setattr(
         Keyed, "between", lambda self, one, other: between(self, one, other) and one.args[1] == other.args[1]
     )
-    assert seeds_that_fail("total"), "messages of one sender alone are kept in order"
+    assert seeds_that_fail("total"), "messages of equal numbers alone are kept in order"
 
 
 def test_a_message_that_is_forgotten_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = ObjectOrder._start
+    deliver = ObjectOrder._deliver
 
-    def forgetful(self: ObjectOrder, key: Any, src: int, seq: int, *rest: Any) -> None:
-        if (src, seq, self.stack.me) != (0, 1, 1):
-            start(self, key, src, seq, *rest)
+    def forgetful(self: ObjectOrder, request: Message) -> None:
+        if (self.roster.member_of[request.src], request.args[1], self.stack.me) != (0, 1, 1):
+            deliver(self, request)
 
-    monkeypatch.setattr(ObjectOrder, "_start", forgetful)
+    monkeypatch.setattr(ObjectOrder, "_deliver", forgetful)
     assert seeds_that_fail("total")
 
 
 # What comes from the network
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (),
+        (0, 1, 1, (), (), "text"),
+        (0, 1, "1", (), (), b"text"),
+        (0, 1, 1, (1, 2), (), b"text"),
+        (0, 1, 1, (1, 2, "3"), (), b"text"),
+        (0, 1, 1, (), (1,), b"text"),
+        (0, 1, 1, (), (), b"text", 1),
+    ],
+)
+def test_what_is_no_plain_message_is_counted(args: tuple[Any, ...]) -> None:
+    receiver = stack("object")
+    order = receiver.layer("object")
+    assert isinstance(order, ObjectOrder)
+    (place,) = order.roster.find("@0")
+    order.host.tell(0.0, (place,), "free", *args)
+    order.host.sends(0.0)
+    assert receiver.rejected == {"malformed": 1} and not receiver.queued
 
 
 def stack(order: str = "total", over: str = "reliable") -> Stack:

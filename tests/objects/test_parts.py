@@ -7,8 +7,9 @@ import pytest
 
 from inga.model.errors import UsageError, WireError
 from inga.model.invocation import Flush, Heartbeat, Message, Nack, SendId, StartId
+from inga.objects.actions import Run
 from inga.objects.declare import Call
-from inga.objects.engine import Engine, Run
+from inga.objects.engine import Engine
 from inga.objects.instance import Instance
 from inga.objects.links import REPAIRS_MAX, Links
 from inga.objects.options import Options
@@ -346,7 +347,7 @@ def test_what_is_said_after_a_crash_waits_for_what_was_said_before() -> None:
     flush = Flush(2, 7, ((1, 1),), (0,), (said(0, 5, 1, view=0),))
     run(engine.receive(3.0, flush))
     assert started == [5]
-    assert engine.gone == 1 and engine.alive == {1, 2}
+    assert engine.local.gone == 1 and engine.local.alive == {1, 2}
 
 
 # Whatever comes

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from inga.model.invocation import Heartbeat, Message, Nack, SendId, StartId
-from inga.objects.engine import Engine, Run, Send
+from inga.objects.actions import Run, Send
+from inga.objects.engine import Engine
 from inga.objects.instance import Instance
 from inga.objects.options import Options
 from inga.objects.order import Clock, Precedence, is_relevant, precedes
@@ -174,8 +175,8 @@ def test_a_response_waits_for_one_that_precedes_it() -> None:
     takes = Takes()
     engine = Engine(0, roster_of(vector["objects"], vector["conflicts"]), observer=takes)
     root = engine.begin(0.0, 0)
-    engine.call(root, "a", (1,), "x")
-    engine.call(root, "a", (2,), "u")
+    engine.calls.call(root, "a", (1,), "x")
+    engine.calls.call(root, "a", (2,), "u")
     engine.actions(0.0)
     first = expected["receive_first"]
     for name in (first, *(each for each in expected["delivered"] if each != first)):
@@ -201,7 +202,7 @@ def test_delivery_at_one_object(vector: dict[str, Any]) -> None:
                     request = action.instance.request
                     assert request is not None
                     delivered.append(request.args[0])
-                    engine.finish(action.instance, None)
+                    engine.endings.finish(action.instance, None)
                 elif isinstance(action, Send) and isinstance(action.packet, Nack):
                     nacks[names[action.members[0]]] = list(action.packet.numbers)
             actions = engine.actions(1.0)

@@ -16,8 +16,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 from inga.model.invocation import ABORT, REQUESTS, RESPONSE, Flush, Message, Spoken
+from inga.objects.actions import Send
 from inga.objects.declare import Abort, Method, ObjectClass
-from inga.objects.engine import Send
 from inga.objects.instance import Instance
 from inga.objects.invoke import Context, Host, Root
 from inga.objects.options import Options

@@ -449,7 +449,7 @@ def settled(sim: Sim, sites: list[Site] | None = None) -> None:
             # they go with the next one, which is asked for before they are too many.
             assert sum(map(weight, peer.kept)) == peer.kept_size < links.options.window
             assert sim.lost or sim.objects(site).crowded or not (peer.kept or peer.there)
-        assert engine.idle and not engine.undoable and not engine._ahead and not engine._flushed
+        assert engine.idle and not engine.undoable and not engine.failures._ahead and not engine.failures._flushed
         for hosted in engine.hosted.values():
             assert not (hosted.bases or hosted.early or hosted.disowned or hosted.queue._behind)
             assert max(map(len, (hosted.ended, hosted.seen, hosted.unspoken))) <= REMEMBERED_MAX

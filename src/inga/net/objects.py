@@ -103,7 +103,7 @@ class Calls:
             awaited.add_done_callback(lambda _: self._go_on(instance))
         else:
             text = f"a method can wait for calls, pauses and futures, not for {awaited!r}"
-            self.order.host.engine.fail(instance, text)
+            self.order.host.engine.endings.fail(instance, text)
 
     def _go_on(self, instance: Instance) -> None:
         self.order.stack.advance(self._loop.time())

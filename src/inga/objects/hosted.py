@@ -1,6 +1,7 @@
 """What a member keeps for one of its places: order, queue, state, and what is known of calls."""
 
 from collections import OrderedDict, deque
+from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from inga.model.invocation import CallId, Message
@@ -15,22 +16,37 @@ REMEMBERED_MAX = 4096
 comes late for them is told from what comes early."""
 
 
-class Record:
-    """A committed instance that its invoker may still undo."""
+class Stage(Enum):
+    """How far a call has come at one place: see `incoming`."""
 
-    __slots__ = ("instance", "undoing")
-
-    def __init__(self, instance: Instance) -> None:
-        self.instance = instance
-        self.undoing = False
-
-
-class Mark:
-    """What is known of a request that neither waits nor runs nor can be undone."""
+    WAITING = auto()
+    RUNNING = auto()
+    DONE = auto()  # committed, and can be undone
+    UNDOING = auto()
+    REFUSED = auto()  # aborted here, and its invoker has not said so yet
 
 
-ENDED = Mark()
-"""Aborted here, and its invoker has not said so yet."""
+class Asked:
+    """A call that somebody waits for, as one place knows it."""
+
+    __slots__ = ("_entry", "_instance", "stage")
+
+    def __init__(self, stage: Stage, *, entry: Entry | None = None, instance: Instance | None = None) -> None:
+        self.stage = stage
+        self._entry = entry
+        self._instance = instance
+
+    @property
+    def entry(self) -> Entry:
+        """While it waits."""
+        assert self._entry is not None
+        return self._entry
+
+    @property
+    def run(self) -> Instance:
+        """The instance that runs, or did."""
+        assert self._instance is not None
+        return self._instance
 
 
 class Unspoken(NamedTuple):
@@ -53,7 +69,7 @@ class Hosted:
         self.order = Precedence(place, len(roster.places), relation, clock)
         self.queue = Queue(relation)
         self.state = State()
-        self.known: dict[CallId, Entry | Instance | Record | Mark] = {}  # calls that somebody waits for
+        self.asked: dict[CallId, Asked] = {}  # calls that somebody waits for
         self.cancelled: OrderedDict[CallId, None] = OrderedDict()  # aborted before they came
         # Of instances of which there are copies, by what the names of their calls begin with: those that run, those
         # that have ended and whether they have committed, answers to those that have not begun.

@@ -28,7 +28,7 @@ Key = Callable[[bytes], Hashable]
 """Of a plain message: which others it is in order with; None: none."""
 
 
-class Hosted(NamedTuple):
+class Declared(NamedTuple):
     """One object of the group; `at` are the indices of the members that have a copy."""
 
     cls: type[ObjectClass]
@@ -48,7 +48,7 @@ class Keyed:
 _ORDERED, _NOTHING = frozenset({MESSAGE}), frozenset[str]()
 
 
-def hosted(objects: Objects | None, names: Sequence[str]) -> dict[str, Hosted]:
+def hosted(objects: Objects | None, names: Sequence[str]) -> dict[str, Declared]:
     """What users say, checked."""
     found = {}
     for name, said in (objects or {}).items():
@@ -65,11 +65,11 @@ def hosted(objects: Objects | None, names: Sequence[str]) -> dict[str, Hosted]:
                 raise UsageError(f"object {name!r} has a copy at {member!r}, who is not among the members")
         if not members:
             raise UsageError(f"object {name!r} has no copy: name at least one member")
-        found[name] = Hosted(cls, tuple(sorted({names.index(member) for member in members})))
+        found[name] = Declared(cls, tuple(sorted({names.index(member) for member in members})))
     return found
 
 
-def roster_of(objects: Mapping[str, Hosted], members: int, *, total: bool = False) -> Roster:
+def roster_of(objects: Mapping[str, Declared], members: int, *, total: bool = False) -> Roster:
     """Clients, copies and mailboxes; with `total` all calls of one object conflict."""
     relations: dict[str, tuple[Relation, Sequence[int]]] = {}
     for name, (cls, where) in objects.items():

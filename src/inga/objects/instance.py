@@ -96,7 +96,7 @@ class Instance:
         self.status = RUNNING
         self.finished = False  # the body has ended
         self.result: Any = None
-        self.undoes: Any = None  # the record of the committed instance that this one takes back
+        self.undoes: Instance | None = None  # the committed instance that this one takes back
         self.data: Any = None  # of whoever runs the body
 
     @property

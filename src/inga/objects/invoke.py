@@ -11,9 +11,10 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from inga.model.errors import RemoteError, UsageError
-from inga.model.invocation import ASYNCHRONOUS, GONE, ONE_WAY, SYNCHRONOUS, Spoken
+from inga.model.invocation import ASYNCHRONOUS, GONE, ONE_WAY, SYNCHRONOUS, Message, Spoken
+from inga.objects.actions import Action, Ended, Observer, Resume, Run, Send
 from inga.objects.declare import Abort, Effect, ObjectClass, Target
-from inga.objects.engine import Action, Ended, Engine, Observer, Resume, Run, Send
+from inga.objects.engine import Engine
 from inga.objects.instance import RUNNING, Instance, Pending
 from inga.objects.options import Options
 from inga.objects.roster import Roster
@@ -186,7 +187,7 @@ class Context:
             raise UsageError(f"nobody is named to {op}: name at least one object")
         places = host.roster.find(names)
         first = first and len(instance.copies) == 1  # copies go on together
-        call = host.engine.call(instance, kind, places, op, args, named, first=first)
+        call = host.engine.calls.call(instance, kind, places, op, args, named, first=first)
         copies = tuple(host.roster.copies[name] for name in names)
         return Handle(call, _Shape(copies, not isinstance(target, str), answers == ALL))
 
@@ -227,10 +228,12 @@ class Host:
         classes: Mapping[str, type[ObjectClass]],
         options: Options | None = None,
         *,
+        mail: Mapping[int, Callable[[Message], None]] | None = None,
         now: float = 0.0,
         observer: Observer | None = None,
     ) -> None:
-        """`classes` are those of the objects that have a copy here."""
+        """`classes` are those of the objects that have a copy here; `mail`: places whose
+        requests are handed to a function when they start, instead of a method."""
         self.roster = roster
         self.engine = Engine(me, roster, options, now=now, observer=observer)
         self.foreign: Callable[[Any, Instance], None] | None = None
@@ -238,6 +241,7 @@ class Host:
         called when it is done. Without it, a body that waits for such a thing fails."""
         self.fits: Callable[[Any], None] | None = None
         """Refuses arguments or a result that are too large for what is below, by a UsageError."""
+        self._mail = mail or {}
         self._targets: dict[int, ObjectClass] = {}
         self._pauses: list[tuple[float, int, Instance]] = []
         self._paused = 0
@@ -260,7 +264,7 @@ class Host:
 
     def tick(self, now: float) -> list[Send]:
         """The time `wake` has come."""
-        self.engine.now = now
+        self.engine.local.now = now
         while self._pauses and self._pauses[0][0] <= now:
             instance = heappop(self._pauses)[2]
             if instance.status == RUNNING:
@@ -286,21 +290,25 @@ class Host:
         root = self._roots[instance] = Root(instance, body, done)
         return root
 
+    def tell(self, now: float, dst: tuple[int, ...], op: str, *args: Any) -> None:
+        """Send one request of our client that nobody answers; it comes from `sends`."""
+        self.engine.tell(now, self.roster.client(self.engine.me), dst, op, args)
+
     def sends(self, now: float) -> list[Send]:
         """What is to be sent since the last time."""
         return self._work(now, [])
 
     def resume(self, now: float, instance: Instance) -> list[Send]:
         """Something `foreign` that the instance waited for is done."""
-        self.engine.now = now
+        self.engine.local.now = now
         if instance.status == RUNNING:
             self._step(instance, None)
         return self._work(now, [])
 
     def cancel(self, now: float, root: Root, text: str = "it was given up") -> list[Send]:
         """Abort a root from outside."""
-        self.engine.now = now
-        self.engine.fail(root.instance, text)
+        self.engine.local.now = now
+        self.engine.endings.fail(root.instance, text)
         return self._work(now, [])
 
     def suspect(self, now: float, member: int) -> list[Send]:
@@ -371,6 +379,10 @@ class Host:
                     self._ended(instance, reason, text)
 
     def _run(self, instance: Instance) -> None:
+        if (take := self._mail.get(instance.place)) is not None and instance.request is not None:
+            take(instance.request)
+            self.engine.endings.finish(instance, None)
+            return
         root = self._roots.pop(instance, None)
         context = Context(self, instance)
         target = self._targets.get(instance.place)
@@ -416,10 +428,10 @@ class Host:
         except BaseException as error:  # a driver's own kind of cancellation, too
             task.error = error
             text = str(error) if isinstance(error, Abort) else f"{type(error).__name__}: {error}"
-            self.engine.fail(instance, text)
+            self.engine.endings.fail(instance, text)
         else:
             if instance.undoes is not None:
-                self.engine.fail(instance, "what undoes something waits for nothing")
+                self.engine.endings.fail(instance, "what undoes something waits for nothing")
             else:
                 self._wait(instance, wish)
 
@@ -430,20 +442,20 @@ class Host:
                 if self.fits is not None:
                     self.fits(result)
             except UsageError as error:
-                self.engine.fail(instance, f"{instance.call.op}: {error}")
+                self.engine.endings.fail(instance, f"{instance.call.op}: {error}")
                 return
-        self.engine.finish(instance, result)
+        self.engine.endings.finish(instance, result)
 
     def _wait(self, instance: Instance, wish: Any) -> None:
         if isinstance(wish, _Waited):
-            self.engine.wait(instance, wish.calls, any=wish.any)
+            self.engine.calls.wait(instance, wish.calls, any=wish.any)
         elif isinstance(wish, _Paused):
             self._paused += 1
-            heappush(self._pauses, (self.engine.now + max(wish.seconds, 0), self._paused, instance))
+            heappush(self._pauses, (self.engine.local.now + max(wish.seconds, 0), self._paused, instance))
         elif self.foreign is not None:
             self.foreign(wish, instance)
         else:
-            self.engine.fail(instance, "a body waits for calls and pauses, and for nothing else here")
+            self.engine.endings.fail(instance, "a body waits for calls and pauses, and for nothing else here")
 
     def _ended(self, instance: Instance, reason: str, text: str) -> None:
         task: _Task | None = instance.data

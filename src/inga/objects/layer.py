@@ -11,18 +11,17 @@ it can still arrive. Our own comes back at its place if we want it.
 Drivers call objects by `host`, set `traces`, and let the stack get ready.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from inga.layers.fifo import Unordered
 from inga.layers.settings import settle
 from inga.model.errors import UsageError, WireError
-from inga.model.invocation import Flush, Message, Spoken
+from inga.model.invocation import ONE_WAY, Flush, Message, Spoken
 from inga.model.packet import DATA, Packet
 from inga.model.steps import Trace
 from inga.model.view import View
-from inga.objects.declare import ObjectClass, method
-from inga.objects.engine import Send
+from inga.objects.actions import Send
 from inga.objects.hosting import FREE, MESSAGE, Key, Layout, key_label, mailbox
 from inga.objects.instance import Instance
 from inga.objects.invoke import Body, Done, Host, Root
@@ -82,7 +81,6 @@ class ObjectOrder(Unordered):
         self.diary: list[tuple[str, int, int, str]] | None = (
             None  # what began here, for trials that want to know
         )
-        self._plain = False  # the root that is run now is a plain message
         self.latest: Packet | None = None  # what carried the last bundle
         self.key: Any = 0  # of the bundle that is being passed down
         self.traces: dict[int, Trace] = {}  # by place: where the rows of our copies go
@@ -101,9 +99,15 @@ class ObjectOrder(Unordered):
         self._repaired = 0  # packets that the engine has sent again, as counted
         self._passed = 0  # packets of data, for those who join their pieces
         classes = {name: each.cls for name, each in self.hosted.items() if self.stack.me in each.at}
-        classes[mailbox(self.stack.me)] = self._mailbox()
+        self._mailboxes = [self.roster.find(mailbox(member))[0] for member in range(len(view))]
         self.host = Host(
-            self.stack.me, self.roster, classes, self._options, now=self.stack.now, observer=_Observer(self)
+            self.stack.me,
+            self.roster,
+            classes,
+            self._options,
+            mail={self._mailboxes[self.stack.me]: self._deliver},
+            now=self.stack.now,
+            observer=_Observer(self),
         )
         self._rearm()
 
@@ -136,18 +140,12 @@ class ObjectOrder(Unordered):
             targets.append(me)
         for member in targets:
             self._told[member] += 1
-        key = self.key
-        said = (key, me, packet.seq, packet.count, packet.deps or (), packet.frag or (), bytes(packet.body))
-        names = [mailbox(member) for member in targets]
-
-        async def body(ctx: Any) -> None:
-            ctx.oneway(names, FREE if key is None else MESSAGE, *said)
-
-        self._plain = True
-        self.host.begin(self.stack.now, body)
-        sends = self.host.sends(self.stack.now)
-        self._plain = False
-        self._act(sends, packet)
+        op = MESSAGE if self.key is not None else FREE
+        said = (packet.seq, packet.count, packet.deps or (), packet.frag or (), bytes(packet.body))
+        places = tuple(sorted(self._mailboxes[member] for member in targets))
+        if places:
+            self.host.tell(self.stack.now, places, op, self.key, *said)
+        self._act(self.host.sends(self.stack.now), packet)
 
     def _act(self, sends: Iterable[Send], origin: Packet | None = None) -> None:
         """Pass on what the host wants sent. `origin` is the packet of the application that made it send."""
@@ -259,32 +257,22 @@ class ObjectOrder(Unordered):
         if heard:
             self._act(self.host.receive(self.stack.now, heard))
 
-    def _mailbox(self) -> type[ObjectClass]:
-        """The class of our mailbox. What starts there is delivered."""
-        layer = self
-
-        class Mailbox(ObjectClass):
-            @method
-            async def message(self, ctx: Any, *said: Any) -> None:
-                layer._start(*said)
-
-            @method(compatible=("free", "message"))
-            async def free(self, ctx: Any, *said: Any) -> None:
-                layer._start(*said)
-
-        return Mailbox
-
-    def _start(
-        self, key: Any, src: int, seq: int, count: int, deps: Sequence[int], frag: Sequence[int], body: bytes
-    ) -> None:
+    def _deliver(self, request: Message) -> None:
         """A plain message may be delivered now."""
-        packet = Packet(src, self.stack.view.number, body)
-        packet.seq, packet.count = seq, count
-        packet.deps = tuple(deps) or None
-        packet.frag = (frag[0], frag[1]) if frag else None
+        match request.args:
+            case (key, int(seq), int(count), tuple(deps), tuple(frag), bytes(body)):
+                is_plain = request.kind == ONE_WAY and all(type(each) is int for each in (*deps, *frag))
+                is_well = is_plain and len(deps) in (0, len(self._begun)) and len(frag) in (0, 2)
+            case _:
+                is_well = False
+        if not is_well:
+            self.stack.reject("malformed")
+            return
+        packet = Packet(self.roster.member_of[request.src], self.stack.view.number, body)
+        packet.seq, packet.count, packet.deps, packet.frag = seq, count, deps or None, frag or None
         if not self.total and not self.hosted and key is not None:
             self._row("start", packet, count, op=key_label(key))
-        self._begun[src] += 1
+        self._begun[packet.src] += 1
         self._release([packet])
 
     def _row(
@@ -316,7 +304,7 @@ class ObjectOrder(Unordered):
             return
         if message is not None:
             self._record(trace, step, now, message, instance)
-        elif instance is not None and step != "start" and not self._plain:
+        elif instance is not None and step != "start":
             ref = ".".join(map(str, instance.start))
             trace.row(step, now, self.stack.view.number, op="transaction", ref=ref)
 
@@ -413,8 +401,7 @@ class BareObjects(ObjectOrder):
     def _refuse_large(self, value: Any) -> None:
         """A call is one datagram; plain messages were cut to size above."""
         out = bytearray()
-        if not self._plain:
-            put(out, value)
+        put(out, value)
         if len(out) > self._room:
             raise UsageError(
                 f"{len(out)} bytes of arguments or result do not fit a datagram with room for {self._room}; "

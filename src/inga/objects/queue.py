@@ -13,7 +13,6 @@ the same however many others wait.
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 from heapq import heappop, heappush
-from typing import Any
 
 from inga.model.invocation import Message, Path
 from inga.objects.declare import Call
@@ -26,15 +25,22 @@ Key = tuple[int, int]
 class Entry:
     """A request that waits, or the undoing of one."""
 
-    __slots__ = ("call", "entered", "key", "message", "out", "path", "record", "size", "waiters")
+    __slots__ = ("call", "entered", "key", "message", "out", "path", "size", "undoes", "waiters")
 
-    def __init__(self, message: Message, call: Call, path: Path, entered: float, record: Any = None) -> None:
+    def __init__(
+        self,
+        message: Message,
+        call: Call,
+        path: Path,
+        entered: float,
+        undoes: Instance | None = None,
+    ) -> None:
         self.message = message
         self.call = call  # decides what it conflicts with
         self.key: Key = message.key
         self.path = path
         self.entered = entered
-        self.record = record  # of what is to be undone
+        self.undoes = undoes  # the committed instance that is to be undone
         self.waiters: list[Entry] = []  # entries that wait for this one
         self.size = 0  # bytes, as long as it counts as waiting
         self.out = True  # of the queue: passed over wherever it is still listed

@@ -81,6 +81,7 @@ class Roster:
             name: tuple(i for i, place in enumerate(self.places) if place.object == name)
             for name in self.objects
         }
+        self._clients = {member: i for i, (member, name) in enumerate(self.places) if name == CLIENT}
         self.is_replicated = [len(self.copies.get(place.object, ())) > 1 for place in self.places]
         if len(set(self.places)) < len(self.places):
             raise UsageError("a member has the same object twice; name each object once for each member")
@@ -100,7 +101,7 @@ class Roster:
 
     def client(self, member: int) -> int:
         """The place from which a member's roots begin."""
-        return self.places.index(Place(member, CLIENT))
+        return self._clients[member]
 
     def find(self, target: str | Iterable[str]) -> tuple[int, ...]:
         """The places of an object, or of several."""

@@ -11,10 +11,11 @@ from typing import Any
 
 from inga.lab.obg.load import DELAY, METHODS, Load, Measured, Request, pairs_with_a_common_destination
 from inga.model.invocation import Message, Spoken
+from inga.objects.actions import Send
 from inga.objects.declare import ObjectClass, method
-from inga.objects.engine import Options, Send
 from inga.objects.instance import Instance
 from inga.objects.invoke import Host
+from inga.objects.options import Options
 from inga.objects.roster import Pairs, Roster
 
 DELTA = 10.0

@@ -1,0 +1,78 @@
+"""Answers to copies that are not there yet.
+
+A copy of a replicated object may be behind the one whose call is answered: it has not asked yet, or has not even
+begun. Such an answer is kept until it asks. If it never will, because the instance has come to nothing here, what was
+done for it must be taken back, by whoever speaks then.
+"""
+
+from inga.model.invocation import ABORT, CallId, Message
+from inga.objects.hosted import Hosted, base_of, remember
+from inga.objects.instance import Instance
+from inga.objects.local import Local
+from inga.objects.speech import Speech
+
+
+class Early:
+    """For all places of one member."""
+
+    def __init__(self, local: Local, speech: Speech) -> None:
+        self._local = local
+        self._speech = speech
+
+    def keep(self, hosted: Hosted, response: Message) -> None:
+        """An answer came that nobody here waits for."""
+        base = response.call[:-1]
+        if len(base) < 4 or not self._local.roster.is_replicated[hosted.place] or hosted.ended.get(base):
+            return
+        instance = hosted.bases.get(base)
+        if base in hosted.ended or (instance is None and self._is_lost(hosted, base)):
+            self._disown(hosted, response)
+        elif instance is None or response.call not in instance.calls:
+            if base not in hosted.early:
+                remember(hosted.early, base, [])
+            answers = hosted.early[base]
+            if not any(each.call == response.call and each.src == response.src for each in answers):
+                answers.append(response)
+
+    def take(self, instance: Instance, call: CallId) -> list[Message]:
+        """The answers to a call that the instance makes only now."""
+        early = self._local.hosted[instance.place].early
+        answers = early.pop(instance.base, [])
+        rest = [each for each in answers if each.call != call]
+        if rest:
+            early[instance.base] = rest
+        return [each for each in answers if each.call == call]
+
+    def forget(self, hosted: Hosted, base: CallId, *, committed: bool = False) -> None:
+        """That instance has ended, or will never begin."""
+        if self._local.roster.is_replicated[hosted.place]:
+            remember(hosted.ended, base, committed)
+            for response in hosted.early.pop(base, ()):
+                if not committed:
+                    self._disown(hosted, response)
+
+    def take_over(self, hosted: Hosted) -> None:
+        """A member is gone: take back what its copy of our object leaves; what is not for us, is remembered again."""
+        lost = [base for base in hosted.early if base not in hosted.bases and self._is_lost(hosted, base)]
+        answers = [response for base in lost for response in hosted.early.pop(base)]
+        answers += hosted.disowned.values()
+        hosted.disowned.clear()
+        for response in answers:
+            self._disown(hosted, response)
+
+    def _is_lost(self, hosted: Hosted, base: CallId) -> bool:
+        """Whether the request that was to start that instance went down with its sender."""
+        if self._local.roster.member_of[base[1]] in self._local.alive:
+            return False
+        return not any(base_of(entry.message, hosted.object) == base for entry in hosted.queue)
+
+    def _disown(self, hosted: Hosted, response: Message) -> None:
+        """An answer to an instance that has come to nothing here before it had asked. If the copy that did ask is gone,
+        and perhaps did not get round to it, take back what was done; as long as it is there, remember to."""
+        local = self._local
+        if local.is_complete or local.alive_of(response.dst)[:1] != (hosted.place,):
+            remember(hosted.disowned, (*response.call, response.src), response)
+            return
+        nobody = hosted.order.root()
+        hosted.order.abort()
+        self._speech.say(nobody, ABORT, (response.src,), call=response.call, op=response.op)

@@ -1,0 +1,128 @@
+"""How instances end.
+
+commit      the effects are there now; whoever invoked it may still undo it, until the root commits
+abort       no effects, nor of anything it called: what has committed is undone, in its own place in the order
+final       the root has committed: nobody will undo it any more
+undone      the undoing of a committed instance has run: what it called is taken back, too
+"""
+
+from typing import Any
+
+from inga.model.invocation import ABORT, COMMIT, FAIL
+from inga.objects.actions import Ended
+from inga.objects.calls import Calls
+from inga.objects.early import Early
+from inga.objects.hosted import Asked, Hosted, Stage
+from inga.objects.instance import ABORTED, COMMITTED, RUNNING, Instance
+from inga.objects.local import Local
+from inga.objects.speech import Speech
+
+
+class Endings:
+    """Of all instances of one member."""
+
+    def __init__(self, local: Local, speech: Speech, calls: Calls, early: Early) -> None:
+        self._local = local
+        self._speech = speech
+        self._calls = calls
+        self._early = early
+
+    def finish(self, instance: Instance, result: Any) -> None:
+        """The body has ended. It commits once all its calls have."""
+        if instance.status == RUNNING:
+            instance.finished, instance.result = True, result
+            self.try_commit(instance)
+
+    def fail(self, instance: Instance, text: str, reason: str = FAIL) -> None:
+        """The body has failed, or does not want to go on. What undoes something cannot fail: without a body, the
+        effects are taken out."""
+        if instance.undoes is not None:
+            instance.effects = []
+            self.finish(instance, None)
+        elif instance.status == RUNNING:
+            self.abort(instance, reason, text)
+
+    def try_commit(self, instance: Instance) -> None:
+        """Commit, if nothing is left to wait for."""
+        if instance.finished and instance.status == RUNNING and not instance.unanswered:
+            self._commit(instance)
+
+    def abort(self, instance: Instance, reason: str, text: str, *, respond: bool = True) -> None:
+        """End without effect, and take back what was called."""
+        local, request = self._local, instance.request
+        hosted = local.hosted[instance.place]
+        instance.status = ABORTED
+        local.counts["aborted"] += 1
+        local.note("abort", instance, request)
+        self._speech.tell_called(instance, ABORT)
+        if request is not None and instance.awaited:
+            if respond:
+                hosted.asked[request.call] = Asked(Stage.REFUSED)
+                self._speech.respond(instance, reason=reason, text=text)
+            else:
+                hosted.asked.pop(request.call, None)
+        hosted.order.abort()
+        self._leave(hosted, instance)
+        local.out.append(Ended(instance, reason, text))
+
+    def final(self, hosted: Hosted, instance: Instance) -> None:
+        """Nobody will undo what has committed, nor what it called."""
+        request = instance.request
+        assert request is not None
+        del hosted.asked[request.call]
+        if request.call in hosted.seen:
+            hosted.seen[request.call] = instance
+        hosted.state.final(request.call)
+        self._speech.tell_called(instance, COMMIT)
+
+    def _commit(self, instance: Instance) -> None:
+        hosted = self._local.hosted[instance.place]
+        try:
+            value = hosted.state.after(instance.effects)
+        except Exception as error:  # the effect's, so the method's
+            if instance.undoes is None:
+                text = f"{instance.call.op}: an effect raised {type(error).__name__}: {error}"
+                self.abort(instance, FAIL, text)
+                return
+            instance.effects, value = [], None  # the effects of what is undone are taken out instead
+        instance.status = COMMITTED
+        if instance.undoes is not None:
+            self._undone(hosted, instance, instance.undoes, value)
+        else:
+            self._committed(hosted, instance, value)
+        hosted.order.commit(instance, instance.call.op)
+        self._leave(hosted, instance)
+        self._local.out.append(Ended(instance, "", ""))
+
+    def _committed(self, hosted: Hosted, instance: Instance, value: Any) -> None:
+        local, request = self._local, instance.request
+        name = request.call if request is not None and instance.awaited else None
+        hosted.state.apply(value, instance.effects, name)
+        local.counts["committed"] += 1
+        local.note("commit", instance, request)
+        if name is None:
+            self._speech.tell_called(instance, COMMIT)
+        else:
+            self._speech.respond(instance, value=instance.result)
+            hosted.asked[name] = Asked(Stage.DONE, instance=instance)
+
+    def _undone(self, hosted: Hosted, instance: Instance, undoes: Instance, value: Any) -> None:
+        request = undoes.request
+        assert request is not None
+        if instance.effects:
+            hosted.state.final(request.call)
+            hosted.state.apply(value, instance.effects)
+        else:
+            hosted.state.undo(request.call)
+        hosted.asked.pop(request.call, None)
+        self._local.note("undone", instance, instance.request)
+        self._speech.tell_called(undoes, ABORT)
+
+    def _leave(self, hosted: Hosted, instance: Instance) -> None:
+        """It runs no more."""
+        self._local.running.pop(instance, None)
+        self._calls.forget(instance)
+        self._local.note("end", instance, instance.request)
+        hosted.bases.pop(instance.base, None)
+        self._early.forget(hosted, instance.base, committed=instance.status == COMMITTED)
+        hosted.queue.ended(instance)

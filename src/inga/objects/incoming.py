@@ -1,0 +1,235 @@
+"""The requests that come to the places of one member, until nobody will say a word about them any more.
+
+A request that somebody waits for has a record, `Asked`, which is in one of these states:
+
+    waiting     in the queue           start -> running      refused -> refused      abort -> gone
+    running     an instance of ours    commit -> done        abort of its own -> refused      abort -> gone
+    done        has committed          abort -> undoing      commit -> gone
+    undoing     its undoing waits or runs, and cannot fail: then it is gone
+    refused     was answered with an abort, and its invoker has not said so yet      abort -> gone
+
+where `commit` and `abort` are what the invoker tells us. One-way requests wait and run without a record.
+
+A request waits until it is clear, first and ready, or starts at once if it conflicts with nothing. One that could
+wait for ever *dies*: of two that wait for each other the younger gives way.
+"""
+
+from inga.model.invocation import (
+    ASYNCHRONOUS,
+    CHILD,
+    DEADLOCK,
+    ONE_WAY,
+    ORPHAN,
+    SYNCHRONOUS,
+    Message,
+)
+from inga.objects.actions import Run
+from inga.objects.early import Early
+from inga.objects.endings import Endings
+from inga.objects.hosted import Asked, Hosted, Stage, base_of, remember
+from inga.objects.local import Local
+from inga.objects.order import call_of
+from inga.objects.queue import Entry
+from inga.objects.speech import Speech
+from inga.objects.window import weight
+
+
+class Incoming:
+    """All that is asked of one member."""
+
+    def __init__(self, local: Local, speech: Speech, early: Early, endings: Endings) -> None:
+        self._local = local
+        self._speech = speech
+        self._early = early
+        self._endings = endings
+        self.queues: dict[Hosted, None] = {}  # places where something waits
+
+    # Requests
+
+    def take(self, hosted: Hosted, request: Message) -> None:
+        """A request came."""
+        local = self._local
+        if request.call in hosted.cancelled:
+            del hosted.cancelled[request.call]
+            self._early.forget(hosted, base_of(request, hosted.object))
+            local.note_at("cancel", hosted.place, request)
+            return
+        if request.call in hosted.asked:
+            return  # another speaker has said the same; all copies will be answered
+        if request.call in hosted.seen:
+            self._answer_again(hosted, request)
+            return
+        if local.roster.is_replicated[request.src]:
+            remember(hosted.seen, request.call)
+        local.note_at("receive", hosted.place, request)
+        entry = Entry(request, call_of(request), request.path, local.now)
+        if local.is_orphan(request):
+            self.give_up(hosted, entry)
+        elif hosted.order.relation.of(request.op):
+            self._enqueue(hosted, entry)
+            if request.kind != ONE_WAY:
+                hosted.asked[request.call] = Asked(Stage.WAITING, entry=entry)
+        else:
+            self._start(hosted, entry)
+
+    def give_up(self, hosted: Hosted, entry: Entry) -> None:
+        """Nobody is left for whom to do it."""
+        if self._local.has_invoker(entry.message):
+            self._refuse(hosted, entry, ORPHAN, "a member that called it is gone")
+        else:
+            self._cancel(hosted, entry)
+
+    def _answer_again(self, hosted: Hosted, request: Message) -> None:
+        """A copy asks what another has asked before it, and is not aware that this has been told the end of it."""
+        if request.kind == ONE_WAY:
+            return
+        done = hosted.seen[request.call]
+        if done is None:
+            self._speech.answer_for(hosted, request, reason=ORPHAN, text="another copy has taken it back")
+        else:
+            self._speech.answer_for(hosted, request, value=done.result)
+
+    def _refuse(self, hosted: Hosted, entry: Entry, reason: str, text: str) -> None:
+        """Answer a request without running it."""
+        request = entry.message
+        hosted.queue.remove(entry)
+        self._dequeued(entry)
+        hosted.asked[request.call] = Asked(Stage.REFUSED)
+        self._early.forget(hosted, base_of(request, hosted.object))
+        self._local.note_at("die", hosted.place, request)
+        self._speech.answer_for(hosted, request, reason=reason, text=text)
+
+    def _cancel(self, hosted: Hosted, entry: Entry) -> None:
+        """It will not be run, and nobody wants to know."""
+        hosted.queue.remove(entry)
+        self._dequeued(entry)
+        hosted.asked.pop(entry.message.call, None)
+        self._early.forget(hosted, base_of(entry.message, hosted.object))
+        self._local.note_at("cancel", hosted.place, entry.message)
+
+    # What the invoker tells
+
+    def told_to_commit(self, hosted: Hosted, message: Message) -> None:
+        asked = hosted.asked.get(message.call)
+        if asked is not None and asked.stage is Stage.DONE:
+            self._endings.final(hosted, asked.run)
+
+    def told_to_abort(self, hosted: Hosted, message: Message) -> None:
+        asked = hosted.asked.get(message.call)
+        if asked is None:
+            if message.call not in hosted.seen:
+                remember(hosted.cancelled, message.call)
+            return
+        match asked.stage:
+            case Stage.WAITING:
+                self._cancel(hosted, asked.entry)
+            case Stage.RUNNING:
+                self._endings.abort(asked.run, CHILD, "its invoker has aborted", respond=False)
+            case Stage.DONE:
+                self.undo(hosted, asked, message)
+            case Stage.REFUSED:
+                del hosted.asked[message.call]
+
+    def undo(self, hosted: Hosted, asked: Asked, message: Message) -> None:
+        """Put the undoing of a committed instance where it belongs in the order."""
+        asked.stage = Stage.UNDOING
+        instance = asked.run
+        entry = Entry(message, instance.call, instance.path, self._local.now, undoes=instance)
+        if hosted.order.relation.of(instance.call.op):
+            self._enqueue(hosted, entry)
+        else:
+            self._start(hosted, entry)
+
+    # Instances begin
+
+    def start_one(self) -> bool:
+        """Start something that waits, if anything may start."""
+        frontier_of = self._local.links.frontier_of
+        for hosted in list(self.queues):
+            entry = hosted.queue.next_startable(frontier_of(hosted.invoking))
+            if not len(hosted.queue):
+                del self.queues[hosted]
+            if entry is not None:
+                self._dequeued(entry)
+                self._start(hosted, entry)
+                return True
+        return False
+
+    def unclear(self) -> set[int]:
+        """Members for whose clocks something waits."""
+        members: set[int] = set()
+        for hosted in self.queues:
+            key = hosted.queue.unclear
+            if key is not None:
+                members.update(self._local.links.laggards(key))
+        return members
+
+    def _start(self, hosted: Hosted, entry: Entry) -> None:
+        local, request = self._local, entry.message
+        base = base_of(request, hosted.object)
+        path = (*entry.path, hosted.object) if entry.undoes is None else entry.path
+        instance = hosted.order.start(request, entry.call.op, path, base)
+        instance.call = entry.call
+        local.running[instance] = None
+        hosted.queue.started(instance, entry)
+        if entry.undoes is not None:
+            instance.undoes = entry.undoes
+            local.counts["undone"] += 1
+            local.note("undo", instance, request)
+        else:
+            # The places that run the same instance are those of the same object.
+            object_of = local.roster.object_of
+            instance.copies = tuple(place for place in request.dst if object_of[place] == hosted.object)
+            instance.hosts = (*request.hosts, instance.copies)
+            instance.holds = request.holds or bool(hosted.order.relation.of(request.op))
+            if len(instance.copies) > 1:
+                hosted.bases[base] = instance
+            if request.kind != ONE_WAY:
+                hosted.asked[request.call] = Asked(Stage.RUNNING, instance=instance)
+            local.counts["started"] += 1
+            local.note("start", instance, request)
+        local.out.append(Run(instance))
+
+    def _enqueue(self, hosted: Hosted, entry: Entry) -> None:
+        hosted.queue.add(entry)
+        self.queues[hosted] = None
+        entry.size = weight(entry.message)
+        self._local.links.wait(self._local.roster.member_of[entry.message.src], entry.size)
+
+    def _dequeued(self, entry: Entry) -> None:
+        """It does not wait any more, if it ever did."""
+        self._local.links.wait(self._local.roster.member_of[entry.message.src], -entry.size)
+        entry.size = 0
+
+    # Deadlock
+
+    def let_die(self) -> None:
+        """Requests that have waited long enough for something older that waits itself give way."""
+        for hosted in list(self.queues):
+            oldest = hosted.queue.oldest()
+            if oldest is None:
+                continue
+            mortal = {entry for entry in hosted.queue if oldest < entry.path and self._is_mortal(entry)}
+            while (entry := _doomed(hosted, mortal)) is not None:
+                mortal.discard(entry)
+                self._local.counts["died"] += 1
+                text = f"{entry.call.op} gave way to something older, to avoid a deadlock"
+                self._refuse(hosted, entry, DEADLOCK, text)
+
+    def _is_mortal(self, entry: Entry) -> bool:
+        """Whether it may give way: it keeps something that others may wait for, and has waited for long."""
+        return (
+            entry.message.holds
+            and entry.undoes is None
+            and entry.message.kind in (SYNCHRONOUS, ASYNCHRONOUS)
+            and self._local.now - entry.entered >= self._local.options.patience
+        )
+
+
+def _doomed(hosted: Hosted, mortal: set[Entry]) -> Entry | None:
+    """One of these that waits for something older that waits itself."""
+    if mortal:
+        for entry, blockers in hosted.queue.blockers().items():
+            if entry in mortal and any(each.unanswered and each.path < entry.path for each in blockers):
+                return entry
+    return None

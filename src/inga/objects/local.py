@@ -1,0 +1,86 @@
+"""What all parts of an engine share: the places of one member, its clock and links, and what is to be done.
+
+Parts change instances and places; only `alive` and `gone` belong to one of them, `failures`.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterable
+
+from inga.model.invocation import Message, Spoken
+from inga.objects.actions import Action, Observer, Send
+from inga.objects.hosted import Hosted
+from inga.objects.instance import Instance
+from inga.objects.links import Links
+from inga.objects.options import Options
+from inga.objects.order import Clock
+from inga.objects.roster import Roster
+
+
+class Local:
+    """One member's."""
+
+    def __init__(
+        self, me: int, roster: Roster, options: Options, *, now: float, observer: Observer | None
+    ) -> None:
+        self.me = me
+        self.roster = roster
+        self.options = options
+        self.now = now
+        self.counts: Counter[str] = Counter()  # started, committed, aborted, died, undone, held, ignored
+        self.clock = Clock()
+        self.links = Links(me, roster, self.clock, options, self._send, self._evs)
+        self.hosted = {
+            place: Hosted(place, roster, self.clock, self._callers(place)) for place in roster.at.get(me, ())
+        }
+        self.alive = set(roster.members)
+        self.gone = 0  # members that are gone, as all who are left have agreed upon
+        self.running: dict[Instance, None] = {}
+        self.inbox: deque[Message] = deque()  # from ourselves
+        self.out: list[Action] = []
+        self._observer = observer
+
+    def alive_of(self, places: tuple[int, ...]) -> tuple[int, ...]:
+        """Those of the places whose members are not gone."""
+        if self.is_complete:
+            return places
+        return tuple(place for place in places if self.roster.member_of[place] in self.alive)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nobody is gone."""
+        return not self.gone
+
+    def objects_of(self, places: Iterable[int]) -> set[int]:
+        return {self.roster.object_of[place] for place in places}
+
+    def is_orphan(self, request: Message) -> bool:
+        """Whether some instance in its lineage has no copy left."""
+        return not self.is_complete and not all(map(self.alive_of, request.hosts))
+
+    def has_invoker(self, request: Message) -> bool:
+        return bool(request.hosts) and bool(self.alive_of(request.hosts[-1]))
+
+    def is_ordered(self, message: Message) -> bool:
+        """Whether it conflicts with something somewhere, so that clocks are wanted there."""
+        return any(self.roster.relations[place].of(message.op) for place in message.dst)
+
+    def note(self, step: str, instance: Instance, message: Message | None) -> None:
+        """Tell the observer what an instance does."""
+        if self._observer is not None:
+            self._observer.note(step, self.now, instance.place, message, instance)
+
+    def note_at(self, step: str, place: int, message: Message) -> None:
+        """The same of a request that has no instance."""
+        if self._observer is not None:
+            self._observer.note(step, self.now, place, message, None)
+
+    def _callers(self, place: int) -> frozenset[int] | None:
+        """The members that may call what is there; None: all."""
+        members = self.options.invoking.get(self.roster.places[place].object)
+        return None if members is None else frozenset(members)
+
+    def _send(self, members: tuple[int, ...], packet: Spoken) -> None:
+        self.out.append(Send(members, packet))
+
+    def _evs(self) -> tuple[int, ...]:
+        return tuple(hosted.order.ev for hosted in self.hosted.values())

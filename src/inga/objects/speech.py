@@ -1,0 +1,120 @@
+"""What instances say, and which copy says it.
+
+Copies of a replicated object that run the same instance make the same calls. The first of them that is alive, the
+*speaker*, sends them; the others remember what they left to it, and say it when it is gone.
+"""
+
+from typing import Any
+
+from inga.model.invocation import (
+    ABORT,
+    ASYNCHRONOUS,
+    COMMIT,
+    ONE_WAY,
+    REQUESTS,
+    RESPONSE,
+    SYNCHRONOUS,
+    Message,
+)
+from inga.objects.hosted import Hosted, Unspoken
+from inga.objects.instance import ABORTED, RUNNING, Instance, Pending
+from inga.objects.links import members_of
+from inga.objects.local import Local
+
+SAID = {
+    **dict.fromkeys(REQUESTS, "request"),
+    RESPONSE: "response",
+    COMMIT: "tell commit",
+    ABORT: "tell abort",
+}
+"""The step of an observer for each kind of message."""
+
+
+class Speech:
+    """All that leaves the places of one member."""
+
+    def __init__(self, local: Local) -> None:
+        self._local = local
+
+    def request(self, instance: Instance, call: Pending) -> None:
+        """Make a call of an instance."""
+        op, args, named = call.request
+        rest: dict[str, Any] = {"call": call.id, "op": op, "args": args, "named": named}
+        if call.kind == ONE_WAY:
+            rest["path"] = (call.id,)
+        else:
+            rest |= {
+                "path": (*instance.path, call.id[-1]),
+                "hosts": instance.hosts,
+                "holds": instance.holds,
+            }
+        self._say_once(instance, call.kind, call.dst, **rest)
+
+    def respond(self, instance: Instance, **rest: Any) -> None:
+        """Answer the request of an instance."""
+        request = instance.request
+        assert request is not None
+        self.say(instance, RESPONSE, request.hosts[-1], call=request.call, op=request.op, **rest)
+
+    def answer_for(self, hosted: Hosted, request: Message, **rest: Any) -> None:
+        """Answer a request that does not run here."""
+        instance = hosted.order.start(request, "", (*request.path, hosted.object), ())
+        hosted.order.abort()
+        instance.status = ABORTED
+        self.respond(instance, **rest)
+
+    def tell_called(self, instance: Instance, kind: str) -> None:
+        """Tell everybody an instance has called that it commits, or aborts."""
+        for call in instance.calls.values():
+            if call.kind != ONE_WAY and not call.dropped:
+                self.tell(instance, kind, call)
+
+    def tell(self, instance: Instance, kind: str, call: Pending) -> None:
+        """The same, of one call."""
+        op = call.request[0] if kind == ABORT else ""
+        self._say_once(instance, kind, call.dst, call=call.id, op=op)
+
+    def take_over(self, hosted: Hosted) -> None:
+        """Say what was left to a copy that is gone; whoever has heard it already passes over it. What is not for us
+        to say is remembered again."""
+        unspoken = list(hosted.unspoken)
+        hosted.unspoken.clear()
+        for said in unspoken:
+            self._speak_up(said)
+
+    def say(self, instance: Instance, kind: str, dst: tuple[int, ...], **rest: Any) -> None:
+        """Send a message of an instance to places that are still there, our own through the inbox."""
+        local = self._local
+        dst = local.alive_of(dst)
+        if not dst:
+            return
+        members = members_of(local.roster, dst)
+        numbers = local.links.number(sorted(members - {local.me}))
+        message = local.hosted[instance.place].order.send(
+            instance, kind, dst, numbers, view=local.gone, **rest
+        )
+        local.note(SAID[kind], instance, message)
+        local.links.transmit(local.now, message)
+        if local.me in members:
+            local.inbox.append(message)
+        if local.options.announce and kind not in (RESPONSE, COMMIT) and local.is_ordered(message):
+            local.links.announce(message.ts, members)
+
+    def _say_once(self, instance: Instance, kind: str, dst: tuple[int, ...], **rest: Any) -> None:
+        """Say what all copies of the instance say, if it is for us to do so."""
+        if self._speaks(instance):
+            self.say(instance, kind, dst, **rest)
+        else:
+            self._local.hosted[instance.place].unspoken.append(Unspoken(instance, kind, dst, rest))
+
+    def _speaks(self, instance: Instance) -> bool:
+        """Whether it is this copy that sends what all copies say."""
+        return next(iter(self._local.alive_of(instance.copies)), None) == instance.place
+
+    def _speak_up(self, said: Unspoken) -> None:
+        instance, kind, dst, rest = said
+        if kind in (SYNCHRONOUS, ASYNCHRONOUS):
+            call = instance.calls[rest["call"]]
+            if instance.status != RUNNING or call.dropped or not call.missing:
+                return
+        self._say_once(instance, kind, dst, **rest)
