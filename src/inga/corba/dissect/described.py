@@ -2,24 +2,9 @@
 
 from typing import Any
 
+from inga.corba.wire import reference as references
 from inga.corba.wire.giop import Tagged
-from inga.corba.wire.reference import (
-    JACORB_GROUP_IIOP,
-    TAG_GROUP,
-    TAG_GROUP_IIOP,
-    TAG_INTERNET_IOP,
-    TAG_UIPMC,
-    GroupIdentity,
-    Iiop,
-    Reference,
-    Uipmc,
-    decode_group,
-    decode_group_iiop,
-    decode_iiop,
-    decode_uipmc,
-    to_corbaloc,
-    to_ior,
-)
+from inga.corba.wire.reference import GroupIdentity, Iiop, Reference, Uipmc
 from inga.model.errors import UsageError, WireError
 from inga.model.text import printable
 
@@ -42,13 +27,13 @@ def describe(reference: Reference) -> dict[str, Any]:
         "type_id": reference.type_id,
         "profiles": [_profile(each) for each in reference.profiles],
         "corbaloc": _corbaloc(reference),
-        "ior": to_ior(reference),
+        "ior": references.to_ior(reference),
     }
 
 
 def _corbaloc(reference: Reference) -> str | None:
     try:
-        return to_corbaloc(reference)
+        return references.to_corbaloc(reference)
     except (UsageError, WireError):
         return None
 
@@ -56,10 +41,10 @@ def _corbaloc(reference: Reference) -> str | None:
 def _profile(profile: Tagged) -> dict[str, Any]:
     content = _tagged(profile, PROFILES)
     try:
-        if profile.tag == TAG_UIPMC:
-            return {**content, **_uipmc(decode_uipmc(profile.data))}
-        if profile.tag == TAG_INTERNET_IOP:
-            return {**content, **_iiop(decode_iiop(profile.data))}
+        if profile.tag == references.TAG_UIPMC:
+            return {**content, **_uipmc(references.decode_uipmc(profile.data))}
+        if profile.tag == references.TAG_INTERNET_IOP:
+            return {**content, **_iiop(references.decode_iiop(profile.data))}
     except WireError as error:
         return {**content, "damaged": str(error)}
     return content
@@ -88,15 +73,15 @@ def _component(component: Tagged, *, of_group: bool) -> dict[str, Any]:
     content = _tagged(component, COMPONENTS)
     tag, data = component
     try:
-        if tag == TAG_GROUP:
-            return {**content, "group": group_of(decode_group(data))}
-        if tag == TAG_GROUP_IIOP:
-            return {**content, "object": _iiop(decode_group_iiop(data))}
-        if tag == JACORB_GROUP_IIOP and of_group:
-            found = _iiop(decode_group_iiop(data))
+        if tag == references.TAG_GROUP:
+            return {**content, "group": group_of(references.decode_group(data))}
+        if tag == references.TAG_GROUP_IIOP:
+            return {**content, "object": _iiop(references.decode_group_iiop(data))}
+        if tag == references.JACORB_GROUP_IIOP and of_group:
+            found = _iiop(references.decode_group_iiop(data))
             return {**content, "name": "TAG_GROUP_IIOP as JacORB numbers it", "object": found}
     except WireError as error:
-        return content if tag == JACORB_GROUP_IIOP else {**content, "damaged": str(error)}
+        return content if tag == references.JACORB_GROUP_IIOP else {**content, "damaged": str(error)}
     return content
 
 

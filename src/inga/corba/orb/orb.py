@@ -241,7 +241,7 @@ async def _call(proxy: OrbProxy, called: Operation, /, *arguments: Any, **named:
 
 
 def within(proxy: T, seconds: float) -> T:
-    """The same proxy with another deadline; with 0, only what is answered without waiting."""
+    """The same proxy with another deadline; with 0, nothing is waited for."""
     assert isinstance(proxy, OrbProxy)
     return cast(T, OrbProxy(proxy._orb, proxy._declared, proxy.__reference__, _checked(seconds)))
 
