@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from inga import Orb
-from inga.net.multicast import Multicast
-from inga.net.names import find, serve_names
-from inga.objects.groups import CREATE_ADDRESS_SUPPLIED, GroupManager
-from inga.objects.idl import Long, UserException, interface, oneway, raises, user_exception
-from inga.objects.naming import NamingContext, to_name
+from inga.corba.broker.groups import CREATE_ADDRESS_SUPPLIED, GroupManager
+from inga.corba.broker.idl import Long, UserException, interface, oneway, raises, user_exception
+from inga.corba.broker.naming import NamingContext, to_name
+from inga.corba.orb.lookup import find, serve_names
+from inga.corba.orb.memberships import Multicast
 
 VIA = urlsplit(os.environ.get("INGA_VIA", "udp://239.7.7.7:7400?interface=lo"))
 LOOPBACK = Multicast(interface="lo")

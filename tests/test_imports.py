@@ -55,6 +55,10 @@ def test_the_code_keeps_the_contracts() -> None:
         ("stack/bad.py", "import inga.layers", "Dependencies point down"),
         ("wire/bad.py", "import inga.causality", "Dependencies point down"),
         ("bad.py", "", "Dependencies point down"),
+        ("net/bad.py", "import inga.corba.wire.cdr", "CORBA is a house of its own"),
+        ("recipes/bad.py", "def late():\n    import inga.corba.orders", "CORBA is a house of its own"),
+        ("corba/wire/bad.py", "import inga.corba.multicast.remiop", "Its rooms have an order, too"),
+        ("corba/broker/bad.py", "import asyncio", "Protocols do no I/O and read no clock"),
         ("layers/bad.py", "from time import monotonic", "Protocols do no I/O and read no clock"),
         ("objects/bad.py", "def late():\n    import asyncio", "Protocols do no I/O and read no clock"),
         ("report/bad.py", "from pyspark.sql import functions", "Only pipeline and lab know Spark"),
@@ -102,10 +106,20 @@ def test_importing_inga_is_cheap() -> None:
         "cli.report",
         "cli.lab",
         "lab.ladder",
-        "net.orb",
-        "net.names",
+        "corba.orb.orb",
+        "corba.orb.lookup",
         "cli.names",
     ],
 )
 def test_no_extra_is_needed_to_start(room: str) -> None:
     assert not packages_loaded_by(f"import inga.{room}") & EXTRAS
+
+
+@pytest.mark.parametrize(
+    "statement", ["import inga.recipes", "import inga.net.join", "from inga.sim import Sim"]
+)
+def test_groups_do_without_corba_until_an_order_of_it_is_asked_for(statement: str) -> None:
+    show = "import sys; print(*(name for name in sys.modules if name.startswith('inga.corba')))"
+    assert run_python("-c", f"{statement}; {show}").stdout.split() == []
+    asked = "from inga.recipes import find; find('remiop')"
+    assert "inga.corba.orders" in run_python("-c", f"{statement}; {asked}; {show}").stdout.split()

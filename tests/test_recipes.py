@@ -1,7 +1,10 @@
 """What can be asked of a recipe: levels and options of its own, with errors that say what there is."""
 
 import asyncio
+import importlib
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
@@ -11,23 +14,26 @@ import pytest
 import inga
 from inga import recipes
 from inga.cli.sim import named_value
-from inga.layers import acks, flow, miop, reliable, remiop
-from inga.layers.acks import Acknowledged
+from inga.corba.multicast import acks, remiop
+from inga.corba.multicast import fragments as miop
+from inga.corba.multicast.acks import Acknowledged
+from inga.corba.multicast.fragments import MiopFragments, Strategy
+from inga.corba.multicast.remiop import ReMiop
+from inga.corba.multicast.transport import Miop
+from inga.layers import flow, reliable
 from inga.layers.bundle import Bundle
 from inga.layers.co import parts as co
 from inga.layers.co.layer import Co
 from inga.layers.flow import Flow
 from inga.layers.matrix import Matrix
-from inga.layers.miop import MiopFragments, Strategy
 from inga.layers.reliable import Reliable
-from inga.layers.remiop import ReMiop
 from inga.layers.sco import parts as sco
 from inga.layers.sco.layer import Sco
 from inga.layers.shape import Unshaped
 from inga.model.errors import UsageError
 from inga.objects import options as objects
 from inga.objects.layer import ObjectOrder
-from inga.recipes import PLACED, Miop, Options, Recipe, compose, find, ladder, names, register, tuned
+from inga.recipes import PLACED, Options, Recipe, compose, find, ladder, names, register, tuned
 from inga.recipes import recipe as registry
 from inga.sim import Sim
 from inga.sim.case import Case
@@ -58,7 +64,8 @@ def build(options: Options) -> list[Layer]:
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test has a registry of its own."""
-    ladder()
+    for order in (*names(), *ladder()):
+        find(order)  # whoever brings it registers it once
     monkeypatch.setattr(registry, "_recipes", dict(registry._recipes))
 
 
@@ -474,3 +481,22 @@ def test_values_on_the_command_line_are_numbers_where_they_can_be() -> None:
         ("pace", 0.5),
         ("mode", "eager"),
     ]
+
+
+@pytest.mark.parametrize("module", registry.BROUGHT)
+def test_a_module_brings_what_the_table_says(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = set(names())
+    for order in registry.BROUGHT[module]:
+        del registry._recipes[order]
+    monkeypatch.delitem(sys.modules, module)
+    left = set(registry._recipes)
+    assert set(names()) == before, "they are known by name before anybody has registered them"
+    importlib.import_module(module)
+    assert set(registry._recipes) - left == set(registry.BROUGHT[module])
+
+
+def test_a_name_that_is_brought_is_taken() -> None:
+    """Also as long as nobody has asked for it."""
+    program = "from inga.recipes import register; register('remiop', list)"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "there is a recipe 'remiop' already" in ended.stderr

@@ -7,9 +7,9 @@ from time import time
 from types import TracebackType
 from typing import Self
 
+from inga.corba.dissect.pcap import HEADER, record
 from inga.net.carrier import _enlarge
 from inga.runs.live import free_ports
-from inga.wire.pcap import HEADER, record
 
 HOST = "239.7.7.11"
 LOOPBACK = "127.0.0.1"

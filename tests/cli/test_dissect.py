@@ -2,6 +2,7 @@
 
 import io
 import json
+import struct
 import subprocess
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -11,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inga.cli.dissected import Dissector, line
 from inga.cli.main import main
-from inga.wire import giop, miop
-from inga.wire.giop import KeyAddr, Reply, Request
-from inga.wire.pcap import HEADER, Datagram, record
+from inga.corba.dissect.dissector import Dissector, line
+from inga.corba.dissect.pcap import HEADER, UdpDatagram, record
+from inga.corba.wire import giop, miop
+from inga.corba.wire.giop import KeyAddr, Reply, Request
 
 from .listener import Capture
 from .tshark import needs_tshark, same
@@ -67,6 +68,54 @@ def test_the_vectors_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         "                     GIOP 1.2 request 1: oneway greeting_oneway to group TestDomain/1, body of 16 octets",
     ]
     assert captured.err == "9 datagrams: 7 data, 5 messages, 1 nack, 1 state\n"
+
+
+def with_link(link: int, packets: list[bytes]) -> bytes:
+    """A capture whose frames are said to be of another link layer."""
+    records = (record(10, SOURCE, TARGET, each) for each in packets)
+    return HEADER[:-4] + link.to_bytes(4, "little") + b"".join(records)
+
+
+@pytest.mark.parametrize("options", [(), ("--json",), ("--quiet",)])
+def test_a_link_layer_that_is_not_known_is_no_success(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...]
+) -> None:
+    path = tmp_path / "odd.pcap"
+    path.write_bytes(with_link(147, vectors("V1", "V2")))
+    assert main(["dissect", str(path), *options]) == 2
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert (
+        "odd.pcap: 2 frames are of link type 147, which is not known here; inga reads Ethernet"
+        in captured.err
+    )
+
+
+def test_frames_that_are_not_looked_into_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Interfaces of a pcapng file may differ."""
+
+    def block(kind: int, body: bytes) -> bytes:
+        return struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+
+    def frame(interface: int, octets: bytes) -> bytes:
+        head = struct.pack("<IIIII", interface, 0, 0, len(octets), len(octets))
+        return block(6, head + octets + bytes(-len(octets) % 4))
+
+    ethernet = record(10, SOURCE, TARGET, vectors("V1")[0])[16:]
+    path = tmp_path / "mixed.pcapng"
+    path.write_bytes(
+        block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+        + block(1, struct.pack("<HHI", 1, 0, 0))
+        + block(1, struct.pack("<HHI", 147, 0, 0))
+        + frame(0, ethernet)
+        + 3 * frame(1, ethernet)
+    )
+    assert main(["dissect", str(path)]) == 0
+    expected = "1 datagrams: 1 data, 1 messages; 3 frames are of link type 147, which is not known here\n"
+    assert capsys.readouterr().err == expected
+    assert dissected(str(path), capsys)["unread"] == {"147": 3}
 
 
 def test_the_vectors_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,7 +278,7 @@ def test_whatever_is_captured_can_be_shown(changes: list[tuple[bytes, int, bytes
     dissector = Dissector()
     for number, (packet, at, octets) in enumerate(changes):
         changed = packet[:at] + octets + packet[at + len(octets) :]
-        for entry in dissector.take(Datagram(number, 0.5, SOURCE, TARGET, changed, False)):
+        for entry in dissector.take(UdpDatagram(number, 0.5, SOURCE, TARGET, changed, False)):
             assert json.dumps(entry) and line(entry, 0.5).isprintable()
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from inga.cli.main import main
-from inga.wire.giop import Tagged
-from inga.wire.reference import (
-    Group,
+from inga.corba.wire.giop import Tagged
+from inga.corba.wire.reference import (
+    GroupIdentity,
     Iiop,
     Reference,
     Uipmc,
@@ -78,7 +78,7 @@ def test_what_is_not_known_is_shown_and_kept(capsys: pytest.CaptureFixture[str])
 
 def test_the_object_of_a_group_as_jacorb_numbers_it(capsys: pytest.CaptureFixture[str]) -> None:
     stored = Tagged(0, encode_iiop(Iiop("10.0.0.1", 5, b"\xff\0")).data)
-    profile = encode_uipmc(Uipmc("225.6.7.8", 1, (encode_group(Group("d", 1)), stored)))
+    profile = encode_uipmc(Uipmc("225.6.7.8", 1, (encode_group(GroupIdentity("d", 1)), stored)))
     assert main(["ior", to_ior(Reference("", (profile,)))]) == 0
     out = capsys.readouterr().out
     assert "as JacORB numbers it (0): 10.0.0.1 port 5, IIOP 1.2, key ff00" in out
@@ -86,7 +86,7 @@ def test_the_object_of_a_group_as_jacorb_numbers_it(capsys: pytest.CaptureFixtur
 
 
 def test_a_terminal_is_not_steered(capsys: pytest.CaptureFixture[str]) -> None:
-    reference = group_reference("\x1b[2J", Group("\x1b]0;x\x07", 1), "225.6.7.8", 1)
+    reference = group_reference("\x1b[2J", GroupIdentity("\x1b]0;x\x07", 1), "225.6.7.8", 1)
     assert main(["ior", to_ior(reference)]) == 0
     assert "\x1b" not in capsys.readouterr().out
 
@@ -110,7 +110,9 @@ def test_bad_references_get_one_sentence(text: str, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize("little", [False, True])
 def test_omniorb_reads_our_references(little: bool) -> None:
     gateway = Iiop("127.0.0.1", 2810, b"gateway")
-    reference = group_reference("IDL:test/Hello:1.0", Group("TestDomain", 1), "225.6.7.8", 1, gateway=gateway)
+    reference = group_reference(
+        "IDL:test/Hello:1.0", GroupIdentity("TestDomain", 1), "225.6.7.8", 1, gateway=gateway
+    )
     printed = subprocess.run(
         ["catior", to_ior(reference, little=little)], capture_output=True, text=True, timeout=20, check=True
     ).stdout

@@ -11,10 +11,10 @@ import sys
 import pytest
 
 from inga.cli.main import main
-from inga.net.names import resolve
-from inga.net.orb import Orb
-from inga.objects.naming import NamingContext, to_name
-from inga.wire.reference import read
+from inga.corba.broker.naming import NamingContext, to_name
+from inga.corba.orb.lookup import resolve
+from inga.corba.orb.orb import Orb
+from inga.corba.wire.reference import read
 
 pytestmark = pytest.mark.network
 

@@ -13,6 +13,19 @@ from random import Random
 from typing import Any
 
 from inga.causality.inbox import Inbox
+from inga.corba.broker.call import OutgoingCall, ways
+from inga.corba.broker.dispatch import _PASS_ON, Broker, _detail_context, detail_of
+from inga.corba.broker.idl import SystemException, interface
+from inga.corba.broker.naming import OVERHEAD, InvalidName, NameComponent, NameService
+from inga.corba.dissect import pcap
+from inga.corba.multicast.fragments import MiopFragments, MiopPackets, Piece, Reassembly, quad_of
+from inga.corba.multicast.rate import Rate
+from inga.corba.multicast.remiop import ReMiop
+from inga.corba.wire import giop, miop, reference
+from inga.corba.wire.framing import Framer
+from inga.corba.wire.giop import KeyAddr, Reply, Request, Status, Tagged
+from inga.corba.wire.reference import GroupIdentity as ObjectGroup
+from inga.corba.wire.reference import Reference, group_reference, put_reference
 from inga.lab.rungs.history import History
 from inga.layers.bundle import Bundle
 from inga.layers.co.machine import CoMachine
@@ -23,10 +36,7 @@ from inga.layers.co.parts import Settings as CoSettings
 from inga.layers.fifo import Unreliable
 from inga.layers.flow import Flow, share_of
 from inga.layers.fragment import Fragment, LossyFragment
-from inga.layers.miop import MiopFragments, MiopPackets, Piece, Reassembly, quad_of
-from inga.layers.rate import Rate
 from inga.layers.reliable import Reliable
-from inga.layers.remiop import ReMiop
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.parts import Message as ScoMessage
 from inga.model.errors import UsageError, WireError
@@ -36,26 +46,18 @@ from inga.model.view import Member, View
 from inga.net.options import complete
 from inga.objects.declare import ObjectClass, method
 from inga.objects.engine import Engine
-from inga.objects.framing import Framer
 from inga.objects.hosted import remember
-from inga.objects.idl import SystemException, interface
 from inga.objects.invoke import Host
 from inga.objects.links import Links
-from inga.objects.naming import OVERHEAD, InvalidName, NameComponent, NameService
 from inga.objects.options import Options as ObjectOptions
-from inga.objects.orb import _PASS_ON, Broker, _detail_context, detail_of
 from inga.objects.order import Clock
-from inga.objects.request import Call, ways
 from inga.objects.roster import Pairs, Roster
 from inga.recipes import Options, find
 from inga.session.alarms import Alarms
 from inga.session.newcomer import Newcomer
 from inga.stack.stack import Stack
-from inga.wire import bundle, giop, invocation, miop, pcap, reference, value, varint
-from inga.wire.giop import KeyAddr, Reply, Request, Status, Tagged
+from inga.wire import bundle, invocation, value, varint
 from inga.wire.packet import HEAD, decode, encode
-from inga.wire.reference import Group as ObjectGroup
-from inga.wire.reference import Reference, group_reference, put_reference
 from inga.wire.told import Told, said
 
 from ..session.town import Town, of_session
@@ -290,7 +292,7 @@ def piece(key: int, index: int, count: int) -> Piece:
     return Piece(b"%d" % key, 0, 0, index, count, index == count - 1, 0)
 
 
-@bound("layers.miop.COLLECTIONS_MAX")
+@bound("corba.multicast.fragments.COLLECTIONS_MAX")
 def unfinished_messages(n: int) -> bool:
     reassembly = Reassembly(lambda reason: None)
     for key in range(n):
@@ -298,7 +300,7 @@ def unfinished_messages(n: int) -> bool:
     return reassembly.open == n
 
 
-@bound("layers.miop.OCTETS_MAX")
+@bound("corba.multicast.fragments.OCTETS_MAX")
 def octets_of_a_message_by_miop(n: int) -> bool:
     reassembly = Reassembly(lambda reason: None)
     half = n // 2
@@ -306,7 +308,7 @@ def octets_of_a_message_by_miop(n: int) -> bool:
     return reassembly.add(piece(1, 1, 2), bytes(n - half), 0.0) is not None
 
 
-@bound("layers.miop.RING")
+@bound("corba.multicast.fragments.RING")
 def messages_whose_late_packets_are_known(n: int) -> bool:
     counted: list[str] = []
     reassembly = Reassembly(counted.append)
@@ -327,14 +329,14 @@ def spoken_by(sender: int, number: int) -> bytes:
     return miop.split(b"GIOP", miop.numbered_id(sender, number))[0]
 
 
-@bound("layers.reported.SENDERS_MAX")
+@bound("corba.multicast.reported.SENDERS_MAX")
 def senders_that_are_followed(n: int) -> bool:
     stack, strategy = in_public()
     stack.receive([(spoken_by(quad_of(1, k), 1), None) for k in range(n)], now=0.0)
     return len(strategy._streams) == n
 
 
-@bound("layers.reported.NEW_LIFE")
+@bound("corba.multicast.reported.NEW_LIFE")
 def numbers_that_a_sender_skips(n: int) -> bool:
     stack, _ = in_public()
     sender = quad_of(1, 1)
@@ -342,14 +344,14 @@ def numbers_that_a_sender_skips(n: int) -> bool:
     return stack.counts["new_life"] == 0
 
 
-@bound("layers.reported.WINDOW_MIN", least=True)
+@bound("corba.multicast.reported.WINDOW_MIN", least=True)
 def least_packets_of_a_window(n: int) -> bool:
     _, strategy = in_public()
     strategy.fit(n * 2304)  # what the kernel counts for a datagram of MIOP
     return strategy._window == n
 
 
-@bound("layers.rate.RATE_MAX")
+@bound("corba.multicast.rate.RATE_MAX")
 def bits_a_second(n: int) -> bool:
     return Rate(1, n, 10).fastest == n
 
@@ -476,23 +478,23 @@ def keys_that_may_collide(n: int) -> bool:
 # wire: MIOP
 
 
-@bound("wire.miop.ID_MAX")
+@bound("corba.wire.miop.ID_MAX")
 def octets_of_a_unique_id(n: int) -> bool:
     return len(miop.decode(miop.encode(b"i" * n, 0, 1, b"payload")).unique_id) == n
 
 
-@bound("wire.miop.COUNT_MAX")
+@bound("corba.wire.miop.COUNT_MAX")
 def fragments_of_a_message(n: int) -> bool:
     return miop.decode(miop.encode(b"id", 0, n, b"payload")).count == n
 
 
-@bound("wire.miop.ENTRIES_MAX")
+@bound("corba.wire.miop.ENTRIES_MAX")
 def entries_of_a_control_packet(n: int) -> bool:
     entries = tuple((quad_of(1, k), k) for k in range(n))
     if n <= miop.ENTRIES_MAX:
-        data = miop.encode_control(miop.Control(miop.STATE, quad_of(1, 0), entries))
+        data = miop.encode_control(miop.ControlPacket(miop.STATE, quad_of(1, 0), entries))
     else:  # as somebody else might
-        one = bytearray(miop.encode_control(miop.Control(miop.STATE, quad_of(1, 0), entries[:-1])))
+        one = bytearray(miop.encode_control(miop.ControlPacket(miop.STATE, quad_of(1, 0), entries[:-1])))
         at = one.index((n - 1).to_bytes(4, "big"), miop.HEADER)
         one[at : at + 4] = n.to_bytes(4, "big")
         data = bytes(one)
@@ -500,7 +502,7 @@ def entries_of_a_control_packet(n: int) -> bool:
     return len(miop.decode_control(miop.decode(data)).entries) == n
 
 
-@bound("wire.miop.NUMBER_MAX")
+@bound("corba.wire.miop.NUMBER_MAX")
 def packets_that_a_unique_id_can_number(n: int) -> bool:
     try:
         return miop.read_id(miop.numbered_id(quad_of(1, 1), n)) == (quad_of(1, 1), n)
@@ -541,14 +543,14 @@ def request_of(depth: int, **more: Any) -> Message:
     )
 
 
-@bound("wire.pcap.FRAME_MAX")
+@bound("corba.dissect.pcap.FRAME_MAX")
 def octets_of_a_frame(n: int) -> bool:
     head = pcap.HEADER
     frame = bytes(8) + n.to_bytes(4, "little") * 2 + bytes(n)
     return len(next(iter(pcap.frames(head + frame))).octets) == n
 
 
-@bound("wire.pcap.JOINED_MAX")
+@bound("corba.dissect.pcap.JOINED_MAX")
 def datagrams_of_which_a_part_was_seen(n: int) -> bool:
     joiner = pcap._Joiner()
     for k in range(n):
@@ -556,20 +558,20 @@ def datagrams_of_which_a_part_was_seen(n: int) -> bool:
     return joiner.join(pcap._Packet("a", "b", 17, b"y", False, (0, 8, False))) is not None
 
 
-@bound("wire.giop.MINOR_MAX")
+@bound("corba.wire.giop.MINOR_MAX")
 def versions_of_giop(n: int) -> bool:
     message = bytearray(giop.encode(Request(1, KeyAddr(b"key"), "put"), b""))
     message[5] = n
     return giop.read_header(message).minor == n
 
 
-@bound("wire.reference.GROUP_ID_MAX")
+@bound("corba.wire.reference.GROUP_ID_MAX")
 def numbers_of_object_groups(n: int) -> bool:
     found = next(iter(reference.read(f"corbaloc:miop:1.0@1.0-d-{n}/239.1.2.3:7000").multicast()))
     return found.group.group_id == n
 
 
-@bound("wire.reference.REF_VERSION_MAX")
+@bound("corba.wire.reference.REF_VERSION_MAX")
 def versions_of_object_groups(n: int) -> bool:
     found = next(iter(reference.read(f"corbaloc:miop:1.0@1.0-d-1-{n}/239.1.2.3:7000").multicast()))
     return found.group.ref_version == n
@@ -578,14 +580,14 @@ def versions_of_object_groups(n: int) -> bool:
 # objects
 
 
-@bound("objects.framing.MESSAGE_MAX")
+@bound("corba.wire.framing.MESSAGE_MAX")
 def octets_of_a_giop_message(n: int) -> bool:
     head = giop.encode(Request(1, KeyAddr(b"key"), "put"), b"")[:8]
     size = n - giop.HEADER_SIZE
     return len(Framer().feed(head + size.to_bytes(4, "big") + bytes(size))) == 1
 
 
-@bound("objects.framing.FRAGMENTED_MAX")
+@bound("corba.wire.framing.FRAGMENTED_MAX")
 def messages_begun_on_a_connection(n: int) -> bool:
     framer = Framer()
     for k in range(n):
@@ -648,7 +650,7 @@ def names_service() -> NameService:
 GROUP = group_reference("IDL:test/Forum:1.0", ObjectGroup("d", 1), "239.1.2.3", 7000)
 
 
-@bound("objects.naming.COMPONENTS_MAX")
+@bound("corba.broker.naming.COMPONENTS_MAX")
 def components_of_a_name(n: int) -> bool:
     service = names_service()
     try:
@@ -660,7 +662,7 @@ def components_of_a_name(n: int) -> bool:
     return True
 
 
-@bound("objects.naming.OCTETS_MAX")
+@bound("corba.broker.naming.OCTETS_MAX")
 def octets_of_all_names(n: int) -> bool:
     service = names_service()
     service.count(n - OVERHEAD)
@@ -668,7 +670,7 @@ def octets_of_all_names(n: int) -> bool:
     return service.octets == n
 
 
-@bound("objects.naming.ITERATORS_MAX")
+@bound("corba.broker.naming.ITERATORS_MAX")
 def iterators_that_clients_forgot(n: int) -> bool:
     service = names_service()
     for _ in range(n):
@@ -676,7 +678,7 @@ def iterators_that_clients_forgot(n: int) -> bool:
     return len(service._iterators) == n
 
 
-@bound("objects.naming.LIST_MAX")
+@bound("corba.broker.naming.LIST_MAX")
 def bindings_in_an_answer(n: int) -> bool:
     service = names_service()
     for k in range(n):
@@ -723,7 +725,7 @@ def bytes_of_a_key(n: int) -> bool:
     return True
 
 
-@bound("objects.orb.KEY_MAX")
+@bound("corba.broker.dispatch.KEY_MAX")
 def octets_of_an_object_key(n: int) -> bool:
     @interface("IDL:test/Nothing:1.0")
     class Nothing:
@@ -733,21 +735,21 @@ def octets_of_an_object_key(n: int) -> bool:
     return len(Broker().root.activate(Nothing(), b"k" * n)) == n
 
 
-@bound("objects.orb.DETAIL_MAX")
+@bound("corba.broker.dispatch.DETAIL_MAX")
 def characters_of_an_exception(n: int) -> bool:
     return detail_of((_detail_context("x" * n),)) == "x" * n
 
 
-@bound("objects.request.FORWARDS_MAX")
+@bound("corba.broker.call.FORWARDS_MAX")
 def times_a_request_is_forwarded(n: int) -> bool:
     reply = giop.encode(Reply(1, Status.LOCATION_FORWARD), lambda out: put_reference(out, GROUP))
-    call = Call(_PASS_ON, [], GROUP)
+    call = OutgoingCall(_PASS_ON, [], GROUP)
     for _ in range(n):
         assert call.take(giop.decode(reply)) is None
     return call.forwards == n
 
 
-@bound("objects.request.REFERENCES_MAX")
+@bound("corba.broker.call.REFERENCES_MAX")
 def references_whose_ways_are_remembered(n: int) -> bool:
     ways.cache_clear()
     for k in range(n):

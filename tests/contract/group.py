@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from inga.layers import miop, reported
+from inga.corba.multicast import fragments as miop
+from inga.corba.multicast import reported
 from inga.model.receipt import Receipt
 from inga.recipes import Options
 from inga.stack.stack import Stack

@@ -7,42 +7,58 @@ from pathlib import Path
 import pytest
 
 import inga
+from inga.corba.wire.reference import read, to_ior
 from inga.model.errors import UsageError
-from inga.wire.reference import read, to_ior
 
 from .bounds import BOUNDS, GROUP, LEASTS, REFUSED, Attempt
 
-ROOMS = ("stack", "session", "layers", "causality", "wire", "objects", "lab/rungs")
+ROOMS = (
+    "stack",
+    "session",
+    "layers",
+    "causality",
+    "wire",
+    "objects",
+    "corba/wire",
+    "corba/multicast",
+    "corba/broker",
+    "corba/dissect",
+    "lab/rungs",
+)
 
 NO_BOUNDS = {
     "a duration, in seconds": """
         session.changes.PAUSE session.changes.PAUSE_MAX session.presence.GREETING session.presence.GREETING_MAX
         session.presence.GOODBYE session.presence.GOODBYE_MAX session.pressure.ASK_AFTER session.pressure.ASK_AFTER_MAX
-        session.pressure.WARN_AFTER layers.remiop.WAIT_MIN layers.remiop.WAIT_MAX layers.remiop.SLACK
-        layers.reported.HEARD layers.sco.layer.TWO_WAYS
-        lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT layers.acks.PATIENCE""",
+        session.pressure.WARN_AFTER corba.multicast.remiop.WAIT_MIN corba.multicast.remiop.WAIT_MAX corba.multicast.remiop.SLACK
+        corba.multicast.reported.HEARD layers.sco.layer.TWO_WAYS
+        lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT corba.multicast.acks.PATIENCE""",
     "which of a layer's alarms it is": """
         layers.machine.ALL layers.co.machine.CONFIRM layers.co.machine.POLL layers.co.machine.RESEND
         layers.co.machine.FOUND layers.co.machine.ASK layers.sco.talking.ASK layers.sco.talking.CONFIRM layers.sco.talking.FLOW
         layers.sco.talking.FOUND layers.sco.talking.POLL layers.sco.talking.PROBE layers.sco.talking.RESEND""",
-    "gone to in tests of its own: test_repair, test_objects, test_alarms, test_newcomer": """
+    "gone to in tests of its own: test_repair, test_objects, test_alarms, test_newcomer, test_streams": """
+        corba.dissect.streams.STREAMS_MAX corba.dissect.streams.MESSAGE_MAX corba.dissect.streams.EARLY_MAX
         objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.newcomer.GOODBYES_MAX
         session.door.REFUSED_MAX""",
+    "given to Reassembly, which keeps them: see the rows of corba.multicast.fragments": """
+        corba.dissect.dissector.OPEN_MAX corba.dissect.dissector.OCTETS_MAX corba.dissect.dissector.RECENT""",
     "a factor or a weight, not a limit": """
         session.alarms.BACK_OFF layers.co.machine.SMOOTH layers.co.machine.RESEND_ROUNDS layers.sco.machine.SMOOTHING
-        layers.co.parts.QUOTA_WINDOWS layers.rate.LEVELS layers.co.machine.FULL_EVERY""",
+        layers.co.parts.QUOTA_WINDOWS corba.multicast.rate.LEVELS corba.wire.framing.PASSED_OVER_MAX layers.co.machine.FULL_EVERY""",
     "what an option is unless told; what is told is checked": """
-        layers.miop.DATAGRAM layers.reported.SIZE layers.remiop.RATE_MIN layers.remiop.RATE_MAX layers.remiop.REPEATS
-        layers.remiop.BURST objects.window.WINDOW wire.miop.PAYLOAD_MAX""",
+        corba.multicast.transport.UNLIMITED
+        corba.multicast.fragments.DATAGRAM corba.multicast.reported.SIZE corba.multicast.remiop.RATE_MIN corba.multicast.remiop.RATE_MAX corba.multicast.remiop.REPEATS
+        corba.multicast.remiop.BURST objects.window.WINDOW corba.wire.miop.PAYLOAD_MAX""",
     "a size that is reckoned with, and kept by the stack tests of sizes": """
         objects.window.HEAD objects.window.SCALAR wire.bundle.BLOCK
         layers.bundle.HEAD layers.bundle.LENGTH layers.matrix.CELLS_EXPECTED objects.layer.HEAD
-        objects.layer.HEAD_OF_PLACE objects.messages.HEAD objects.messages.HEAD_OF_PLACE objects.naming.OVERHEAD""",
-    "more is refused unread, and as much is refused as well, since no character takes it": "wire.cdr.WIDE_BYTES_MAX",
+        objects.layer.HEAD_OF_PLACE objects.messages.HEAD objects.messages.HEAD_OF_PLACE corba.broker.naming.OVERHEAD""",
+    "more is refused unread, and as much is refused as well, since no character takes it": "corba.wire.cdr.WIDE_BYTES_MAX",
     "from where on something is done in another way": """
         wire.bundle.VIEW_FROM wire.packet.GATHERED_FROM wire.value.SMALL_MAX""",
     "a number of a format, a place in it, or a name for a number": """
-        layers.miop.STRANGER layers.miop.QUAD_NET layers.miop.CONTROL_KIND layers.envelope.REQUEST_IDS
+        corba.multicast.fragments.STRANGER corba.multicast.fragments.QUAD_NET corba.multicast.fragments.CONTROL_KIND corba.multicast.envelope.REQUEST_IDS
         session.newcomer.NOBODY causality.inbox.NOBODY causality.inbox.FORMAT causality.knowledge.FIRST
         causality.inbox.RELEASED causality.inbox.HELD causality.inbox.DUPLICATE causality.inbox.FORGED
         causality.inbox.LATE causality.knowledge.SAME causality.knowledge.RISEN causality.knowledge.ALL_RISEN
@@ -50,18 +66,18 @@ NO_BOUNDS = {
         wire.packet.ACK wire.packet.ROOM wire.packet.RUNS wire.packet.FRAG wire.packet.TRACE wire.packet.DST
         wire.packet.EXT wire.packet.URGENT wire.packet.BARE wire.packet.PARTIAL wire.packet.COUNT
         wire.co.EXPECTED wire.co.RISES wire.co.CONFIRMED wire.co.RUNS
-        wire.giop.HEADER_SIZE wire.giop.LITTLE wire.giop.MORE wire.giop.FRAGMENT_HEAD
-        wire.giop.CODE_SETS wire.invocation.MESSAGE wire.invocation.HEARTBEAT wire.invocation.NACK
-        wire.invocation.ANNOUNCE wire.invocation.FLUSH wire.miop.VERSION wire.miop.LITTLE wire.miop.STOP
-        wire.miop.CONTROL wire.miop.HEAD wire.miop.ID_SIZE wire.miop.HEADER wire.miop.LENGTH_MAX wire.miop.SENDER_MAX
-        wire.miop.CONTROL_COUNT wire.miop.NACK wire.miop.STATE wire.pcap.ETHERNET wire.pcap.COOKED wire.pcap.COOKED_2
-        wire.reference.TAG_INTERNET_IOP wire.reference.TAG_UIPMC wire.reference.TAG_GROUP
-        wire.reference.TAG_GROUP_IIOP wire.reference.JACORB_GROUP_IIOP wire.reference.CORBALOC_PORT
+        corba.wire.giop.HEADER_SIZE corba.wire.giop.LITTLE corba.wire.giop.MORE corba.wire.giop.FRAGMENT_HEAD
+        corba.wire.giop.CODE_SETS wire.invocation.MESSAGE wire.invocation.HEARTBEAT wire.invocation.NACK
+        wire.invocation.ANNOUNCE wire.invocation.FLUSH corba.wire.miop.VERSION corba.wire.miop.LITTLE corba.wire.miop.STOP
+        corba.wire.miop.CONTROL corba.wire.miop.HEAD corba.wire.miop.ID_SIZE corba.wire.miop.HEADER corba.wire.miop.LENGTH_MAX corba.wire.miop.SENDER_MAX
+        corba.wire.miop.CONTROL_COUNT corba.wire.miop.NACK corba.wire.miop.STATE corba.dissect.pcap.ETHERNET corba.dissect.pcap.COOKED corba.dissect.pcap.COOKED_2
+        corba.wire.reference.TAG_INTERNET_IOP corba.wire.reference.TAG_UIPMC corba.wire.reference.TAG_GROUP
+        corba.wire.reference.TAG_GROUP_IIOP corba.wire.reference.JACORB_GROUP_IIOP corba.wire.reference.CORBALOC_PORT
         wire.value.NONE wire.value.FALSE wire.value.TRUE wire.value.PLUS wire.value.MINUS wire.value.REAL
         wire.value.TEXT wire.value.BYTES wire.value.LIST wire.value.TUPLE wire.value.DICT wire.value.BIG_PLUS
-        wire.value.BIG_MINUS objects.groups.CREATE_ADDRESS_DEFERED objects.groups.CREATE_ADDRESS_GENERATED
-        objects.groups.CREATE_ADDRESS_SUPPLIED objects.groups.RELIABLE objects.orb.UTF_8 objects.orb.LATIN_1
-        objects.orb.ASCII objects.orb.UTF_16 objects.orb.EXCEPTION_DETAIL stack.hooks.TOP_DOWN
+        wire.value.BIG_MINUS corba.broker.groups.CREATE_ADDRESS_DEFERED corba.broker.groups.CREATE_ADDRESS_GENERATED
+        corba.broker.groups.CREATE_ADDRESS_SUPPLIED corba.broker.groups.RELIABLE corba.broker.dispatch.UTF_8 corba.broker.dispatch.LATIN_1
+        corba.broker.dispatch.ASCII corba.broker.dispatch.UTF_16 corba.broker.dispatch.EXCEPTION_DETAIL stack.hooks.TOP_DOWN
         stack.hooks.BOTTOM_UP session.alarms.NEVER""",
 }
 """Numbers with names that are no bounds, and why."""
@@ -152,12 +168,12 @@ VALUES = {
     "layers.co.machine.REPAIRS_MAX": 64,
     "layers.sco.ordering.LSN_WINDOW": 1 << 13,
     "layers.sco.talking.SLOWER_MAX": 4,
-    "layers.miop.COLLECTIONS_MAX": 64,
-    "layers.miop.OCTETS_MAX": 1 << 24,
-    "layers.miop.RING": 1024,
-    "layers.reported.SENDERS_MAX": 1024,
-    "layers.reported.NEW_LIFE": 1 << 16,
-    "layers.rate.RATE_MAX": 1_000_000_000_000,
+    "corba.multicast.fragments.COLLECTIONS_MAX": 64,
+    "corba.multicast.fragments.OCTETS_MAX": 1 << 24,
+    "corba.multicast.fragments.RING": 1024,
+    "corba.multicast.reported.SENDERS_MAX": 1024,
+    "corba.multicast.reported.NEW_LIFE": 1 << 16,
+    "corba.multicast.rate.RATE_MAX": 1_000_000_000_000,
     "causality.inbox.PASSED_MAX": 1024,
     "wire.packet.COUNT_MAX": (1 << 31) - 1,
     "wire.runs.RUNS_MAX": 1024,
@@ -171,35 +187,35 @@ VALUES = {
     "wire.value.DEPTH_MAX": 32,
     "wire.value.NUMBER_BYTES_MAX": 1024,
     "wire.value.OTHER_KEYS_MAX": 1024,
-    "wire.miop.ID_MAX": 252,
-    "wire.miop.COUNT_MAX": 1 << 16,
-    "wire.miop.ENTRIES_MAX": 40,
-    "wire.miop.NUMBER_MAX": (1 << 49) - 1,
+    "corba.wire.miop.ID_MAX": 252,
+    "corba.wire.miop.COUNT_MAX": 1 << 16,
+    "corba.wire.miop.ENTRIES_MAX": 40,
+    "corba.wire.miop.NUMBER_MAX": (1 << 49) - 1,
     "wire.invocation.PATH_MAX": 1024,
-    "wire.pcap.FRAME_MAX": 1 << 18,
-    "wire.pcap.JOINED_MAX": 256,
-    "wire.giop.MINOR_MAX": 2,
-    "wire.reference.GROUP_ID_MAX": (1 << 64) - 1,
-    "wire.reference.REF_VERSION_MAX": (1 << 32) - 1,
-    "objects.framing.MESSAGE_MAX": 1 << 20,
-    "objects.framing.FRAGMENTED_MAX": 8,
+    "corba.dissect.pcap.FRAME_MAX": 1 << 18,
+    "corba.dissect.pcap.JOINED_MAX": 256,
+    "corba.wire.giop.MINOR_MAX": 2,
+    "corba.wire.reference.GROUP_ID_MAX": (1 << 64) - 1,
+    "corba.wire.reference.REF_VERSION_MAX": (1 << 32) - 1,
+    "corba.wire.framing.MESSAGE_MAX": 1 << 20,
+    "corba.wire.framing.FRAGMENTED_MAX": 8,
     "objects.hosted.REMEMBERED_MAX": 4096,
     "objects.invoke.PAUSE_MAX": 1_000_000,
     "objects.layer.KEY_MAX": 256,
     "objects.links.NACK_MAX": 256,
     "objects.links.AHEAD_MAX": 1 << 16,
     "objects.failures.AHEAD_MAX": 1 << 16,
-    "objects.naming.COMPONENTS_MAX": 64,
-    "objects.naming.OCTETS_MAX": 1 << 26,
-    "objects.naming.ITERATORS_MAX": 64,
-    "objects.naming.LIST_MAX": 1000,
+    "corba.broker.naming.COMPONENTS_MAX": 64,
+    "corba.broker.naming.OCTETS_MAX": 1 << 26,
+    "corba.broker.naming.ITERATORS_MAX": 64,
+    "corba.broker.naming.LIST_MAX": 1000,
     "objects.invoke.NESTED_MAX": 256,
-    "objects.orb.KEY_MAX": 1024,
-    "objects.orb.DETAIL_MAX": 500,
-    "objects.request.FORWARDS_MAX": 8,
-    "objects.request.REFERENCES_MAX": 1024,
+    "corba.broker.dispatch.KEY_MAX": 1024,
+    "corba.broker.dispatch.DETAIL_MAX": 500,
+    "corba.broker.call.FORWARDS_MAX": 8,
+    "corba.broker.call.REFERENCES_MAX": 1024,
     "layers.flow.WINDOW_MIN": 1 << 16,
-    "layers.reported.WINDOW_MIN": 16,
+    "corba.multicast.reported.WINDOW_MIN": 16,
     "session.pressure.QUEUE_MIN": 1024,
 }
 """What they are. Those of formats are what one member may write and all others have to read, also those of another version;

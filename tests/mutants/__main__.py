@@ -19,7 +19,18 @@ from .report import KILLED_MIN, Result, as_row, block, killed_share, read_equiva
 from .sample import choose
 from .trial import Place, Trial, try_mutant
 
-ROOMS = ("stack", "session", "layers", "causality", "wire", "objects")
+ROOMS = (
+    "stack",
+    "session",
+    "layers",
+    "causality",
+    "wire",
+    "objects",
+    "corba/wire",
+    "corba/multicast",
+    "corba/broker",
+    "corba/dissect",
+)
 ALSO = (
     "contract",
     "sim",

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import inga
-from inga.layers.remiop import ReMiop
+from inga.corba.multicast.remiop import ReMiop
+from inga.corba.wire import miop
+from inga.corba.wire.group_request import decode_request, read_octets
 from inga.runs.live import LiveCase
 from inga.runs.live import run as run_live
 from inga.trace.reader import rows
 from inga.trial.workload import Workload
-from inga.wire import miop
-from inga.wire.request import decode_request, read_octets
 
 from .helpers import CARRIERS, FreePort, Party, Place, Run, texts, until
 from .trials import ROUGH, judged, play

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 from pytest import MonkeyPatch
 
-from inga.layers import miop
+from inga.corba.multicast import fragments as miop
+from inga.corba.multicast.reported import Reported
 from inga.layers.co.layer import Co
 from inga.layers.fifo import Unordered
 from inga.layers.flow import Flow
@@ -21,7 +22,6 @@ from inga.layers.fragment import Fragment, Pieces
 from inga.layers.machine_order import MachineOrder
 from inga.layers.matrix import Matrix
 from inga.layers.relay import Relay
-from inga.layers.reported import Reported
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.parts import Heard
 from inga.model.errors import Excluded, IngaError, UsageError
@@ -42,7 +42,8 @@ from inga.trace.memory import MemoryTrace
 from inga.trial.oracle import Oracle
 from inga.wire.told import Told
 
-from ..layers import test_co, test_fragment, test_remiop_late
+from ..corba.multicast import test_remiop_late
+from ..layers import test_co, test_fragment
 from ..stack import test_failure, test_robustness
 
 TESTS = Path(__file__).parents[1]
@@ -528,7 +529,7 @@ ELSEWHERE = {
     "a listener that raises": "net/test_group.py test_a_listener_that_fails_keeps_nobody_waiting",
     "live --rate": "cli/test_live.py test_a_rate_is_kept",
     "ready() says who is missing": "net/test_group.py test_ready_names_who_does_not_come_in_time",
-    "what differs between members": "layers/test_remiop_late.py test_both_are_told_once_what_differs",
+    "what differs between members": "corba/multicast/test_remiop_late.py test_both_are_told_once_what_differs",
     "a queue that any message fills": "net/test_join.py test_what_cannot_be_meant",
     "keys that collide": "wire/test_value.py test_keys_that_can_be_made_to_collide_are_few",
     "expressions of a ShiViz file": "trace/test_importers.py test_expressions_of_the_file_are_not_run_unasked",

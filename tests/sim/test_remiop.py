@@ -4,23 +4,24 @@ from statistics import fmean
 
 import pytest
 
-from inga.layers.envelope import OPERATION
-from inga.layers.miop import Strategy
+from inga.corba.multicast.envelope import OPERATION
+from inga.corba.multicast.fragments import Strategy
+from inga.corba.multicast.transport import Miop
+from inga.corba.wire import miop
+from inga.corba.wire.group_request import decode_request, read_octets
+from inga.lab.remiop.receiver import SlowReceiver
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
-from inga.recipes import NONE, Miop, Options, compose, find
+from inga.recipes import NONE, Options, compose, find
 from inga.recipes import recipe as registry
 from inga.sim import Sim
 from inga.sim.board import replay
 from inga.sim.case import Case
 from inga.sim.hunt import hunt
 from inga.sim.network import Network
-from inga.sim.slow import SlowReceiver
 from inga.trace.memory import MemoryTrace
 from inga.trial.workload import Workload
-from inga.wire import miop
-from inga.wire.request import decode_request, read_octets
 
 PEOPLE = ("alice", "bob", "cathy", "dave", "erin", "frank")
 ROUGH = Faults(loss=0.2, duplicate=0.1, reorder=0.2, delay_min=0.001, delay_max=0.01)

@@ -6,18 +6,20 @@
 
 Reads pcap and pcapng with Ethernet, Linux cooked, loopback and bare IP frames; looks at UDP and TCP over IPv4
 and IPv6. A datagram is taken for MIOP if it begins so; with --port, whatever goes to that port is.
-Packets that a receiver would drop are shown with the counter that goes up by them.
+Packets that a receiver would drop are shown with the counter that goes up by them. A file of which no frame can be
+looked into is refused.
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-from inga.cli.dissected import Dissector, dissect, line
 from inga.cli.output import print_json
+from inga.corba.dissect.dissector import Dissector, dissect, line
 from inga.model.errors import UsageError, WireError
 
 STANDARD_INPUT = "-"
+READ = "Ethernet, Linux cooked captures, loopback and bare IP"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +45,8 @@ def run(options: argparse.Namespace) -> int:
                 print(line(entry, start))
     except WireError as error:
         damage = error
+    if dissector.unread and not dissector.datagrams + dissector.segments:
+        raise UsageError(f"{options.file}: {_unread(dissector)}; inga reads {READ}")
     if options.json and (damage is None or found):
         print_json(
             {
@@ -52,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
                 "packets": [each for each in found if "message" not in each],
                 "messages": [each["message"] for each in found if "message" in each],
                 "incomplete": dissector.incomplete,
+                "unread": dissector.unread,
                 "counters": dissector.counters,
             }
         )
@@ -79,4 +84,10 @@ def _summary(dissector: Dissector) -> str:
         f"; {dissector.incomplete:,} messages with fragments missing" if dissector.incomplete else ""
     )
     segments = f", {dissector.segments:,} TCP segments" if dissector.segments else ""
-    return f"{dissector.datagrams:,} datagrams{segments}: {counted or 'no MIOP'}{open_messages}"
+    unread = f"; {_unread(dissector)}" if dissector.unread else ""
+    return f"{dissector.datagrams:,} datagrams{segments}: {counted or 'no MIOP'}{open_messages}{unread}"
+
+
+def _unread(dissector: Dissector) -> str:
+    links = ", ".join(map(str, dissector.unread))
+    return f"{dissector.unread.total():,} frames are of link type {links}, which is not known here"

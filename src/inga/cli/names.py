@@ -14,11 +14,11 @@ import sys
 from contextlib import suppress
 
 from inga.cli.output import print_json
+from inga.corba.orb.lookup import serve_names
+from inga.corba.orb.orb import Orb
+from inga.corba.wire.reference import CORBALOC_PORT, to_corbaloc, to_ior
 from inga.model.errors import UsageError
 from inga.net.loop import run as run_loop
-from inga.net.names import serve_names
-from inga.net.orb import Orb
-from inga.wire.reference import CORBALOC_PORT, to_corbaloc, to_ior
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, Unpack
 
-from inga.layers.envelope import PLACE
 from inga.layers.flow import WINDOW_MAX
 from inga.model.errors import IngaError, TraceError, UsageError
 from inga.model.view import Member, View
@@ -23,6 +22,7 @@ from inga.net.receipt import receipts_of_a_group
 from inga.net.tcp import TcpCarrier
 from inga.objects.hosting import Layout
 from inga.recipes import Options, Recipe, find, refuse_late, refuse_unsafe
+from inga.recipes.options import PLACE
 from inga.session.newcomer import Newcomer
 from inga.session.pressure import WARN_AFTER
 from inga.stack.stack import Stack

@@ -1,1 +1,1 @@
-"""Invocations of objects ordered by their conflicts (OBG), and the door to CORBA's object groups."""
+"""Invocations of objects ordered by their conflicts (OBG)."""

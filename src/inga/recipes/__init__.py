@@ -12,7 +12,7 @@ from inga.recipes.recipe import (
     register,
 )
 from inga.recipes.standard import NONE, OVER, REPAIRED, VECTOR, causal, plain
-from inga.recipes.transports import Miop, Ordering, Part, Repaired, compose, miop_layers, tuned
+from inga.recipes.transports import Ordering, Part, Repaired, compose, tuned
 
 __all__ = [
     "ALIASES",
@@ -21,7 +21,6 @@ __all__ = [
     "PLACED",
     "REPAIRED",
     "VECTOR",
-    "Miop",
     "Options",
     "Ordering",
     "Part",
@@ -31,7 +30,6 @@ __all__ = [
     "compose",
     "find",
     "ladder",
-    "miop_layers",
     "names",
     "plain",
     "refuse_late",

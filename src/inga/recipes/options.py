@@ -4,9 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from inga.layers.envelope import PLACE
 from inga.layers.shape import Faults
 from inga.model.view import Member
+
+PLACE = ("239.7.7.7", 7400)
+"""Where a group is that names no multicast address of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,15 @@ ALIASES = {"causal": "vector"}
 NOT_YET = {"received": ("fifo", "causal"), "accepted": ("causal",)}
 """What is not promised at a level."""
 
+BROUGHT: dict[str, tuple[str, ...]] = {
+    "inga.corba.orders": tuple(
+        "miop miop+acks remiop remiop+co remiop+object remiop+total remiop+vector".split()
+    ),
+}
+"""Modules of rooms above us, and the orders that each registers when it is imported: on first use by name, be it by a
+command, a simulation, or the process of a member that knows nothing of those rooms."""
 TEACHING = "inga.lab.rungs.recipes"
-"""Registers the orders that are only there to learn from. It stands above us, and is imported when one of them is
-asked for by name: by a command, a simulation, or the process of a member that knows nothing of the lab."""
+"""Registers the orders that are only there to learn from. It is imported when a name is found nowhere else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +128,7 @@ def register(name: str, make: Callable[[Options], list[Layer]], **about: Any) ->
     is said), and which options of PLACED it `takes`.
     """
     recipe = Recipe(name, make, **about)
-    if name in ALIASES or name in _recipes:
+    if name in ALIASES or _bring(name):
         raise UsageError(f"there is a recipe {name!r} already")
     if recipe.levels and recipe.level not in recipe.levels:
         raise UsageError(f"recipe {name!r} delivers at {recipe.level!r}, which is not among its levels")
@@ -133,7 +139,7 @@ def register(name: str, make: Callable[[Options], list[Layer]], **about: Any) ->
 def find(name: str) -> Recipe:
     """The recipe called so, or by an alias."""
     called = ALIASES.get(name, name)
-    if called not in _recipes:
+    if not _bring(called):
         import_module(TEACHING)
     if called not in _recipes:
         raise UsageError(
@@ -145,7 +151,8 @@ def find(name: str) -> Recipe:
 
 def names() -> list[str]:
     """All orders that are meant to be used, and their aliases."""
-    return sorted({*(recipe.name for recipe in _ordinary()), *ALIASES})
+    brought = (name for orders in BROUGHT.values() for name in orders)
+    return sorted({*(recipe.name for recipe in _recipes.values() if not recipe.unsafe), *brought, *ALIASES})
 
 
 def ladder() -> list[str]:
@@ -181,7 +188,18 @@ def refuse_unknown(order: str, said: Iterable[str], known: Sequence[str]) -> Non
             raise UsageError(f"order {order!r} has no option {name!r}; {there_are}{hint}")
 
 
+def _bring(name: str) -> bool:
+    """Whether there is a recipe of that name, after having it registered by whoever brings it."""
+    for module, orders in BROUGHT.items():
+        if name in orders:
+            import_module(module)  # While that is being imported itself, this does nothing.
+    return name in _recipes
+
+
 def _ordinary() -> list[Recipe]:
+    """All that are meant to be used."""
+    for module in BROUGHT:
+        import_module(module)
     return [recipe for recipe in _recipes.values() if not recipe.unsafe]
 
 

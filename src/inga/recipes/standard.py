@@ -2,23 +2,21 @@
 
 from typing import Any
 
-from inga.layers.acks import Acknowledged
 from inga.layers.causal import Causal
 from inga.layers.co.layer import Co
 from inga.layers.co.lossless import LosslessCo
 from inga.layers.co.machine import CoMachine
 from inga.layers.co.parts import WINDOW_MAX
-from inga.layers.fifo import Fifo, Unordered, Unreliable
+from inga.layers.fifo import Fifo, Unordered
 from inga.layers.matrix import Matrix
 from inga.layers.order import Order
 from inga.layers.relay import Hop, Relay
-from inga.layers.remiop import ReMiop
 from inga.layers.sco.layer import Sco
 from inga.layers.sco.lossless import LosslessSco
 from inga.layers.sco.machine import ScoMachine
 from inga.objects.layer import BareObjects, ObjectOrder
 from inga.recipes.options import Options
-from inga.recipes.transports import Bare, Miop, Ordering, Part, Repaired, compose
+from inga.recipes.transports import Bare, Ordering, Part, Repaired, compose
 
 # Orders, and what they are told
 
@@ -96,28 +94,12 @@ BARE = Bare()
 OVER = {"reliable": REPAIRED, "datagrams": BARE}
 """What objects can stand on: the layers that repair and keep a window, or nothing at all."""
 
-REPEATS = 64
-"""Requests for one lost packet before ReMIOP gives up, where a group fails of it: a few minutes."""
-
-REMIOP = Miop(ReMiop, repeats=REPEATS)
-
 # Recipes
 
 SET = ("integrity", "complete", "stamps")
 CAUSAL = ("integrity", "complete", "fifo", "stamps", "causal")
 OBJECT = ("integrity", "complete", "object")
 
-DATAGRAM: dict[str, tuple[Any, ...]] = {"datagram": (256, 1472)}
-REMIOP_TRIED: dict[str, tuple[Any, ...]] = {
-    "size": (4, 32, 512),
-    "tnack": (0.01, 0.05),
-    "trepair": (0.0, 0.05),
-    "rmin": (20_000, 1_000_000),
-    "rmax": (1_000_000, 1_000_000_000),
-    "state_every": (None, 0),
-    **DATAGRAM,
-}
-REMIOP_FAST = {**REMIOP_TRIED, "rmin": (1_000_000,)}
 OBJECTS_TRIED = {"over": tuple(OVER), "delta": (0.005, 0.02, 0.1), "announce": (1, 0)}
 KEYS = {"keys": (1, 2, 3)}
 
@@ -151,27 +133,6 @@ compose(
         "multicast_from": (0, 0, 2),
     },
 )
-compose("miop", plain(Unreliable), Miop(), guarantees=("integrity", "stamps"), tunings=DATAGRAM)
-compose(
-    "miop+acks",
-    NONE,
-    Miop(Acknowledged),
-    guarantees=SET,
-    tunings={"size": (4, 32, 512), "resend": (0.02, 0.05), "ack_delay": (0.0, 0.005), **DATAGRAM},
-)
-compose("remiop", NONE, REMIOP, guarantees=SET, tunings=REMIOP_TRIED)
-compose("remiop+vector", causal(Causal), REMIOP, guarantees=CAUSAL, level="causal", tunings=REMIOP_TRIED)
-compose(
-    "remiop+co",
-    # CO repairs by itself, too: it gives the strategy beneath it time to do so first.
-    co(confirm_delay=0.02, nack_delay=1.0, nack_again=2.0, resend=2.0, poll=1.0),
-    REMIOP,
-    guarantees=(*CAUSAL, "atomic"),
-    receipt="accept",
-    level="acknowledged",
-    levels=Co.delivers,
-    tunings={**REMIOP_FAST, "window": (1, 2, 4, 8)},
-)
 compose(
     "object",
     objects(),
@@ -188,24 +149,5 @@ compose(
     guarantees=(*CAUSAL, "total"),
     level="causal",
     tunings=OBJECTS_TRIED,
-    direct=False,
-)
-# By ReMIOP heartbeats are repaired as well, and go to everybody: they need not be repeated soon.
-compose(
-    "remiop+object",
-    objects(crowded=True, delta=0.5),
-    REMIOP,
-    guarantees=OBJECT,
-    level="causal",
-    tunings={**REMIOP_FAST, **KEYS},
-    direct=False,
-)
-compose(
-    "remiop+total",
-    objects(total=True, crowded=True, delta=0.5),
-    REMIOP,
-    guarantees=(*CAUSAL, "total"),
-    level="causal",
-    tunings=REMIOP_FAST,
     direct=False,
 )

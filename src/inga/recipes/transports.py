@@ -2,9 +2,8 @@
 
     Repaired   flow and repair by layers of their own, over datagrams of ours
     Bare       datagrams of ours, for an order that repairs by itself
-    Miop       MIOP packets, with a strategy against loss or with none
 
-A recipe is an order over one of them: `compose`.
+MIOP is a third, in `inga.corba`. A recipe is an order over one of them: `compose`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,10 +12,8 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from inga.layers.bundle import Bundle
-from inga.layers.envelope import Envelope
 from inga.layers.flow import Flow
-from inga.layers.fragment import Fragment, LossyFragment, Pieces
-from inga.layers.miop import MiopFragments, MiopPackets, Strategy
+from inga.layers.fragment import Fragment, Pieces
 from inga.layers.reliable import Reliable
 from inga.layers.settings import NoSettings, names_of
 from inga.layers.shape import shaped
@@ -27,9 +24,6 @@ from inga.recipes.options import UNSAID, Options
 from inga.recipes.recipe import Recipe, find, refuse_unknown, refuse_unsafe, register
 from inga.session.session import Session
 from inga.stack.layer import Layer
-
-UNLIMITED = 1 << 62
-"""Unread bytes that no application has."""
 
 Made = TypeVar("Made", bound=Layer)
 
@@ -111,55 +105,6 @@ def _changed(name: str, options: Options, said_of: str) -> list[Layer]:
     return recipe.build(recipe.keep(options, said_of))
 
 
-class Miop(Transport):
-    """Packets as requests by MIOP, between members that stay as they are."""
-
-    wire = "miop"
-
-    def __init__(self, strategy: type[Strategy] | None = None, **defaults: Any) -> None:
-        """`defaults` are those of the strategy."""
-        self.strategy = strategy
-        self.defaults = defaults
-        self.fragment = LossyFragment if strategy is None else Fragment
-
-    def parts(self, order: Part, options: Options) -> list[Part]:
-        own = _repairs_itself(order.layer)
-        given = {
-            "announced": options.greet,
-            # Such an order lets senders wait for slow readers. What it says to go on must not wait for that below.
-            "queue_max": UNLIMITED if own else options.queue_max,
-            "confirms": not order.options,  # else that is for the order to say
-        }
-        return miop_parts(self.strategy, options, given, self.defaults)
-
-    def layers(self, order: Layer, made: Sequence[Layer], options: Options, name: str) -> list[Layer]:
-        session = Session(greet=options.greet, config=options.config)
-        envelope = Envelope(receipts=not _repairs_itself(type(order)), place=options.place)
-        return [session, envelope, *made, shaped(options.faults), MiopPackets()]
-
-
-def miop_parts(
-    strategy: type[Strategy] | None,
-    options: Options,
-    given: Mapping[str, Any],
-    defaults: Mapping[str, Any],
-) -> list[Part]:
-    """Fragments, and a strategy or none: what is told to the strategy, and what it does unless told otherwise."""
-    first = {"first": options.start << 16 or 1}
-    fragments = Part(MiopFragments, first)
-    return [fragments] if strategy is None else [fragments, Part(strategy, {**first, **given}, defaults)]
-
-
-def miop_layers(
-    name: str, strategy: type[Strategy] | None, options: Options, *, sender: int, **defaults: Any
-) -> list[Layer]:
-    """Of a group in which anybody may speak: what is beneath requests that travel by MIOP, from us as `sender`."""
-    parts = miop_parts(strategy, options, {"queue_max": options.queue_max}, defaults)
-    refuse_unknown(name, options.protocol, options_of(parts))
-    made = [part.make(options.protocol) for part in parts]
-    return [*made, shaped(options.faults), MiopPackets(sender=sender)]
-
-
 @dataclass(frozen=True, slots=True)
 class Ordering:
     """An order as recipes use it: the layer for given options, over a transport that repairs or not."""
@@ -197,7 +142,7 @@ class Composition:
             top: Bundle = Messages(order, gather=gather, coarse=coarse)
         else:
             top = Bundle(gather=gather, coarse=coarse)
-        cut = [Pieces(), order] if _repairs_itself(part.layer) else [order, transport.fragment()]
+        cut = [Pieces(), order] if repairs_itself(part.layer) else [order, transport.fragment()]
         below = [] if options.lossless else transport.layers(order, made, options, self.name)
         return [top, *cut, *below]
 
@@ -241,6 +186,6 @@ def options_of(parts: Sequence[Part]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for part in parts for name in part.options))
 
 
-def _repairs_itself(order: type[Layer]) -> bool:
+def repairs_itself(order: type[Layer]) -> bool:
     """An order whose messages are cut above it, and which needs nothing from below."""
     return "reliable" in order.provides

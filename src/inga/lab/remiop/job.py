@@ -12,12 +12,12 @@ from struct import Struct
 from time import perf_counter, sleep
 from typing import Any, Protocol
 
+from inga.corba.wire.miop import CONTROL
 from inga.lab.remiop.trips import ANSWER, ANSWER_BYTES, DATAGRAM, MEMBERS, REQUEST
 from inga.net import carrier
 from inga.net.group import Group
 from inga.net.join import join
 from inga.runs.worker import Link
-from inga.wire.miop import CONTROL
 
 Hear = Callable[[bytes], None]
 

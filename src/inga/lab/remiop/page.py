@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from inga.lab import evaluation
 from inga.lab.experiments import Claim, Table
+from inga.lab.remiop.receiver import Sample
 from inga.lab.remiop.slow import CAPTION, slow_figure
 from inga.lab.remiop.trips import Trip
 from inga.report.chart import line_chart, log_chart
-from inga.sim.slow import Sample
 
 TITLE = "Reliable multicast for CORBA, measured"
 TICK = 25_000

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from inga.lab.experiments import Table
+from inga.lab.remiop.receiver import Sample, SlowReceiver
 from inga.report.chart import STYLE, line_chart
-from inga.sim.slow import Sample, SlowReceiver
 
 EXPERIMENT = SlowReceiver()
 QUICK = SlowReceiver(slow_from=5, slow_until=15, end=22)

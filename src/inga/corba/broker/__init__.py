@@ -1,0 +1,1 @@
+"""Objects without a network: their interfaces, who is called, what an answer means, names, groups."""

@@ -1,0 +1,192 @@
+"""A call of ours: which way it goes, how it is written, what its answer means.
+
+The reference decides the way. A oneway operation of a group goes to all members by multicast; everything that is to
+be answered goes over a connection: to the object itself, to the one that answers for a group (TAG_GROUP_IIOP), or
+through the gateway of a group.
+
+    answer                     what follows
+    NO_EXCEPTION               the results
+    USER_EXCEPTION             a declared exception is raised, UNKNOWN if it is not declared
+    SYSTEM_EXCEPTION           a SystemException is raised
+    LOCATION_FORWARD           the same request goes to the reference that came
+    NEEDS_ADDRESSING_MODE      the same request goes with the target in another form
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+from inga.corba.broker.dispatch import CODECS, LATIN_1, UTF_8, UTF_16, code_set_context, detail_of
+from inga.corba.broker.idl import Operation, SystemException
+from inga.corba.wire import giop
+from inga.corba.wire.cdr import Decoder, Encoder
+from inga.corba.wire.giop import (
+    CODE_SETS,
+    Addressing,
+    Decoded,
+    KeyAddr,
+    ProfileAddr,
+    ReferenceAddr,
+    Reply,
+    Request,
+    Status,
+    Tagged,
+    Target,
+)
+from inga.corba.wire.reference import (
+    TAG_INTERNET_IOP,
+    TAG_UIPMC,
+    Iiop,
+    Reference,
+    Uipmc,
+    encode_iiop,
+    get_reference,
+)
+from inga.model.errors import UsageError, WireError
+
+FORWARDS_MAX = 8
+"""How often a request is sent on before we believe that it goes in circles."""
+REFERENCES_MAX = 1024
+"""Whose ways are remembered."""
+_CORBA = "IDL:omg.org/CORBA/"
+
+
+class Answered(NamedTuple):
+    """What the operation returned."""
+
+    value: Any
+
+
+@lru_cache(maxsize=REFERENCES_MAX)
+def ways(reference: Reference, *, oneway: bool) -> tuple[Iiop, ...] | Uipmc:
+    """Where a request can go: to a group, or to one of these, in the order in which to try them."""
+    if reference.is_nil:
+        raise UsageError("A nil reference leads to no object.")
+    groups = list(reference.multicast())
+    if oneway and groups:
+        return groups[0]
+    found = [each.group_iiop for each in groups]
+    connected = (*(each for each in found if each is not None), *reference.iiop())
+    if connected:
+        return connected
+    if groups:
+        raise UsageError(
+            "A group answers nothing: only oneway operations can be called, unless its reference names an object "
+            "that answers for it (;iiop:HOST:PORT/KEY)."
+        )
+    raise UsageError("This reference has no profile by which the object could be reached.")
+
+
+@lru_cache(maxsize=REFERENCES_MAX)
+def code_set(way: Iiop) -> int:
+    """In which code set strings go that way: the first of ours that the other side has."""
+    for tag, data in way.components:
+        if tag == CODE_SETS:
+            decoder = Decoder.encapsulation(data)
+            native = decoder.ulong()
+            others = [decoder.ulong() for _ in range(decoder.count(4))]
+            return UTF_8 if UTF_8 in (native, *others) else LATIN_1
+    return UTF_8
+
+
+def code_set_component() -> Tagged:
+    """What our references say about it: UTF-8 and UTF-16 preferred, Latin-1 understood."""
+    out = Encoder.encapsulation()
+    for native, others in ((UTF_8, (LATIN_1,)), (UTF_16, ())):
+        out.ulong(native)
+        out.ulong(len(others))
+        for each in others:
+            out.ulong(each)
+    return Tagged(CODE_SETS, out.data())
+
+
+@dataclass(slots=True)
+class OutgoingCall:
+    """One call, until its answer is understood."""
+
+    called: Operation
+    arguments: list[Any]
+    reference: Reference
+    """Where to: another one once the request was forwarded."""
+    oneway: bool = False
+    addressing: Addressing = Addressing.KEY
+    text: str = "utf-8"
+    forwards: int = 0
+
+    def writer(self, way: Iiop | Uipmc, *, little: bool = False) -> Callable[[int], bytes]:
+        """What writes the request that goes that way, under a number. Arguments that do not fit fail here."""
+        if isinstance(way, Uipmc):
+            minor, number = giop.MINOR_MAX, UTF_8
+            target: Target = ProfileAddr(
+                next(each for each in self.reference.profiles if each.tag == TAG_UIPMC)
+            )
+        else:
+            minor = min(way.version[1], giop.MINOR_MAX)
+            number = code_set(way) if minor else LATIN_1  # 1.0 knows no other
+            target = self._target(way)
+        self.text = CODECS[number]
+        contexts = (code_set_context(number),) if minor else ()
+        arguments = Encoder(little=little, text=self.text)
+        self.called.put_arguments(arguments, self.arguments)
+        # Where bodies are aligned, these octets are the body; elsewhere it depends on the head before it.
+        body: giop.BodyWriter | bytes = arguments.data()
+        if minor < 2:
+            body = partial(self.called.put_arguments, arguments=self.arguments)
+        flags = 0 if self.oneway else 3
+
+        def write(request_id: int) -> bytes:
+            request = Request(request_id, target, self.called.name, flags, contexts)
+            return giop.encode(request, body, minor=minor, little=little, text=self.text)
+
+        return write
+
+    def take(self, decoded: Decoded) -> Answered | None:
+        """The outcome; None if the request has to be sent again, as it is now. Exceptions are raised."""
+        message, body = decoded.message, decoded.body
+        if not isinstance(message, Reply):
+            raise WireError("malformed", "an answer that is no Reply")
+        body.text = self.text
+        try:
+            return self._understood(message, body)
+        except WireError as error:
+            raise SystemException(
+                "MARSHAL", f"{self.called.where}, the reply: {error}", completed="yes"
+            ) from None
+
+    def _understood(self, message: Reply, body: Decoder) -> Answered | None:
+        match message.status:
+            case Status.NO_EXCEPTION:
+                return Answered(self.called.get_results(body))
+            case Status.USER_EXCEPTION:
+                raise self.called.get_exception(body, detail_of(message.contexts))
+            case Status.SYSTEM_EXCEPTION:
+                raise _system_exception(body, detail_of(message.contexts))
+            case Status.NEEDS_ADDRESSING_MODE:
+                mode = body.short()
+                if mode not in list(Addressing):
+                    raise WireError("malformed", f"addressing mode {mode}")
+                self.addressing = Addressing(mode)
+            case _:
+                self.reference = get_reference(body)
+        self.forwards += 1
+        if self.forwards > FORWARDS_MAX:
+            raise SystemException("TRANSIENT", "the request was forwarded in circles", completed="no")
+        return None
+
+    def _target(self, way: Iiop) -> Target:
+        if self.addressing is Addressing.KEY or way.version < (1, 2):
+            return KeyAddr(way.key)
+        if self.addressing is Addressing.PROFILE:
+            return ProfileAddr(encode_iiop(way))
+        profiles = self.reference.profiles
+        selected = next((at for at, each in enumerate(profiles) if each.tag == TAG_INTERNET_IOP), 0)
+        return ReferenceAddr(selected, self.reference.type_id, profiles)
+
+
+def _system_exception(body: Decoder, detail: str) -> SystemException:
+    failure = giop.get_failure(body)
+    name = failure.exception_id.removeprefix(_CORBA).removesuffix(":1.0")
+    return SystemException(
+        name, detail, minor=failure.minor, completed=SystemException.COMPLETED[failure.completed]
+    )

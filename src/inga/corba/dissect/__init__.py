@@ -1,0 +1,1 @@
+"""What captured traffic holds of CORBA."""

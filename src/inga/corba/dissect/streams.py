@@ -1,0 +1,171 @@
+"""GIOP messages in the TCP streams of a capture: segments put in order, messages cut out of them.
+
+A stream is followed from its beginning, or from a segment that begins as a message does, and again from such a one
+behind a segment that was not captured. One in which something else turns up is none of ours, and left alone from then on.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from inga.corba.dissect.pcap import Address, TcpSegment
+from inga.corba.wire import giop
+from inga.model.errors import WireError
+
+STREAMS_MAX = 1024
+"""Directions that are followed at the same time; the oldest goes first."""
+MESSAGE_MAX = 16 << 20
+EARLY_MAX = 64
+"""Segments that wait for one before them; beyond it, that one was not captured."""
+
+
+class Whole(NamedTuple):
+    """A message, the frames that carried it, and the last segment of it."""
+
+    frames: list[int]
+    octets: bytes
+    last: TcpSegment
+
+
+@dataclass(slots=True)
+class _Direction:
+    """What one end says to the other."""
+
+    expected: int
+    is_ours: bool = True
+    early: dict[int, TcpSegment] = field(default_factory=dict)
+    buffer: bytearray = field(default_factory=bytearray)
+    frames: list[int] = field(default_factory=list)
+    pieces: dict[int | None, list[Whole]] = field(default_factory=dict)  # of messages that GIOP cut
+
+
+class Streams:
+    """Takes segments in the order of a capture; gives messages as soon as they are whole."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[Address, Address], _Direction] = {}
+
+    def take(self, segment: TcpSegment) -> list[Whole]:
+        """The messages that this segment completes."""
+        key = segment.source, segment.target
+        if segment.begins:
+            self._follow(key, _Direction((segment.sequence + 1) % (1 << 32)))
+            return []
+        direction = self._open.get(key)
+        if direction is None:
+            if bytes(segment.payload[:4]) != giop.MAGIC:
+                return []
+            direction = self._follow(key, _Direction(segment.sequence))
+        if not direction.is_ours or not len(segment.payload):
+            return []
+        if segment.is_cut:
+            return []  # As if it had not been captured.
+        direction.early[segment.sequence] = segment
+        found = _messages(direction)
+        if len(direction.early) > EARLY_MAX:
+            found += _pass_over(direction)
+        return found
+
+    def flush(self) -> list[Whole]:
+        """At the end of the capture: what waited for a segment that does not come."""
+        found = []
+        for direction in self._open.values():
+            while direction.early:
+                found += _pass_over(direction)
+        return sorted(found, key=lambda whole: whole.last.frame)
+
+    def _follow(self, key: tuple[Address, Address], direction: _Direction) -> _Direction:
+        self._open.pop(key, None)
+        self._open[key] = direction
+        if len(self._open) > STREAMS_MAX:
+            del self._open[next(iter(self._open))]
+        return direction
+
+
+def _leave(direction: _Direction) -> None:
+    """Nothing more can be made of it."""
+    direction.is_ours = False
+    direction.early.clear()
+    direction.buffer.clear()
+    direction.pieces.clear()
+
+
+def _ahead(direction: _Direction, sequence: int) -> int:
+    """How far a number is ahead of the next one; what is behind is very far ahead."""
+    return (sequence - direction.expected) % (1 << 32)
+
+
+def _messages(direction: _Direction) -> list[Whole]:
+    """Take the segments that follow, and cut the messages out of them."""
+    found: list[Whole] = []
+    try:
+        while (segment := _following(direction)) is not None:
+            # Some of it may have come already.
+            known = -_ahead(direction, segment.sequence) % (1 << 32)
+            direction.buffer += segment.payload[known:]
+            direction.frames.append(segment.frame)
+            direction.expected = (segment.sequence + len(segment.payload)) % (1 << 32)
+            for whole in _cut(direction, segment):
+                found.append(whole)  # noqa: PERF402 — those before something that is no message count
+    except WireError:
+        _leave(direction)
+    return found
+
+
+def _following(direction: _Direction) -> TcpSegment | None:
+    """The next segment that brings something new, if it is there; those that do not are dropped."""
+    for sequence, segment in list(direction.early.items()):
+        ahead = _ahead(direction, sequence)
+        if 0 < ahead < 1 << 31:
+            continue
+        del direction.early[sequence]
+        if -ahead % (1 << 32) < len(segment.payload):
+            return segment
+    return None
+
+
+def _pass_over(direction: _Direction) -> list[Whole]:
+    """A segment is missing for good: go on at the next one that begins as a message does."""
+    for sequence in sorted(direction.early, key=lambda each: _ahead(direction, each)):
+        if bytes(direction.early[sequence].payload[:4]) == giop.MAGIC:
+            direction.expected = sequence
+            direction.buffer.clear()
+            direction.frames = []
+            return _messages(direction)
+        del direction.early[sequence]
+    return []
+
+
+def _cut(direction: _Direction, segment: TcpSegment) -> Iterator[Whole]:
+    buffer = direction.buffer
+    while len(buffer) >= giop.HEADER_SIZE:
+        header = giop.read_header(buffer)
+        if header.total > MESSAGE_MAX:
+            raise WireError("too_large", f"{header.total} octets")
+        if len(buffer) < header.total:
+            return
+        whole = Whole(direction.frames, bytes(buffer[: header.total]), segment)
+        del buffer[: header.total]
+        direction.frames = direction.frames[-1:] if buffer else []
+        yield from _joined(direction, header, whole)
+
+
+def _joined(direction: _Direction, header: giop.Header, whole: Whole) -> list[Whole]:
+    """The message itself; or, if it is one piece of several, all of them together behind the last."""
+    is_piece = header.kind is giop.Kind.FRAGMENT
+    if not header.more and not is_piece:
+        return [whole]
+    key = giop.fragment_id(whole.octets, header)
+    pieces = direction.pieces.setdefault(key, [])
+    if not is_piece:
+        pieces.clear()
+    elif not pieces:
+        return [whole]  # Its beginning was not captured.
+    pieces.append(whole)
+    if header.more:
+        if sum(len(each.octets) for each in pieces) > MESSAGE_MAX:
+            raise WireError("too_large", "pieces without end")
+        return []
+    del direction.pieces[key]
+    frames = sorted({frame for each in pieces for frame in each.frames})
+    return [Whole(frames, giop.joined([each.octets for each in pieces]), whole.last)]

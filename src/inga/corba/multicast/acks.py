@@ -1,0 +1,144 @@
+"""Sender-initiated repair over MIOP: the sender repeats what not everybody has acknowledged.
+
+    send      number it, keep it, send it; after a while send again what some member has not acknowledged
+    receive   pass on what is new; acknowledge within a moment, duplicates too, for their sender missed it
+
+The second strategy for the same place as `remiop`, and simpler: no requests, no rate, no repair by others. It has
+to know the members, and every receiver answers for all it gets. An acknowledgement is a STATE of ReMIOP, which
+says just what is needed: up to which number nothing is missing.
+"""
+
+from dataclasses import dataclass
+
+from inga.corba.multicast import reported
+from inga.corba.multicast.fragments import STRANGER, Piece
+from inga.corba.multicast.reported import Reported
+from inga.corba.wire.miop import STATE, ControlPacket
+from inga.layers.numbers import check_delay, check_number, check_seconds
+from inga.model.errors import UsageError
+from inga.model.packet import DATA, Packet
+from inga.model.view import View
+from inga.session.alarms import Alarms, Backoff
+
+PATIENCE = 60.0
+"""Seconds for which receivers keep an unfinished message: its sender repeats what is missing for as long as it lives."""
+
+_ACKNOWLEDGE, _REPEAT = (0, 0), (1, 0)
+
+
+@dataclass(frozen=True)
+class Settings(reported.Settings):
+    """What can be chosen. Times are in seconds."""
+
+    # Before packets are repeated, or twice what it takes until everybody has acknowledged one, if that is longer.
+    resend: float = 0.05
+    resend_max: float = 1.0  # to which that is doubled
+    ack_delay: float = 0.005  # how long an acknowledgement waits for more to acknowledge
+    burst: int = 64  # packets repeated at once
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_seconds("resend", self.resend)
+        check_seconds("resend_max", self.resend_max)
+        check_delay("ack_delay", self.ack_delay)
+        check_number("burst", self.burst, 1, 1 << 16)
+        if not self.wait:
+            raise UsageError("acks wait for the members: wait=0 goes with remiop only")
+
+
+class Acknowledged(Reported):
+    """Acknowledges, and repeats."""
+
+    name = "acks"
+    provides = frozenset({"reliable", "flow"})
+    keeps = False  # only what is our own is repaired
+    patience = PATIENCE
+    settings = Settings
+    _settings: Settings
+
+    def view(self, view: View) -> None:
+        self._alarms = Alarms()
+        self._resending = Backoff(self._settings.resend, self._settings.resend_max)
+        self._left_at: dict[int, float] = {}  # of packets that were sent once
+        self._round = 0.0  # until everybody has acknowledged one, smoothed
+        super().view(view)
+        if self.is_public:
+            raise UsageError("acks need to know the members: use remiop where anybody may speak")
+
+    @property
+    def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
+        return self._alarms.next
+
+    def tick(self, now: float) -> None:
+        for alarm in self._alarms.due(now):
+            if alarm == _ACKNOWLEDGE:
+                self._acknowledge()
+            else:
+                self._repeat(now)
+        self._pump()
+
+    def goodbye(self) -> None:
+        super().goodbye()
+        self._alarms = Alarms()
+
+    # As a sender
+
+    def _left(self, since: float, packet: Packet) -> None:
+        self._left_at[packet.lsn] = self.stack.now
+        if _REPEAT not in self._alarms:
+            self._wait_again()
+
+    def _wait_again(self) -> None:
+        self._resending.first = max(self._settings.resend, min(2 * self._round, self._settings.resend_max))
+        self._alarms.set(_REPEAT, self.stack.now + self._resending.start())
+
+    def _repeat(self, now: float) -> None:
+        batch = []
+        for number in range(
+            self._everywhere + 1, min(self._last, self._everywhere + self._settings.burst) + 1
+        ):
+            self.stack.row("repair", self.stack.me, n=number)
+            self._left_at.pop(number, None)  # nobody can tell which one is acknowledged
+            packet = self._own[number]
+            packet.kind = DATA  # a repair is counted as data, whatever it repairs
+            batch.append(packet)
+        self.stack.counts["repair"] += len(batch)
+        self._alarms.set(_REPEAT, now + self._resending.next(self.stack.rng))
+        self.below(batch)
+
+    def _settle(self) -> None:
+        before = self._everywhere
+        super()._settle()
+        for number in range(before + 1, self._everywhere + 1):
+            left_at = self._left_at.pop(number, None)
+            if left_at is not None:
+                self._round += (self.stack.now - left_at - self._round) / 8
+        if self._everywhere >= self._last:
+            self._alarms.clear(_REPEAT)
+        elif self._everywhere > before:
+            self._wait_again()
+
+    # As a receiver
+
+    def _hear(self, control: ControlPacket) -> None:
+        if control.kind == STATE:
+            for sender, number in control.entries:
+                if sender == self.miop.sender:
+                    self._told_of_us(control.sender, number)
+
+    def _receive(self, packet: Packet, piece: Piece) -> bool:
+        if piece.sender == self.miop.sender:
+            return False
+        stream = self._stream_of(packet, piece)
+        if stream is None:
+            return packet.src == STRANGER  # not numbered, or by nobody we know: plain MIOP
+        self._alarms.sooner(_ACKNOWLEDGE, self.stack.now + self._settings.ack_delay)
+        return self._take_in(stream, packet)
+
+    def _acknowledge(self) -> None:
+        self._alarms.clear(_ACKNOWLEDGE)
+        self._say(STATE, self._report()[len(self._ourselves()) :])
+
+    def taken(self, packets: list[Packet]) -> None:
+        if not self.stack.leaving and self._has_caught_up():
+            self._acknowledge()

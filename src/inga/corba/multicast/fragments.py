@@ -1,0 +1,468 @@
+"""MIOP as layers: messages cut into packets and joined again, and packets as datagrams.
+
+    fragments   a message <-> a collection of packets that share a unique id
+    (strategy)  what is done about lost packets: `remiop`, `acks`, or nothing at all
+    packets     a packet <-> a datagram, nothing else on the wire
+
+All three see everything that leaves and comes in, whatever layer it belongs to. Between them, a `Packet` stands
+for one MIOP packet: `body` is the whole datagram, `piece` says what it is (a `Piece`, or the `ControlPacket` of a
+strategy), `lsn` is its number where it has one, `src` the index of its sender, or STRANGER.
+
+Our unique ids name the sender and the number of the first packet, so the packets of a sender are one sequence
+without holes. Other ids are foreign: no strategy touches those packets.
+
+After Bessani, Fraga and Lung, "Extending the UMIOP Specification for Reliable Multicast in CORBA", Figure 6.
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from inga.corba.wire import miop
+from inga.corba.wire.miop import ControlPacket
+from inga.layers.numbers import check_number, check_seconds, check_switch
+from inga.layers.settings import NoSettings, settle
+from inga.model.errors import UsageError, WireError
+from inga.model.packet import DATA, Buffer, Packet
+from inga.model.view import View
+from inga.stack.layer import Layer
+from inga.stack.stack import Stack
+from inga.wire.packet import OUTSIDE, kind_of, view_of
+
+STRANGER = -1
+"""The index of a sender that is no member of the view."""
+
+DATAGRAM = 1472
+"""Octets of a datagram that an Ethernet frame carries, and that other receivers have room for."""
+
+COLLECTIONS_MAX = 64
+OCTETS_MAX = 16 << 20
+"""Octets in unfinished messages, and in one message."""
+RING = 1024
+"""Messages whose late packets are known as such."""
+
+QUAD_NET = 127 << 24
+"""Members of a group are numbered within 127.0.0.0/8: they may all live on one machine."""
+
+
+def quad_of(group: int, member: int) -> int:
+    """The sender number of a member: the group in the upper half, its place in the lower. Groups that share a
+    multicast address are told apart by it, with a chance of error of one in 65,536."""
+    return QUAD_NET | ((group & 0xFFFF) << 8) + member + 1 & 0xFFFFFF
+
+
+@dataclass(slots=True)
+class Piece:
+    """What a data packet says about itself."""
+
+    unique_id: bytes
+    sender: int  # 0: a foreign id
+    base: int  # number of the first packet of its collection
+    index: int  # place in the collection
+    count: int  # packets of the collection; 0 = unknown
+    is_last: bool
+    start: int  # where the payload begins
+    nacks: int = 0  # repairs that were scheduled here
+    spared_until: float = 0.0  # it was repaired just now, and need not be again before
+
+    @property
+    def number(self) -> int:
+        return self.base + self.index
+
+
+class MiopPackets(Layer):
+    """The lowest layer: datagrams in, packets out. It also knows who has which sender number."""
+
+    name = "miop"
+    transparent = True
+
+    def __init__(self, *, sender: int | None = None) -> None:
+        """`sender`: we are this one, in a group that anybody may speak in; otherwise all members of the view have
+        numbers by their place, and only they do."""
+        self._sender = sender
+
+    def view(self, view: View) -> None:
+        me, group = self.stack.me, self.stack.group
+        self.is_public = self._sender is not None
+        if self._sender is not None:
+            self.senders = [self._sender]
+        else:
+            self.senders = [quad_of(group, member) for member in range(len(view))]
+        self.sender = self.senders[me]  # who we are
+        self.members = {sender: member for member, sender in enumerate(self.senders)}
+
+    def read(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
+        packets = []
+        for data, address in batch:
+            try:
+                packets.append(self._packet(data, address))
+            except WireError as error:
+                self._read_otherwise(error.reason, data, address)
+        return packets
+
+    def _packet(self, data: Buffer, address: Hashable) -> Packet:
+        fragment, view = miop.decode(data), self.stack.view.number
+        if fragment.is_control:
+            control = miop.decode_control(fragment, self.sender)
+            packet = Packet(self.members.get(control.sender, STRANGER), view, data)
+            packet.piece, packet.where = control, address
+            return packet
+        unique_id = fragment.unique_id
+        sender, base = miop.read_id(unique_id) or (0, 0)
+        start = len(data) - len(fragment.payload)
+        packet = Packet(self.members.get(sender, STRANGER), view, memoryview(data))
+        packet.piece = Piece(
+            unique_id, sender, base, fragment.number, fragment.count, fragment.is_last, start
+        )
+        if sender:
+            packet.lsn = base + fragment.number
+        else:
+            packet.where = address  # what has a number may be repaired by another, from elsewhere
+        return packet
+
+    def _read_otherwise(self, reason: str, data: Buffer, address: Hashable) -> None:
+        """Who takes the group for one that speaks the native wire says so by that."""
+        stack = self.stack
+        if kind_of(data, stack.lobby) is not None and view_of(data) == OUTSIDE:
+            stack.chain.split(stack.wire.read([(data, address)]))
+        else:
+            stack.reject(reason)
+
+    def down(self, batch: list[Packet]) -> None:
+        stack = self.stack
+        counts = stack.counts
+        for packet in batch:
+            body = packet.body
+            counts["data" if packet.kind == DATA else "control"] += 1
+            counts["bytes"] += len(body)
+            stack.transmit(packet.to, body)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What can be chosen about fragments. A strategy that repairs more or longer raises the limits."""
+
+    datagram: int = DATAGRAM  # octets of the largest
+    collect: float = 1.0  # seconds after which an unfinished message that gets no more packets is dropped
+    collections_max: int = COLLECTIONS_MAX  # unfinished messages
+    octets_max: int = OCTETS_MAX  # in them
+    polyorb: bool = False  # packets have the form that PolyORB reads; then they have no numbers
+
+    def __post_init__(self) -> None:
+        check_number("datagram", self.datagram, miop.HEADER + 8, 65507)
+        check_number("collections_max", self.collections_max, 1, 1 << 20)
+        check_number("octets_max", self.octets_max, 1, 1 << 40)
+        check_seconds("collect", self.collect)
+        check_switch("polyorb", self.polyorb)
+
+
+class MiopFragments(Layer):
+    """Messages above, packets below."""
+
+    name = "fragments"
+    transparent = True
+    settings = Settings
+
+    def __init__(self, *, first: int = 1, **said: Any) -> None:
+        """`first` is the number of our first packet."""
+        self.first = first
+        self._settings = settle(Settings, self.name, said)
+        self.datagram = self._settings.datagram
+
+    def view(self, view: View) -> None:
+        stack = self.stack
+        self._miop = the(MiopPackets, stack)
+        self._payload_max = min(self.datagram, stack.datagram_max, 65507) - miop.HEADER
+        self.next = self.first  # number of our next packet
+        self._unnumbered = self.first  # the same of messages whose packets have no numbers
+        strategy = next((layer for layer in stack.layers if isinstance(layer, Strategy)), None)
+        self.unrepaired = Reassembly(  # of messages without numbers
+            self._count,
+            collect=self._settings.collect,
+            collections_max=self._settings.collections_max,
+            octets_max=self._settings.octets_max,
+        )
+        self.reassembly = self.unrepaired
+        if strategy is not None:
+            # What may yet be repaired is not given up.
+            under_way = strategy.size * max(1, len(view) - 1)
+            self.reassembly = Reassembly(
+                self._count,
+                collect=max(self._settings.collect, strategy.patience),
+                collections_max=max(self._settings.collections_max, under_way),
+                octets_max=max(self._settings.octets_max, under_way * self._payload_max),
+            )
+
+    def down(self, batch: list[Packet]) -> None:
+        out: list[Packet] = []
+        for message in batch:
+            out += self._cut(message)
+        self.below(out)
+
+    def up(self, batch: list[Packet]) -> None:
+        out = []
+        now = self.stack.now
+        for packet in batch:
+            piece = packet.piece
+            if type(piece) is not Piece:
+                continue  # of some strategy that we have not; plain receivers ignore it
+            reassembly = self.reassembly if piece.sender else self.unrepaired
+            message = reassembly.add(piece, memoryview(packet.body)[piece.start :], now)
+            if message is not None:
+                whole = Packet(packet.src, packet.view, message)  # a strategy may keep the packet as it came
+                whole.piece, whole.where = piece, packet.where
+                out.append(whole)
+        if out:
+            self.above(out)
+
+    @property
+    def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
+        due = [self.reassembly.wake, self.unrepaired.wake]
+        return min([at for at in due if at is not None], default=None)
+
+    def tick(self, now: float) -> None:
+        self.reassembly.expire(now)
+        self.unrepaired.expire(now)
+
+    def gone(self, member: int) -> None:
+        self.reassembly.forget(self._miop.senders[member])
+
+    @property
+    def message_max(self) -> int:
+        """Octets of the largest message that can be sent."""
+        return min(OCTETS_MAX, self._payload_max * miop.COUNT_MAX)
+
+    def _cut(self, message: Packet) -> list[Packet]:
+        # What belongs to no view waits for nobody, and nobody repairs it.
+        is_numbered = message.view != OUTSIDE and not self._settings.polyorb
+        base, sender = self.next if is_numbered else self._unnumbered, self._miop.sender
+        unique_id = (miop.numbered_id if is_numbered else miop.text_id)(sender, base)
+        datagrams = miop.split(
+            message.body,
+            unique_id,
+            payload_max=self._payload_max,
+            length_includes_header=self._settings.polyorb,
+        )
+        count = len(datagrams)
+        if is_numbered:
+            self.next = base + count
+        else:
+            self._unnumbered, sender = base + 1, 0
+        start = len(datagrams[0]) - min(len(message.body), self._payload_max)
+        packets = []
+        for index, datagram in enumerate(datagrams):
+            packet = Packet(message.src, message.view, datagram, kind=message.kind)
+            packet.at, packet.to = message.at, message.to
+            packet.piece = Piece(unique_id, sender, base, index, count, index == count - 1, start)
+            packet.lsn = base + index if is_numbered else 0
+            packets.append(packet)
+        packets[-1].receipt = message.receipt
+        return packets
+
+    def _count(self, reason: str) -> None:
+        if reason == "dup":
+            self.stack.counts["dup"] += 1  # which is no error
+        else:
+            self.stack.reject(reason)
+
+
+class _Collection:
+    """The packets so far of one message."""
+
+    __slots__ = ("count", "last", "octets", "slots", "touched")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.last: int | None = None  # as the stop flag said, if the count is unknown
+        self.slots: dict[int, bytes] = {}
+        self.octets = 0
+        self.touched = 0.0
+
+    def is_complete(self) -> bool:
+        if self.count:
+            return len(self.slots) == self.count
+        return self.last is not None and len(self.slots) == self.last + 1
+
+
+class Reassembly:
+    """Messages from packets that come in any order, perhaps twice, perhaps never.
+
+    `count` is told of what goes wrong: dup, inconsistent, too_large, expired, evicted. Nothing is allocated
+    because somebody announces it.
+    """
+
+    def __init__(
+        self,
+        count: Callable[[str], None],
+        *,
+        collect: float = 1.0,
+        collections_max: int = COLLECTIONS_MAX,
+        octets_max: int = OCTETS_MAX,
+        message_max: int = OCTETS_MAX,
+        ring: int = RING,
+    ) -> None:
+        self._count = count
+        self.collect = collect
+        self.collections_max = collections_max
+        self.octets_max = octets_max
+        self.message_max = message_max
+        self.ring = ring
+        self.octets = 0  # in all open collections
+        self._open: dict[bytes, _Collection] = {}  # the one that was touched last comes last
+        self._done: dict[bytes, None] = {}  # the ring of recent ids
+
+    @property
+    def wake(self) -> float | None:
+        """When `expire` has something to do."""
+        first = next(iter(self._open.values()), None)
+        return None if first is None else first.touched + self.collect
+
+    @property
+    def open(self) -> int:
+        return len(self._open)
+
+    def add(self, piece: Piece, payload: Buffer, now: float) -> Buffer | None:
+        """Take a packet; the message, if this was all that it lacked."""
+        key = piece.unique_id
+        if key in self._done:
+            self._count("dup")
+            return None
+        collection = self._open.get(key)
+        if collection is None:
+            if piece.index == 0 and (piece.count == 1 or (not piece.count and piece.is_last)):
+                self._remember(key)
+                return payload
+            collection = _Collection()
+        elif not self._fits(collection, piece):
+            return None
+        if collection.octets + len(payload) > self.message_max:
+            self._count("too_large")
+            return None
+        if piece.count:
+            collection.count = piece.count
+        elif piece.is_last and not self._ends(key, collection, piece.index):
+            return None
+        collection.slots[piece.index] = bytes(payload)
+        collection.octets += len(payload)
+        collection.touched = now
+        self.octets += len(payload)
+        self._open.pop(key, None)
+        self._open[key] = collection
+        if collection.is_complete():
+            self._drop(key)
+            self._remember(key)
+            return b"".join([collection.slots[index] for index in range(len(collection.slots))])
+        while len(self._open) > self.collections_max or self.octets > self.octets_max:
+            self._drop(next(iter(self._open)))
+            self._count("evicted")
+        return None
+
+    def expire(self, now: float) -> None:
+        """Drop what has got no packet for too long."""
+        while (wake := self.wake) is not None and wake <= now:
+            self._drop(next(iter(self._open)))
+            self._count("expired")
+
+    def forget(self, sender: int) -> None:
+        """Drop what is unfinished of a sender that is gone."""
+        for key in [key for key in self._open if (miop.read_id(key) or (0, 0))[0] == sender]:
+            self._drop(key)
+
+    def _fits(self, collection: _Collection, piece: Piece) -> bool:
+        """Whether a packet agrees with those before it, and is new."""
+        if piece.index in collection.slots:
+            self._count("dup")
+            return False
+        differs = piece.count != collection.count and (
+            collection.count or piece.count <= max(collection.slots) or collection.last is not None
+        )
+        beyond = collection.last is not None and (piece.index > collection.last or piece.is_last)
+        if differs or beyond:
+            self._count("inconsistent")
+            return False
+        return True
+
+    def _ends(self, key: bytes, collection: _Collection, last: int) -> bool:
+        """The stop flag says where a message of unknown length ends."""
+        if any(index > last for index in collection.slots):
+            self._drop(key)
+            self._count("inconsistent")
+            return False
+        collection.last = last
+        return True
+
+    def _drop(self, key: bytes) -> None:
+        self.octets -= self._open.pop(key).octets
+
+    def _remember(self, key: bytes) -> None:
+        self._done[key] = None
+        if len(self._done) > self.ring:
+            del self._done[next(iter(self._done))]
+
+
+class Strategy(Layer):
+    """What is done about lost packets: the place between fragments and packets, for `remiop`, `acks` or yours.
+
+    A strategy passes packets of ours down when they may leave, and packets of others up when they are new; what
+    the members of its kind say to each other are of `ControlPacket`. It declares how much of a sender it may still
+    repair (`size` packets), and for how long (`patience` seconds), so that nothing unfinished is dropped before.
+    """
+
+    transparent = True
+    settings: ClassVar[type[Any]] = NoSettings
+    size: int = 0
+    patience: float = 0.0
+
+    def __init__(
+        self,
+        *,
+        first: int = 1,
+        announced: bool = False,
+        queue_max: int = 16 << 20,
+        confirms: bool = True,
+        **said: Any,
+    ) -> None:
+        """`first`: the number of everybody's first packet, unless members have `announced` theirs. `queue_max`: unread
+        bytes above which our reports stand still. `confirms`: receipts are ours to confirm, not the order's above us.
+        The rest are `settings`."""
+        self.first = first
+        self.announced = announced
+        self.queue_max = queue_max
+        self.confirms = confirms
+        self._settings = settle(self.settings, self.name, said)
+
+    def introduce(self) -> dict[str, int]:
+        return {"first": self.first}
+
+    def introduced(self, member: int, what: dict[str, int]) -> None:
+        """The first packet of a member has this number; whatever follows it is wanted."""
+
+
+Kind = TypeVar("Kind", bound=Layer)
+
+
+def the(kind: type[Kind], stack: Stack) -> Kind:
+    """The layer of that kind, which every stack that speaks MIOP has once."""
+    return next(layer for layer in stack.layers if isinstance(layer, kind))
+
+
+def peer_of(src: int) -> int | None:
+    """A sender as rows of a trace name it."""
+    return None if src == STRANGER else src
+
+
+def control_packet(src: int, view: int, control: ControlPacket) -> Packet:
+    """What a strategy says to its like, as a packet."""
+    packet = Packet(src, view, miop.encode_control(control), kind=CONTROL_KIND)
+    packet.piece = control
+    return packet
+
+
+CONTROL_KIND = 255
+"""Not on the wire: so that what strategies say is not counted as data."""
+
+
+def refuse_large(size: int, limit: int) -> None:
+    """A message that no receiver would put together."""
+    if size > limit:
+        raise UsageError(f"a request of {size} octets: at most {limit} can be sent by MIOP")

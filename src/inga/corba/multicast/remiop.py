@@ -1,0 +1,462 @@
+"""ReMIOP: lost MIOP packets are asked for by whoever lacks them, and repaired by whoever has them.
+
+    send      a packet leaves when the rate allows, and is kept
+    receive   new: pass it on at once, keep it; a hole in the numbers is asked for after a random moment
+    NACK      somebody else asks for what we were about to ask for: we need not. What we have of it is sent
+              again, the very same bytes, after a random moment
+    repair    heard from another: ours need not be sent
+    STATE     every half second while there is talk: up to where we have everything, of every sender. It shows a
+              receiver what it lost at the end, and a sender how far the slowest one is: see `rate`
+
+Nobody needs to know who is in the group; the data packets are plain MIOP. What is beyond the paper's Figure 3
+has a switch of its own, which an open group leaves as the paper has it:
+
+    one_nack     one request per sender is pending, and a number that is in it is not put in again
+    spare        what was repaired just now is not repaired again, whoever asks: it has not reached them yet
+    burst        no more repairs than that at one time: others' repairs are read in between
+    repeats      a request that brought nothing is repeated, so many times, each after twice the wait
+    tail         numbers that a STATE shows and that have not come are missing, too
+    baseline     of a sender first heard in the middle: from the start of that message, from that packet, or from
+                 the sender's own start if that is still to be had
+    wait         members are known: do not outrun the buffers, and ask for reports while some are missing
+
+After Bessani, Fraga and Lung, "Extending the UMIOP Specification for Reliable Multicast in CORBA", section 4.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from inga.corba.multicast import reported
+from inga.corba.multicast.fragments import STRANGER, Piece, peer_of
+from inga.corba.multicast.rate import Rate
+from inga.corba.multicast.reported import HEARD, NEW_LIFE, SENDERS_MAX, Reported, Stream
+from inga.corba.wire.miop import NACK, STATE, ControlPacket
+from inga.layers.numbers import check_choice, check_delay, check_number, check_seconds, check_switch
+from inga.model.errors import Gap
+from inga.model.packet import DATA, Packet
+from inga.model.view import View
+from inga.session.alarms import Alarms, Backoff
+
+RATE_MIN, RATE_MAX = 10_000_000, 1_000_000_000
+"""Bits a second. More than a Python process sends, so that nobody waits who has no slow receiver."""
+
+REPEATS = 16
+WAIT_MIN, WAIT_MAX = 0.1, 2.0
+"""Seconds between two requests for one packet; and at most between two questions for reports."""
+
+SLACK = 0.001
+"""Timers are no finer: a packet that is due within this time leaves at once."""
+
+BURST = 4
+"""Repairs at one time. Who is behind with reading would send many that others have sent already."""
+
+BASELINES = ("collection", "packet", "start")
+ON_GAP = ("fail", "skip")
+
+
+@dataclass(frozen=True)
+class Settings(reported.Settings):
+    """What can be chosen. Times are in seconds; those without a word are explained with the module."""
+
+    rmin: float = RATE_MIN  # bounds of the rate, in bits a second
+    rmax: float = RATE_MAX
+    tnack: float = 0.05  # the longest random wait before a request
+    trepair: float = 0.05  # and before a repair
+    # The omission degree, after whose number plus one repairs of a packet a member repairs it no more; None = no limit.
+    od: int | None = None
+    state_interval: float = 0.5  # between two reports
+    state_every: int | None = (
+        None  # new packets after which one is early; None = an eighth of `size`, 0 = never
+    )
+    one_nack: bool = True
+    repeats: int = REPEATS
+    tail: bool = True
+    baseline: str = "collection"
+    spare: float | None = None  # None = the longest waits for a request and a repair
+    burst: int = BURST
+    slack: float = SLACK
+    on_gap: str = (
+        "fail"  # what a packet of a member that is lost for good does to the group: `skip` = nothing
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("tnack", "trepair", "slack"):
+            check_delay(name, getattr(self, name))
+        if self.spare is not None:
+            check_delay("spare", self.spare)
+        check_seconds("state_interval", self.state_interval)
+        for name in ("od", "state_every"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), 0, 1 << 30)
+        check_number("repeats", self.repeats, 0, 1000)
+        check_number("burst", self.burst, 1, 1 << 16)
+        for name in ("one_nack", "tail"):
+            check_switch(name, getattr(self, name))
+        check_choice("baseline", self.baseline, BASELINES)
+        check_choice("on_gap", self.on_gap, ON_GAP)
+        Rate(self.rmin, self.rmax, self.size)  # or says what is wrong
+
+    @property
+    def early_after(self) -> int:
+        """New packets after which a report is sent early."""
+        return max(1, self.size // 8) if self.state_every is None else self.state_every
+
+    @property
+    def spared(self) -> float:
+        """Seconds for which what was repaired is not repaired again."""
+        return self.tnack + self.trepair if self.spare is None else self.spare
+
+
+class ReMiop(Reported):
+    """Asks, repairs, reports, and keeps to a rate."""
+
+    name = "remiop"
+    provides = frozenset({"reliable", "flow"})
+    settings = Settings
+    _settings: Settings
+
+    def view(self, view: View) -> None:
+        self._quieten()  # before streams are made, which may find holes
+        self._request_count = 0
+        self._heard_at = float("-inf")  # when a data packet was last heard or sent
+        # Pauses between questions for reports, since then or since one showed progress.
+        self._polling = Backoff(min(2 * self._settings.state_interval, WAIT_MAX), WAIT_MAX)
+        self._is_asked = False  # somebody wants to hear of us
+        self._fresh = 0  # packets that came since our last report
+        self.rate = Rate(self._settings.rmin, self._settings.rmax, self.size)
+        super().view(view)
+        give_up = sum(self._wait(times) + self._settings.tnack for times in range(self._settings.repeats + 1))
+        # After which a message that is not whole gets no more packets.
+        self.patience = max(4 * 8 * self._datagram / self._settings.rmin, give_up)
+
+    def _quieten(self) -> None:
+        """Nothing is due."""
+        self._requests = Alarms()  # pending requests, by (sender, which)
+        self._pending: dict[tuple[int, int], set[int]] = {}  # what they ask for
+        self._asked = Alarms()  # by (sender, number): when to ask again
+        self._repairs = Alarms()  # by (sender, number): when to send it again
+        self._state_at: float | None = None  # when to report, or to ask for reports
+
+    # Events
+
+    @property
+    def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
+        due = [self._requests.next, self._asked.next, self._repairs.next, self._state_at]
+        if self._waiting:
+            due.append(self._due(self._waiting[0][0]) if self._has_room() else self._silent_at())
+        return min([at for at in due if at is not None], default=None)
+
+    def tick(self, now: float) -> None:
+        for sender, which in self._requests.due(now):
+            self._ask(self._streams[sender], self._pending.pop((sender, which)))
+        again: dict[int, list[int]] = {}
+        for sender, number in self._asked.due(now):
+            again.setdefault(sender, []).append(number)
+        for sender, numbers in again.items():
+            self._ask_again(self._streams[sender], numbers)
+        self._repair(self._repairs.due(now))
+        if self._state_at is not None and self._state_at <= now:
+            self._report_on_time(now)
+        if self.is_public and self._waiting:
+            self._settle()
+        self._pump()
+
+    def taken(self, packets: list[Packet]) -> None:
+        if not self.stack.leaving and self._has_caught_up():
+            self._tell_all()
+
+    def introduced(self, member: int, what: dict[str, int]) -> None:
+        super().introduced(member, what)
+        if self._lags():
+            self._talk()  # to one that may have come just now
+
+    def goodbye(self) -> None:
+        super().goodbye()
+        self._quieten()
+
+    # Sending
+
+    def _due(self, since: float) -> float:
+        return self.rate.due(since) - self._settings.slack
+
+    def _left(self, since: float, packet: Packet) -> None:
+        self._talk()
+        if self.rate.spend(self.rate.due(since), len(packet.body)):
+            self.stack.row("rate", n=round(self.rate.now))
+
+    def _settle(self) -> None:
+        before = self._everywhere
+        super()._settle()
+        if self._everywhere > before:
+            self._polling.reset()
+
+    # Data
+
+    def _heard(self) -> None:
+        if self._settings.early_after and self._fresh >= self._settings.early_after:
+            self._tell_all()
+
+    def _receive(self, packet: Packet, piece: Piece) -> bool:
+        if piece.sender:
+            key = piece.sender, packet.lsn
+            if key in self._repairs:
+                self._repairs.clear(key)
+                self.stack.counts["repair_suppressed"] += 1
+                self.stack.row("repair_suppressed", peer_of(packet.src), n=packet.lsn)
+            if piece.sender == self.miop.sender:
+                self._spare(self._own.get(packet.lsn))
+                return False  # our own, as somebody repaired it
+        stream = self._stream_of(packet, piece)
+        if stream is None:
+            return packet.src == STRANGER  # not numbered, or by somebody that nobody follows: plain MIOP
+        self._talk()
+        if not self._take_in(stream, packet):
+            self._spare(stream.buffer.get(packet.lsn))
+            return False
+        self._fresh += 1
+        self._asked.clear((stream.sender, packet.lsn))
+        if not self._settings.one_nack and stream.missing:
+            self._request(stream, stream.missing)
+        return True
+
+    def _baseline(self, piece: Piece) -> int:
+        if self._settings.baseline == "start":
+            return self._start(piece.number) or piece.base
+        return piece.base if self._settings.baseline == "collection" else piece.number
+
+    def _start(self, number: int) -> int | None:
+        """Where a sender began that is at this number now: at a multiple of NEW_LIFE, if that is not long ago."""
+        start = max(1, number & -NEW_LIFE)
+        return start if number - start < self.size else None
+
+    def _talk(self) -> None:
+        """Somebody says something, so reports are wanted."""
+        now = self.stack.now
+        self._heard_at = now
+        self._polling.reset()
+        if self._state_at is None:
+            # Not all at once, and not for the first packet alone.
+            self._state_at = now + self._settings.state_interval * (0.5 + 0.5 * self.stack.rng.random())
+
+    # As the one who lacks something
+
+    def _found(self, stream: Stream, holes: Iterable[int]) -> None:
+        new = [number for number in holes if number not in stream.missing]
+        if not new or stream.member in self.stack.left:
+            return
+        self.stack.row("gap", peer_of(stream.member), n=len(new))
+        stream.missing.update(dict.fromkeys(new, 0))
+        self._request(stream, new if self._settings.one_nack else stream.missing)
+
+    def _request(self, stream: Stream, numbers: Iterable[int]) -> None:
+        """Schedule a NACK, or put more into the one that is."""
+        key = stream.sender, 0
+        if not self._settings.one_nack:
+            self._request_count += 1
+            key = stream.sender, self._request_count
+        if key not in self._requests:
+            self._pending[key] = set()
+            self._requests.set(key, self.stack.now + self._chance(self._settings.tnack))
+        self._pending[key].update(numbers)
+
+    def _ask(self, stream: Stream, numbers: set[int]) -> None:
+        wanted = sorted(number for number in numbers if number in stream.missing)
+        if not wanted:
+            return
+        self.stack.row("nack", peer_of(stream.member), n=len(wanted), note=_ranges(wanted))
+        self._say(NACK, [(stream.sender, number) for number in wanted])
+        self._was_asked(stream, wanted)
+
+    def _was_asked(self, stream: Stream, numbers: Iterable[int]) -> None:
+        """By us or by another: if nothing comes of it, it is asked for again."""
+        if self._settings.repeats:
+            now = self.stack.now
+            for number in numbers:
+                self._asked.set((stream.sender, number), now + self._wait(stream.missing[number]))
+
+    def _ask_again(self, stream: Stream, numbers: list[int]) -> None:
+        wanted = []
+        for number in numbers:
+            if number not in stream.missing:
+                continue
+            stream.missing[number] += 1
+            if stream.missing[number] > self._settings.repeats:
+                self._lose(stream, number)
+            else:
+                wanted.append(number)
+        if wanted:
+            self._request(stream, wanted)
+
+    def _wait(self, times: int) -> float:
+        """How long a request has time to bring something, after so many that did not."""
+        first = max(2 * (self._settings.tnack + self._settings.trepair), WAIT_MIN)
+        return min(first * 2.0 ** min(times, 32), WAIT_MAX)
+
+    def _lose(self, stream: Stream, number: int) -> None:
+        super()._lose(stream, number)
+        self._asked.clear((stream.sender, number))
+        stack = self.stack
+        if self._settings.on_gap == "fail" and stream.member >= 0 and stream.member not in stack.left:
+            name = stack.view.names[stream.member]
+            stack.fail(Gap(f"packet {number} of {name} is lost for good: nobody who has it repaired it"))
+
+    def _forget(self, stream: Stream) -> None:
+        for key in [key for key in self._pending if key[0] == stream.sender]:
+            del self._pending[key]
+            self._requests.clear(key)
+        for number in stream.missing:
+            self._asked.clear((stream.sender, number))
+        for number in stream.buffer:
+            self._repairs.clear((stream.sender, number))
+        super()._forget(stream)
+
+    # As the one who hears others
+
+    def _hear(self, control: ControlPacket) -> None:
+        if control.kind == NACK:
+            self._hear_request(control)
+        elif control.kind == STATE:
+            self._hear_report(control)
+
+    def _hear_request(self, control: ControlPacket) -> None:
+        ours: list[int] = []
+        for sender, number in control.entries:
+            if sender == self.miop.sender:
+                ours.append(number)
+                packet = self._own.get(number)
+            else:
+                stream = self._streams.get(sender)
+                if stream is None:
+                    continue
+                if number in stream.missing:
+                    self._suppress(stream, number)
+                packet = stream.buffer.get(number)
+            if packet is not None:
+                self._promise(packet)
+        if ours:
+            self.rate.report(self._last - min(ours) + 1)
+
+    def _suppress(self, stream: Stream, number: int) -> None:
+        """Somebody else has asked for it."""
+        for key, numbers in list(self._pending.items()):
+            if key[0] != stream.sender or number not in numbers:
+                continue
+            numbers.discard(number)
+            self.stack.counts["nack_suppressed"] += 1
+            self.stack.row("nack_suppressed", peer_of(stream.member), n=number)
+            if not numbers:
+                self._requests.clear(key)
+                del self._pending[key]
+            self._was_asked(stream, [number])
+
+    def _promise(self, packet: Packet) -> None:
+        """Schedule a repair, unless it was repaired often enough, or is about to be."""
+        piece = packet.piece
+        key = piece.sender, packet.lsn
+        if key in self._repairs or self.stack.now < piece.spared_until:
+            return
+        if self._settings.od is not None and piece.nacks > self._settings.od:
+            self.stack.counts["od_exceeded"] += 1
+            return
+        piece.nacks += 1
+        self._repairs.set(key, self.stack.now + self._chance(self._settings.trepair))
+
+    def _spare(self, packet: Packet | None) -> None:
+        """It was repaired just now: who asks for it still has not seen that yet."""
+        if packet is not None:
+            packet.piece.spared_until = self.stack.now + self._settings.spared
+
+    def _repair(self, due: Iterable[tuple[int, int]]) -> None:
+        batch: list[Packet] = []
+        for sender, number in due:
+            if len(batch) >= self._settings.burst:
+                self._repairs.set((sender, number), self.stack.now + SLACK)
+                continue
+            if sender == self.miop.sender:
+                packet = self._own.get(number)
+            else:
+                packet = self._streams[sender].buffer.get(number)
+                self.stack.counts["repair_of_others"] += packet is not None
+            if packet is not None:
+                self.stack.row("repair", peer_of(packet.src), n=number)
+                packet.kind = DATA  # a repair is counted as data, whatever it repairs
+                packet.piece.spared_until = self.stack.now + self._settings.spared
+                batch.append(packet)
+        if batch:
+            self.stack.counts["repair"] += len(batch)
+            self.below(batch)
+
+    def _hear_report(self, control: ControlPacket) -> None:
+        for sender, number in control.entries:
+            if sender == self.miop.sender:
+                self.rate.report(self._last - number)
+                self._told_of_us(control.sender, number)
+                continue
+            stream = self._streams.get(sender)
+            if stream is None and sender == control.sender:
+                stream = self._first_heard_of(sender, number)
+            if stream is not None and self._settings.tail and number > stream.known:
+                if self._is_credible(stream, number):
+                    self._learn(stream, number, came=0)
+                else:
+                    self.stack.reject("state")
+        if [sender for sender, _ in control.entries] == [control.sender]:
+            # It speaks of nothing but itself: it wants to hear of us. If we ask, too, our next question is an answer.
+            self._is_asked = True
+            if self._state_at is None:
+                self._state_at = self.stack.now + self._chance(self._settings.tnack)
+
+    def _first_heard_of(self, sender: int, number: int) -> Stream | None:
+        """Somebody says that it has sent something, of which nothing has come."""
+        if not self.is_public or self._settings.baseline != "start" or len(self._streams) >= SENDERS_MAX:
+            return None
+        start = self._start(number)
+        return None if start is None else self._new_stream(sender, STRANGER, start)
+
+    # Reports
+
+    def _report_on_time(self, now: float) -> None:
+        """The next of those that come in a row; when talk has ended, an answer, or a question to those that lag."""
+        if self._is_asked or now - self._heard_at <= HEARD:
+            self._tell_all()
+            if now - self._heard_at <= HEARD:
+                return
+        self._state_at = None
+        if self.is_public:
+            self._settle()  # who has been silent for long is not waited for
+        if self._lags():
+            self._say(STATE, self._ourselves())
+            self._state_at = now + self._polling.next(self.stack.rng)
+
+    def _tell_all(self) -> None:
+        self._fresh = 0
+        self._is_asked = False
+        self._say(STATE, self._report())
+        self._state_at = self.stack.now + self._settings.state_interval
+
+    def _lags(self) -> bool:
+        """Whether some member has not said that it has all of ours."""
+        return self._settings.wait and self._everywhere < self._last
+
+    # Helpers
+
+    def _chance(self, limit: float) -> float:
+        """Uniform whole milliseconds from 0 to the limit."""
+        return int(self.stack.rng.random() * (round(1000 * limit) + 1)) / 1000
+
+    def _silent_at(self) -> float | None:
+        """When somebody whose report we wait for no longer counts."""
+        earliest = min(self._reported_at.values(), default=None)
+        return None if earliest is None else earliest + HEARD + SLACK
+
+
+def _ranges(numbers: list[int]) -> str:
+    """For a person: 4, 7-9."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(f"{low}" if low == high else f"{low}-{high}" for low, high in runs)

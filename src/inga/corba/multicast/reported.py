@@ -1,0 +1,422 @@
+"""What strategies have in common whose members tell how far they have a sender's packets.
+
+As a sender: packets wait until they may leave, are kept for repair, and are confirmed when all members have said
+that they have them. As a receiver: a stream per sender, in which holes are known by their numbers.
+
+The word for it is STATE: one entry per sender, with the number up to which nothing of it is missing. A sender
+reports itself too: that is how far it has sent.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from inga.causality.arrivals import Arrivals
+from inga.corba.multicast.fragments import (
+    MiopFragments,
+    MiopPackets,
+    Piece,
+    Strategy,
+    control_packet,
+    peer_of,
+    the,
+)
+from inga.corba.wire.miop import ENTRIES_MAX, NACK, STATE, ControlPacket
+from inga.layers.flow import charged
+from inga.layers.numbers import check_number, check_switch
+from inga.model.packet import DATA, Packet
+from inga.model.receipt import Receipt
+from inga.model.view import View
+from inga.session.pressure import Unread
+
+SIZE = 512
+"""Packets kept of each sender."""
+
+SENDERS_MAX = 1024
+"""Senders followed in a group that anybody may speak in; others are passed on without repair."""
+
+HEARD = 5.0
+"""Seconds for which reports go on after the last packet; and for which a report counts where anybody may come."""
+
+NEW_LIFE = 1 << 16
+"""A sender that is so far ahead of itself was started again: numbers begin with the second it starts in."""
+
+WINDOW_MIN = 16
+"""Packets on their way that any receiver can take."""
+
+
+class Stream:
+    """What has come of one sender, by number."""
+
+    __slots__ = ("arrived", "baseline", "buffer", "known", "member", "missing", "sender", "told")
+
+    def __init__(self, sender: int, member: int, baseline: int) -> None:
+        self.sender = sender
+        self.member = member  # its index, or STRANGER
+        self.baseline = baseline  # what came before is not asked for
+        self.known = baseline - 1  # highest number it is known to have used
+        self.arrived = Arrivals()
+        self.arrived.expected = baseline
+        self.buffer: dict[int, Packet] = {}  # for repairs: the newest `size` numbers
+        self.missing: dict[int, int] = {}  # numbers that have not come: how often they were asked for again
+        self.told = baseline - 1  # what we last reported
+
+    @property
+    def stable(self) -> int:
+        """Up to here nothing is missing."""
+        return self.arrived.expected - 1
+
+    def has(self, number: int) -> bool:
+        if number < self.baseline:
+            return number in self.buffer
+        return number < self.arrived.expected or number in self.arrived.early
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What can be chosen."""
+
+    size: int = SIZE  # packets kept of each sender
+    # Do not send what would push out of the buffer a packet that some member still lacks; where anybody may come,
+    # members are those who report.
+    wait: bool = True
+
+    def __post_init__(self) -> None:
+        check_number("size", self.size, 1, 1 << 20)
+        check_switch("wait", self.wait)
+
+
+class Reported(Strategy):
+    """Sends within a window, keeps what it sent, and learns from reports who has it."""
+
+    keeps = True  # what comes from others, to repair it
+    settings: ClassVar[type[Settings]] = Settings
+    _settings: Settings
+
+    def __init__(self, **told: Any) -> None:
+        super().__init__(**told)
+        self.size = self._settings.size
+        self.levels = ("confirmed",) if self.confirms else ()
+
+    def view(self, view: View) -> None:
+        stack = self.stack
+        self.miop = the(MiopPackets, stack)
+        self.is_public = self.miop.is_public
+        self._datagram = min(the(MiopFragments, stack).datagram, stack.datagram_max)
+        # as a sender
+        self._last = self.first - 1  # number of our newest packet that has left
+        self._last_data = self.first - 1  # of those that nobody may lack
+        self._own: dict[int, Packet] = {}  # the newest `size` of those
+        self._waiting: deque[tuple[float, Packet]] = deque()  # since when
+        self._window = self.size
+        self._has: dict[int, int] = {}  # as members reported, by their sender number
+        self._reported_at: dict[int, float] = {}  # who did, where anybody may come
+        self._everywhere = self.first - 1
+        self._receipts: deque[tuple[int, Receipt]] = deque()
+        # as a receiver
+        self._streams: dict[int, Stream] = {}
+        self._unread = Unread(self.queue_max)
+        if self.is_public:
+            self.levels = ()  # nobody knows who has to have it
+            return
+        for member in stack.others():
+            sender = self.miop.senders[member]
+            self._has[sender] = self.first - 1
+            if not self.announced:
+                self._new_stream(sender, member, self.first)
+
+    # As a sender
+
+    def down(self, batch: list[Packet]) -> None:
+        now = self.stack.now
+        unnumbered = [packet for packet in batch if not packet.lsn]
+        if unnumbered:
+            self.below(unnumbered)
+        self._waiting.extend([(now, packet) for packet in batch if packet.lsn])
+        self._pump()
+
+    def _pump(self) -> None:
+        """Let go what may leave; when nobody is left to have it, that makes room for more."""
+        while out := self._leaving():
+            self.below(out)
+            self._settle()
+        self.stack.review()
+
+    def _leaving(self) -> list[Packet]:
+        now, waiting = self.stack.now, self._waiting
+        out: list[Packet] = []
+        while waiting and self._has_room() and self._due(waiting[0][0]) <= now:
+            since, packet = waiting.popleft()
+            self._last = packet.lsn
+            if packet.kind == DATA:
+                self._last_data = packet.lsn
+            self._own[packet.lsn] = packet
+            if len(self._own) > self.size:
+                del self._own[next(iter(self._own))]
+            if packet.receipt is not None and self.levels:
+                self._receipts.append((packet.lsn, packet.receipt))
+                packet.receipt = None
+            self._left(since, packet)
+            out.append(packet)
+        return out
+
+    def _has_room(self) -> bool:
+        return not self._settings.wait or self._last - self._everywhere < self._window
+
+    def _due(self, since: float) -> float:
+        """When a packet may leave that is ready since then."""
+        return since
+
+    def _left(self, since: float, packet: Packet) -> None:
+        """A packet of ours leaves for the first time."""
+
+    @property
+    def is_open(self) -> bool:
+        return not self._waiting
+
+    @property
+    def is_passable(self) -> bool:
+        return not self._waiting and self._has_room()
+
+    @property
+    def outstanding(self) -> int:
+        return self._last - self._everywhere
+
+    def blockers(self) -> list[int]:
+        """Members that have least of ours, if that is what keeps us."""
+        if self.is_public or self._has_room():
+            return []
+        return [m for s, m in self.miop.members.items() if self._has.get(s) == self._everywhere]
+
+    def _told_of_us(self, sender: int, number: int) -> None:
+        """Somebody has everything of ours up to there."""
+        if self.is_public:
+            if len(self._reported_at) >= SENDERS_MAX and sender not in self._reported_at:
+                return
+            self._reported_at[sender] = self.stack.now
+            self._has.setdefault(sender, self.first - 1)
+        number = min(number, self._last)
+        if number > self._has.get(sender, number):
+            self._has[sender] = number
+            self._settle()
+
+    def _listeners(self) -> list[int]:
+        """Those whose reports count."""
+        if not self.is_public:
+            return [self.miop.senders[member] for member in self.stack.peers()]
+        now, reported_at = self.stack.now, self._reported_at
+        for sender in [sender for sender, at in reported_at.items() if now - at > HEARD]:
+            del reported_at[sender], self._has[sender]
+        return list(reported_at)
+
+    def _settle(self) -> None:
+        """What everybody has is confirmed."""
+        self._everywhere = min([self._has[sender] for sender in self._listeners()], default=self._last)
+        while self._receipts and self._receipts[0][0] <= self._everywhere:
+            self._receipts.popleft()[1].reach("confirmed")
+
+    def gone(self, member: int) -> None:
+        """Nobody waits for it any more, nor asks for what it sent: it left when all had that, or it failed."""
+        stream = self._streams.get(self.miop.senders[member])
+        if stream is not None:
+            self._forget(stream)
+        self._settle()
+        self._pump()
+
+    def goodbye(self) -> None:
+        """Nobody counts on us any more, and we on nobody."""
+        self._waiting.clear()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def settled(self) -> bool:
+        """Whether everybody who was ever heard has all we sent, but for what layers above say to their like: with that
+        there may be no end."""
+        if any(packet.kind == DATA for _, packet in self._waiting):
+            return False
+        senders = self._listeners()
+        if not self.is_public:
+            members, met = self.miop.members, self.stack.met
+            heard = [sender for sender in senders if members[sender] in met]
+            if senders and not heard:
+                return self._last_data < self.first
+            senders = heard
+        return all(self._has[sender] >= self._last_data for sender in senders)
+
+    def fit(self, granted: int) -> None:
+        """What all senders together have on their way fits a receiver's socket."""
+        others = max(1, len(self.stack.view) - 1)
+        self._window = min(self.size, max(WINDOW_MIN, granted // (others * charged(self._datagram))))
+
+    # What experiments want to know
+
+    @property
+    def sent(self) -> int:
+        """Packets of ours that have left."""
+        return self._last - self.first + 1
+
+    def has_of(self, member: int) -> int:
+        """Packets of a member that have come, up to the first hole."""
+        stream = self._streams.get(self.miop.senders[member])
+        return 0 if stream is None else stream.stable - stream.baseline + 1
+
+    # As a receiver
+
+    def up(self, batch: list[Packet]) -> None:
+        if self.stack.leaving:  # only what no strategy cares for concerns us still
+            out = [packet for packet in batch if type(packet.piece) is Piece and not packet.piece.sender]
+        else:
+            out = []
+            for packet in batch:
+                what = packet.piece
+                if packet.src >= 0 and not self.announced:
+                    self.stack.meet(packet)
+                if type(what) is ControlPacket:
+                    self._hear(what)
+                elif self._receive(packet, what):
+                    out.append(packet)
+            self._heard()
+            self._pump()
+        if out:
+            self.above(out)
+
+    def _hear(self, control: ControlPacket) -> None:
+        """A member says something."""
+        raise NotImplementedError
+
+    def _receive(self, packet: Packet, piece: Piece) -> bool:
+        """A packet came; whether to pass it on."""
+        raise NotImplementedError
+
+    def _heard(self) -> None:
+        """All that came at one time was heard and received."""
+
+    def introduced(self, member: int, what: dict[str, int]) -> None:
+        first = what.get("first", 0)
+        if self.is_public or member in (self.stack.me, *self.stack.left) or first < 1:
+            return
+        if (sender := self.miop.senders[member]) not in self._streams:
+            self._new_stream(sender, member, first)
+
+    def _new_stream(self, sender: int, member: int, baseline: int) -> Stream:
+        stream = self._streams[sender] = Stream(sender, member, baseline)
+        return stream
+
+    def _stream_of(self, packet: Packet, piece: Piece) -> Stream | None:
+        """Whose packet it is, if we follow that sender."""
+        stream = self._streams.get(piece.sender)
+        if stream is None:
+            if piece.sender in (0, self.miop.sender) or not self.is_public:
+                return (
+                    None  # among members: none of them, or one that has not said yet where its numbers begin
+                )
+            if len(self._streams) >= SENDERS_MAX:
+                self.stack.counts["senders"] += 1
+                return None
+            stream = self._new_stream(piece.sender, packet.src, self._baseline(piece))
+        elif self.is_public and piece.base > stream.known + NEW_LIFE:
+            self.stack.counts["new_life"] += 1
+            self._forget(stream)
+            stream = self._new_stream(piece.sender, packet.src, self._baseline(piece))
+        return stream
+
+    def _is_credible(self, stream: Stream, number: int) -> bool:
+        """Whether a sender may have used that number. One that waits for reports cannot be further ahead of what
+        we have than by a buffer, nor is a member's number below its first; whoever says so is not that sender."""
+        if self.is_public:
+            return number <= stream.known + NEW_LIFE
+        most = stream.stable + self.size if self._settings.wait else stream.known + NEW_LIFE
+        return stream.baseline <= number <= most
+
+    def _forget(self, stream: Stream) -> None:
+        """What is missing of a sender that is gone or was started again will never come, nor be asked for."""
+        stream.missing.clear()
+        stream.arrived.give_up()
+        stream.buffer.clear()
+
+    def _baseline(self, piece: Piece) -> int:
+        """From where on packets of a sender are wanted of which this is the first to come."""
+        return piece.base
+
+    def _take_in(self, stream: Stream, packet: Packet) -> bool:
+        """Put a packet of another into its buffer; whether it is new."""
+        number = packet.lsn
+        if not self._is_credible(stream, number):
+            self.stack.reject("lsn", packet)
+            return False
+        if stream.has(number):
+            self.stack.row("duplicate", peer_of(stream.member), n=number)
+            return False
+        packet.keep()
+        if self.keeps and number > stream.known - self.size and stream.member not in self.stack.left:
+            stream.buffer[number] = packet
+        if number >= stream.baseline:
+            stream.arrived.add(number)
+            stream.missing.pop(number, None)
+            self._learn(stream, number)
+        return True
+
+    def _learn(self, stream: Stream, number: int, came: int = 1) -> None:
+        """It has used this number: those between are missing, and this one too if it has not come."""
+        known = stream.known
+        if number <= known:
+            return
+        stream.known = number
+        limit = number - self.size
+        buffer = stream.buffer
+        if number - known > self.size:
+            stream.buffer = {n: packet for n, packet in buffer.items() if n > limit}
+        else:
+            for old in range(known - self.size + 1, limit + 1):
+                buffer.pop(old, None)
+        self._found(stream, range(max(known + 1, limit + 1), number + 1 - came))
+        while stream.arrived.expected <= limit:  # too old to be repaired by anybody
+            self._lose(stream, stream.arrived.expected)
+
+    def _found(self, stream: Stream, holes: "range | list[int]") -> None:
+        """These numbers are missing."""
+
+    def _lose(self, stream: Stream, number: int) -> None:
+        """A number is given up: it counts as come, or it would hold up its sender for ever."""
+        stream.missing.pop(number, None)
+        stream.arrived.add(number)
+        self.stack.counts["unrecoverable"] += 1
+        self.stack.row("gave_up", peer_of(stream.member), n=number)
+
+    # Words
+
+    def _report(self) -> list[tuple[int, int]]:
+        """All we know: how far we have each sender's packets, and how far we have sent."""
+        is_behind = self._unread.is_behind(self.stack.queued + self.stack.held)
+        entries = self._ourselves()
+        for stream in self._streams.values():
+            if not is_behind:
+                stream.told = stream.stable
+            if stream.known >= stream.baseline and stream.member not in self.stack.left:
+                entries.append((stream.sender, max(0, stream.told)))
+        return entries
+
+    def _has_caught_up(self) -> bool:
+        """Whether our reports stood still, and need not any more."""
+        return self._unread.behind and not self._unread.is_behind(self.stack.queued + self.stack.held)
+
+    def _ourselves(self) -> list[tuple[int, int]]:
+        return [(self.miop.sender, self._last)] if self._last >= self.first else []
+
+    def _say(self, kind: int, entries: list[tuple[int, int]]) -> None:
+        """As many packets as it takes."""
+        stack = self.stack
+        packets = []
+        for start in range(0, len(entries), ENTRIES_MAX):
+            control = ControlPacket(kind, self.miop.sender, tuple(entries[start : start + ENTRIES_MAX]))
+            packets.append(control_packet(stack.me, stack.view.number, control))
+        if kind == STATE:
+            stack.row("control", n=len(entries), note="state")
+            stack.counts["state"] += len(packets)
+        elif kind == NACK:
+            stack.counts["nack"] += len(packets)
+        if packets:
+            self.below(packets)

@@ -1,0 +1,66 @@
+"""The top of a stack whose messages are GIOP requests as they are: what an ORB puts on a MIOP stack."""
+
+from inga.corba.multicast.fragments import MiopFragments, refuse_large, the
+from inga.corba.wire.group_request import decode_request
+from inga.corba.wire.miop import quad
+from inga.model.errors import UsageError, WireError
+from inga.model.packet import Packet
+from inga.model.receipt import Receipt
+from inga.stack.layer import Layer
+
+
+class Requests(Layer):
+    """Whole requests go down, whole requests come up, with the sender's number for a name.
+
+    Whatever is no oneway request to a group is counted under its reason and dropped; which group it is for, and
+    whether there is such an operation, is for those above to say.
+    """
+
+    name = "requests"
+
+    def __init__(self, *, echo: bool = False) -> None:
+        """`echo`: we are one of those the requests are for."""
+        self.echo = echo
+
+    def send(self, payloads: list[bytes], dst: int | None) -> Receipt:
+        stack = self.stack
+        message_max = the(MiopFragments, stack).message_max
+        receipt = stack.receipt()
+        batch = []
+        for message in payloads:
+            refuse_large(len(message), message_max)
+            _check(message)
+            packet = Packet(stack.me, stack.view.number, message)
+            packet.at = stack.now
+            batch.append(packet)
+        batch[-1].receipt = receipt
+        if self.echo:
+            name = stack.view.names[stack.me]
+            for message in payloads:
+                self._hand_over(name, Packet(stack.me, stack.view.number, message))
+        self.below(batch)
+        return receipt
+
+    def up(self, batch: list[Packet]) -> None:
+        for packet in batch:
+            try:
+                decode_request(packet.body)
+            except WireError as error:
+                self.stack.reject(error.reason)
+                continue
+            sender = packet.piece.sender
+            self._hand_over(quad(sender) if sender else "", packet)
+
+    def _hand_over(self, sender: str, packet: Packet) -> None:
+        packet.payloads = [bytes(packet.body)]
+        packet.size = len(packet.body)
+        packet.body = b""
+        self.stack.deliver([packet], sender)
+
+
+def _check(message: bytes) -> None:
+    """What others would refuse is not sent."""
+    try:
+        decode_request(message)
+    except WireError as error:
+        raise UsageError(f"not a oneway request to a group: {error}") from None

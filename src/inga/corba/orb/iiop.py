@@ -1,0 +1,627 @@
+"""GIOP over TCP: the server's and the client's end of IIOP connections.
+
+Nothing that a peer does may cost more than its bounds in `Limits`:
+
+    a call too large                         IMP_LIMIT for this one, from GIOP 1.2 on; its octets are dropped as they come
+    any other message too large, or no GIOP  MessageError, and the connection is closed
+    a message that is not finished in time   closed
+    replies that are not read                nothing more is read from there, then closed
+    too many requests under way              nothing more is read from there; in all: TRANSIENT at once
+    too many connections                     the one idle for longest is closed; it may come again
+    too much buffered in all                 the connection that holds most of it is closed
+
+A client keeps one connection to each server and sends all requests over it. Replies come in any order. A server may
+close an idle connection in good order (CloseConnection): requests that it had not begun are then sent again.
+"""
+
+import asyncio
+import inspect
+import os
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+from inga.corba.broker.dispatch import (
+    TEXT_UNAGREED,
+    Broker,
+    Exchange,
+    ForwardRequest,
+    Invocation,
+    agreed_text,
+)
+from inga.corba.broker.idl import SystemException, UserException
+from inga.corba.wire import giop
+from inga.corba.wire.framing import MESSAGE_MAX, Framer, Oversized
+from inga.corba.wire.giop import (
+    CancelRequest,
+    CloseConnection,
+    Decoded,
+    KeyAddr,
+    LocateReply,
+    LocateRequest,
+    MessageError,
+    Reply,
+    Request,
+)
+from inga.corba.wire.reference import address_text
+from inga.model.errors import IngaError, UsageError, WireError
+from inga.net.log import log
+
+REQUEST_ID_MAX = (1 << 32) - 1
+BEGUN_AGAIN_MAX = 3
+"""How often a request is sent again because the server closed the connection before it began with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What peers may cost. Octets, counts and seconds."""
+
+    message_max: int = MESSAGE_MAX
+    """Octets of one message."""
+    buffered_max: int = 64 << 20
+    """Octets kept for messages that are not complete or not begun, all connections together."""
+    connections_max: int = 512
+    requests_max: int = 64
+    """Requests under way on one connection."""
+    running_max: int = 1024
+    """Requests under way in all."""
+    message_seconds: float = 30.0
+    """For a message, once begun, to come; and for replies to be read."""
+    connect_seconds: float = 10.0
+    write_buffer: int = 1 << 20
+    """Octets of replies that may wait to be read before no more requests are taken."""
+    fragment_size: int = 0
+    """Octets of the pieces in which we send what is larger, from GIOP 1.2 on; 0 for all in one."""
+
+    def __post_init__(self) -> None:
+        if self.fragment_size:
+            giop.fragments(b"", self.fragment_size)  # which refuses what is too small
+
+
+class _Connection(asyncio.Protocol):
+    """What both ends have in common: messages in, messages out."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.framer = Framer(limits.message_max, passes_over=True)
+        self.transport: asyncio.Transport | None = None
+        self.loop = asyncio.get_running_loop()
+        self.used = self.loop.time()
+        self.begun: float | None = None
+        """When the message began of which the rest is still to come."""
+        self.blocked: float | None = None
+        """Since when the peer reads nothing."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
+        self.transport.set_write_buffer_limits(high=self.limits.write_buffer)
+
+    def pause_writing(self) -> None:
+        self.blocked = self.loop.time()
+
+    def resume_writing(self) -> None:
+        self.blocked = None
+
+    def write(self, data: bytes) -> None:
+        """Send a message, if the connection is still there."""
+        if self.transport is None or self.transport.is_closing():
+            return
+        size = self.limits.fragment_size
+        if 0 < size < len(data) and data[5] >= 2:
+            self.transport.writelines(giop.fragments(data, size))
+        else:
+            self.transport.write(data)
+
+    def close(self, message: giop.Message | None = None) -> None:
+        """End the connection, with a last word."""
+        if message is not None:
+            self.write(giop.encode(message))
+        if self.transport is not None:
+            self.transport.close()
+
+    def abort(self) -> None:
+        """End the connection, whatever is still to be sent."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    def messages(self, data: bytes) -> list[bytes]:
+        """The messages that are complete with this."""
+        found = self.framer.feed(data)
+        while self.framer.oversized:
+            self.oversized(self.framer.oversized.pop(0))
+        now = self.loop.time()
+        if found:
+            self.used = now
+        if not self.framer.buffered:
+            self.begun = None
+        elif found or self.begun is None:
+            self.begun = now
+        return found
+
+    def oversized(self, message: Oversized) -> None:
+        """A call is larger than we take; the others over this connection go on."""
+        raise NotImplementedError
+
+    def is_late(self, now: float) -> bool:
+        """Whether the peer has used up its time."""
+        since = [moment for moment in (self.begun, self.blocked) if moment is not None]
+        return bool(since) and now - min(since) > self.limits.message_seconds
+
+
+class Server:
+    """Listens, and has a broker answer. `counts` says what was refused and why."""
+
+    def __init__(self, broker: Broker, limits: Limits | None = None) -> None:
+        self.broker = broker
+        self.limits = limits or Limits()
+        self.counts: Counter[str] = Counter()
+        self.connections: dict[_Serving, None] = {}
+        self.buffered = 0
+        self.running: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self._sweep: asyncio.TimerHandle | None = None
+
+    async def open(self, host: str, port: int) -> int:
+        """Listen; the port, one that was free if `port` is 0."""
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(lambda: _Serving(self), host, port, backlog=128)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"cannot listen at {host}:{port}: {_reason(error)}") from None
+        self._sweep = loop.call_later(self._sweep_seconds, self._look)
+        bound: int = self._server.sockets[0].getsockname()[1]
+        return bound
+
+    async def close(self) -> None:
+        """Stop listening, give up what runs, and tell the clients."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+        if self._server is not None:
+            self._server.close()
+        active = [each for each in self.connections if each.active]
+        for connection in active:  # Not in good order: some requests were begun, and must not be sent again.
+            connection.close()
+        for task in list(self.running):
+            task.cancel()
+        if self.running:
+            await asyncio.wait(self.running)
+        for connection in list(self.connections):
+            if connection not in active:
+                connection.close(CloseConnection())
+        await asyncio.sleep(0)  # The transports get the turn they close in.
+
+    def admit(self, newcomer: "_Serving") -> bool:
+        """Room for one more, if need be at the expense of the one idle for longest."""
+        if len(self.connections) >= self.limits.connections_max:
+            idle = [each for each in self.connections if not each.active]
+            if not idle:
+                self.counts["refused"] += 1
+                return False
+            # Those that never said anything sensible go first.
+            victim = min(idle, key=lambda each: (each.spoke, each.used))
+            self.counts["displaced"] += 1
+            victim.close(CloseConnection())
+            self.forget(victim)
+        self.connections[newcomer] = None
+        return True
+
+    def forget(self, connection: "_Serving") -> None:
+        """It is gone, or as good as."""
+        if self.connections.pop(connection, 0) is None:
+            self.buffered -= connection.counted
+            connection.counted = 0
+
+    def account(self, connection: "_Serving") -> None:
+        """Keep count of what is buffered, and within the bound."""
+        if connection not in self.connections:
+            return
+        self.buffered += connection.buffered - connection.counted
+        connection.counted = connection.buffered
+        while self.buffered > self.limits.buffered_max:
+            largest = max(self.connections, key=lambda each: each.counted)
+            self.counts["crowded_out"] += 1
+            self.forget(largest)
+            largest.abort()
+
+    @property
+    def _sweep_seconds(self) -> float:
+        return self.limits.message_seconds / 4
+
+    def _look(self) -> None:
+        """Close the connections of peers that neither go on sending nor read."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for connection in [each for each in self.connections if each.is_late(now)]:
+            self.counts["late"] += 1
+            self.forget(connection)
+            connection.abort()
+        self._sweep = loop.call_later(self._sweep_seconds, self._look)
+
+
+class _Serving(_Connection):
+    """One client of ours."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(server.limits)
+        self._server = server
+        self._text = TEXT_UNAGREED
+        self._pending: deque[bytes] = deque()
+        self._pending_size = 0
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self.under_way = 0
+        self.counted = 0
+        self.spoke = False
+
+    @property
+    def active(self) -> bool:
+        """Whether a request of this client is being worked on."""
+        return bool(self.under_way or self._pending)
+
+    @property
+    def buffered(self) -> int:
+        """Octets that wait for others or for their turn."""
+        return self.framer.buffered + self._pending_size
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if not self._server.admit(self):
+            self.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._pending.clear()
+        self._server.forget(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self not in self._server.connections:
+            return  # On its way out.
+        try:
+            found = self.messages(data)
+        except WireError as error:
+            self._refuse(error)
+            return
+        self._pending.extend(found)
+        self._pending_size += sum(map(len, found))
+        self._work()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._work()
+
+    def oversized(self, message: Oversized) -> None:
+        if message.header.kind is not giop.Kind.REQUEST:
+            raise WireError("malformed", f"a {message.header.kind.name} to a server")
+        self._server.counts["too_large"] += 1
+        asked = Request(message.request_id, KeyAddr(b""), "", message.flags)
+        exchange = Exchange(asked, message.header.minor, message.header.little, TEXT_UNAGREED)
+        self._answer(exchange.failed(None, SystemException("IMP_LIMIT", message.why, completed="no")))
+
+    def _refuse(self, error: WireError) -> None:
+        """Whoever sends this is not understood, and nothing after it can be."""
+        self._server.counts[error.reason] += 1
+        self.close(MessageError())
+        self._server.forget(self)
+
+    def _work(self) -> None:
+        """Begin what may begin, and read more only if nothing is left over."""
+        while self._pending and self.blocked is None and self.under_way < self.limits.requests_max:
+            data = self._pending.popleft()
+            self._pending_size -= len(data)
+            try:
+                self._message(giop.decode(data, text=self._text))
+            except WireError as error:
+                self._pending.clear()
+                self._refuse(error)
+                return
+        if self.transport is not None and not self.transport.is_closing():
+            if self._pending or self.blocked is not None:
+                self.transport.pause_reading()
+            else:
+                self.transport.resume_reading()
+        self._server.account(self)
+
+    def _message(self, decoded: Decoded) -> None:
+        message = decoded.message
+        self.spoke = True
+        if isinstance(message, Request):
+            self._request(decoded, message)
+        elif isinstance(message, LocateRequest):
+            self.write(self._server.broker.locate(decoded))
+        elif isinstance(message, CancelRequest):
+            self.framer.forget(message.request_id)
+            task = self._tasks.pop(message.request_id, None)
+            if task is not None:
+                task.cancel()
+        elif isinstance(message, CloseConnection):
+            self.close()
+        elif isinstance(message, MessageError):
+            self._server.counts["not_understood"] += 1
+            self.close()
+        else:
+            raise WireError("malformed", f"a {decoded.header.kind.name} to a server")
+
+    def _request(self, decoded: Decoded, message: Request) -> None:
+        try:
+            decoded.body.text = self._text = agreed_text(message.contexts) or self._text
+        except SystemException as error:
+            self._answer(Exchange.of(decoded, message).failed(None, error))
+            return
+        outcome = self._server.broker.request(decoded)
+        if not isinstance(outcome, Invocation):
+            self._answer(outcome)
+        elif len(self._server.running) >= self.limits.running_max:
+            self._server.counts["busy"] += 1
+            self._answer(outcome.failed(SystemException("TRANSIENT", "too many requests", completed="no")))
+        else:
+            self._begin(outcome)
+
+    def _begin(self, invocation: Invocation) -> None:
+        try:
+            result = invocation.call()
+        except (Exception, asyncio.CancelledError) as error:
+            self._answer(_failed(invocation, error))
+            return
+        if not inspect.isawaitable(result):
+            self._answer(invocation.returned(result))
+            return
+        self.under_way += 1
+        request_id = invocation.exchange.request.request_id
+        task = self.loop.create_task(self._finish(invocation, result))
+        self._server.running.add(task)
+        if invocation.exchange.wants_reply:
+            self._tasks[request_id] = task
+
+    async def _finish(self, invocation: Invocation, result: Awaitable[Any]) -> None:
+        """What takes its time. It goes on when the client is gone: it was asked for."""
+        request_id = invocation.exchange.request.request_id
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            self._answer(invocation.returned(await result))
+        except (Exception, asyncio.CancelledError) as error:
+            if is_cancelled():
+                raise  # The client has given up, or we close.
+            self._answer(_failed(invocation, error))
+        finally:
+            self._server.running.discard(task)
+            if self._tasks.get(request_id) is task:
+                del self._tasks[request_id]
+            self.under_way -= 1
+            self.used = self.loop.time()
+            self._work()
+
+    def _answer(self, reply: bytes | None) -> None:
+        if reply is not None:
+            self.write(reply)
+
+
+def is_cancelled() -> bool:
+    """Whether the task that runs was cancelled. If not, a CancelledError is of something that a servant waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _failed(invocation: Invocation, error: BaseException) -> bytes | None:
+    """The reply; what nobody declared is logged here, since the client sees little of it."""
+    if not isinstance(error, UserException | SystemException | ForwardRequest):
+        log.warning("%s failed", invocation.called.where, exc_info=error)
+    return invocation.failed(error)
+
+
+class NotBegun(IngaError):
+    """The server closed the connection in good order before it began with this request."""
+
+
+class _Calling(_Connection):
+    """Our connection to one server."""
+
+    def __init__(self, client: "Client", address: tuple[str, int]) -> None:
+        super().__init__(client.limits)
+        self._client = client
+        self.address = address
+        self.waiting: dict[int, asyncio.Future[Decoded]] = {}
+        self._number = 0
+        self._writers: list[asyncio.Future[None]] = []
+        self.gone: Exception | None = None
+
+    def next_id(self) -> int:
+        """A number that no request under way has."""
+        while True:
+            self._number = self._number % REQUEST_ID_MAX + 1
+            if self._number not in self.waiting:
+                return self._number
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for each in self.messages(data):
+                self._message(giop.decode(each))
+        except WireError as error:
+            self._end(_broken(self.address, f"what came cannot be read ({error})"))
+
+    def _message(self, decoded: Decoded) -> None:
+        message = decoded.message
+        if isinstance(message, Reply | LocateReply):
+            future = self.waiting.pop(message.request_id, None)
+            if future is not None and not future.done():
+                future.set_result(decoded)
+        elif isinstance(message, CloseConnection):
+            self._end(NotBegun())
+        elif isinstance(message, MessageError):
+            self._end(_broken(self.address, "it did not understand a message of ours"))
+        else:
+            raise WireError("malformed", f"a {decoded.header.kind.name} to a client")
+
+    def oversized(self, message: Oversized) -> None:
+        if message.header.kind is not giop.Kind.REPLY:
+            raise WireError("malformed", f"a {message.header.kind.name} to a client")
+        future = self.waiting.pop(message.request_id, None)
+        if future is not None and not future.done():
+            why = f"the answer is {message.why} (Limits.message_max)"
+            future.set_exception(SystemException("IMP_LIMIT", why, completed="yes"))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        why = f"the connection broke ({error})" if error is not None else "it closed the connection"
+        self._end(_broken(self.address, why))
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._release()
+
+    async def writable(self) -> None:
+        """Wait until the server reads again."""
+        while self.blocked is not None and self.gone is None:
+            future = self.loop.create_future()
+            self._writers.append(future)
+            await future
+
+    def shut(self) -> None:
+        """We need it no longer."""
+        self._end(SystemException("COMM_FAILURE", "this side was closed"), CloseConnection())
+
+    def _end(self, reason: Exception, message: giop.Message | None = None) -> None:
+        """Nothing more comes; whoever waits learns why."""
+        if self.gone is not None:
+            return
+        self.gone = reason
+        self._client.forget(self)
+        for future in self.waiting.values():
+            if not future.done():
+                future.set_exception(reason)
+        self.waiting.clear()
+        self._release()
+        self.close(message)
+
+    def _release(self) -> None:
+        for future in self._writers:
+            if not future.done():
+                future.set_result(None)
+        self._writers.clear()
+
+
+class Client:
+    """Connections to servers, each shared by all requests to it."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self._connections: dict[tuple[str, int], _Calling] = {}
+        self._connecting: dict[tuple[str, int], asyncio.Task[_Calling]] = {}
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._connections)
+
+    async def call(self, address: tuple[str, int], make: Callable[[int], bytes]) -> Decoded:
+        """Send the request that `make` writes under a number, and wait for its answer.
+
+        If the caller is cancelled, the server is told that nobody waits any more.
+        """
+        for _ in range(BEGUN_AGAIN_MAX):
+            connection = await self._connected(address)
+            if connection.gone is not None:
+                continue
+            request_id = connection.next_id()
+            data = make(request_id)
+            future: asyncio.Future[Decoded] = connection.loop.create_future()
+            connection.waiting[request_id] = future
+            connection.write(data)
+            try:
+                return await future
+            except NotBegun:
+                continue
+            except asyncio.CancelledError:
+                if connection.waiting.pop(request_id, None) is not None:
+                    connection.write(giop.encode(CancelRequest(request_id), minor=data[5]))
+                raise
+        raise _broken(address, "it keeps closing the connection", completed="no")
+
+    async def send(self, address: tuple[str, int], make: Callable[[int], bytes]) -> None:
+        """Send a oneway request."""
+        connection = await self._connected(address)
+        connection.write(make(connection.next_id()))
+
+    async def close(self) -> None:
+        """Close all connections; whoever still waits gets an exception."""
+        tasks = list(self._connecting.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        for connection in list(self._connections.values()):
+            connection.shut()
+        await asyncio.sleep(0)  # The transports get the turn they close in.
+
+    def forget(self, connection: _Calling) -> None:
+        """It is of no more use."""
+        if self._connections.get(connection.address) is connection:
+            del self._connections[connection.address]
+
+    async def _connected(self, address: tuple[str, int]) -> _Calling:
+        connection = self._connections.get(address)
+        if connection is None:
+            task = self._connecting.get(address)
+            if task is None:
+                task = asyncio.get_running_loop().create_task(self._connect(address))
+                self._connecting[address] = task
+                task.add_done_callback(partial(self._no_longer_connecting, address))
+            try:
+                connection = await asyncio.shield(task)
+            except asyncio.CancelledError:
+                if not task.cancelled():
+                    raise  # We are given up; others may want the connection.
+                raise SystemException("COMM_FAILURE", "this side was closed", completed="no") from None
+        connection.used = connection.loop.time()
+        if connection.blocked is not None:
+            await connection.writable()
+        return connection
+
+    def _no_longer_connecting(self, address: tuple[str, int], task: asyncio.Task[_Calling]) -> None:
+        del self._connecting[address]
+        if not task.cancelled():
+            task.exception()  # Those who wanted the connection may have given up before it failed.
+
+    async def _connect(self, address: tuple[str, int]) -> _Calling:
+        loop = asyncio.get_running_loop()
+        self._make_room(self._connections.values())
+        try:
+            async with asyncio.timeout(self.limits.connect_seconds):
+                _, connection = await loop.create_connection(lambda: _Calling(self, address), *address)
+        except TimeoutError:
+            why = f"no answer within {self.limits.connect_seconds:g} s"
+        except (OSError, ValueError) as error:
+            why = _reason(error)
+        else:
+            self._connections[address] = connection
+            return connection
+        raise SystemException(
+            "TRANSIENT", f"{address_text(*address)} cannot be reached: {why}", completed="no"
+        )
+
+    def _make_room(self, connections: Iterable[_Calling]) -> None:
+        """At the bound, the connection unused for longest goes, if any is unused."""
+        if len(self._connections) >= self.limits.connections_max:
+            idle = [each for each in connections if not each.waiting]
+            if not idle:
+                raise SystemException("NO_RESOURCES", "too many servers are called at once", completed="no")
+            min(idle, key=lambda each: each.used).shut()
+
+
+def _broken(address: tuple[str, int], why: str, completed: str = "maybe") -> SystemException:
+    return SystemException("COMM_FAILURE", f"{address_text(*address)} is gone: {why}", completed=completed)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    """In the words of the system; a ValueError is about a host that cannot be one."""
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return "there can be no host of that name" if isinstance(error, ValueError) else str(error)
+
+
+async def answered_within(work: Awaitable[Any], seconds: float | None, what: str) -> Any:
+    """The outcome, or TIMEOUT once the deadline has passed. The work is then cancelled."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await work
+    except TimeoutError:
+        raise SystemException("TIMEOUT", f"{what}: no answer within {seconds:g} s") from None

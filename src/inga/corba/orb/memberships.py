@@ -1,0 +1,192 @@
+"""The groups that a broker's objects are members of, and those it calls: one channel for each multicast address.
+
+A channel opens when the first object becomes a member of a group at that address, or when a first request goes there;
+it closes when the last member has left, unless requests of ours may still have to be repaired. Which of MIOP and
+ReMIOP is spoken is in the reference of the group (see `inga.corba.broker.groups`), and the same for all at one address.
+
+Requests are carried out one after the other, in the order in which they came, also where a method is a coroutine: a
+member that is slow slows down what its group sends, and nothing else.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from inga.corba.broker.dispatch import Broker, Invocation
+from inga.corba.broker.groups import NO_ADDRESS, is_reliable
+from inga.corba.orb.channel import open_requests
+from inga.corba.orb.iiop import is_cancelled
+from inga.corba.wire.group_request import decode_request
+from inga.corba.wire.reference import Uipmc
+from inga.layers.shape import Faults
+from inga.model.errors import IngaError, UsageError, WireError
+from inga.net.group import Group
+from inga.net.log import log
+
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Multicast:
+    """How groups are reached. `protocol` has the options of ReMIOP and MIOP, `faults` are for tests."""
+
+    interface: str | None = None
+    protocol: Mapping[str, Any] | None = None
+    faults: Faults | None = None
+    seed: int | None = None
+
+
+class _Channel:
+    """Requests to and from one multicast address."""
+
+    def __init__(self, place: Place, reliable: bool, broker: Broker, how: Multicast) -> None:
+        self.reliable = reliable
+        self.sends = False
+        self.executed = 0
+        self._place = place
+        self._broker = broker
+        self._how = how
+        self.opened: asyncio.Future[Group] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has failed; another one may do better."""
+        return self._task.done()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has opened, and not failed to."""
+        return self.opened.done() and not self.opened.cancelled() and self.opened.exception() is None
+
+    async def group(self) -> Group:
+        """The channel itself, once it is open."""
+        return await asyncio.shield(self.opened)
+
+    async def close(self) -> None:
+        """Let others have what they lack of ours, then end."""
+        if self.is_open:
+            await self.opened.result().close()
+        await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        host, port = self._place
+        try:
+            async with open_requests(
+                f"udp://{host}:{port}",
+                strategy="remiop" if self.reliable else "miop",
+                echo=True,  # Members in this process are members like all others.
+                interface=self._how.interface,
+                protocol=self._how.protocol,
+                faults=self._how.faults,
+                seed=self._how.seed,
+            ) as group:
+                self.opened.set_result(group)
+                async for delivery in group:
+                    try:
+                        found = self._broker.group_request(decode_request(delivery.data))
+                    except WireError as error:
+                        if delivery.sender != group.me:  # whoever calls a group need have no member of it
+                            group.stack.reject(error.reason)
+                        continue
+                    await self._carry_out(found)
+        except IngaError as error:
+            if self.opened.done():
+                log.warning("requests to %s:%d are heard no more: %s", host, port, error)
+            else:
+                self.opened.set_exception(error)
+
+    async def _carry_out(self, invocations: list[Invocation]) -> None:
+        for invocation in invocations:
+            self.executed += 1
+            try:
+                result = invocation.call()
+                if inspect.isawaitable(result):
+                    await result
+            except (Exception, asyncio.CancelledError) as error:
+                if is_cancelled():
+                    raise
+                log.warning("%s failed", invocation.called.where, exc_info=error)
+
+
+class Channels:
+    """All channels of a broker, as its memberships and requests need them."""
+
+    def __init__(self, broker: Broker, how: Multicast) -> None:
+        self._broker = broker
+        self._how = how
+        self._open: dict[Place, _Channel] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    @property
+    def places(self) -> list[Place]:
+        """The addresses that are listened to."""
+        return list(self._open)
+
+    def group(self, way: Uipmc) -> Group | None:
+        """The channel by which a group is reached, if one is open; what it refused is in its `stack.rejected`."""
+        channel = self._open.get((way.address, way.port))
+        return None if channel is None or not channel.is_open else channel.opened.result()
+
+    async def follow(self) -> None:
+        """Open what our objects are members of, close what they have left."""
+        wanted = {}
+        for way in self._broker.places:
+            place = _place(way)
+            wanted[place] = self._channel(place, way)
+        for place, channel in list(self._open.items()):
+            if place not in wanted and not channel.sends:
+                del self._open[place]
+                self._end(channel)
+        for place, channel in wanted.items():
+            await self._opened(place, channel)
+
+    async def send(self, way: Uipmc, data: bytes) -> None:
+        """A request to all members of a group."""
+        place = _place(way)
+        channel = self._channel(place, way)
+        channel.sends = True
+        await (await self._opened(place, channel)).send(data)
+        # Whoever calls in a loop gives us a turn here, to hear what members lack and how far they are.
+        await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        """Leave all groups."""
+        for channel in self._open.values():
+            self._end(channel)
+        self._open.clear()
+        while self._closing:
+            await asyncio.wait(self._closing)
+
+    def _channel(self, place: Place, way: Uipmc) -> _Channel:
+        reliable = is_reliable(way.components)
+        channel = self._open.get(place)
+        if channel is None or channel.is_over:
+            channel = self._open[place] = _Channel(place, reliable, self._broker, self._how)
+        elif channel.reliable != reliable:
+            spoken, other = ("ReMIOP", "MIOP") if channel.reliable else ("MIOP", "ReMIOP")
+            raise UsageError(
+                f"{place[0]}:{place[1]} is used by {spoken} here; a group by {other} needs another address."
+            )
+        return channel
+
+    async def _opened(self, place: Place, channel: _Channel) -> Group:
+        try:
+            return await channel.group()
+        except IngaError:
+            if self._open.get(place) is channel:
+                del self._open[place]
+            raise
+
+    def _end(self, channel: _Channel) -> None:
+        task = asyncio.get_running_loop().create_task(channel.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
+def _place(way: Uipmc) -> Place:
+    if way.address == NO_ADDRESS:
+        raise UsageError("This group has no address yet: ask its manager for a newer reference.")
+    return way.address, way.port
