@@ -261,7 +261,7 @@ class World:
             raise AssertionError(str(ready.error))
         for to, datagram in ready.send:
             self.pdus += 1
-            for target in self.stacks[member].others() if to is None else (to,):
+            for target in self.stacks[member].others if to is None else (to,):
                 for delay in self.setting.faults.fates(self.random):
                     at = self.now + delay
                     if self.setting.fifo:

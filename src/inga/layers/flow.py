@@ -119,7 +119,7 @@ class Flow(Layer):
 
     def _settle(self) -> None:
         """Take off the way what everybody has room for."""
-        by_all = min([self._sent, *[self._consumed[m] for m in self.stack.peers()]])
+        by_all = min([self._sent, *[self._consumed[m] for m in self.stack.peers]])
         if by_all > self._consumed_by_all:
             for _ in range(by_all - self._consumed_by_all):
                 self._on_way -= self._charges.popleft()
@@ -140,7 +140,7 @@ class Flow(Layer):
 
     def blockers(self) -> list[int]:
         """Those who have consumed least."""
-        return [m for m in self.stack.peers() if self._consumed[m] == self._consumed_by_all]
+        return [m for m in self.stack.peers if self._consumed[m] == self._consumed_by_all]
 
     @property
     def settled(self) -> bool:

@@ -224,7 +224,7 @@ class Site:
         stack, timeline, sim = self.stack, self._timeline, self._sim
         assert self.leaves_by is not None
         if not stack.leaving:
-            ready = stack.settled and all(peer in stack.met for peer in stack.peers())
+            ready = stack.settled and all(peer in stack.met for peer in stack.peers)
             if not ready and timeline.now < self.leaves_by:
                 timeline.push(timeline.now + LOOKS_AGAIN, Site._part, self)
                 return

@@ -108,7 +108,7 @@ class Group:
                 self.headers.append(len(data) - SIZE - 1)  # one byte says that it is one message
             else:
                 self.pdus["control"] += 1
-            for target in (to,) if isinstance(to, int) else stack.others():
+            for target in (to,) if isinstance(to, int) else stack.others:
                 self._push(self.now + self._delay(member, target), target, data)
         stack.taken([item.packet for item in ready.deliver if hasattr(item, "packet")], now=self.now)
         if ready.wake is not None and self._wake[member] != ready.wake:
