@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 PAUSE_MAX = 0.005
 """Seconds a delivery waits in the queue of the application, at most."""
 
-LINGER = 30.0
-"""Seconds that one who leaves waits for the others to have all it sent."""
+LINGER = 300.0
+"""Seconds that one who leaves waits for the others to have all it sent: many, as some networks are slow."""
 
 LOOKS_AGAIN = 0.02
 """Seconds after which one who leaves looks again whether they have."""
