@@ -141,6 +141,8 @@ class Reliable(Layer):
         if _BEATING not in self._alarms:
             self._alarms.set(_BEATING, self._beat_due)
         self.below(batch)
+        if batch[0].view < stack.view.number:
+            self._settle()  # perhaps nobody is left whom it is for
 
     def _excuse_newcomers(self, packet: Packet) -> None:
         """It waited while members joined, and is not for them: they begin behind it."""

@@ -31,6 +31,9 @@ PAUSE_MAX = 0.005
 LINGER = 300.0
 """Seconds that one who leaves waits for the others to have all it sent: many, as some networks are slow."""
 
+FAREWELL = 30.0
+"""Seconds that it then waits for them to know that it has left: one that leaves at the same time may not say so."""
+
 LOOKS_AGAIN = 0.02
 """Seconds after which one who leaves looks again whether they have."""
 
@@ -233,7 +236,7 @@ class Site:
             else:
                 sim.oracle.crash(self.index)
                 sim.gave_up.append(self)
-            self.leaves_by = timeline.now + LINGER
+            self.leaves_by = timeline.now + FAREWELL
             stack.goodbye(now=timeline.now)
             self.pump()
         if stack.has_left or timeline.now >= self.leaves_by:
