@@ -192,6 +192,25 @@ def test_in_a_group_the_rule_costs_one_round_trip() -> None:
     assert net.now == 0.0
 
 
+def test_a_turn_is_not_over_because_one_more_has_what_another_has() -> None:
+    net = Net(3)
+    net.send(0, b"one")
+    net.arrive(*net.to(1), *net.to(2))
+    net.arrive(*net.to(0))
+    net.wait(0.004)
+    assert net.log[-1].source == 1, "the other one waits for company"
+    net.now = 0.005
+    net.tick(2)
+    (report,) = net.to(0)
+    alice = net.stacks[0]
+    alice.send(b"two", now=net.now)
+    alice.receive([(report.data, None)], now=net.now)
+    alice.send(b"three", now=net.now)
+    net.turn(0)
+    net.settle()
+    assert [len(batch) for batch in net.batches[1]] == [1, 2]
+
+
 @pytest.mark.parametrize("size", [100, 5_000, 200_000])
 def test_what_follows_a_cut_message_is_not_forgotten(size: int) -> None:
     """A packet in pieces has no number of its own that could be acknowledged."""

@@ -200,6 +200,8 @@ def test_what_is_delayed_beyond_the_end_of_its_view_is_not_read() -> None:
     stack.views.install(stack.view.reordered("fifo"), find("fifo").build(options), [1, 0])
     net.turn(1)
     assert stack.view.number == 2 and stack.layer("fifo") is not None
+    shape = stack.layer("shape")
+    assert shape is not None and shape.wake is None, "there is nothing to wake up for"
     for _ in range(3):
         net.now += 1.0
         net.tick(1)
