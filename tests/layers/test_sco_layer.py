@@ -11,6 +11,7 @@ from inga.model.stamp import Stamp
 from inga.model.view import View
 from inga.recipes import Options, find
 from inga.session.pressure import WARN_AFTER
+from inga.sim.board import replay
 from inga.stack.stack import Stack, joined
 from inga.wire import bundle
 from inga.wire.packet import encode, group_id
@@ -207,6 +208,11 @@ def test_a_copy_that_reaches_everybody_is_read_by_the_one_it_is_for() -> None:
     for other, wanted in ((bob, [b"bob", b"both"]), (cathy, [b"both", b"cathy"])):
         assert not other.rejected and not other.counts["nack"]
         assert taken(other) == wanted
+
+
+def test_whether_more_is_to_come_is_asked_at_once_where_nothing_is_lost() -> None:
+    """Only alice knows that what she said to bob is not for cathy."""
+    assert replay("A!1:B 1>B B!2:C 2>C", "sco").taken == [[], [1], [2]]
 
 
 # What the stack is told

@@ -138,11 +138,22 @@ def test_a_delay_for_one_holds_up_no_other() -> None:
     assert net.texts(2) == ["one"]
 
 
+def test_a_delay_may_be_asked_for_while_there_is_no_place_for_faults() -> None:
+    net = Net(2)
+    net.stacks[0].delay(1, 20.0, now=0.0)
+    net.send(0, b"one")
+    net.wait(1.0, lose=lambda flight: flight.source == 0 and flight.kind == RELIABLE)
+    assert net.texts(1) == []
+    net.wait(20.0)
+    assert net.texts(1) == ["one"]
+
+
 def test_a_delay_of_zero_ends_it() -> None:
     net = Net(2, options=Options(faults=Faults()))
     shape = net.stacks[0].layer("shape")
     assert isinstance(shape, Shape)
     shape.delay(1, 20.0)
+    shape.delay(1, 0)
     shape.delay(1, 0)
     net.send(0, b"one")
     net.settle()

@@ -338,7 +338,9 @@ def test_a_root_can_be_given_up() -> None:
     root = party.begin(2, slow)
     party.run(50)
     host = party.hosts[2]
+    party.now = 50.0
     party._transmit(2, host.cancel(party.now, root))
+    assert [event.time for event in party.log.events if event.step == "abort"] == [50.0]
     with pytest.raises(InvocationAborted, match="given up"):
         party.done(root)
     assert party.state(0, "a") == 100

@@ -279,7 +279,7 @@ def test_a_window_counts_what_is_on_its_way_and_what_waits_there() -> None:
     assert any(isinstance(packet, Heartbeat) and packet.wanted for packet in wire.sent()), "a quarter is used"
     links.hear(1.0, Heartbeat(0, 9, 0, 3, (0,), 0, waits=500))
     assert links.full == [0] and links.outstanding == 500
-    links.hear(1.0, Heartbeat(0, 9, 0, 2, (0,), 0, waits=700))
+    links.hear(1.0, Heartbeat(0, 9, 0, 2, (0,), 0, waits=100))
     links.hear(1.0, Heartbeat(0, 9, 0, 3, (0,), 0, waits=600))
     assert links.outstanding == 500, "words that were overtaken"
     links.hear(2.0, Heartbeat(2, 9, 0, 3, (0,), 0))

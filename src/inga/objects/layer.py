@@ -381,9 +381,6 @@ class ObjectOrder(Unordered):
         self._is_over = True
         self.host.close("the order of the group has changed")
 
-    def drain(self) -> list[Packet]:
-        return []
-
     def _room(self) -> int | None:
         """Bytes of one call that what is below can carry."""
         return None

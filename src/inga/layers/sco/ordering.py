@@ -316,10 +316,7 @@ class Ordering(Machine):
         full = self._full
         while full:
             src = full.popleft()
-            queue = self.log.get(src)
-            if queue is None or queue[0].missing:
-                continue
-            blocked = self._preceded(queue[0])
+            blocked = self._preceded(self.log[src][0])
             if blocked is not None:
                 heappush(self._behind.setdefault(blocked[0], []), (blocked[1], src))
             else:
