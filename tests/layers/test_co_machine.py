@@ -163,3 +163,15 @@ def test_one_who_has_left_is_neither_awaited_nor_blamed() -> None:
     trio.wait(1.0)
     alice = trio.machines[ALICE]
     assert alice.is_open and alice.is_idle and alice.awaited() == alice.blockers() == []
+
+
+def test_every_few_messages_are_confirmed_at_the_end_of_the_turn() -> None:
+    trio = Trio(confirm_every=3)
+    alice, answers = trio.machines[ALICE], []
+    for number in range(1, 10):
+        alice.receive(Message(BOB, number, None if number > 1 else (1, 1, 1), (), 100))
+        alice.stages()
+        alice.confirm_now()
+        answers.append(sum(isinstance(event, Told) for event in alice.events))
+        alice.events.clear()
+    assert answers == [0, 0, 1] * 3

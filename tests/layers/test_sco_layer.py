@@ -157,6 +157,27 @@ def test_a_person_is_told_who_holds_us_up() -> None:
     assert notices == ["sending has waited 5 s for bob"]
 
 
+def test_only_what_has_not_come_is_sent_again() -> None:
+    """Any message says what has come of the link in the other direction, accepted or not."""
+    alice = member(0, resend_after=1.0)
+    for text in (b"one", b"two"):
+        alice.send(text, 0b010, now=1.0)
+        alice.flush()
+    copies(alice)
+    alice.receive([(packet(ext=pack(5, 2, ())), None)], now=1.0)
+    alice.tick(2.0)
+    again = [data for _, data in copies(alice) if b"one" in data or b"two" in data]
+    assert len(again) == 1 and b"two" in again[0]
+
+
+def test_a_delivery_knows_its_past() -> None:
+    alice = member(0)
+    for number in (1, 2):
+        alice.receive([(packet(seq=number, lsn=number), None)], now=1.0)
+    past = [batch.packet.deps for batch in alice.ready().deliver if isinstance(batch, Batch)]
+    assert past == [(0, 0, 0), (0, 1, 0)]
+
+
 # What must not keep the next bundle waiting
 
 

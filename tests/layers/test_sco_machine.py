@@ -1,5 +1,6 @@
 """The SCO machine alone: who holds it up, and what it says when."""
 
+from inga.layers.machine import GaveUp
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import mask
 from inga.layers.sco.parts import Control, Heard, Message, Released, Settings, Told
@@ -161,3 +162,33 @@ def test_every_few_messages_are_confirmed_at_once() -> None:
         comes(alice, number)
         answers.append(told(alice))
     assert answers == [0, 0, 1] * 3
+
+
+def test_a_copy_that_came_twice_is_held_once() -> None:
+    alice = machine()
+    comes(alice, 2, 2)
+    assert alice.held[BOB] == 1
+    comes(alice, 1)
+    assert alice.held_in_all == 0
+
+
+def test_what_is_asked_for_in_vain_is_given_up_after_patience_and_not_before() -> None:
+    alice = machine(nack_delay=0.0, nack_again=1.0, patience=3.0)
+    comes(alice, 2)
+    while GaveUp(BOB) not in alice.events:
+        assert alice.wake is not None
+        alice.tick(alice.wake)
+    assert alice.now == 7.0, "after 1 and 3 seconds there was hope"
+
+
+def test_who_has_answered_may_be_asked_again_at_once() -> None:
+    alice = machine(probe_after=0.5, poll_after=8.0)
+    for number in (1, 2):
+        alice.receive(Message(BOB, mask([ALICE]), number, number, ((CATHY, number),)))
+        alice.stages()
+        told(alice)
+        alice.tick(alice.now + 0.5)
+        assert [event.to for event in alice.events if isinstance(event, Told) and event.what.poll] == [CATHY]  # type: ignore[union-attr]
+        alice.control(Control(CATHY, number + 1, 1, (), 100, False))
+        alice.stages()
+        assert not alice.held_in_all
