@@ -95,6 +95,17 @@ def test_a_bundle_of_several_always_fits_a_datagram(sizes: tuple[int, ...]) -> N
         assert sum(packet.count for packet in loose.bottom.sent) == 60 * len(sizes)
 
 
+def test_messages_of_one_call_may_differ_in_size() -> None:
+    loose = Loose(datagram_max=512)
+    texts = [b"x" * size for size in (3, 300, 200, 5, 301)]
+    loose.stack.send_many(texts, now=0.0)
+    loose.stack.ready()
+    assert [text for bundle in loose.left for text in bundle] == texts
+    assert all(len(packet.body) <= 512 for packet in loose.bottom.sent)
+    with pytest.raises(UsageError, match="at most"):
+        loose.stack.send_many([b"", bytes(MESSAGE_BYTES_MAX + 1)], now=0.0)
+
+
 def test_a_message_larger_than_a_datagram_goes_alone() -> None:
     loose = Loose(datagram_max=512)
     loose.send(b"small")

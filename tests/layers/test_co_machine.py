@@ -175,3 +175,13 @@ def test_every_few_messages_are_confirmed_at_the_end_of_the_turn() -> None:
         answers.append(sum(isinstance(event, Told) for event in alice.events))
         alice.events.clear()
     assert answers == [0, 0, 1] * 3
+
+
+def test_a_hole_is_asked_for_before_its_sender_repeats_itself() -> None:
+    alice = CoMachine(ALICE, 3)
+    alice.receive(Message(BOB, 2, None, (), 100))
+    alice.stages()
+    while not any(isinstance(event, Told) and isinstance(event.what, Nack) for event in alice.events):
+        assert alice.wake is not None
+        alice.tick(alice.wake)
+    assert alice.now < alice.settings.resend / 2

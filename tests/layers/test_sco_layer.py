@@ -5,7 +5,9 @@ from random import Random
 import pytest
 
 from inga.layers.sco.layer import Sco
+from inga.layers.sco.ordering import LSN_WINDOW
 from inga.model.delivery import Batch
+from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.stamp import Stamp
 from inga.model.view import View
@@ -176,6 +178,22 @@ def test_a_delivery_knows_its_past() -> None:
         alice.receive([(packet(seq=number, lsn=number), None)], now=1.0)
     past = [batch.packet.deps for batch in alice.ready().deliver if isinstance(batch, Batch)]
     assert past == [(0, 0, 0), (0, 1, 0)]
+
+
+@pytest.mark.parametrize(("me", "answers"), [(0, []), (2, [1])])
+def test_one_destination_answers_a_partial_bundle_at_once(me: int, answers: list[int]) -> None:
+    """The next after its sender: that one has somebody to wait for, and more would be of no use."""
+    stack = member(me)
+    partial = packet(dst=0b101, lsn=0, ext=pack(5, 1, (), ((me, 1),)), partial=True)
+    stack.receive([(partial, None)], now=1.0)
+    assert [to for to, _ in copies(stack)] == answers
+
+
+@pytest.mark.parametrize("name", ["window", "quota", "multicast_from"])
+def test_no_more_is_under_way_than_a_link_can_number(name: str) -> None:
+    member(0, **{name: LSN_WINDOW // 2})
+    with pytest.raises(UsageError, match=name):
+        member(0, **{name: LSN_WINDOW // 2 + 1})
 
 
 # What must not keep the next bundle waiting

@@ -171,6 +171,8 @@ def test_jitter_reorders_unless_told_not_to(keep_order: bool) -> None:
     shape.delay(1, 1.0, jitter=1.0, keep_order=keep_order)
     for number in range(20):
         net.send(0, b"%02d" % number)
+    net.wait(0.9)
+    assert net.texts(1) == []
     net.quiet()
     assert sorted(net.texts(1)) == [f"{n:02}" for n in range(20)]
     assert (net.texts(1) == sorted(net.texts(1))) == keep_order

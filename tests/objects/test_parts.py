@@ -344,6 +344,11 @@ def test_only_what_others_were_told_too_is_kept_for_them() -> None:
     assert not links.peers[0].kept and not links.peers[0].kept_size
 
 
+def test_a_request_waits_for_a_few_heartbeats_before_it_gives_way() -> None:
+    assert Options(delta=2.0).patience == 6.0
+    assert Options(delta=2.0, grace=1.0).patience == 1.0
+
+
 def test_over_something_reliable_nothing_is_kept_or_asked_for() -> None:
     wire = Wire(reliable=True)
     links = wire.links
