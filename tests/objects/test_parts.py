@@ -368,9 +368,9 @@ def test_what_is_said_after_a_crash_waits_for_what_was_said_before() -> None:
     def run(actions: list[Any]) -> None:
         started.extend(action.instance.request.ts for action in actions if isinstance(action, Run))
 
-    def said(src: int, ts: int, number: int, view: int) -> Message:
+    def said(src: int, ts: int, number: int, view: int, call: int = 0) -> Message:
         start = StartId(ts, src)
-        name = (9, 1, 0, 0, 0)  # the same call, whichever copy makes it
+        name = (9, 1, 0, 0, call)  # the same, whichever copy makes it
         numbers = ((1, number), (2, number)) if src == 0 else ((1, number),)
         zero = (0, 0, 0)
         return Message(
@@ -379,10 +379,11 @@ def test_what_is_said_after_a_crash_waits_for_what_was_said_before() -> None:
 
     run(engine.suspect(1.0, 0))
     run(engine.receive(2.0, said(2, 8, 2, view=1)))
+    run(engine.receive(2.0, said(2, 9, 3, view=1, call=1)))
     assert started == []
     flush = Flush(2, 7, ((1, 1),), (0,), (said(0, 5, 1, view=0),))
     run(engine.receive(3.0, flush))
-    assert started == [5]
+    assert started == [5, 9]
     assert engine.local.gone == 1 and engine.local.alive == {1, 2}
 
 
