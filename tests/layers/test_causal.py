@@ -257,7 +257,9 @@ def test_branches_open_and_merge() -> None:
     assert [batch.branch for batch in at_dave] == [1, 2, 3, 1]
     assert [batch.merged for batch in at_dave] == [(), (), (), (2, 3)]
     assert [batch.concurrent for batch in at_dave] == [False, True, True, False]
-    told = [(row.step, row.src, row.n) for row in rows if row.process == 3 and row.step in ("branch", "merge")]
+    told = [
+        (row.step, row.src, row.n) for row in rows if row.process == 3 and row.step in ("branch", "merge")
+    ]
     assert told == [("branch", 0, 2), ("branch", 2, 3), ("merge", 2, 1)]
 
 

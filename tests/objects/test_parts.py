@@ -324,9 +324,7 @@ def test_nobody_is_told_what_is_of_no_use_there() -> None:
     for member in (0, 2):
         links.hear(1.0, Heartbeat(member, 1, 0, 1, (0,), 0))
     links.tick(10.0, ())
-    assert wire.out == [
-        ((member,), Heartbeat(1, wire.clock.value, 1, 0, (0,), sent.ts)) for member in (0, 2)
-    ]
+    assert wire.out == [((member,), Heartbeat(1, wire.clock.value, 1, 0, (0,), sent.ts)) for member in (0, 2)]
     links.show(wire.clock.value, [0])
     links.show(wire.clock.value + 1, [0])
     assert len(wire.out) == 3 and not links.is_busy
