@@ -101,6 +101,13 @@ def test_there_is_a_timer_while_something_is_missing(case: Case) -> None:
     group.check_complete()
 
 
+def test_what_is_missing_comes_in_a_moment(case: Case) -> None:
+    group = talked(case)
+    make_hole(group)
+    group.wait(0.25)
+    group.check_complete(C)
+
+
 def make_hole(group: Group, *texts: str) -> None:
     """C lacks some of what A says, and has got what follows."""
     texts = texts or ("lost",)

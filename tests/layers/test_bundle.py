@@ -95,6 +95,17 @@ def test_a_bundle_of_several_always_fits_a_datagram(sizes: tuple[int, ...]) -> N
         assert sum(packet.count for packet in loose.bottom.sent) == 60 * len(sizes)
 
 
+def test_messages_of_one_call_may_differ_in_size() -> None:
+    loose = Loose(datagram_max=512)
+    texts = [b"x" * size for size in (3, 300, 200, 5, 301)]
+    loose.stack.send_many(texts, now=0.0)
+    loose.stack.ready()
+    assert [text for bundle in loose.left for text in bundle] == texts
+    assert all(len(packet.body) <= 512 for packet in loose.bottom.sent)
+    with pytest.raises(UsageError, match="at most"):
+        loose.stack.send_many([b"", bytes(MESSAGE_BYTES_MAX + 1)], now=0.0)
+
+
 def test_a_message_larger_than_a_datagram_goes_alone() -> None:
     loose = Loose(datagram_max=512)
     loose.send(b"small")
@@ -190,6 +201,25 @@ def test_in_a_group_the_rule_costs_one_round_trip() -> None:
     assert net.texts(1) == ["one", "two", "three"]
     assert [len(batch) for batch in net.batches[1]] == [1, 2]
     assert net.now == 0.0
+
+
+def test_a_turn_is_not_over_because_one_more_has_what_another_has() -> None:
+    net = Net(3)
+    net.send(0, b"one")
+    net.arrive(*net.to(1), *net.to(2))
+    net.arrive(*net.to(0))
+    net.wait(0.004)
+    assert net.log[-1].source == 1, "the other one waits for company"
+    net.now = 0.005
+    net.tick(2)
+    (report,) = net.to(0)
+    alice = net.stacks[0]
+    alice.send(b"two", now=net.now)
+    alice.receive([(report.data, None)], now=net.now)
+    alice.send(b"three", now=net.now)
+    net.turn(0)
+    net.settle()
+    assert [len(batch) for batch in net.batches[1]] == [1, 2]
 
 
 @pytest.mark.parametrize("size", [100, 5_000, 200_000])

@@ -243,7 +243,8 @@ def test_deliveries_can_be_related() -> None:
 
 
 def test_branches_open_and_merge() -> None:
-    net = Net(4, options=LOSSLESS)
+    rows: list[Row] = []
+    net = Net(4, options=LOSSLESS, traces=[MemoryTrace(me, 4, rows) for me in range(4)])
     net.send(0, b"a")
     net.send(1, b"b")
     net.send(2, b"c")
@@ -256,6 +257,10 @@ def test_branches_open_and_merge() -> None:
     assert [batch.branch for batch in at_dave] == [1, 2, 3, 1]
     assert [batch.merged for batch in at_dave] == [(), (), (), (2, 3)]
     assert [batch.concurrent for batch in at_dave] == [False, True, True, False]
+    told = [
+        (row.step, row.src, row.n) for row in rows if row.process == 3 and row.step in ("branch", "merge")
+    ]
+    assert told == [("branch", 0, 2), ("branch", 2, 3), ("merge", 2, 1)]
 
 
 def test_an_own_send_closes_all_branches() -> None:

@@ -381,6 +381,7 @@ def test_who_does_not_read_makes_senders_wait_and_then_go_on() -> None:
         net.wait(0.1)
     assert sent < 40 and len(net.batches[1]) < 20
     assert not net.stacks[0].passable
+    assert net.stacks[0].chain.waiting and not net.stacks[0].settled, "there is something to stay for"
     read = 0
     while read < len(net.batches[1]):
         net.take(1, net.batches[1][read])

@@ -163,3 +163,25 @@ def test_one_who_has_left_is_neither_awaited_nor_blamed() -> None:
     trio.wait(1.0)
     alice = trio.machines[ALICE]
     assert alice.is_open and alice.is_idle and alice.awaited() == alice.blockers() == []
+
+
+def test_every_few_messages_are_confirmed_at_the_end_of_the_turn() -> None:
+    trio = Trio(confirm_every=3)
+    alice, answers = trio.machines[ALICE], []
+    for number in range(1, 10):
+        alice.receive(Message(BOB, number, None if number > 1 else (1, 1, 1), (), 100))
+        alice.stages()
+        alice.confirm_now()
+        answers.append(sum(isinstance(event, Told) for event in alice.events))
+        alice.events.clear()
+    assert answers == [0, 0, 1] * 3
+
+
+def test_a_hole_is_asked_for_before_its_sender_repeats_itself() -> None:
+    alice = CoMachine(ALICE, 3)
+    alice.receive(Message(BOB, 2, None, (), 100))
+    alice.stages()
+    while not any(isinstance(event, Told) and isinstance(event.what, Nack) for event in alice.events):
+        assert alice.wake is not None
+        alice.tick(alice.wake)
+    assert alice.now < alice.settings.resend / 2

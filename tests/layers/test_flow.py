@@ -4,12 +4,13 @@ import pytest
 
 from inga.layers.flow import PACKETS_MAX, Flow, charged
 from inga.model.errors import WouldBlock
+from inga.model.packet import Packet
 from inga.recipes import Options
 from inga.session.pressure import WARN_AFTER
 from inga.trace.memory import MemoryTrace
 from inga.trace.schema import Row
 
-from ..stack.harness import FLOW, RELIABLE, Net
+from ..stack.harness import FLOW, RELIABLE, Net, Probe
 
 PROBE = Flow().probe.first
 
@@ -120,6 +121,14 @@ def test_small_packets_are_counted_as_well_as_weighed() -> None:
     net = small(window=1 << 40)
     assert fill_quietly(net) == PACKETS_MAX + 1
     assert not net.stacks[0].writable
+
+
+def test_small_packets_ask_for_reports_in_time_too() -> None:
+    probe = Probe(Flow(window=1 << 40))
+    for number in range(PACKETS_MAX):
+        probe.layer.down([Packet(0, 1, b"%d" % number)])
+    asking = [at for at, packet in enumerate(probe.bottom.sent, 1) if packet.urgent]
+    assert asking == [PACKETS_MAX // 4 * quarter for quarter in (1, 2, 3, 4)]
 
 
 def fill_quietly(net: Net) -> int:

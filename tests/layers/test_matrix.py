@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from inga.layers.matrix import Column, Matrix
+from inga.layers.matrix import CELLS_EXPECTED, Column, Matrix
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
@@ -223,6 +223,13 @@ def test_a_stamp_that_cannot_be_right_is_counted(packet: Packet, reason: str) ->
     assert probe.feed(packet) == []
     assert probe.stack.rejected == {reason: 1}
     assert len(probe.feed(stamped(1, (0, 0, 0), ((1, 0, 1),)))) == 1, "and the next is as good as ever"
+
+
+@pytest.mark.parametrize("members", [2, 8, 64])
+def test_a_bundle_leaves_room_for_the_stamp(members: int) -> None:
+    many = 1 << 20
+    stamp = wire.put((many,) * members, tuple((k, 1, many) for k in range(min(members, CELLS_EXPECTED))))
+    assert len(stamp) <= Matrix().overhead(members)
 
 
 def test_it_can_be_replaced_while_it_holds_something() -> None:

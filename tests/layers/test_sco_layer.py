@@ -5,12 +5,15 @@ from random import Random
 import pytest
 
 from inga.layers.sco.layer import Sco
+from inga.layers.sco.ordering import LSN_WINDOW
 from inga.model.delivery import Batch
+from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.stamp import Stamp
 from inga.model.view import View
 from inga.recipes import Options, find
 from inga.session.pressure import WARN_AFTER
+from inga.sim.board import replay
 from inga.stack.stack import Stack, joined
 from inga.wire import bundle
 from inga.wire.packet import encode, group_id
@@ -156,6 +159,43 @@ def test_a_person_is_told_who_holds_us_up() -> None:
     assert notices == ["sending has waited 5 s for bob"]
 
 
+def test_only_what_has_not_come_is_sent_again() -> None:
+    """Any message says what has come of the link in the other direction, accepted or not."""
+    alice = member(0, resend_after=1.0)
+    for text in (b"one", b"two"):
+        alice.send(text, 0b010, now=1.0)
+        alice.flush()
+    copies(alice)
+    alice.receive([(packet(ext=pack(5, 2, ())), None)], now=1.0)
+    alice.tick(2.0)
+    again = [data for _, data in copies(alice) if b"one" in data or b"two" in data]
+    assert len(again) == 1 and b"two" in again[0]
+
+
+def test_a_delivery_knows_its_past() -> None:
+    alice = member(0)
+    for number in (1, 2):
+        alice.receive([(packet(seq=number, lsn=number), None)], now=1.0)
+    past = [batch.packet.deps for batch in alice.ready().deliver if isinstance(batch, Batch)]
+    assert past == [(0, 0, 0), (0, 1, 0)]
+
+
+@pytest.mark.parametrize(("me", "answers"), [(0, []), (2, [1])])
+def test_one_destination_answers_a_partial_bundle_at_once(me: int, answers: list[int]) -> None:
+    """The next after its sender: that one has somebody to wait for, and more would be of no use."""
+    stack = member(me)
+    partial = packet(dst=0b101, lsn=0, ext=pack(5, 1, (), ((me, 1),)), partial=True)
+    stack.receive([(partial, None)], now=1.0)
+    assert [to for to, _ in copies(stack)] == answers
+
+
+@pytest.mark.parametrize("name", ["window", "quota", "multicast_from"])
+def test_no_more_is_under_way_than_a_link_can_number(name: str) -> None:
+    member(0, **{name: LSN_WINDOW // 2})
+    with pytest.raises(UsageError, match=name):
+        member(0, **{name: LSN_WINDOW // 2 + 1})
+
+
 # What must not keep the next bundle waiting
 
 
@@ -207,6 +247,11 @@ def test_a_copy_that_reaches_everybody_is_read_by_the_one_it_is_for() -> None:
     for other, wanted in ((bob, [b"bob", b"both"]), (cathy, [b"both", b"cathy"])):
         assert not other.rejected and not other.counts["nack"]
         assert taken(other) == wanted
+
+
+def test_whether_more_is_to_come_is_asked_at_once_where_nothing_is_lost() -> None:
+    """Only alice knows that what she said to bob is not for cathy."""
+    assert replay("A!1:B 1>B B!2:C 2>C", "sco").taken == [[], [1], [2]]
 
 
 # What the stack is told

@@ -1,8 +1,9 @@
-"""The SCO machine alone: who holds it up."""
+"""The SCO machine alone: who holds it up, and what it says when."""
 
+from inga.layers.machine import GaveUp
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import mask
-from inga.layers.sco.parts import Control, Heard, Message, Released, Settings
+from inga.layers.sco.parts import Control, Heard, Message, Released, Settings, Told
 
 ALICE, BOB, CATHY, DAVE = range(4)
 
@@ -101,3 +102,93 @@ def test_our_own_share_of_the_buffers_waits_for_the_word_of_the_others() -> None
     alice.control(says(CATHY, 2))
     send(alice, ALICE, CATHY)
     assert alice.waiting and alice.blockers() == [BOB]
+
+
+# What it says, and when
+
+
+def comes(alice: ScoMachine, *numbers: int) -> None:
+    """Of Bob's messages to Alice."""
+    for number in numbers:
+        assert alice.receive(Message(BOB, mask([ALICE]), number, number, ())) is None
+        alice.stages()
+
+
+def told(alice: ScoMachine) -> int:
+    """How often it has spoken since this was last asked."""
+    events, alice.events = alice.events, []
+    return sum(isinstance(event, Told) for event in events)
+
+
+def pauses(alice: ScoMachine, times: int) -> list[float]:
+    """How long it waits before it speaks once more, and once more."""
+    found = []
+    for _ in range(times):
+        start, alice.events = alice.now, []
+        while not told(alice):
+            assert alice.wake is not None
+            alice.tick(alice.wake)
+        found.append(alice.now - start)
+    return found
+
+
+def test_after_a_new_hole_questions_come_as_fast_as_at_first() -> None:
+    alice = machine(nack_delay=0.0, nack_again=1.0)
+    comes(alice, 2)
+    assert pauses(alice, 3) == [1.0, 2.0, 4.0]
+    comes(alice, 4)
+    assert told(alice) == 1
+    assert pauses(alice, 2) == [1.0, 2.0]
+
+
+def test_the_room_of_others_is_asked_for_with_growing_pauses_in_every_episode() -> None:
+    alice = machine(poll_after=1.0, resend_after=1000.0)
+    for episode in range(2):
+        alice.control(says(CATHY, episode + 1, free=0))
+        send(alice, CATHY)
+        assert told(alice) == 0 and alice.waiting
+        assert pauses(alice, 6) == [1.0, 1.0, 2.0, 4.0, 8.0, 8.0]
+        alice.control(says(CATHY, episode + 1))
+        alice.stages()
+        assert not alice.waiting
+        alice.control(says(CATHY, episode + 2))
+        alice.stages()
+
+
+def test_every_few_messages_are_confirmed_at_once() -> None:
+    alice = machine(confirm_every=3, confirm_delay=1.0)
+    answers = []
+    for number in range(1, 10):
+        comes(alice, number)
+        answers.append(told(alice))
+    assert answers == [0, 0, 1] * 3
+
+
+def test_a_copy_that_came_twice_is_held_once() -> None:
+    alice = machine()
+    comes(alice, 2, 2)
+    assert alice.held[BOB] == 1
+    comes(alice, 1)
+    assert alice.held_in_all == 0
+
+
+def test_what_is_asked_for_in_vain_is_given_up_after_patience_and_not_before() -> None:
+    alice = machine(nack_delay=0.0, nack_again=1.0, patience=3.0)
+    comes(alice, 2)
+    while GaveUp(BOB) not in alice.events:
+        assert alice.wake is not None
+        alice.tick(alice.wake)
+    assert alice.now == 7.0, "after 1 and 3 seconds there was hope"
+
+
+def test_who_has_answered_may_be_asked_again_at_once() -> None:
+    alice = machine(probe_after=0.5, poll_after=8.0)
+    for number in (1, 2):
+        alice.receive(Message(BOB, mask([ALICE]), number, number, ((CATHY, number),)))
+        alice.stages()
+        told(alice)
+        alice.tick(alice.now + 0.5)
+        assert [event.to for event in alice.events if isinstance(event, Told) and event.what.poll] == [CATHY]  # type: ignore[union-attr]
+        alice.control(Control(CATHY, number + 1, 1, (), 100, False))
+        alice.stages()
+        assert not alice.held_in_all

@@ -138,11 +138,22 @@ def test_a_delay_for_one_holds_up_no_other() -> None:
     assert net.texts(2) == ["one"]
 
 
+def test_a_delay_may_be_asked_for_while_there_is_no_place_for_faults() -> None:
+    net = Net(2)
+    net.stacks[0].delay(1, 20.0, now=0.0)
+    net.send(0, b"one")
+    net.wait(1.0, lose=lambda flight: flight.source == 0 and flight.kind == RELIABLE)
+    assert net.texts(1) == []
+    net.wait(20.0)
+    assert net.texts(1) == ["one"]
+
+
 def test_a_delay_of_zero_ends_it() -> None:
     net = Net(2, options=Options(faults=Faults()))
     shape = net.stacks[0].layer("shape")
     assert isinstance(shape, Shape)
     shape.delay(1, 20.0)
+    shape.delay(1, 0)
     shape.delay(1, 0)
     net.send(0, b"one")
     net.settle()
@@ -160,6 +171,8 @@ def test_jitter_reorders_unless_told_not_to(keep_order: bool) -> None:
     shape.delay(1, 1.0, jitter=1.0, keep_order=keep_order)
     for number in range(20):
         net.send(0, b"%02d" % number)
+    net.wait(0.9)
+    assert net.texts(1) == []
     net.quiet()
     assert sorted(net.texts(1)) == [f"{n:02}" for n in range(20)]
     assert (net.texts(1) == sorted(net.texts(1))) == keep_order
@@ -200,6 +213,8 @@ def test_what_is_delayed_beyond_the_end_of_its_view_is_not_read() -> None:
     stack.views.install(stack.view.reordered("fifo"), find("fifo").build(options), [1, 0])
     net.turn(1)
     assert stack.view.number == 2 and stack.layer("fifo") is not None
+    shape = stack.layer("shape")
+    assert shape is not None and shape.wake is None, "there is nothing to wake up for"
     for _ in range(3):
         net.now += 1.0
         net.tick(1)

@@ -201,6 +201,22 @@ def test_all_and_any() -> None:
         party.done(party.begin(2, neither))
 
 
+@pytest.mark.parametrize("how", ["all", "any"])
+def test_a_body_goes_on_once_for_what_it_waited_for(how: str) -> None:
+    """An answer that comes later is none of what it waits for by then."""
+    party = locks()
+
+    async def body(ctx: Context) -> float:
+        slow = ctx.start("x", "hold", "me", [])
+        await getattr(ctx, how)(ctx.start("x", "look"), ctx.start("y", "look"))
+        assert party.now < 5
+        await ctx.pause(50)
+        await slow
+        return party.now
+
+    assert party.done(party.begin(0, body)) >= 50
+
+
 def test_any_takes_back_those_that_lose() -> None:
     party = bank()
 
@@ -293,6 +309,7 @@ def test_another_copy_speaks_for_one_that_is_gone() -> None:
     root = party.begin(2, body)
     assert party.done(root) == [70, 130]
     assert (party.state(1, "a"), party.state(2, "b")) == (70, 130)
+    assert not any(hosted.unspoken for hosted in party.hosts[1].engine.hosted.values())
 
 
 def test_what_a_crashed_member_said_to_some_is_said_to_all() -> None:
@@ -336,9 +353,11 @@ def test_a_root_can_be_given_up() -> None:
         await ctx.pause(500)
 
     root = party.begin(2, slow)
-    party.run(50)
+    party.run(44)
     host = party.hosts[2]
+    party.now = 45.0
     party._transmit(2, host.cancel(party.now, root))
+    assert [event.time for event in party.log.events if event.step == "abort"] == [45.0]
     with pytest.raises(InvocationAborted, match="given up"):
         party.done(root)
     assert party.state(0, "a") == 100
@@ -527,6 +546,18 @@ def test_a_quiet_group_falls_silent() -> None:
     assert not party._heap
     assert all(host.wake is None for host in party.hosts.values())
     assert 0 < party.sent(Heartbeat) < 2 * party.sent(Message)
+
+
+def test_what_is_closed_keeps_nothing() -> None:
+    party = locks(quiet=True)
+    for name in ("one", "two"):
+        party.begin(0, lambda ctx, name=name: ctx.call("x", "hold", name, ["y"]))  # type: ignore[misc]
+    party.run(3)
+    host = party.hosts[0]
+    assert host.engine.links.own and not host.engine.settled
+    host.close("it is over")
+    assert host.engine.idle and host.wake is None
+    assert not host.engine.links.held and not host.engine.calls._awaiting
 
 
 def test_blocked_says_who_waits_for_whom() -> None:

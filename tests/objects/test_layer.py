@@ -11,7 +11,7 @@ from inga.model.invocation import ASYNCHRONOUS, SYNCHRONOUS, Message
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.objects.calling import Invocation, Shape
-from inga.objects.declare import Abort
+from inga.objects.declare import Abort, Call
 from inga.objects.hosting import Keyed
 from inga.objects.layer import KEY_MAX, ObjectOrder
 from inga.recipes import OVER, Options, find
@@ -22,6 +22,8 @@ from inga.sim.simulator import Sim
 from inga.stack.stack import Stack
 from inga.wire import bundle
 from inga.wire.packet import encode, group_id
+
+from .classes import Counter
 
 NAMES = ("alice", "bob", "cathy")
 
@@ -40,6 +42,15 @@ def played(order: str, over: str, seed: int = 1, **protocol: Any) -> Sim:
 def test_everybody_takes_everything_in_one_order_the_own_too(over: str) -> None:
     alice, bob, cathy = (site.texts for site in played("total", over).sites)
     assert alice == bob == cathy and len(alice) == 12
+
+
+@pytest.mark.parametrize(("order", "conflict"), [("object", False), ("total", True)])
+def test_calls_that_commute_are_ordered_where_everything_is(order: str, conflict: bool) -> None:
+    layers = find(order).build(Options(objects={"counter": Counter}))
+    layer = Stack(layers, 0, View.of(*NAMES), rng=Random(0)).layer("object")
+    assert isinstance(layer, ObjectOrder)
+    relation = layer.roster.relations[layer.roster.find("counter")[0]]
+    assert relation.between(Call("inc"), Call("dec")) == conflict
 
 
 @pytest.mark.parametrize("over", OVER)

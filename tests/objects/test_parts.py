@@ -171,11 +171,11 @@ def test_an_effect_that_was_only_possible_before_is_skipped() -> None:
 
 
 class Wire:
-    """Two ends, whose packets are looked at one by one."""
+    """One of several ends, whose packets are looked at one by one."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, members: int = 3, **options: Any) -> None:
         self.out: list[tuple[tuple[int, ...], Any]] = []
-        roster = Roster([Place(0, "x"), Place(1, "y"), Place(2, "z")], {})
+        roster = Roster([Place(member, f"x{member}") for member in range(members)], {})
         self.clock = Clock()
         made = Options(**{"delta": 10.0, **options})
         self.links = Links(1, roster, self.clock, made, lambda *send: self.out.append(send), lambda: (0,))
@@ -279,7 +279,7 @@ def test_a_window_counts_what_is_on_its_way_and_what_waits_there() -> None:
     assert any(isinstance(packet, Heartbeat) and packet.wanted for packet in wire.sent()), "a quarter is used"
     links.hear(1.0, Heartbeat(0, 9, 0, 3, (0,), 0, waits=500))
     assert links.full == [0] and links.outstanding == 500
-    links.hear(1.0, Heartbeat(0, 9, 0, 2, (0,), 0, waits=700))
+    links.hear(1.0, Heartbeat(0, 9, 0, 2, (0,), 0, waits=100))
     links.hear(1.0, Heartbeat(0, 9, 0, 3, (0,), 0, waits=600))
     assert links.outstanding == 500, "words that were overtaken"
     links.hear(2.0, Heartbeat(2, 9, 0, 3, (0,), 0))
@@ -313,6 +313,40 @@ def test_those_whose_messages_wait_here_are_told_when_there_is_room_again() -> N
     assert links.held == 50
 
 
+def test_nobody_is_told_what_is_of_no_use_there() -> None:
+    """Our clock, if it was shown; that something is everywhere, if nothing of ours is kept there."""
+    wire = Wire(members=4, quiet=True)
+    links = wire.links
+    sent = message(wire.clock.next())._replace(sq=links.number([0, 2]))
+    links.transmit(0.0, sent)
+    links.show(sent.ts, [0, 2])
+    assert wire.sent() == [sent]
+    for member in (0, 2):
+        links.hear(1.0, Heartbeat(member, 1, 0, 1, (0,), 0))
+    links.tick(10.0, ())
+    assert wire.out == [((member,), Heartbeat(1, wire.clock.value, 1, 0, (0,), sent.ts)) for member in (0, 2)]
+    links.show(wire.clock.value, [0])
+    links.show(wire.clock.value + 1, [0])
+    assert len(wire.out) == 3 and not links.is_busy
+
+
+def test_only_what_others_were_told_too_is_kept_for_them() -> None:
+    links = Wire().links
+    links.take(0.0, 0, numbered(1, 1))
+    links.take(0.0, 0, message(2)._replace(sq=((1, 2), (2, 1))))
+    assert [kept.ts for kept in links.peers[0].kept] == [2]
+    assert links.laggards((3, 0)) == [0, 2] and links.laggards((2, 9)) == [2]
+    links.hear(1.0, Heartbeat(0, 2, 2, 0, (2,), settled=1))
+    assert links.peers[0].kept
+    links.hear(1.0, Heartbeat(0, 2, 2, 0, (2,), settled=2))
+    assert not links.peers[0].kept and not links.peers[0].kept_size
+
+
+def test_a_request_waits_for_a_few_heartbeats_before_it_gives_way() -> None:
+    assert Options(delta=2.0).patience == 6.0
+    assert Options(delta=2.0, grace=1.0).patience == 1.0
+
+
 def test_over_something_reliable_nothing_is_kept_or_asked_for() -> None:
     wire = Wire(reliable=True)
     links = wire.links
@@ -332,9 +366,9 @@ def test_what_is_said_after_a_crash_waits_for_what_was_said_before() -> None:
     def run(actions: list[Any]) -> None:
         started.extend(action.instance.request.ts for action in actions if isinstance(action, Run))
 
-    def said(src: int, ts: int, number: int, view: int) -> Message:
+    def said(src: int, ts: int, number: int, view: int, call: int = 0) -> Message:
         start = StartId(ts, src)
-        name = (9, 1, 0, 0, 0)  # the same call, whichever copy makes it
+        name = (9, 1, 0, 0, call)  # the same, whichever copy makes it
         numbers = ((1, number), (2, number)) if src == 0 else ((1, number),)
         zero = (0, 0, 0)
         return Message(
@@ -343,10 +377,11 @@ def test_what_is_said_after_a_crash_waits_for_what_was_said_before() -> None:
 
     run(engine.suspect(1.0, 0))
     run(engine.receive(2.0, said(2, 8, 2, view=1)))
+    run(engine.receive(2.0, said(2, 9, 3, view=1, call=1)))
     assert started == []
     flush = Flush(2, 7, ((1, 1),), (0,), (said(0, 5, 1, view=0),))
     run(engine.receive(3.0, flush))
-    assert started == [5]
+    assert started == [5, 9]
     assert engine.local.gone == 1 and engine.local.alive == {1, 2}
 
 

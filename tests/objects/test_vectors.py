@@ -236,6 +236,26 @@ def test_a_response_waits_for_one_that_precedes_it() -> None:
     assert engine.counts["held"] == 1
 
 
+def test_whoever_holds_a_response_asks_the_others_how_far_they_are() -> None:
+    """Also in a quiet group, in which nobody owes anybody anything."""
+    vector = next(each for each in PRECEDENCE if each["name"] == "ce-response-t1")
+    table = Table(vector)
+    engine = Engine(0, roster_of(vector["objects"], vector["conflicts"]), Options(quiet=True))
+    root = engine.begin(0.0, 0)
+    for member, op in ((1, "x"), (2, "u")):
+        engine.calls.call(root, "a", (member,), op)
+    engine.actions(0.0)
+    held = table.messages[vector["expect"]["hold_at_receiver"]["receive_first"]]
+    engine.receive(1.0, held)
+    for member in (1, 2):
+        engine.receive(1.0, Heartbeat(member, 1, int(member == held.src), 1, (0,), 0))
+    assert engine.calls.holding
+    for _ in range(3):
+        assert engine.wake is not None
+        asked = {to for to, said in engine.tick(engine.wake) if isinstance(said, Heartbeat) and said.wanted}
+    assert asked == {(1,), (2,)}
+
+
 @pytest.mark.parametrize("vector", DELIVERY, ids=lambda vector: vector["name"])
 def test_delivery_at_one_object(vector: dict[str, Any]) -> None:
     names: list[str] = vector["objects"]

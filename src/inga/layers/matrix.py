@@ -143,9 +143,7 @@ class Matrix(Causal):
     # Receiving
 
     def up(self, batch: list[Packet]) -> None:
-        mine = [packet for packet in batch if not self._is_bare(packet) and self._unfold(packet)]
-        if mine:
-            super().up(mine)
+        super().up([packet for packet in batch if not self._is_bare(packet) and self._unfold(packet)])
 
     def taken(self, packets: list[Packet]) -> None:
         super().taken(packets)

@@ -123,9 +123,7 @@ class Relay(Fifo):
     # Receiving
 
     def up(self, batch: list[Packet]) -> None:
-        ours = [original for packet in batch if (original := self._unfold(packet)) is not None]
-        if ours:
-            super().up(ours)
+        super().up([original for packet in batch if (original := self._unfold(packet)) is not None])
 
     def _unfold(self, packet: Packet) -> Packet | None:
         """What its sender sent, under that name and number; None if it is not our business. A packet of

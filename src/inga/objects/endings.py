@@ -61,7 +61,7 @@ class Endings:
                 hosted.asked[request.call] = Asked(Stage.REFUSED)
                 self._speech.respond(instance, reason=reason, text=text)
             else:
-                hosted.asked.pop(request.call, None)
+                del hosted.asked[request.call]
         hosted.order.abort()
         self._leave(hosted, instance)
         local.out.append(Ended(instance, reason, text))
@@ -115,7 +115,7 @@ class Endings:
             hosted.state.apply(value, instance.effects)
         else:
             hosted.state.undo(request.call)
-        hosted.asked.pop(request.call, None)
+        del hosted.asked[request.call]
         self._local.note("undone", instance, instance.request)
         self._speech.tell_called(undoes, ABORT)
 

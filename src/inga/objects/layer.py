@@ -67,7 +67,7 @@ class ObjectOrder(Unordered):
         objects: Mapping[str, Any] | None = None,
         total: bool = False,
         crowded: bool = False,
-        queue_max: int = 16 << 20,
+        queue_max: int,
         **said: Any,
     ) -> None:
         """`objects` are those of the group, as `hosting` has them. `total`: everything conflicts. `crowded`: below,
@@ -380,9 +380,6 @@ class ObjectOrder(Unordered):
         """Objects end with the view, and what was called with them."""
         self._is_over = True
         self.host.close("the order of the group has changed")
-
-    def drain(self) -> list[Packet]:
-        return []
 
     def _room(self) -> int | None:
         """Bytes of one call that what is below can carry."""

@@ -163,7 +163,6 @@ class Queue:
                     break
                 if self.relation.between(other.call, entry.call):
                     nearest = other
-                    break
         return nearest
 
     def _runs(self, entry: Entry) -> Instance | None:

@@ -42,6 +42,22 @@ def test_what_comes_is_acknowledged_once_for_many() -> None:
     assert data(net, A) == [1, 2, 3, 4, 5]
 
 
+def test_acknowledgements_come_before_senders_repeat_themselves() -> None:
+    net = members(2)
+    net.send(A, b"x")
+    net.quiet()
+    assert data(net, A) == [1]
+
+
+def test_whoever_leaves_repeats_nothing() -> None:
+    net = members(2)
+    net.send(A, b"x")
+    net.stacks[A].goodbye(now=net.now)
+    net.turn(A)
+    net.wait(60.0, lose=lambda flight: True)
+    assert data(net, A) == [1]
+
+
 def test_what_one_lacks_is_sent_to_all_again_and_then_later() -> None:
     net = members(3, resend=0.05, ack_delay=0.001)
     net.send(A, b"1")

@@ -283,6 +283,17 @@ def test_without_an_omission_degree_there_is_no_limit() -> None:
     assert net.stacks[A].counts["repair"] == 31
 
 
+def test_what_is_kept_outlives_the_readers_buffer() -> None:
+    net = Members(2)
+    net.send(A, b"kept")
+    (flight,) = net.to(B)
+    shared = bytearray(flight.data)
+    net.stacks[B].receive([(memoryview(shared), None)], now=net.now)
+    shared[:] = bytes(len(shared))
+    (packet,) = net.strategy(B)._streams[net.senders[A]].buffer.values()
+    assert b"kept" in bytes(packet.body)
+
+
 def test_what_fell_out_of_the_buffer_is_not_repaired() -> None:
     net = Members(2, size=3, wait=False, on_gap="skip")
     net.say(A, *[b"%d" % k for k in range(1, 6)])

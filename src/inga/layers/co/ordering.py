@@ -277,7 +277,7 @@ class Ordering(Machine):
                 self._owe()
         self._raised.clear()
         if len(log) > start:
-            self._reach("confirmed", log[start:])
+            self.events.append(Reached("confirmed", log[start:]))
         self._acknowledge()
 
     def _confirmed(self, message: Message, start: int) -> None:
@@ -307,11 +307,7 @@ class Ordering(Machine):
         del self.log[:done]
         for message in moved:
             self._let_go(message.src)
-        self._reach("acknowledged", moved)
-
-    def _reach(self, level: str, messages: list[Message]) -> None:
-        self.progress_at = self.now
-        self.events.append(Reached(level, messages))
+        self.events.append(Reached("acknowledged", moved))
 
 
 def precedes(one: Message, other: Message) -> bool:

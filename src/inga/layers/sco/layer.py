@@ -159,14 +159,6 @@ class Sco(MachineOrder):
         owed = machine.owed_since.keys() - self.stack.left
         return not owed and all(machine.has_all(m) for m in met)
 
-    def drain(self) -> list[Packet]:
-        """What is held and not handed over, in an order that keeps causes first as far as they are here."""
-        queues = [*self.machine.log.values(), *self.machine.accepted.values()]
-        held = [message for queue in queues for message in queue]
-        held.sort(key=lambda message: sum(message.deps))
-        early = [m for kept in self.machine.early.values() for _, m in sorted(kept.items())]
-        return [message.body for message in (*held, *early) if isinstance(message.body, Packet)]
-
     # From packets to the machine
 
     def _message(self, packet: Packet) -> Message | None:

@@ -87,8 +87,8 @@ class ScoMachine(Talking):
                 self._tell(member, poll=False)
             self._to_answer.clear()
             self._to_confirm.clear()
-        if self.waiting and not self.unreleased:
-            self._alarms.sooner((FLOW, ALL), self.now + self._pace(self.settings.poll_after))
+        if self.waiting and not self.unreleased and (FLOW, ALL) not in self._alarms:
+            self._alarms.set((FLOW, ALL), self.now + self._pace(self.settings.poll_after))
 
     def leave_out(self, member: int) -> None:
         """A member has left for good: nothing is expected of it, nor sent to it, any more."""
@@ -171,6 +171,7 @@ class ScoMachine(Talking):
 
     def _send(self, dst: int, body: Any, size: int) -> None:
         """S3."""
+        self._alarms.clear((FLOW, ALL))
         own = Own(self.seq, dst, body, size, self.now)
         remote = self._remote(dst)
         together = bool(self.settings.multicast_from) and len(remote) >= self.settings.multicast_from
@@ -303,8 +304,6 @@ class ScoMachine(Talking):
 
     def _on_flow(self, _: int) -> None:
         """Q3: nothing of ours is under way and still we may not send: ask how full the others are."""
-        if not self.waiting or self.unreleased:
-            return
         for member in self._remote(self.waiting[0][0]):
             self._poll(member)
         self._alarms.again((FLOW, ALL), self.now, self._pace(self.settings.poll_after))

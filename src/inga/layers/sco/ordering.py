@@ -81,7 +81,7 @@ class Ordering(Machine):
 
     def _silent_blockers(self, top: Message) -> set[int]:
         """Members that block a top through an empty queue."""
-        lacking = [h for h, seq in top.delta[top.seen :] if h != top.src and self._cleared(h) <= seq]
+        lacking = [h for h, seq in top.delta[top.seen :] if self._cleared(h) <= seq]
         return {member for member in lacking if member not in self.accepted}
 
     def _remote(self, members: int) -> list[int]:
@@ -154,7 +154,8 @@ class Ordering(Machine):
             self._enter(message)
 
     def _merge_clock(self, message: Message) -> None:
-        """What precedes the message precedes from now on what we send; and so does it."""
+        """What precedes the message precedes from now on what we send; and so does it. No stamp names its own sender, nor
+        more of us than we have sent: others were refused."""
         src, clock = message.src, self.clock
         if message.seq >= self.covered[src]:
             self.covered[src] = message.seq + 1
@@ -162,7 +163,7 @@ class Ordering(Machine):
             clock[src] = message.seq + 1
             self._touch(src)
         for member, seq in message.delta:
-            if seq >= clock[member] and member != self.me and member != src:
+            if seq >= clock[member]:
                 clock[member] = seq + 1
                 self._touch(member)
 
@@ -246,7 +247,7 @@ class Ordering(Machine):
         """C2: the first entry of the stamp that is not clear. Entries found clear stay so."""
         for at in range(top.seen, len(top.delta)):
             member, seq = top.delta[at]
-            if self._cleared(member) <= seq and member != top.src:
+            if self._cleared(member) <= seq:
                 top.seen = at
                 return member, seq + 1
         top.seen = len(top.delta)
@@ -315,10 +316,7 @@ class Ordering(Machine):
         full = self._full
         while full:
             src = full.popleft()
-            queue = self.log.get(src)
-            if queue is None or queue[0].missing:
-                continue
-            blocked = self._preceded(queue[0])
+            blocked = self._preceded(self.log[src][0])
             if blocked is not None:
                 heappush(self._behind.setdefault(blocked[0], []), (blocked[1], src))
             else:
@@ -329,7 +327,7 @@ class Ordering(Machine):
         for at in range(message.passed, len(message.delta)):
             member, seq = message.delta[at]
             queue = self.log.get(member)
-            if queue is not None and queue[0].seq <= seq and member != message.src:
+            if queue is not None and queue[0].seq <= seq:
                 message.passed = at
                 return member, seq + 1
         message.passed = len(message.delta)

@@ -15,6 +15,7 @@ from inga.layers.machine import ALL, GaveUp
 from inga.layers.sco.ordering import LSN_WINDOW, Ordering
 from inga.layers.sco.parts import Control, Message, Pairs, Request, Settings, Told
 from inga.model.packet import Runs
+from inga.session.alarms import NEVER
 
 SLOWER_MAX = 4.0
 """Waits are stretched to at most so many times what was set."""
@@ -193,7 +194,7 @@ class Talking(Ordering):
         """Q1: ask those whose silence has held up a top for long enough."""
         wait = self._pace(self.settings.probe_after, 0.5)
         blockers: set[int] = set()
-        ripe, younger = False, inf
+        ripe, younger = False, NEVER
         for queue in self.accepted.values():
             top = queue[0]
             if top.since + wait <= self.now:
@@ -205,8 +206,7 @@ class Talking(Ordering):
             self._poll(member)
         if ripe:
             self._alarms.again((PROBE, ALL), self.now, max(wait, self._pace(self.settings.poll_after)))
-        if younger < inf:
-            self._alarms.sooner((PROBE, ALL), younger)
+        self._alarms.sooner((PROBE, ALL), younger)
 
     def _enter_log(self, message: Message) -> None:
         """Q2 is about what stays in the log."""
@@ -220,7 +220,7 @@ class Talking(Ordering):
     def _on_poll(self, _: int) -> None:
         """Q2: ask those who are not known to have accepted what has waited in the log for long enough."""
         wait = self._pace(self.settings.poll_after)
-        missing, younger = 0, inf
+        missing, younger = 0, NEVER
         for queue in self.log.values():
             for message in queue:
                 if message.since + wait <= self.now:
@@ -231,8 +231,7 @@ class Talking(Ordering):
             self._poll(member)
         if missing:
             self._alarms.again((POLL, ALL), self.now, wait)
-        if younger < inf:
-            self._alarms.sooner((POLL, ALL), younger)
+        self._alarms.sooner((POLL, ALL), younger)
 
     def _poll(self, member: int) -> None:
         """Ask, unless an answer is still to be expected."""
