@@ -20,6 +20,7 @@ from inga.recipes import Recipe, find, refuse_unsafe
 from inga.runs.cluster import Cluster
 from inga.runs.member import LET_IN, plan
 from inga.trace.manifest import Manifest
+from inga.trial.manifest import manifest_of
 from inga.trial.oracle import Key, Oracle, agreed_orders
 from inga.trial.people import names
 from inga.trial.result import Result, packets_sent, recovered
@@ -319,15 +320,14 @@ def recorded(case: LiveCase, recipe: Recipe, layout: Layout | None = None) -> It
 
 def _manifest(case: LiveCase, recipe: Recipe, layout: Layout | None) -> Manifest:
     """What the trace of a run says about it; with objects, their copies are processes too."""
-    layout = layout or recipe.layout(names(case.workload.members), None, case.protocol)
-    objects = layout is not None and bool(layout.hosted)
-    return Manifest(
+    return manifest_of(
+        recipe,
+        names(case.workload.members),
+        layout or recipe.layout(names(case.workload.members), None, case.protocol),
         group="live",
-        processes=list(names(case.workload.members)) if layout is None else layout.processes.names,
         source="live",
-        order=recipe.name,
-        guarantees=recipe.claims(full=case.trace_level == "full", deliver=case.deliver, objects=objects),
-        receipt=recipe.receipt,
+        full=case.trace_level == "full",
+        deliver=case.deliver,
         options={
             **asdict(case.workload),
             "rate": case.workload.rate if case.paced else None,
@@ -338,8 +338,6 @@ def _manifest(case: LiveCase, recipe: Recipe, layout: Layout | None) -> Manifest
             "matrix": case.matrix,
         },
         seed=case.seed,
-        clock="wall",
-        conflicts=None if layout is None else layout.conflicts,
     )
 
 

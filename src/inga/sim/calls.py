@@ -12,9 +12,9 @@ from inga.sim.case import Case
 from inga.sim.recording import Recording
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
-from inga.trace.manifest import Manifest
 from inga.trace.writer import TraceWriter
 from inga.trial.calls import Asked, CallJudge, CallLoad, CallResult, tally
+from inga.trial.manifest import manifest_of
 from inga.trial.people import names
 
 
@@ -114,18 +114,9 @@ class CallCase:
         case, recipe = self.case, find(self.case.order)
         people = names(case.members)
         layout = recipe.layout(people, {name: tally() for name in self.load.names}, dict(case.option))
-        assert layout is not None
-        manifest = Manifest(
-            group="sim",
-            processes=layout.processes.names,
-            source="sim",
-            order=recipe.name,
-            guarantees=recipe.claims(full=full, objects=True),
-            receipt=recipe.receipt,
-            options=self._told(),
-            seed=case.seed,
-            clock="virtual",
-            conflicts=layout.conflicts,
+        options = self._told()
+        manifest = manifest_of(
+            recipe, people, layout, group="sim", source="sim", full=full, options=options, seed=case.seed
         )
         return Recording(directory, manifest, full=full)
 

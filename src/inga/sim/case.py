@@ -16,8 +16,8 @@ from inga.recipes import Options, find
 from inga.session.newcomer import Newcomer
 from inga.sim.recording import Recording
 from inga.sim.simulator import DELAY, Sim
-from inga.trace.manifest import Manifest
 from inga.trace.writer import TraceWriter
+from inga.trial.manifest import manifest_of
 from inga.trial.people import names
 from inga.trial.result import Result
 from inga.trial.workload import Workload
@@ -135,18 +135,16 @@ class Case:
 
     def _traced(self, directory: Path, full: bool) -> Sim:
         recipe = find(self.order)
-        layout = recipe.layout(names(self.members), None, dict(self.option))
-        manifest = Manifest(
+        manifest = manifest_of(
+            recipe,
+            names(self.members),
+            recipe.layout(names(self.members), None, dict(self.option)),
             group="sim",
-            processes=list(names(self.members)),
             source="sim",
-            order=recipe.name,
-            guarantees=recipe.claims(full=full, deliver=self.deliver),
-            receipt=recipe.receipt,
+            full=full,
+            deliver=self.deliver,
             options={**self.told(), "quiet_seconds": QUIET + QUIET_DELAYS * self.delay[1]},
             seed=self.seed,
-            clock="virtual",
-            conflicts=None if layout is None else layout.conflicts,
         )
         recording = Recording(directory, manifest, full=full)
         sim = self.sim(traces=recording.writers)
