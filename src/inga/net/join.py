@@ -299,7 +299,7 @@ def _open_trace(directory: Path, manifest: Manifest, stack: Stack, *, full: bool
     elif (found := read_manifest(directory).processes)[: len(names)] != names[: len(found)]:
         raise UsageError(f"{directory} holds a trace of another group")
 
-    origin = time.time() - stack.now
+    origin = time.time() - asyncio.get_running_loop().time()
 
     @cache
     def trace_of(process: int) -> _LiveTrace:
