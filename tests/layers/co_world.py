@@ -1,13 +1,12 @@
-"""Members of a CO group in the hands of a test, and a judge that knows what truly caused what.
+"""Members of a CO group over a bad network, and a judge that knows what truly caused what.
 
-`Entities` plays scripts: who sends, who receives what, step by step, without time. `World` plays random
-schedules with loss, duplicates and overtaking, and after every event holds each member against plain sets: who
-has accepted, confirmed and acknowledged which messages, and which messages caused which. Nothing here looks at
+`World` plays random schedules with loss, duplicates and overtaking, and after every event holds each member against
+plain sets: who has accepted, confirmed and acknowledged which messages, and which messages caused which. Nothing here looks at
 a vector to decide what is right.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import pairwise
@@ -20,11 +19,9 @@ from inga.layers.co.machine import CoMachine
 from inga.layers.co.ordering import precedes
 from inga.layers.co.parts import LEVELS, Message
 from inga.layers.shape import Faults
-from inga.model.packet import DATA, Packet
 from inga.model.view import View
 from inga.stack.stack import Stack, joined
 from inga.trace.memory import MemoryTrace
-from inga.wire.packet import decode
 
 from ..stack.harness import NAMES, Top
 
@@ -33,97 +30,6 @@ Name = tuple[int, int]
 
 SECONDS_MAX = 120.0
 """Of virtual time: a group that is not done by then never will be."""
-
-
-class Observed(PrintedCo):
-    """Remembers in which order messages were confirmed."""
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self.inserted: list[Name] = []
-
-    def _confirmed(self, message: Message, *rest: Any) -> None:
-        self.inserted.append((message.src, message.seq))
-        super()._confirmed(message, *rest)
-
-
-class Entities:
-    """E_1 to E_n as the paper numbers them, without timers. Messages have names."""
-
-    def __init__(self, n: int, machine: type[CoMachine] = Observed, **options: Any) -> None:
-        given = {"machine": machine, "nack_delay": 0, "confirm_every": 0, "window": 8, **options}
-        view = View.of(*NAMES[:n])
-        self.rows: list[Any] = []
-        self.stacks = [
-            Stack(
-                [Top(), Co(**given)],
-                me,
-                view,
-                rng=Random(0),
-                trace=MemoryTrace(me, n, rows=self.rows),
-            )
-            for me in range(n)
-        ]
-        self.data: dict[str, bytes] = {}
-        self.names: dict[Name, str] = {}
-        self.messages: dict[str, Message] = {}
-        self.control: list[tuple[int, int | None, Packet]] = []  # (from, to, packet)
-        self.resent: list[tuple[int, int, int]] = []  # (from, to, number)
-
-    def co(self, entity: int) -> CoMachine:
-        layer = self.stacks[entity - 1].layers[1]
-        assert isinstance(layer, Co)
-        return layer.machine
-
-    def play(self, script: Iterable[str], check: Callable[[str], None] = lambda name: None) -> None:
-        for line in script:
-            match line.split():
-                case ["send", entity, name]:
-                    self._send(int(entity), name)
-                case ["rx", entity, *names]:
-                    for name in names:
-                        self.receive(int(entity), self.data[name])
-                case ["CHECK", name]:
-                    check(name)
-                case _:
-                    raise AssertionError(f"no step {line!r}")
-
-    def receive(self, entity: int, data: bytes) -> None:
-        self.stacks[entity - 1].receive([(data, None)], now=0.0)
-        self._collect(entity)
-
-    def pdu(self, name: str) -> list[Any]:
-        """Source, number and vector of a message, as its receivers see it once it is accepted."""
-        message = self.messages[name]
-        return [message.src + 1, message.seq, [count + 1 for count in message.deps]]
-
-    def named(self, messages: Iterable[Any]) -> list[str]:
-        return [self.names[message.src, message.seq] for message in messages]
-
-    def acknowledged(self, entity: int) -> list[str]:
-        return self.named(r for r in self.rows if r.step == "acknowledge" and r.process == entity - 1)
-
-    def _send(self, entity: int, name: str) -> None:
-        stack = self.stacks[entity - 1]
-        co = self.co(entity)
-        number = co.expected[entity - 1]
-        stack.send(b"\0" + name.encode(), now=0.0)
-        self.names[entity - 1, number] = name
-        self.messages[name] = co.unreleased[number]
-        self._collect(entity, name)
-
-    def _collect(self, entity: int, name: str | None = None) -> None:
-        for to, datagram in self.stacks[entity - 1].ready().send:
-            data = joined(datagram)
-            packet = decode(data, self.stacks[0].group, {1: len(self.stacks)}, len(self.stacks))
-            assert packet is not None
-            if packet.kind != DATA:
-                self.control.append((entity, None if to is None else to + 1, packet))
-            elif to is None:
-                assert name is not None
-                self.data[name] = data
-            else:
-                self.resent.append((entity, to + 1, packet.seq))
 
 
 @dataclass(frozen=True)
