@@ -8,7 +8,6 @@ a vector to decide what is right.
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -19,9 +18,11 @@ from inga.layers.co.machine import CoMachine
 from inga.layers.co.ordering import precedes
 from inga.layers.co.parts import LEVELS, Message
 from inga.layers.shape import Faults
+from inga.model.errors import IngaError
 from inga.model.view import View
-from inga.stack.stack import Stack, joined
+from inga.stack.stack import Stack
 from inga.trace.memory import MemoryTrace
+from inga.trial.world import Stacks
 
 from ..stack.harness import NAMES, Top
 
@@ -77,7 +78,7 @@ class Setting:
         return cls(seed=seed, **{**drawn, **fixed})
 
 
-class World:
+class World(Stacks):
     """A random schedule, judged as it goes."""
 
     def __init__(self, setting: Setting, machine: type[CoMachine] = CoMachine) -> None:
@@ -89,7 +90,7 @@ class World:
         if setting.self_knowledge == "printed":
             bases = (PrintedCo,) if machine is CoMachine else (machine, PrintedCo)
             machine = type(f"Printed{machine.__name__}", bases, {})
-        self.stacks = [
+        stacks = [
             Stack(
                 [
                     Top(),
@@ -110,13 +111,9 @@ class World:
             )
             for me in range(n)
         ]
-        self.now = 0.0
-        self.heap: list[tuple[float, int, str, int, Any]] = []
-        self.pushed = 0
+        super().__init__(stacks)
+        self.judges.append(self._judge)
         self.last_arrival: dict[tuple[int, int], float] = defaultdict(float)
-        self.wake: list[float | None] = [None] * n
-        self.unsent: list[int] = list(setting.messages)
-        self.pdus = 0
         # the truth
         self.seen = 0  # rows judged so far
         self.causes: dict[Name, frozenset[Name]] = {}
@@ -126,11 +123,15 @@ class World:
         self.acknowledged: list[list[Name]] = [[] for _ in range(n)]
         self.delivered: list[list[Name]] = [[] for _ in range(n)]
         self.snapshots = [self._snapshot(me) for me in range(n)]
-        for member, count in enumerate(setting.messages):
+        self.plan()
+
+    def plan(self) -> None:
+        """Who sends when."""
+        for member, count in enumerate(self.setting.messages):
             at = 0.0
             for _ in range(count):
                 at += self.random.expovariate(1 / 0.01)
-                self._push(at, "send", member, None)
+                self.at(at, self.send, member)
 
     def co(self, member: int) -> CoMachine:
         layer = self.stacks[member].layers[1]
@@ -139,43 +140,27 @@ class World:
 
     def run(self) -> None:
         """To the end, or to the first thing that is wrong."""
-        while self.heap:
-            self.now, _, what, member, argument = heappop(self.heap)
-            assert self.now < SECONDS_MAX, "10: not quiet"
-            stack = self.stacks[member]
-            if what == "send":
-                stack.now = self.now
-                stack.entrance([b"\0m"], None)  # whether or not the window is open
-            elif what == "arrive":
-                stack.receive([(argument, None)], now=self.now)
-            else:
-                if self.wake[member] != argument:
-                    continue
-                self.wake[member] = None
-                stack.tick(self.now)
-            self._collect(member)
-            self._judge(member)
+        self.play(SECONDS_MAX)
+        assert self.now < SECONDS_MAX and not self._events, "10: not quiet"
         self._judge_end()
 
-    def _push(self, at: float, what: str, member: int, argument: Any) -> None:
-        self.pushed += 1
-        heappush(self.heap, (at, self.pushed, what, member, argument))
+    def send(self, member: int) -> None:
+        """Whether or not the window is open."""
+        self.stacks[member].now = self.now
+        self.stacks[member].entrance([b"\0m"], None)
+        self.turn(member)
 
-    def _collect(self, member: int) -> None:
-        ready = self.stacks[member].ready()
-        if ready.error is not None:
-            raise AssertionError(str(ready.error))
-        for to, datagram in ready.send:
-            self.pdus += 1
-            for target in self.stacks[member].others() if to is None else (to,):
-                for delay in self.setting.faults.fates(self.random):
-                    at = self.now + delay
-                    if self.setting.fifo:
-                        at = self.last_arrival[member, target] = max(at, self.last_arrival[member, target])
-                    self._push(at, "arrive", target, joined(datagram))
-        if ready.wake is not None and (self.wake[member] is None or ready.wake < self.wake[member]):
-            self.wake[member] = max(ready.wake, self.now)
-            self._push(self.wake[member], "tick", member, self.wake[member])
+    def delays(self, source: int, target: int) -> list[float]:
+        found = []
+        for delay in self.setting.faults.fates(self.random):
+            at = self.now + delay
+            if self.setting.fifo:
+                at = self.last_arrival[source, target] = max(at, self.last_arrival[source, target])
+            found.append(at - self.now)
+        return found
+
+    def failed(self, error: IngaError) -> None:
+        raise AssertionError(str(error))
 
     # The judge
 

@@ -44,12 +44,10 @@ class Mute(CoMachine):
 class AtOnce(World):
     """Every member fills its window before anything arrives."""
 
-    def __init__(self, setting: Setting, machine: type[CoMachine]) -> None:
-        super().__init__(setting, machine)
-        self.heap.clear()
-        for member in range(setting.n):
-            for _ in range(setting.window):
-                self._push(0.0, "send", member, None)
+    def plan(self) -> None:
+        for member in range(self.setting.n):
+            for _ in range(self.setting.window):
+                self.at(0.0, self.send, member)
 
 
 @pytest.mark.parametrize("window", [1, 2, 4, 8])
