@@ -6,7 +6,7 @@ a vector to decide what is right.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
@@ -150,14 +150,12 @@ class World(Stacks):
         self.stacks[member].entrance([b"\0m"], None)
         self.turn(member)
 
-    def delays(self, source: int, target: int) -> list[float]:
-        found = []
+    def arrivals(self, source: int, target: int) -> Iterator[float]:
         for delay in self.setting.faults.fates(self.random):
             at = self.now + delay
             if self.setting.fifo:
                 at = self.last_arrival[source, target] = max(at, self.last_arrival[source, target])
-            found.append(at - self.now)
-        return found
+            yield at
 
     def failed(self, error: IngaError) -> None:
         raise AssertionError(str(error))

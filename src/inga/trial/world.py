@@ -63,12 +63,11 @@ class World(Agenda, ABC, Generic[Packet]):
 
     @abstractmethod
     def collect(self, member: int) -> float | None:
-        """Transmit what it wants to send; when it wants to be woken."""
+        """Say when what it sends arrives; when it wants to be woken."""
 
-    def transmit(self, target: int, packet: Packet, delays: Iterable[float]) -> None:
-        """Copies leave, one for each delay."""
-        for delay in delays:
-            self.at(self.now + delay, self._arrive, target, packet)
+    def arrives(self, when: float, target: int, packet: Packet) -> None:
+        """Let a copy come then."""
+        self.at(when, self._arrive, target, packet)
 
     def turn(self, member: int) -> None:
         """It has done something."""
@@ -97,8 +96,8 @@ class Stacks(World[bytes]):
         super().__init__()
         self.stacks = list(stacks)
 
-    def delays(self, source: int, target: int) -> Iterable[float]:
-        """What becomes of a copy between these two: after how long it comes, perhaps never or twice."""
+    def arrivals(self, source: int, target: int) -> Iterable[float]:
+        """What becomes of a copy between these two: when it comes, perhaps never or twice."""
         raise NotImplementedError
 
     def leaves(self, member: int, data: bytes) -> None:
@@ -122,6 +121,7 @@ class Stacks(World[bytes]):
             data = joined(datagram)
             self.leaves(member, data)
             for target in (to,) if isinstance(to, int) else stack.others():
-                self.transmit(target, data, self.delays(member, target))
+                for when in self.arrivals(member, target):
+                    self.arrives(when, target, data)
         stack.taken([item.packet for item in ready.deliver if isinstance(item, Batch)], now=self.now)
         return ready.wake

@@ -17,7 +17,7 @@ With an omission degree packets may be lost for good; then 8 and the second half
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -153,8 +153,8 @@ class World(Stacks):
             self.stacks[member].send(self._waiting[member].popleft(), now=self.now)
         super().turn(member)
 
-    def delays(self, source: int, target: int) -> Sequence[float]:
-        return self.setting.faults.fates(self.rng)
+    def arrivals(self, source: int, target: int) -> list[float]:
+        return [self.now + delay for delay in self.setting.faults.fates(self.rng)]
 
     def failed(self, error: IngaError) -> None:
         raise AssertionError(f"10: {error}")

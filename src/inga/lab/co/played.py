@@ -88,8 +88,8 @@ class Group(Stacks):
             self.stacks[member].send(bytes(SIZE), now=self.now)
             super().turn(member)
 
-    def delays(self, source: int, target: int) -> tuple[float]:
-        return (self._delay(source, target),)
+    def arrivals(self, source: int, target: int) -> tuple[float]:
+        return (self.now + self._delay(source, target),)
 
     def leaves(self, member: int, data: bytes) -> None:
         if data[3] == DATA:

@@ -69,7 +69,7 @@ class Played(World[Spoken]):
     def collect(self, member: int) -> float | None:
         for members, packet in self._to_send:
             for target in members:
-                self.transmit(target, packet, [self._delay(member, target, packet)])
+                self.arrives(self.now + self._delay(member, target, packet), target, packet)
         return self._hosts[member].wake
 
     def note(
