@@ -36,8 +36,9 @@ from inga.objects.layer import ObjectOrder
 from inga.recipes import PLACED, Options, Recipe, compose, find, ladder, names, register, tuned
 from inga.recipes import recipe as registry
 from inga.sim import Sim
-from inga.sim.case import Case
+from inga.sim.trials import simulate_trial
 from inga.stack.layer import Layer
+from inga.trial.trial import Trial
 
 ORDERS = [name for name in names() if name not in recipes.ALIASES]
 
@@ -228,7 +229,7 @@ def test_who_joins_or_simulates_is_told_that_a_window_means_nothing() -> None:
         async with inga.join("g", "a", members=["a", "b"], order="remiop", window=1 << 20):
             raise AssertionError("it joined")
 
-    for attempt in (lambda: asyncio.run(join()), Case(order="remiop", window=1000).run):
+    for attempt in (lambda: asyncio.run(join()), lambda: simulate_trial(Trial(order="remiop", window=1000))):
         with pytest.raises(UsageError, match="window is an option of order none, fifo, "):
             attempt()
 

@@ -8,7 +8,8 @@ import pytest
 from inga.certify.verdict import Answer, Certificate, Group, Witness
 from inga.cli.check import table
 from inga.cli.main import main
-from inga.sim.case import Case
+from inga.sim.trials import simulate_trial
+from inga.trial.trial import Trial
 
 
 @pytest.mark.spark
@@ -17,7 +18,7 @@ def test_a_weak_order_is_seen_to_break_causality(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], lent: None
 ) -> None:
     trace = str(tmp_path / "fifo")
-    Case("fifo", members=4, messages=50, loss=0.2, seed=1).run(Path(trace))
+    simulate_trial(Trial("fifo", members=4, messages=50, loss=0.2, seed=1), Path(trace))
 
     assert main(["check", trace, "--checks", "fifo,causal,clocks", "--witnesses", "2", "--json"]) == 1
 

@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from inga.cli.main import main
-from inga.sim.case import Case
+from inga.sim.trials import simulate_trial
 from inga.trace import Manifest, ProcessFile, mark_crashed, read_processes, rows
+from inga.trial.trial import Trial
 
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("export") / "run"
-    Case(members=3, messages=10, loss=0.1, seed=1).run(path)
+    simulate_trial(Trial(members=3, messages=10, loss=0.1, seed=1), path)
     return path
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from inga.cli.main import main
-from inga.sim.case import Case
+from inga.sim.trials import simulate_trial
 from inga.trace import rows
+from inga.trial.trial import Trial
 
 LOG = 'a {"a":1}\nstarts\nb {"a":1,"b":1}\nhears\n'
 
@@ -94,7 +95,7 @@ def test_importing_loads_no_spark(tmp_path: Path) -> None:
 
 
 def test_perfetto_gets_tracks_slices_and_arrows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Case(members=3, messages=10, loss=0.2, seed=2).run(tmp_path / "run")
+    simulate_trial(Trial(members=3, messages=10, loss=0.2, seed=2), tmp_path / "run")
     file = tmp_path / "run.json"
     assert main(["export", str(tmp_path / "run"), str(file), "--format", "perfetto", "--quiet"]) == 0
     entries = json.loads(file.read_text())["traceEvents"]
@@ -139,7 +140,7 @@ def test_perfetto_shows_imported_events_by_their_texts(tmp_path: Path) -> None:
 
 
 def test_slices_of_one_process_never_cross(tmp_path: Path) -> None:
-    Case(members=3, messages=10, loss=0.2, seed=2).run(tmp_path / "run")
+    simulate_trial(Trial(members=3, messages=10, loss=0.2, seed=2), tmp_path / "run")
     main(["export", str(tmp_path / "run"), str(tmp_path / "x"), "--format", "perfetto", "--quiet"])
     entries = json.loads((tmp_path / "x").read_text())["traceEvents"]
     for process in range(3):
@@ -149,7 +150,7 @@ def test_slices_of_one_process_never_cross(tmp_path: Path) -> None:
 
 
 def test_shiviz_under_the_names_of_a_paper(tmp_path: Path) -> None:
-    Case(members=2, messages=3, seed=2).run(tmp_path / "run")
+    simulate_trial(Trial(members=2, messages=3, seed=2), tmp_path / "run")
     words = [str(tmp_path / "run"), str(tmp_path / "x"), "--format", "shiviz", "--alias", "co", "--quiet"]
     assert main(["export", *words]) == 0
     text = (tmp_path / "x").read_text()

@@ -12,9 +12,10 @@ import pytest
 from inga.cli.main import main
 from inga.recipes import find
 from inga.recipes import recipe as registry
-from inga.runs.live import LiveCase, run
+from inga.runs.live import patience, run
 from inga.trace import read_manifest, read_processes, rows
 from inga.trial.calls import CallLoad
+from inga.trial.trial import Trial
 from inga.trial.workload import Workload
 
 pytestmark = pytest.mark.network
@@ -125,19 +126,18 @@ def test_a_rate_is_kept(capsys: pytest.CaptureFixture[str], tmp_path: Path, word
 
 def test_without_a_rate_members_send_back_to_back(tmp_path: Path) -> None:
     """At the simulator's hundred a second it would take 20 seconds."""
-    trace, workload = tmp_path / "trace", Workload(2, 2000)
-    case = LiveCase(workload, order="fifo", trace=trace, trace_level="deliveries")
+    trace, trial = tmp_path / "trace", Trial("fifo", members=2, messages=2000)
     started: list[int] = []
-    result = run(case, starting=started.append)
+    result = run(trial, trace, full=False, starting=started.append)
     assert result.delivered == 4000
-    assert result.seconds < sum(gap for gap, _ in workload.plan(Random("0/0")))
+    assert result.seconds < sum(gap for gap, _ in trial.workload.plan(Random("0/0")))
     assert read_manifest(trace).options["rate"] is None
     assert started == sorted(started) and started[-1] == 2
 
 
 def test_patience_knows_the_pace() -> None:
-    slow = LiveCase(Workload(2, 10, rate=0.01), stall=5.0, paced=True)
-    assert slow.patience == 2005.0 and replace(slow, paced=False).patience == 5.0
+    slow = Trial(members=2, messages=10, rate=0.01, timeout=5.0)
+    assert patience(slow) == 2005.0 and patience(replace(slow, rate=None)) == 5.0
 
 
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:

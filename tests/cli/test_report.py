@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from inga.cli.main import main
-from inga.sim.case import Case
+from inga.sim.trials import simulate_trial
+from inga.trial.trial import Trial
 
 
 @pytest.mark.spark
@@ -15,7 +16,7 @@ def test_two_orders_side_by_side(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lent: None
 ) -> None:
     for order in ("fifo", "causal"):
-        Case(order, members=3, messages=30, loss=0.2, seed=1).run(tmp_path / order)
+        simulate_trial(Trial(order, members=3, messages=30, loss=0.2, seed=1), tmp_path / order)
     out = tmp_path / "compared.html"
 
     monkeypatch.chdir(tmp_path)

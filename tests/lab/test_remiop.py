@@ -16,7 +16,7 @@ from inga.lab.remiop.claims import judge
 from inga.lab.remiop.live import FREE, SLOW_READERS, measure, narrow_path
 from inga.lab.remiop.page import describe, render
 from inga.lab.remiop.slow import EXPERIMENT, QUICK, picture, slow_table
-from inga.lab.remiop.trips import FAST_RATES, MEMBERS, SLOW_RATES, Trial, Trip, pacing_ms
+from inga.lab.remiop.trips import FAST_RATES, MEMBERS, SLOW_RATES, Setup, Trip, pacing_ms
 from inga.lab.remiop.virtual import LAN, simulate
 from inga.recipes import Options
 from inga.sim.simulator import Sim
@@ -27,13 +27,13 @@ from inga.sim.simulator import Sim
 @pytest.mark.parametrize("rate", SLOW_RATES)
 def test_round_trips_take_what_the_rate_makes_of_the_packets(rate: int) -> None:
     """Begun half way between Rmin and Rmax, which is 3/4 of it."""
-    trip = simulate(Trial("remiop", 50_000, rate), rounds=1)
+    trip = simulate(Setup("remiop", 50_000, rate), rounds=1)
     assert trip.ms == pytest.approx(pacing_ms(trip.trial, 0.75 * rate), abs=40)
     assert (trip.lost, trip.nacks, trip.repairs) == (0, 0, 0)
 
 
 def test_one_packet_is_not_paced() -> None:
-    trip = simulate(Trial("remiop", 1000, 10), rounds=3)
+    trip = simulate(Setup("remiop", 1000, 10), rounds=3)
     assert trip.ms is not None and trip.ms < 25
 
 
@@ -42,7 +42,7 @@ def test_packets_are_counted_as_they_are_sent(size: int) -> None:
     sim = Sim(*MEMBERS, order="miop", options=Options(), faults=LAN, record=False)
     sim[MEMBERS[0]].send(b"Q" * size)
     sim.run()
-    assert sim.sites[0].stack.counts["data"] == Trial("miop", size).packets
+    assert sim.sites[0].stack.counts["data"] == Setup("miop", size).packets
 
 
 # Between processes
@@ -50,7 +50,7 @@ def test_packets_are_counted_as_they_are_sent(size: int) -> None:
 
 @pytest.mark.network
 def test_real_round_trips() -> None:
-    trials = [Trial("remiop", 5000, 1000), Trial("miop", 5000), Trial("sockets", 5000), Trial("miop", 500)]
+    trials = [Setup("remiop", 5000, 1000), Setup("miop", 5000), Setup("sockets", 5000), Setup("miop", 500)]
     said: list[str] = []
     trips = measure(trials, FREE, 1, said.append)
     assert [trip.trial for trip in trips] == trials and len(said) == len(trials)
@@ -61,7 +61,7 @@ def test_real_round_trips() -> None:
 
 def check_narrow(path: live.Path) -> None:
     """MIOP loses the end of a burst; ReMIOP loses as much and brings it over all the same."""
-    trials = [Trial("miop", 40_000), Trial("remiop", 40_000, 20_000), Trial("sockets", 40_000)]
+    trials = [Setup("miop", 40_000), Setup("remiop", 40_000, 20_000), Setup("sockets", 40_000)]
     plain, reliable, sockets = measure(trials, path, 1, lambda what: None)
     assert plain.ms is None and plain.lost > 0 and sockets.ms is None and sockets.lost > 0
     assert reliable.ms is not None and reliable.lost > 0 and reliable.repairs > 0
@@ -97,11 +97,11 @@ def free() -> list[Trip]:
     trips = []
     for size in (1000, 50_000, 100_000):
         for rate in (*SLOW_RATES, *FAST_RATES):
-            trial = Trial("remiop", size, rate)
+            trial = Setup("remiop", size, rate)
             trips.append(Trip(trial, 2.0 + pacing_ms(trial, 0.8 * rate), 0, 0, 0))
         trips += [
-            Trip(Trial("miop", size), 1.0 + size / 20_000, 0, 0, 0),
-            Trip(Trial("sockets", size), 1.0, 0, 0, 0),
+            Trip(Setup("miop", size), 1.0 + size / 20_000, 0, 0, 0),
+            Trip(Setup("sockets", size), 1.0, 0, 0, 0),
         ]
     return trips
 
@@ -111,11 +111,11 @@ def narrow() -> list[Trip]:
     for size in (50_000, 75_000, 100_000):
         large = size > 50_000
         trips += [
-            Trip(Trial("remiop", size, 100), size / 10, 0, 0, 0),
-            Trip(Trial("remiop", size, 500), size / 16, 5.0 * large, 4, 6),
-            Trip(Trial("remiop", size, 1000), size / 15, 20.0 * large, 9, 18),
-            Trip(Trial("miop", size), None if large else 2700.0, 39.0 * large, 0, 0),
-            Trip(Trial("sockets", size), None if large else 2600.0, 36.0 * large, 0, 0),
+            Trip(Setup("remiop", size, 100), size / 10, 0, 0, 0),
+            Trip(Setup("remiop", size, 500), size / 16, 5.0 * large, 4, 6),
+            Trip(Setup("remiop", size, 1000), size / 15, 20.0 * large, 9, 18),
+            Trip(Setup("miop", size), None if large else 2700.0, 39.0 * large, 0, 0),
+            Trip(Setup("sockets", size), None if large else 2600.0, 36.0 * large, 0, 0),
         ]
     return trips
 
@@ -128,7 +128,7 @@ def but(
     trips: list[Trip], stack: str, rate: int | None, size: int, change: Callable[[Trip], Trip]
 ) -> list[Trip]:
     """The same, but one."""
-    return [change(each) if each.trial == Trial(stack, size, rate) else each for each in trips]
+    return [change(each) if each.trial == Setup(stack, size, rate) else each for each in trips]
 
 
 def test_claims_are_judged_by_what_was_found() -> None:

@@ -1,15 +1,13 @@
-"""Members of a CO group in the hands of a test, and a judge that knows what truly caused what.
+"""Members of a CO group over a bad network, and a judge that knows what truly caused what.
 
-`Entities` plays scripts: who sends, who receives what, step by step, without time. `World` plays random
-schedules with loss, duplicates and overtaking, and after every event holds each member against plain sets: who
-has accepted, confirmed and acknowledged which messages, and which messages caused which. Nothing here looks at
+`World` plays random schedules with loss, duplicates and overtaking, and after every event holds each member against
+plain sets: who has accepted, confirmed and acknowledged which messages, and which messages caused which. Nothing here looks at
 a vector to decide what is right.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -20,11 +18,11 @@ from inga.layers.co.machine import CoMachine
 from inga.layers.co.ordering import precedes
 from inga.layers.co.parts import LEVELS, Message
 from inga.layers.shape import Faults
-from inga.model.packet import DATA, Packet
+from inga.model.errors import IngaError
 from inga.model.view import View
-from inga.stack.stack import Stack, joined
+from inga.stack.stack import Stack
 from inga.trace.memory import MemoryTrace
-from inga.wire.packet import decode
+from inga.trial.world import Stacks
 
 from ..stack.harness import NAMES, Top
 
@@ -33,97 +31,6 @@ Name = tuple[int, int]
 
 SECONDS_MAX = 120.0
 """Of virtual time: a group that is not done by then never will be."""
-
-
-class Observed(PrintedCo):
-    """Remembers in which order messages were confirmed."""
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self.inserted: list[Name] = []
-
-    def _confirmed(self, message: Message, *rest: Any) -> None:
-        self.inserted.append((message.src, message.seq))
-        super()._confirmed(message, *rest)
-
-
-class Entities:
-    """E_1 to E_n as the paper numbers them, without timers. Messages have names."""
-
-    def __init__(self, n: int, machine: type[CoMachine] = Observed, **options: Any) -> None:
-        given = {"machine": machine, "nack_delay": 0, "confirm_every": 0, "window": 8, **options}
-        view = View.of(*NAMES[:n])
-        self.rows: list[Any] = []
-        self.stacks = [
-            Stack(
-                [Top(), Co(**given)],
-                me,
-                view,
-                rng=Random(0),
-                trace=MemoryTrace(me, n, rows=self.rows),
-            )
-            for me in range(n)
-        ]
-        self.data: dict[str, bytes] = {}
-        self.names: dict[Name, str] = {}
-        self.messages: dict[str, Message] = {}
-        self.control: list[tuple[int, int | None, Packet]] = []  # (from, to, packet)
-        self.resent: list[tuple[int, int, int]] = []  # (from, to, number)
-
-    def co(self, entity: int) -> CoMachine:
-        layer = self.stacks[entity - 1].layers[1]
-        assert isinstance(layer, Co)
-        return layer.machine
-
-    def play(self, script: Iterable[str], check: Callable[[str], None] = lambda name: None) -> None:
-        for line in script:
-            match line.split():
-                case ["send", entity, name]:
-                    self._send(int(entity), name)
-                case ["rx", entity, *names]:
-                    for name in names:
-                        self.receive(int(entity), self.data[name])
-                case ["CHECK", name]:
-                    check(name)
-                case _:
-                    raise AssertionError(f"no step {line!r}")
-
-    def receive(self, entity: int, data: bytes) -> None:
-        self.stacks[entity - 1].receive([(data, None)], now=0.0)
-        self._collect(entity)
-
-    def pdu(self, name: str) -> list[Any]:
-        """Source, number and vector of a message, as its receivers see it once it is accepted."""
-        message = self.messages[name]
-        return [message.src + 1, message.seq, [count + 1 for count in message.deps]]
-
-    def named(self, messages: Iterable[Any]) -> list[str]:
-        return [self.names[message.src, message.seq] for message in messages]
-
-    def acknowledged(self, entity: int) -> list[str]:
-        return self.named(r for r in self.rows if r.step == "acknowledge" and r.process == entity - 1)
-
-    def _send(self, entity: int, name: str) -> None:
-        stack = self.stacks[entity - 1]
-        co = self.co(entity)
-        number = co.expected[entity - 1]
-        stack.send(b"\0" + name.encode(), now=0.0)
-        self.names[entity - 1, number] = name
-        self.messages[name] = co.unreleased[number]
-        self._collect(entity, name)
-
-    def _collect(self, entity: int, name: str | None = None) -> None:
-        for to, datagram in self.stacks[entity - 1].ready().send:
-            data = joined(datagram)
-            packet = decode(data, self.stacks[0].group, {1: len(self.stacks)}, len(self.stacks))
-            assert packet is not None
-            if packet.kind != DATA:
-                self.control.append((entity, None if to is None else to + 1, packet))
-            elif to is None:
-                assert name is not None
-                self.data[name] = data
-            else:
-                self.resent.append((entity, to + 1, packet.seq))
 
 
 @dataclass(frozen=True)
@@ -171,7 +78,7 @@ class Setting:
         return cls(seed=seed, **{**drawn, **fixed})
 
 
-class World:
+class World(Stacks):
     """A random schedule, judged as it goes."""
 
     def __init__(self, setting: Setting, machine: type[CoMachine] = CoMachine) -> None:
@@ -183,7 +90,7 @@ class World:
         if setting.self_knowledge == "printed":
             bases = (PrintedCo,) if machine is CoMachine else (machine, PrintedCo)
             machine = type(f"Printed{machine.__name__}", bases, {})
-        self.stacks = [
+        stacks = [
             Stack(
                 [
                     Top(),
@@ -204,13 +111,9 @@ class World:
             )
             for me in range(n)
         ]
-        self.now = 0.0
-        self.heap: list[tuple[float, int, str, int, Any]] = []
-        self.pushed = 0
+        super().__init__(stacks)
+        self.judges.append(self._judge)
         self.last_arrival: dict[tuple[int, int], float] = defaultdict(float)
-        self.wake: list[float | None] = [None] * n
-        self.unsent: list[int] = list(setting.messages)
-        self.pdus = 0
         # the truth
         self.seen = 0  # rows judged so far
         self.causes: dict[Name, frozenset[Name]] = {}
@@ -220,11 +123,15 @@ class World:
         self.acknowledged: list[list[Name]] = [[] for _ in range(n)]
         self.delivered: list[list[Name]] = [[] for _ in range(n)]
         self.snapshots = [self._snapshot(me) for me in range(n)]
-        for member, count in enumerate(setting.messages):
+        self.plan()
+
+    def plan(self) -> None:
+        """Who sends when."""
+        for member, count in enumerate(self.setting.messages):
             at = 0.0
             for _ in range(count):
                 at += self.random.expovariate(1 / 0.01)
-                self._push(at, "send", member, None)
+                self.at(at, self.send, member)
 
     def co(self, member: int) -> CoMachine:
         layer = self.stacks[member].layers[1]
@@ -233,43 +140,25 @@ class World:
 
     def run(self) -> None:
         """To the end, or to the first thing that is wrong."""
-        while self.heap:
-            self.now, _, what, member, argument = heappop(self.heap)
-            assert self.now < SECONDS_MAX, "10: not quiet"
-            stack = self.stacks[member]
-            if what == "send":
-                stack.now = self.now
-                stack.entrance([b"\0m"], None)  # whether or not the window is open
-            elif what == "arrive":
-                stack.receive([(argument, None)], now=self.now)
-            else:
-                if self.wake[member] != argument:
-                    continue
-                self.wake[member] = None
-                stack.tick(self.now)
-            self._collect(member)
-            self._judge(member)
+        self.play(SECONDS_MAX)
+        assert self.now < SECONDS_MAX and not self._events, "10: not quiet"
         self._judge_end()
 
-    def _push(self, at: float, what: str, member: int, argument: Any) -> None:
-        self.pushed += 1
-        heappush(self.heap, (at, self.pushed, what, member, argument))
+    def send(self, member: int) -> None:
+        """Whether or not the window is open."""
+        self.stacks[member].now = self.now
+        self.stacks[member].entrance([b"\0m"], None)
+        self.turn(member)
 
-    def _collect(self, member: int) -> None:
-        ready = self.stacks[member].ready()
-        if ready.error is not None:
-            raise AssertionError(str(ready.error))
-        for to, datagram in ready.send:
-            self.pdus += 1
-            for target in self.stacks[member].others if to is None else (to,):
-                for delay in self.setting.faults.fates(self.random):
-                    at = self.now + delay
-                    if self.setting.fifo:
-                        at = self.last_arrival[member, target] = max(at, self.last_arrival[member, target])
-                    self._push(at, "arrive", target, joined(datagram))
-        if ready.wake is not None and (self.wake[member] is None or ready.wake < self.wake[member]):
-            self.wake[member] = max(ready.wake, self.now)
-            self._push(self.wake[member], "tick", member, self.wake[member])
+    def arrivals(self, source: int, target: int) -> Iterator[float]:
+        for delay in self.setting.faults.fates(self.random):
+            at = self.now + delay
+            if self.setting.fifo:
+                at = self.last_arrival[source, target] = max(at, self.last_arrival[source, target])
+            yield at
+
+    def failed(self, error: IngaError) -> None:
+        raise AssertionError(str(error))
 
     # The judge
 

@@ -6,7 +6,6 @@ docs/protocols/sco.md as it happens, so that a failure names the first wrong ste
 """
 
 from dataclasses import dataclass, field, replace
-from heapq import heappop, heappush
 from math import inf
 from random import Random
 from typing import Any
@@ -27,6 +26,7 @@ from inga.layers.sco.parts import (
     Settings,
     Told,
 )
+from inga.trial.world import World as VirtualWorld
 
 from .sco_printed import variant
 
@@ -164,19 +164,18 @@ class Judge:
         return [m for m in range(self.members) if self.dst[key] >> m & 1]
 
 
-class World:
+class World(VirtualWorld[Any]):
     """A group of machines in virtual time."""
 
     def __init__(self, plan: Plan, seed: int, make: type[ScoMachine] = ScoMachine) -> None:
+        super().__init__()
+        self.judges.append(self._check)
         self.plan = plan
         self.rng = Random(seed)
-        self.now = 0.0
         make = variant(make, **plan.printed)
         self.machines = [make(m, plan.members, plan.settings) for m in range(plan.members)]
         self.judge = Judge(plan.members, plan.settings.ack_level == "causal")
         self.pdus = {"data": 0, "again": 0, "control": 0, "request": 0}
-        self._heap: list[tuple[float, int, int, Any]] = []
-        self._pushed = 0
         self._last_due: dict[tuple[int, int], float] = {}
         self._before: list[tuple[int, ...]] = [()] * plan.members
         talkers = [m for m in range(plan.members) if m not in plan.silent]
@@ -186,58 +185,53 @@ class World:
 
     def run(self) -> None:
         """To the end, or raise Broken: nothing may be left to do, ever."""
-        limit = self.plan.span + self.plan.patience
-        while self._heap or any(machine.wake is not None for machine in self.machines):
-            self._step(limit)
+        self.play()
         for machine in self.machines:
             if not machine.is_idle:
                 raise Broken(f"{machine.me} has nothing to do but is not idle")
         self.judge.finish()
 
-    def push(self, at: float, member: int, what: Any) -> None:
-        self._pushed += 1
-        heappush(self._heap, (at, self._pushed, member, what))
+    def step(self) -> None:
+        super().step()
+        if self.now > self.plan.span + self.plan.patience:
+            raise Broken(f"not quiet at {self.now}")
+
+    def push(self, at: float, member: int, dst: int) -> None:
+        """Let it send then."""
+        self.at(at, self._send, member, dst)
+
+    def _send(self, member: int, dst: int) -> None:
+        machine = self.machines[member]
+        machine.now = self.now
+        machine.request(dst, None)
+        machine.stages()
+        self.turn(member)
+
+    def receive(self, member: int, packet: Any) -> None:
+        machine = self.machines[member]
+        machine.now = self.now
+        match packet:
+            case Message():
+                refused = machine.receive(packet)
+            case Control():
+                refused = machine.control(packet)
+            case _:
+                refused = machine.asked(packet)
+        if refused is not None:
+            raise Broken(f"{member} refused {packet} as {refused}")
+        machine.stages()
+
+    def tick(self, member: int) -> None:
+        self.machines[member].tick(self.now)
 
     def _destinations(self) -> int:
         members = list(range(self.plan.members))
         self.rng.shuffle(members)
         return mask(members[: 1 + int(self.rng.random() * self.plan.members)])
 
-    def _step(self, limit: float) -> None:
-        wakes = [(m.wake, m.me) for m in self.machines if m.wake is not None]
-        wake, first = min(wakes, default=(float("inf"), -1))
-        if self._heap and self._heap[0][0] <= wake:
-            self.now, _, member, what = heappop(self._heap)
-            machine = self.machines[member]
-            machine.now = self.now
-            refused = self._give(machine, what)
-            if refused is not None:
-                raise Broken(f"{member} refused {what} as {refused}")
-            machine.stages()
-        else:
-            self.now = max(self.now, wake)
-            machine = self.machines[first]
-            machine.tick(self.now)
-        if self.now > limit:
-            raise Broken(f"not quiet at {self.now}")
-        self._act(machine)
-        self._check(machine)
-
-    def _give(self, machine: ScoMachine, what: Any) -> str | None:
-        match what:
-            case int():
-                machine.request(what, None)
-                return None
-            case Message():
-                return machine.receive(what)
-            case Control():
-                return machine.control(what)
-            case _:
-                return machine.asked(what)
-
-    def _act(self, machine: ScoMachine) -> None:
+    def collect(self, member: int) -> float | None:
+        machine, me = self.machines[member], member
         events, machine.events = machine.events, []
-        me = machine.me
         for event in events:
             match event:
                 case Sent(own):
@@ -260,6 +254,7 @@ class World:
                     pass
                 case _:
                     raise Broken(f"{me} does not know what to make of {event}")
+        return machine.wake
 
     def _transmit(self, src: int, to: int, what: Any) -> None:
         links, random = self.plan.links, self.rng.random
@@ -270,11 +265,11 @@ class World:
             due = self.now + low + (high - low) * random()
             if links.fifo:
                 due = self._last_due[src, to] = max(due, self._last_due.get((src, to), 0.0))
-            self.push(due, to, clone(what) if isinstance(what, Message) else what)
+            self.arrives(due, to, clone(what) if isinstance(what, Message) else what)
 
-    def _check(self, machine: ScoMachine) -> None:
+    def _check(self, me: int) -> None:
         """Numbers only grow, stay below what others know of themselves, and buffers are bounded."""
-        n, me = self.plan.members, machine.me
+        n, machine = self.plan.members, self.machines[me]
         numbers = (
             machine.seq,
             *machine.lsn,

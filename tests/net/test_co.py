@@ -195,11 +195,11 @@ def test_to_another_order_and_back(run: Run, party: Party) -> None:
 def test_a_live_run_is_certified(spark: Any, tmp_path: Path) -> None:
     """Real processes, loss, and everything that the order claims."""
     from inga.pipeline.jobs import check_trace
-    from inga.runs.live import LiveCase, run
+    from inga.runs.live import run
+    from inga.trial.trial import Trial
 
     trace = tmp_path / "trace"
-    case = LiveCase(Workload(5, 300, 512), order="co", faults=inga.Faults(loss=0.05), trace=trace)
-    result = run(case)
+    result = run(Trial("co", members=5, messages=300, size=512, loss=0.05), trace)
     assert (result.violations, result.delivered) == (0, 6000)
     _, certificate = check_trace(str(trace), session=spark)
     assert {each.name: each.verdict for each in certificate.checks} == dict.fromkeys(

@@ -13,9 +13,9 @@ import inga
 from inga.corba.multicast.remiop import ReMiop
 from inga.corba.wire import miop
 from inga.corba.wire.group_request import decode_request, read_octets
-from inga.runs.live import LiveCase
 from inga.runs.live import run as run_live
 from inga.trace.reader import rows
+from inga.trial.trial import Trial
 from inga.trial.workload import Workload
 
 from .helpers import CARRIERS, FreePort, Party, Place, Run, texts, until
@@ -312,10 +312,9 @@ def test_datagrams_that_are_none_of_ours_are_counted(run: Run, party: Party) -> 
 def test_a_fifth_is_lost_and_everything_recovered(tmp_path: Path) -> None:
     """Six processes, real multicast: fewer requests than losses, and repairs by others than the sender."""
     trace = tmp_path / "trace"
-    case = LiveCase(
-        Workload(6, 40, 400), order="remiop", faults=inga.Faults(loss=0.2), protocol=QUICK, trace=trace
+    result = run_live(
+        Trial("remiop", members=6, messages=40, size=400, loss=0.2, option=tuple(QUICK.items())), trace
     )
-    result = run_live(case)
     assert (result.violations, result.delivered) == (0, 1200)
     found = result.recovery
     assert found["lost"] > 100
@@ -328,7 +327,7 @@ def test_a_fifth_is_lost_and_everything_recovered(tmp_path: Path) -> None:
 
 
 def test_plain_miop_ends_when_nothing_comes_any_more() -> None:
-    result = run_live(LiveCase(Workload(3, 50, 100), order="miop", faults=inga.Faults(loss=0.3), seed=2))
+    result = run_live(Trial("miop", members=3, messages=50, size=100, loss=0.3, seed=2))
     assert result.violations == 0
     assert 0 < result.unpromised["complete"] < result.expected
 
@@ -339,10 +338,9 @@ def test_a_live_run_is_certified(spark: Any, tmp_path: Path) -> None:
     from inga.pipeline.jobs import check_trace
 
     trace = tmp_path / "trace"
-    case = LiveCase(
-        Workload(3, 60, 200), order="remiop+vector", faults=inga.Faults(loss=0.1), protocol=QUICK, trace=trace
-    )
-    assert run_live(case).violations == 0
+    quick = tuple(QUICK.items())
+    trial = Trial("remiop+vector", members=3, messages=60, size=200, loss=0.1, option=quick)
+    assert run_live(trial, trace).violations == 0
     _, certificate = check_trace(str(trace), session=spark)
     assert {each.name: each.verdict for each in certificate.checks} == dict.fromkeys(
         "integrity complete fifo stamps causal".split(), "pass"

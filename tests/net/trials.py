@@ -4,7 +4,7 @@ import asyncio
 from array import array
 
 import inga
-from inga.runs.live import LiveCase, _expected, judge_diaries
+from inga.runs.live import expected_of, judge_diaries
 from inga.runs.member import Part
 from inga.trial.oracle import Oracle
 from inga.trial.workload import Workload
@@ -16,7 +16,7 @@ async def play(
     groups: list[inga.Group], workload: Workload, seed: int = 1, *, echo: bool = False
 ) -> list["array[int]"]:
     """Everybody sends and takes everything; what each did, in order."""
-    expected = _expected(LiveCase(workload, seed=seed, echo=echo))
+    expected = expected_of(workload, seed, echo=echo)
     parts = [Part(group, workload, me, seed) for me, group in enumerate(groups)]
     async with asyncio.TaskGroup() as tasks:
         for part, count in zip(parts, expected, strict=True):

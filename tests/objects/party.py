@@ -38,7 +38,7 @@ class Party(World):
         root = host.begin(self.now, body, retry_of=retry_of)
         self.roots.append(root)
         self._transmit(member, host.sends(self.now))
-        self._arm(member)
+        self.turn(member)
         return root
 
     def ask(self, member: int, target: Any, op: str, *args: Any, **how: Any) -> Any:

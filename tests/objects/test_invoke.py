@@ -540,10 +540,10 @@ def test_a_quiet_group_falls_silent() -> None:
     party = bank(quiet=True)
     party.ask(0, "teller", "transfer", "a", "b", 30)
     for _ in range(200):
-        if not party._heap:
+        if party.idle:
             break
         party.step()
-    assert not party._heap
+    assert party.idle
     assert all(host.wake is None for host in party.hosts.values())
     assert 0 < party.sent(Heartbeat) < 2 * party.sent(Message)
 

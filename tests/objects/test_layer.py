@@ -15,11 +15,11 @@ from inga.objects.declare import Abort, Call
 from inga.objects.hosting import Keyed
 from inga.objects.layer import KEY_MAX, ObjectOrder
 from inga.recipes import OVER, Options, find
-from inga.sim.calls import CallCase
-from inga.sim.case import Case
 from inga.sim.hunt import case, try_seed
 from inga.sim.simulator import Sim
+from inga.sim.trials import simulate_trial
 from inga.stack.stack import Stack
+from inga.trial.trial import Trial
 from inga.wire import bundle
 from inga.wire.packet import encode, group_id
 
@@ -169,8 +169,8 @@ def test_groups_with_all_that_can_go_wrong(order: str, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_over_remiop_what_is_for_one_reaches_all_and_only_that_one_takes_it(seed: int) -> None:
     assert try_seed("remiop+object", 100 + seed) is None
-    case = Case(order="remiop+object", members=3, messages=6, loss=0.05, seed=seed)
-    result = CallCase(case, 1).run()
+    trial = Trial(order="remiop+object", members=3, messages=6, loss=0.05, seed=seed, objects=1)
+    result = simulate_trial(trial)
     assert not result.violations, result.witnesses
 
 
@@ -302,6 +302,6 @@ def test_nobody_speaks_for_another() -> None:
 
 
 def test_runs_are_the_same_whenever_they_are_made() -> None:
-    one, other = (case("object", 104).run() for _ in range(2))
+    one, other = (simulate_trial(case("object", 104)) for _ in range(2))
     assert one.pdus == other.pdus and one.seconds == other.seconds
-    assert Case(order="total", messages=5, seed=3).run().violations == 0
+    assert simulate_trial(Trial(order="total", messages=5, seed=3)).violations == 0

@@ -397,10 +397,11 @@ def test_whatever_comes_nothing_is_raised(seed: int, generator: type[Generator])
     world = World(made.plan(), made.network())
     bad = 0
     for _ in range(400):
-        if not world._heap or world.now > 300:
+        if world.idle or world.now > 300:
             break
-        _, _, what, member, packet = world._heap[0]
-        if what == "packet" and member in world.hosts and rng.random() < 0.3:
+        upcoming = world.upcoming
+        if upcoming is not None and upcoming[0] in world.hosts and rng.random() < 0.3:
+            member, packet = upcoming
             data = bytearray(encode(packet))
             for _ in range(rng.randint(1, 3)):
                 data[rng.randrange(len(data))] = rng.choice([0, 1, 2, 3, rng.randrange(256)])

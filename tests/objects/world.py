@@ -11,7 +11,6 @@ A program is a list of steps, and travels as the argument of the request that ru
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from random import Random
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from inga.objects.instance import Instance
 from inga.objects.invoke import Context, Host, Root
 from inga.objects.options import Options
 from inga.objects.roster import Pairs, Place, Relation, Roster
+from inga.trial.world import World as VirtualWorld
 from inga.wire.invocation import decode, encode
 
 Program = list[Any]
@@ -147,10 +147,11 @@ class Plan:
     classes: dict[str, type[ObjectClass]] | None = None
 
 
-class World:
+class World(VirtualWorld[Spoken]):
     """Members with their objects, and the packets between them."""
 
     def __init__(self, plan: Plan, network: Network) -> None:
+        super().__init__()
         self.plan = plan
         self.network = network
         self.roster = plan.roster
@@ -161,29 +162,26 @@ class World:
             for member in plan.roster.members
         }
         self.roots: list[Root] = []
-        self.now = 0.0
         self.knows: dict[int, set[Any]] = {
             member: set() for member in self.hosts
         }  # happened before, at a member
         self.before: dict[Any, frozenset[Any]] = {}  # what happened before a message
         self.packets = 0
-        self._heap: list[tuple[float, int, str, int, Any]] = []
-        self._count = 0
         self._under_way = 0  # messages, not heartbeats
-        self._wakes: dict[int, float | None] = {}
+        self._planned = 0  # events that are not of the network
         self.log.watch += [self._sent, self._watch_aborts]
         self.faults: list[Any] = []  # found while it runs
         self._aborting: tuple[int, Any] | None = None
         for at, place, program in plan.roots:
-            self._push(at, "root", self.roster.member_of[place], (place, program))
+            self._plan(at, self._root, self.roster.member_of[place], place, program)
         if plan.crash is not None:
             member, at, suspicions = plan.crash
-            self._push(at, "crash", member, None)
+            self._plan(at, self._crash, member)
             for other, when in zip(self.hosts, suspicions, strict=True):
                 if other != member:
-                    self._push(when, "suspect", other, member)
+                    self._plan(when, self._suspect, other, member)
         for member in self.hosts:
-            self._arm(member)
+            self.turn(member)
 
     @classmethod
     def of_vector(cls, vector: dict[str, Any]) -> "World":
@@ -198,8 +196,8 @@ class World:
     def run(self, limit: float) -> bool:
         """Until nothing is left to do, or the limit; whether nothing was left."""
         check_at = 0.0
-        while self._heap and self._heap[0][0] <= limit:
-            at = self._heap[0][0]
+        while self._events and self._events[0][0] <= limit:
+            at = self._events[0][0]
             if at >= check_at:
                 check_at = at + self.plan.options.delta
                 if self.settled:
@@ -207,41 +205,58 @@ class World:
             self.step()
         return self.settled
 
-    def step(self) -> None:
-        self.now, _, what, member, item = heappop(self._heap)
-        host = self.hosts.get(member)
-        if isinstance(item, Message | Flush):
-            self._under_way -= 1
-        if host is None:
-            if what == "root":
-                self._lost_roots += 1
-            return
-        if what == "packet":
-            self._learn(member, item)
-            sends = host.receive(self.now, [item])
-        elif what == "wake":
-            if self._wakes.get(member) != self.now:
-                return
-            self._wakes[member] = None
-            sends = host.tick(self.now)
-        elif what == "root":
-            place, program = item
-            self.roots.append(host.begin(self.now, lambda ctx: play(ctx, program), at=place))
-            sends = host.sends(self.now)
-        elif what == "suspect":
-            sends = host.suspect(self.now, item)
-        else:
-            del self.hosts[member]
-            return
-        self._transmit(member, sends)
-        self._arm(member)
+    @property
+    def idle(self) -> bool:
+        """Whether nothing will ever happen again."""
+        return not self._events
 
-    _lost_roots = 0
+    @property
+    def upcoming(self) -> tuple[int, Spoken] | None:
+        """Which packet arrives next and where, if that is what comes next."""
+        _, _, act, arguments = self._events[0]
+        return (arguments[0], arguments[1]) if act == self._arrive else None
+
+    def _plan(self, at: float, act: Callable[..., None], *arguments: Any) -> None:
+        self._planned += 1
+        self.at(at, self._happen, act, arguments)
+
+    def _happen(self, act: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        self._planned -= 1
+        act(*arguments)
+
+    def _root(self, member: int, place: int, program: Program) -> None:
+        host = self.hosts.get(member)
+        if host is not None:
+            self.roots.append(host.begin(self.now, lambda ctx: play(ctx, program), at=place))
+            self._transmit(member, host.sends(self.now))
+            self.turn(member)
+
+    def _suspect(self, member: int, other: int) -> None:
+        if member in self.hosts:
+            self._transmit(member, self.hosts[member].suspect(self.now, other))
+            self.turn(member)
+
+    def _crash(self, member: int) -> None:
+        del self.hosts[member]
+
+    def receive(self, member: int, packet: Spoken) -> None:
+        if isinstance(packet, Message | Flush):
+            self._under_way -= 1
+        if member in self.hosts:
+            self._learn(member, packet)
+            self._transmit(member, self.hosts[member].receive(self.now, [packet]))
+
+    def tick(self, member: int) -> None:
+        if member in self.hosts:
+            self._transmit(member, self.hosts[member].tick(self.now))
+
+    def collect(self, member: int) -> float | None:
+        return self.hosts[member].wake if member in self.hosts else None
 
     @property
     def settled(self) -> bool:
         """Whether all roots have ended and nothing waits or is under way, but heartbeats."""
-        if self._under_way or any(what != "packet" and what != "wake" for _, _, what, _, _ in self._heap):
+        if self._under_way or self._planned:
             return False
         return all(
             host.idle and (self.plan.crash or not host.engine.undoable) for host in self.hosts.values()
@@ -274,18 +289,7 @@ class World:
                 for delay in self.network.arrivals(packet):
                     if isinstance(packet, Message | Flush):
                         self._under_way += 1
-                    self._push(self.now + delay, "packet", member, packet)
-
-    def _push(self, at: float, what: str, member: int, item: Any) -> None:
-        self._count += 1
-        heappush(self._heap, (at, self._count, what, member, item))
-
-    def _arm(self, member: int) -> None:
-        wake = self.hosts[member].wake
-        if wake is not None and wake != self._wakes.get(member):
-            at = max(wake, self.now)
-            self._wakes[member] = at
-            self._push(at, "wake", member, None)
+                    self.arrives(self.now + delay, member, packet)
 
     # What happened before what, by explicit sets
 

@@ -20,8 +20,9 @@ from inga.pipeline.jobs import check_trace, report_tables
 from inga.pipeline.session import _java_options, find_java, first_reason
 from inga.pipeline.storage import File, open_trace, read_chunk
 from inga.pipeline.watch import watch_trace
-from inga.sim.case import Case
+from inga.sim.trials import simulate_trial
 from inga.trace import Manifest, ProcessFile, mark_crashed, read_manifest
+from inga.trial.trial import Trial
 
 # One worker runs all Spark tests, so that there is one session for the whole run.
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -104,8 +105,8 @@ def test_simulated_runs_keep_what_they_claim(
 ) -> None:
     for name in ("vector", "fifo", "relay", "matrix", "co", "sco"):
         order = "vector" if name == "matrix" else name
-        case = Case(order, members=4, messages=60, loss=0.1, subset=subset, echo=subset is not None, seed=3)
-        result = replace(case, matrix=name == "matrix").run(tmp_path / name, full=full)
+        case = Trial(order, members=4, messages=60, loss=0.1, subset=subset, echo=subset is not None, seed=3)
+        result = simulate_trial(replace(case, matrix=name == "matrix"), tmp_path / name, full=full)
         assert not result.violations
         everything = {each.name: each for each in check(tmp_path / name, spark, ["all"]).checks}
         claimed = read_manifest(tmp_path / name).guarantees
@@ -142,8 +143,8 @@ def test_a_trace_that_promises_quiet_in_no_number_is_refused(spark: Any, trace: 
 
 def test_the_oracle_of_the_simulator_agrees_on_the_count(spark: Any, tmp_path: Path) -> None:
     """Where no two messages share a packet, rows and messages are the same thing."""
-    case = Case("none", members=4, messages=40, reorder=0.5, rate=1, delay=(0.001, 0.2), seed=3)
-    result = case.run(tmp_path / "trace")
+    case = Trial("none", members=4, messages=40, reorder=0.5, rate=1, delay=(0.001, 0.2), seed=3)
+    result = simulate_trial(case, tmp_path / "trace")
     certificate = check(tmp_path / "trace", spark, ["fifo", "causal"])
     assert certificate.messages == certificate.payloads == result.sent
     assert {each.name: each.violations for each in certificate.checks} == result.unpromised
@@ -361,7 +362,9 @@ def test_reasons_are_one_line() -> None:
 def test_a_weak_scheme_is_found_out_by_its_trace(spark: Any, tmp_path: Path) -> None:
     """Rungs of the ladder claim causal order, and their traces carry the true past."""
     path = tmp_path / "weak"
-    Case("last-sender-atleast", members=3, messages=25, loss=0.1, delay=(0.001, 0.1), seed=4).run(path)
+    simulate_trial(
+        Trial("last-sender-atleast", members=3, messages=25, loss=0.1, delay=(0.001, 0.1), seed=4), path
+    )
     verdicts = {each.name: each.verdict for each in check(path, spark).checks}
     assert verdicts["causal"] == "fail"
     assert verdicts["stamps"] == "pass"

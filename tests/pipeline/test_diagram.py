@@ -8,7 +8,8 @@ import pytest
 from inga.lab.traces import Recipe, make
 from inga.pipeline.diagram import ROWS_MAX
 from inga.pipeline.jobs import report_tables
-from inga.sim.case import Case
+from inga.sim.trials import simulate_trial
+from inga.trial.trial import Trial
 
 # One worker runs all Spark tests, so that there is one session for the whole run.
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -41,7 +42,7 @@ def test_the_beginning_of_a_clean_trace(spark: Any, tmp_path: Path) -> None:
     assert {row.process for row in large.rows} == set(range(4))
     assert min(row.pos for row in large.rows) == 1
     assert large.shown.startswith("The first 600 steps")
-    Case("causal", members=3, messages=8, loss=0.3, seed=4).run(tmp_path / "small")
+    simulate_trial(Trial("causal", members=3, messages=8, loss=0.3, seed=4), tmp_path / "small")
     small = report_tables(str(tmp_path / "small"), session=spark)
     assert small.shown == f"All {len(small.rows)} steps that concern messages are shown"
     steps = {row.step for row in small.rows} - {"view", "join"}

@@ -15,9 +15,10 @@ from inga.cli import metrics as command
 from inga.model.errors import TraceError
 from inga.pipeline import jobs, metrics
 from inga.pipeline.jobs import Measured, check_trace, measure_trace
-from inga.sim.case import Case
+from inga.sim.trials import simulate_trial
 from inga.trace import Manifest, rows
 from inga.trace.importers import import_log, write
+from inga.trial.trial import Trial
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -82,7 +83,7 @@ def test_defects_are_named_with_file_and_line(
 
 
 def test_all_checks_of_a_run_of_ours_have_no_clocks(spark: Any, tmp_path: Path) -> None:
-    Case(members=3, messages=10, seed=1).run(tmp_path / "run")
+    simulate_trial(Trial(members=3, messages=10, seed=1), tmp_path / "run")
     _, certificate = check_trace(str(tmp_path / "run"), ["all"], session=spark)
     assert "clocks" not in [check.name for check in certificate.checks]
     assert certificate.verdict == "pass"
@@ -94,7 +95,7 @@ def test_all_checks_of_a_run_of_ours_have_no_clocks(spark: Any, tmp_path: Path) 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("metrics") / "run"
-    Case(members=4, messages=40, loss=0.2, subset=2, seed=4).run(path)
+    simulate_trial(Trial(members=4, messages=40, loss=0.2, subset=2, seed=4), path)
     return path
 
 

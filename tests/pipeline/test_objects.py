@@ -1,19 +1,16 @@
 """Runs of objects, certified from their traces: what conflicts begins in one order everywhere, or the pair is named."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from inga.layers.shape import Faults
 from inga.pipeline.jobs import check_trace
 from inga.pipeline.watch import watch_trace
-from inga.runs.live import LiveCase
-from inga.runs.live_calls import LiveCalls
 from inga.runs.live_calls import run as run_live
-from inga.sim.calls import CallCase
-from inga.sim.case import Case
-from inga.trial.workload import Workload
+from inga.sim.trials import simulate_trial
+from inga.trial.trial import Trial
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -31,11 +28,11 @@ def named(verdict: Any) -> list[str]:
 
 
 def test_simulated_copies_agree_and_a_wrong_declaration_is_named(spark: Any, tmp_path: Path) -> None:
-    case = Case(order="object", members=4, messages=10, loss=0.05, seed=3)
-    assert not CallCase(case, 2).run(tmp_path / "right").violations
+    trial = Trial(order="object", members=4, messages=10, loss=0.05, seed=3, objects=2)
+    assert not simulate_trial(trial, tmp_path / "right").violations
     assert check(tmp_path / "right", session=spark).verdict == "pass"
     assert watch_trace(str(tmp_path / "right"), session=spark).verdict == "pass"
-    assert CallCase(case, 2, WRONG).run(tmp_path / "wrong").violations
+    assert simulate_trial(replace(trial, misdeclare=WRONG), tmp_path / "wrong").violations
     verdict = check(tmp_path / "wrong", session=spark)
     assert verdict.verdict == "fail"
     for text in named(verdict):
@@ -48,8 +45,8 @@ def test_live_copies_agree_unless_their_conflicts_are_declared_wrongly(
     spark: Any, tmp_path: Path, wrong: tuple[str, str] | None
 ) -> None:
     """Five processes, a copy of each object at every one, one datagram in twenty lost."""
-    case = LiveCase(Workload(5, 8), order="object", faults=Faults(loss=0.05), trace=tmp_path / "run", seed=1)
-    result = run_live(LiveCalls(case, 1, wrong))
+    trial = Trial("object", members=5, messages=8, loss=0.05, seed=1, objects=1, misdeclare=wrong)
+    result = run_live(trial, tmp_path / "run")
     assert result.delivered == result.expected
     assert bool(result.violations) == (wrong is not None), result.witnesses
     verdict = check(tmp_path / "run", session=spark)
@@ -61,8 +58,8 @@ def test_live_copies_agree_unless_their_conflicts_are_declared_wrongly(
 @pytest.mark.parametrize(("order", "claims"), [("object", "object"), ("total", "total")])
 def test_plain_messages_are_certified_too(spark: Any, tmp_path: Path, order: str, claims: str) -> None:
     keys = (("keys", 2),) if order == "object" else ()
-    assert (
-        not Case(order=order, members=4, messages=10, loss=0.05, option=keys).run(tmp_path / "run").violations
-    )
+    assert not simulate_trial(
+        Trial(order=order, members=4, messages=10, loss=0.05, option=keys), tmp_path / "run"
+    ).violations
     verdict = check(tmp_path / "run", session=spark)
     assert verdict.verdict == "pass" and claims in {each["name"] for each in verdict.to_json()["checks"]}

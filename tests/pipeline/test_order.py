@@ -14,7 +14,8 @@ import pytest
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline import causal_order, keep_state_on_disk
 from inga.pipeline.capture import open_capture, order_capture, order_stream
-from inga.sim.case import Case
+from inga.sim.trials import simulate_trial
+from inga.trial.trial import Trial
 
 from .killed import run_and_kill
 from .messages import Id, Talk
@@ -79,7 +80,9 @@ def test_a_table_with_packed_vectors_and_holes(spark: Any, tmp_path: Path, heigh
 
 def test_a_trace_of_a_weak_order_is_put_right(spark: Any, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
-    result = Case("none", members=4, messages=40, reorder=0.5, rate=1, delay=(0.001, 0.2), seed=3).run(trace)
+    result = simulate_trial(
+        Trial("none", members=4, messages=40, reorder=0.5, rate=1, delay=(0.001, 0.2), seed=3), trace
+    )
     assert result.unpromised["causal"]
     order_capture(open_capture(str(trace)), str(tmp_path / "sent"), session=spark)
     order_stream(open_capture(str(trace)), str(tmp_path / "streamed"), once=True, session=spark)

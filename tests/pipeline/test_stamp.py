@@ -14,8 +14,9 @@ from inga.lab.traces import Recipe, make
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline.jobs import check_trace
 from inga.pipeline.stamp import stamp_trace
-from inga.sim.case import Case
+from inga.sim.trials import simulate_trial
 from inga.trace import Manifest, ProcessFile, read_manifest, rows
+from inga.trial.trial import Trial
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -38,7 +39,10 @@ def strip(trace: Path, target: Path, *, skew: int = 0) -> Path:
 @pytest.mark.parametrize("order", ["vector", "co"])
 def test_a_simulated_run_gets_its_vectors_back(spark: Any, tmp_path: Path, order: str) -> None:
     source = tmp_path / "run"
-    Case(order, members=4, messages=25, loss=0.1, subset=2 if order == "vector" else None, seed=3).run(source)
+    simulate_trial(
+        Trial(order, members=4, messages=25, loss=0.1, subset=2 if order == "vector" else None, seed=3),
+        source,
+    )
     bare = strip(source, tmp_path / "bare")
     done = stamp_trace(str(bare), str(tmp_path / "out"), session=spark, counts_max=800)
     assert done.slices > 3

@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from inga.pipeline.session import QUICK, find_java
-from inga.sim.case import Case
+from inga.sim.trials import simulate_trial
+from inga.trial.trial import Trial
 
 # A Spark of its own, beside the session of the other tests.
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("cluster")]
@@ -145,13 +146,13 @@ def test_two_workers_are_there(master: str) -> None:
 
 
 def test_check_on_a_standalone_cluster(driver: Driver, tmp_path: Path) -> None:
-    Case("causal", members=4, messages=60, loss=0.1, seed=3).run(tmp_path / "run")
+    simulate_trial(Trial("causal", members=4, messages=60, loss=0.1, seed=3), tmp_path / "run")
     found = driver.inga(f"check {tmp_path}/run")
     assert found["verdict"] == "pass" and found["processes"] == 4
 
 
 def test_order_on_a_standalone_cluster(driver: Driver, tmp_path: Path) -> None:
-    Case("fifo", members=3, messages=40, seed=5).run(tmp_path / "run")
+    simulate_trial(Trial("fifo", members=3, messages=40, seed=5), tmp_path / "run")
     driver.inga(f"order {tmp_path}/run {tmp_path}/ordered")
     assert list((tmp_path / "ordered").rglob("*.parquet"))
 

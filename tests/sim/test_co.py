@@ -10,11 +10,12 @@ from inga.model.packet import Packet
 from inga.recipes import Options, find
 from inga.sim import Sim
 from inga.sim.board import lossless, replay
-from inga.sim.case import Case
 from inga.sim.explore import Explorer
 from inga.sim.hunt import case, hunt
+from inga.sim.trials import simulate_trial
 from inga.stack.layer import Layer
 from inga.trace.memory import MemoryTrace
+from inga.trial.trial import Trial
 from inga.trial.workload import Workload
 
 
@@ -61,7 +62,7 @@ def test_a_level_it_lacks_is_named_with_those_it_has() -> None:
 
 
 def test_the_same_seed_is_the_same_run() -> None:
-    one, two = (Case("co", members=4, messages=20, loss=0.3, seed=9).run() for _ in range(2))
+    one, two = (simulate_trial(Trial("co", members=4, messages=20, loss=0.3, seed=9)) for _ in range(2))
     one.cpu_seconds = two.cpu_seconds = 0
     assert one == two
 

@@ -5,10 +5,10 @@ import pytest
 from inga.recipes import Recipe, find
 from inga.recipes import recipe as registry
 from inga.sim.board import replay
-from inga.sim.case import Case
 from inga.sim.hunt import case, explain, hunt, try_seed
 from inga.sim.schedule import Schedule
 from inga.sim.shrink import breaks, shrink_case, shrink_schedule
+from inga.trial.trial import Trial
 
 from .mutants import on_board, whole
 
@@ -76,8 +76,8 @@ def test_only_what_fails_can_be_shrunk() -> None:
 
 
 def test_a_case_is_shrunk_to_what_matters() -> None:
-    large = Case(members=6, messages=20, loss=0.3, dup=0.2, reorder=0.1, subset=2, size=900, seed=3)
+    large = Trial(members=6, messages=20, loss=0.3, dup=0.2, reorder=0.1, subset=2, size=900, seed=3)
     small = shrink_case(large, lambda each: each.loss > 0 and each.messages >= 3)
     assert (small.members, small.messages, small.loss) == (2, 3, 0.3)
-    assert (small.dup, small.reorder, small.subset, small.size) == (0.0, 0.0, None, Case().size)
+    assert (small.dup, small.reorder, small.subset, small.size) == (0.0, 0.0, None, Trial().size)
     assert small.seed == 3

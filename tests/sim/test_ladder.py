@@ -15,10 +15,11 @@ from inga.lab.ladder.search import smallest
 from inga.recipes import find, ladder
 from inga.sim import Sim
 from inga.sim.board import Board, lossless
-from inga.sim.case import Case
 from inga.sim.explore import Explorer
 from inga.sim.hunt import hunt
+from inga.sim.trials import simulate_trial
 from inga.trace import read_processes
+from inga.trial.trial import Trial
 
 from .walks import Eager, serial, wander_to_some
 
@@ -167,7 +168,7 @@ def test_a_hunt_tells_the_weak_from_the_exact(order: str) -> None:
 
 def certificate(order: str, path: Path) -> dict[str, str]:
     """The verdicts on a traced run, by the kernels of `inga check`."""
-    Case(order, members=3, messages=25, loss=0.1, delay=(0.001, 0.1), seed=4).run(path)
+    simulate_trial(Trial(order, members=3, messages=25, loss=0.1, delay=(0.001, 0.1), seed=4), path)
     processes = [
         Process(each.name, 1, each.last_pos, complete=each.complete, crashed=each.crashed)
         for each in read_processes(path)

@@ -1,5 +1,6 @@
 """Objects in the simulator: calls, transactions, aborts, and what they leave in a trace."""
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,15 +16,15 @@ from inga.objects.layer import HELD_MAX
 from inga.objects.links import Links
 from inga.objects.window import weight
 from inga.recipes import OVER, Options, find
-from inga.sim.calls import CallCase
-from inga.sim.case import Case
 from inga.sim.hunt import calls, explain, try_seed
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
+from inga.sim.trials import simulate_trial
 from inga.stack.stack import Stack
 from inga.trace.memory import MemoryTrace
 from inga.trace.reader import read_manifest, rows
-from inga.trial.calls import CONFLICTS
+from inga.trial.calls import CONFLICTS, CallResult
+from inga.trial.trial import Trial
 
 from ..objects.classes import Account, Counter, Teller
 
@@ -65,9 +66,8 @@ def test_a_replicated_object_is_the_same_everywhere(over: str) -> None:
 
 
 def test_the_same_seed_is_the_same_run() -> None:
-    one, other = (
-        CallCase(Case(order="object", members=3, messages=8, loss=0.1, seed=5), 2).run() for _ in range(2)
-    )
+    trial = Trial(order="object", members=3, messages=8, loss=0.1, seed=5, objects=2)
+    one, other = simulate_trial(trial), simulate_trial(trial)
     one.cpu_seconds = other.cpu_seconds = 0.0
     assert one == other
 
@@ -211,8 +211,11 @@ def test_errors_of_usage() -> None:
 @pytest.mark.parametrize("order", ["object", "total"])
 @pytest.mark.parametrize("seed", range(3))
 def test_trials_end_as_they_should(order: str, over: str, seed: int) -> None:
-    case = Case(order=order, members=4, messages=8, loss=0.1, dup=0.05, seed=seed, option=(("over", over),))
-    result = CallCase(case, 2).run()
+    own = (("over", over),)
+    result = simulate_trial(
+        Trial(order=order, members=4, messages=8, loss=0.1, dup=0.05, seed=seed, option=own, objects=2)
+    )
+    assert isinstance(result, CallResult)
     assert not result.violations, result.witnesses
     assert result.sent == 32 and result.delivered == result.expected > 128
     assert 0 < result.aborted < result.committed
@@ -221,34 +224,36 @@ def test_trials_end_as_they_should(order: str, over: str, seed: int) -> None:
 @pytest.mark.parametrize("wrong", CONFLICTS)
 def test_a_wrong_declaration_shows(wrong: tuple[str, str]) -> None:
     """In total order too: members take for compatible what is not, but there everything conflicts."""
-    case = Case(order="object", members=4, messages=12, loss=0.1, seed=2)
-    result = CallCase(case, 1, wrong).run()
+    trial = Trial(order="object", members=4, messages=12, loss=0.1, seed=2, objects=1, misdeclare=wrong)
+    result = simulate_trial(trial)
     assert result.violations
     assert any(all(op in witness for op in wrong) for witness in result.witnesses)
-    safe = CallCase(Case(order="total", members=4, messages=12, loss=0.1, seed=2), 1, wrong).run()
-    assert not safe.violations, "where everything conflicts nobody asks"
+    assert not simulate_trial(replace(trial, order="total")).violations, (
+        "where everything conflicts nobody asks"
+    )
 
 
 @pytest.mark.hunt
 @pytest.mark.parametrize("over", OVER)
 def test_many_trials(over: str) -> None:
     for seed in range(300):
-        case = Case(
+        trial = Trial(
             order="object",
             members=2 + seed % 5,
             messages=10,
             loss=0.1 * (seed % 4),
             seed=seed,
             option=(("over", over),),
+            objects=1 + seed % 3,
         )
-        assert not CallCase(case, 1 + seed % 3).run().violations, seed
+        assert not simulate_trial(trial).violations, seed
 
 
 # Traces
 
 
 def test_a_trace_has_a_process_for_every_copy(tmp_path: Path) -> None:
-    CallCase(Case(order="object", members=3, messages=6, seed=1), 2).run(tmp_path / "run")
+    simulate_trial(Trial(order="object", members=3, messages=6, seed=1, objects=2), tmp_path / "run")
     manifest = read_manifest(tmp_path / "run")
     copies = [f"{name}/{tally}" for name in NAMES for tally in ("tally1", "tally2")]
     assert manifest.processes == [*NAMES, *copies]
@@ -270,7 +275,7 @@ def test_a_hunt_calls_objects_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--objects 2" in calls("object", 7).command()
     assert try_seed("object", 7) is None
     monkeypatch.setattr(
-        "inga.sim.hunt.CallCase", lambda case, objects: CallCase(case, objects, ("put", "put"))
+        "inga.sim.hunt.calls", lambda order, seed: replace(calls(order, seed), misdeclare=("put", "put"))
     )
     failed = next(seed for seed in range(1, 40, 2) if try_seed("object", seed) is not None)
     command = explain("object", failed, "why").command

@@ -17,10 +17,11 @@ from inga.recipes import NONE, Options, compose, find
 from inga.recipes import recipe as registry
 from inga.sim import Sim
 from inga.sim.board import replay
-from inga.sim.case import Case
 from inga.sim.hunt import hunt
 from inga.sim.network import Network
+from inga.sim.trials import simulate_trial
 from inga.trace.memory import MemoryTrace
+from inga.trial.trial import Trial
 from inga.trial.workload import Workload
 
 PEOPLE = ("alice", "bob", "cathy", "dave", "erin", "frank")
@@ -81,7 +82,9 @@ def test_with_other_options(options: dict[str, float]) -> None:
 
 
 def test_the_same_seed_is_the_same_run() -> None:
-    one, two = (Case("remiop+vector", members=4, messages=20, loss=0.3, seed=9).run() for _ in range(2))
+    one, two = (
+        simulate_trial(Trial("remiop+vector", members=4, messages=20, loss=0.3, seed=9)) for _ in range(2)
+    )
     one.cpu_seconds = two.cpu_seconds = 0
     assert one == two
     assert one.recovery["lost"] > one.recovery["nack"] > 0
@@ -170,7 +173,10 @@ class Doubled(Strategy):
 def test_a_strategy_of_ones_own_is_a_recipe() -> None:
     compose("doubled", NONE, Miop(Doubled), guarantees=("integrity",))
     try:
-        runs = [Case(order, members=3, messages=200, loss=0.1, seed=1).run() for order in ("miop", "doubled")]
+        runs = [
+            simulate_trial(Trial(order, members=3, messages=200, loss=0.1, seed=1))
+            for order in ("miop", "doubled")
+        ]
     finally:
         del registry._recipes["doubled"]
     plain, doubled = (run.expected - run.delivered for run in runs)

@@ -16,11 +16,12 @@ from inga.layers.shape import Faults
 from inga.recipes import Options, find
 from inga.sim import Sim
 from inga.sim.board import lossless, replay
-from inga.sim.case import Case
 from inga.sim.hunt import try_seed
+from inga.sim.trials import simulate_trial
 from inga.stack.stack import Stack
 from inga.trace import read_processes
 from inga.trace.reader import read_manifest
+from inga.trial.trial import Trial
 
 from .walks import wander_to_some
 
@@ -80,7 +81,7 @@ def test_a_member_that_never_speaks_blocks_nobody() -> None:
     ],
 )
 def test_a_trace_claims_what_its_level_promises(tmp_path: Path, deliver: str, promised: set[str]) -> None:
-    result = Case("sco", messages=10, subset=2, loss=0.1, deliver=deliver).run(tmp_path / "run")
+    result = simulate_trial(Trial("sco", messages=10, subset=2, loss=0.1, deliver=deliver), tmp_path / "run")
     assert result.violations == 0
     manifest = read_manifest(tmp_path / "run")
     assert set(manifest.guarantees) == promised
@@ -89,14 +90,14 @@ def test_a_trace_claims_what_its_level_promises(tmp_path: Path, deliver: str, pr
 
 def test_only_destinations_get_copies() -> None:
     """What a group of forty costs for messages to three: the copies are three each."""
-    result = Case("sco", members=40, messages=3, subset=3, rate=20).run()
+    result = simulate_trial(Trial("sco", members=40, messages=3, subset=3, rate=20))
     assert result.violations == 0
     assert result.pdus["data"] <= 3 * result.sent
     assert result.delivered == result.expected == 3 * result.sent
 
 
 def test_a_hundred_members() -> None:
-    result = Case("sco", members=100, messages=1, subset=3, rate=20).run()
+    result = simulate_trial(Trial("sco", members=100, messages=1, subset=3, rate=20))
     assert result.violations == 0
     assert result.delivered == 300
 
@@ -150,12 +151,12 @@ def certified(path: Path, *, without: int | None = None) -> dict[str, str]:
 
 
 def test_the_trace_of_a_run_to_subsets_passes(tmp_path: Path) -> None:
-    Case("sco", members=6, messages=25, subset=2, loss=0.1, seed=4).run(tmp_path / "run")
+    simulate_trial(Trial("sco", members=6, messages=25, subset=2, loss=0.1, seed=4), tmp_path / "run")
     assert set(certified(tmp_path / "run").values()) == {"pass"}
 
 
 def test_a_destination_that_is_left_out_is_found(tmp_path: Path) -> None:
-    Case("sco", members=6, messages=25, subset=2, loss=0.1, seed=4).run(tmp_path / "run")
+    simulate_trial(Trial("sco", members=6, messages=25, subset=2, loss=0.1, seed=4), tmp_path / "run")
     verdicts = certified(tmp_path / "run", without=3)
     assert verdicts["complete"] == "fail"
     assert verdicts["causal"] == verdicts["stamps"] == "pass"

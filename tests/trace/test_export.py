@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from inga.sim.case import Case
+from inga.sim.trials import simulate_trial
 from inga.trace import MemoryTrace, Row, Stamps, rows, steps, write_jsonl
+from inga.trial.trial import Trial
 
 NAMES = ("alice", "bob", "cathy")
 SHORT = {
@@ -227,7 +228,7 @@ def test_stamps_of_sends_that_are_missing_are_unknown() -> None:
 
 @pytest.mark.parametrize("words", [{}, {"subset": 1}, {"matrix": True, "subset": 2}, {"order": "relay"}])
 def test_the_order_of_the_lecture_in_a_simulated_run(tmp_path: Path, words: dict[str, Any]) -> None:
-    Case(members=3, messages=40, loss=0.1, reorder=0.3, seed=5, **words).run(tmp_path / "trace")
+    simulate_trial(Trial(members=3, messages=40, loss=0.1, reorder=0.3, seed=5, **words), tmp_path / "trace")
     out = io.StringIO()
     exported = write_jsonl(tmp_path / "trace", out, "dewan")
     found = [json.loads(line) for line in out.getvalue().splitlines()]
@@ -254,7 +255,7 @@ def test_the_order_of_the_lecture_in_a_simulated_run(tmp_path: Path, words: dict
 
 
 def test_vectors_of_a_run_end_at_what_was_sent(tmp_path: Path) -> None:
-    Case(members=3, messages=20, seed=1).run(tmp_path / "trace")
+    simulate_trial(Trial(members=3, messages=20, seed=1), tmp_path / "trace")
     out = io.StringIO()
     write_jsonl(tmp_path / "trace", out)
     last: dict[int, list[int]] = {}

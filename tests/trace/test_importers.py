@@ -401,9 +401,10 @@ def test_a_failure_while_writing_leaves_nothing(tmp_path: Path, monkeypatch: pyt
 
 def test_own_runs_make_a_log_whose_clocks_are_right(tmp_path: Path) -> None:
     """Rows of a run of our own, exported and imported: every row is an event of its process."""
-    from inga.sim.case import Case
+    from inga.sim.trials import simulate_trial
+    from inga.trial.trial import Trial
 
-    Case(members=3, messages=8, loss=0.2, seed=3).run(tmp_path / "run")
+    simulate_trial(Trial(members=3, messages=8, loss=0.2, seed=3), tmp_path / "run")
     with (tmp_path / "run.log").open("w") as out:
         write_shiviz(tmp_path / "run", out)
     import_log("shiviz", tmp_path / "run.log", tmp_path / "out")

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from inga.lab.traces import Recipe, make
-from inga.sim.case import Case
+from inga.sim.trials import simulate_trial
 from inga.trace import Manifest, TraceWriter, rows, write_perfetto
+from inga.trial.trial import Trial
 
 PHASES = {
     "X": {"cat", "dur", "args"},
@@ -91,9 +92,9 @@ def check_spans(entries: list[dict[str, Any]]) -> None:
 
 def run(name: str, path: Path) -> None:
     if name == "loss":
-        Case(members=4, messages=15, loss=0.3, seed=2).run(path)
+        simulate_trial(Trial(members=4, messages=15, loss=0.3, seed=2), path)
     elif name == "subset":
-        Case("sco", members=4, messages=15, loss=0.2, subset=2, seed=1).run(path)
+        simulate_trial(Trial("sco", members=4, messages=15, loss=0.2, subset=2, seed=1), path)
     elif name == "window":
         Manifest("g", ["a"], "sim", "vector", "take", "virtual").write(path)
         with TraceWriter(path, 0, "a", 1, clock="virtual") as trace:

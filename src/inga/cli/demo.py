@@ -19,14 +19,12 @@ from inga.certify.verdict import Certificate
 from inga.cli.check import watched
 from inga.cli.output import Progress, print_json
 from inga.cli.report import describe, write
-from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.pipeline.jobs import Tables, report_tables
 from inga.pipeline.session import using
-from inga.runs.live import VIA, LiveCase
 from inga.runs.live import run as run_live
 from inga.trial.result import Result
-from inga.trial.workload import Workload
+from inga.trial.trial import VIA, Trial
 
 ORDERS = ("fifo", "causal")
 SHOWN = ("integrity", "complete", "fifo", "stamps", "causal")
@@ -70,13 +68,22 @@ def run(options: argparse.Namespace) -> int:
 
 def _talk(order: str, trace: Path, options: argparse.Namespace) -> Result:
     """One live run under one order, with the same workload and the same kind of faults."""
-    workload = Workload(options.members, options.messages, size=1000)
-    faults = Faults(loss=options.loss, duplicate=0.01, reorder=0.05, delay_max=DELAY_MAX)
-    total = workload.members * workload.messages * (workload.members - 1)
-    _say(options, f"{order}: {workload.members} members send {workload.messages} messages each")
+    trial = Trial(
+        order,
+        options.members,
+        options.messages,
+        size=1000,
+        loss=options.loss,
+        dup=0.01,
+        reorder=0.05,
+        delay=(0.0, DELAY_MAX),
+        seed=options.seed,
+        via=options.via,
+    )
+    total = trial.members * trial.messages * (trial.members - 1)
+    _say(options, f"{order}: {trial.members} members send {trial.messages} messages each")
     progress = Progress(f"{order}: delivered", total, quiet=options.quiet)
-    case = LiveCase(workload, order, faults, options.via, options.seed, trace=trace)
-    result = run_live(case, progress)
+    result = run_live(trial, trace, progress=progress)
     progress.end()
     pdus = result.pdus
     _say(

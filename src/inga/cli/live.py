@@ -14,14 +14,13 @@ import argparse
 from collections.abc import Callable
 
 from inga.cli.output import Progress
-from inga.cli.sim import add_trial_options, check_trial_options, show
-from inga.layers.shape import Faults
+from inga.cli.sim import add_trial_options, check_trial_options, show, trial_of
 from inga.model.errors import UsageError
-from inga.runs.live import VIA, LiveCase
+from inga.runs.live import NO_DELAY
 from inga.runs.live import run as run_live
-from inga.runs.live_calls import LiveCalls
 from inga.runs.live_calls import run as run_calls
-from inga.trial.workload import Workload
+from inga.trial.result import Result
+from inga.trial.trial import VIA, Trial
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -32,9 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="V",
         help="udp://239.x.y.z:port (port 0: a free one), unicast, or tcp (default loopback multicast)",
     )
-    parser.add_argument("--echo", action="store_true", help="members get their own messages too")
     parser.add_argument("--unsafe", action="store_true", help="let in orders that are there to learn from")
-    parser.add_argument("--window", type=int, metavar="BYTES", help="on their way per sender")
     parser.add_argument(
         "--timeout", type=float, default=60.0, metavar="S", help="seconds without any progress"
     )
@@ -42,54 +39,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     check_trial_options(options)
-    faults = Faults(options.loss, options.dup, options.reorder, *options.delay)
+    trial = trial_of(options)
+    faults = trial.faults(NO_DELAY)
     if faults.reorder and not faults.delay_max:
         raise UsageError("--reorder delays copies beyond the maximum of --delay, which is 0: give one")
-    paced = {} if options.rate is None else {"rate": options.rate}
-    workload = Workload(options.members, options.messages, options.size, subset=options.subset, **paced)
-    case = LiveCase(
-        workload=workload,
-        join=options.join,
-        order=options.order,
-        faults=faults,
-        via=options.via,
-        seed=options.seed,
-        deliver=options.deliver,
-        protocol=dict(options.option),
-        echo=options.echo,
-        matrix=options.matrix,
-        window=options.window,
-        trace=options.trace,
-        trace_level=options.trace_level,
-        stall=options.timeout,
-        unsafe=options.unsafe,
-        paced=options.rate is not None,
-    )
-    if options.objects is not None:
-        return _run_objects(case, options)
-    total: int | None = workload.members * workload.messages * (workload.subset or workload.members - 1)
-    if case.join:
-        total = None  # it depends on when they come
-    progress = Progress("delivered", total, quiet=options.quiet)
-    result = run_live(case, progress, _starting(case, options))
+    requests = trial.members * trial.messages
+    # Of those who come later nobody knows how much it will be: it depends on when.
+    deliveries = None if trial.join else requests * (trial.subset or trial.members - 1)
+    what, total = ("delivered", deliveries) if trial.objects is None else ("called", requests)
+    progress = Progress(what, total, quiet=options.quiet)
+    drive: Callable[..., Result] = run_live if trial.objects is None else run_calls
+    full, starting = options.trace_level == "full", _starting(trial, options)
+    result = drive(trial, options.trace, full=full, progress=progress, starting=starting)
     progress.end()
     show(result, options)
     return 1 if result.violations else 0
 
 
-def _run_objects(case: LiveCase, options: argparse.Namespace) -> int:
-    total = case.workload.members * case.workload.messages
-    progress = Progress("called", total, quiet=options.quiet)
-    calls = LiveCalls(case, options.objects, options.misdeclare)
-    result = run_calls(calls, progress, _starting(case, options))
-    progress.end()
-    show(result, options)
-    return 1 if result.violations else 0
-
-
-def _starting(case: LiveCase, options: argparse.Namespace) -> Callable[[int], None]:
+def _starting(trial: Trial, options: argparse.Namespace) -> Callable[[int], None]:
     """Shows how many processes there are, until there are all."""
-    members = case.workload.members + case.join
+    members = trial.members + trial.join
     progress = Progress("members started", members, quiet=options.quiet)
 
     def started(count: int) -> None:

@@ -9,6 +9,7 @@ Ends with 0 if the order kept all it promises, 1 if not. Times are in millisecon
 
 import argparse
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +17,17 @@ from inga.cli.output import print_json
 from inga.model.errors import UsageError
 from inga.recipes import Options, Recipe, find, names, refuse_late
 from inga.sim.board import replay
-from inga.sim.calls import CallCase
-from inga.sim.case import DATAGRAM, FLOW_WINDOW, Case
 from inga.sim.schedule import letter
 from inga.sim.simulator import Unquiet
+from inga.sim.trials import simulate_trial
 from inga.trial.calls import CallLoad, CallResult, tally
 from inga.trial.result import Result, judge
+from inga.trial.trial import DATAGRAM, Trial
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_trial_options(parser)
-    parser.add_argument(
-        "--window", type=int, default=FLOW_WINDOW, metavar="BYTES", help="on their way per sender"
-    )
     parser.add_argument("--datagram", type=int, default=DATAGRAM, metavar="BYTES", help="largest datagram")
-    parser.add_argument("--echo", action="store_true", help="members get their own messages too")
     parser.add_argument("--coarse", action="store_true", help="bundles stay open over takes")
     parser.add_argument("--schedule", metavar="TEXT", help="play this schedule over lossless links instead")
 
@@ -52,6 +49,8 @@ def add_trial_options(
     add("--dup", type=float, default=0.0, metavar="P", help="share of copies doubled")
     add("--reorder", type=float, default=0.0, metavar="P", help="share of copies delayed beyond the maximum")
     add("--delay", type=milliseconds, default=delay, metavar="MIN:MAX", help=f"of a link (default {delay})")
+    add("--window", type=int, metavar="BYTES", help="on their way per sender")
+    add("--echo", action="store_true", help="members get their own messages too")
     add("--crash", type=int, default=0, metavar="K", help="members that crash (not built yet)")
     add("--join", type=int, default=0, metavar="K", help="members that come later")
     add("--deliver", metavar="LEVEL", help="when a message is delivered; the order's own level by default")
@@ -84,26 +83,19 @@ def run(options: argparse.Namespace) -> int:
     check_trial_options(options)
     if options.schedule is not None:
         return _play(options)
-    case = Case(
-        **{
-            name: getattr(options, name)
-            for name in (
-                "order members messages size rate subset loss dup reorder delay window datagram seed echo coarse"
-                " deliver join matrix"
-            ).split()
-        },
-        option=tuple(dict(options.option).items()),
-    )
-    trial: Case | CallCase = case
-    if options.objects is not None:
-        trial = CallCase(case, options.objects, options.misdeclare)
     try:
-        result = trial.run(options.trace, full=options.trace_level == "full")
+        result = simulate_trial(trial_of(options), options.trace, full=options.trace_level == "full")
     except Unquiet as error:
         print(f"inga sim: {error}", file=sys.stderr)
         return 1
     show(result, options)
     return 1 if result.violations else 0
+
+
+def trial_of(options: argparse.Namespace) -> Trial:
+    """The trial that a command line describes: its options have the names of the fields."""
+    told = {each.name: getattr(options, each.name) for each in fields(Trial) if hasattr(options, each.name)}
+    return Trial(**told | {"option": tuple(dict(options.option).items())})
 
 
 def check_trial_options(options: argparse.Namespace) -> None:

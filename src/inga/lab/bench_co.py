@@ -10,7 +10,8 @@ from statistics import median
 from inga.lab.bench import Progress, Row
 from inga.lab.bench_net import FIFO, Variant, _throughput
 from inga.lab.co.played import Task, simulate
-from inga.sim.case import Case
+from inga.sim.trials import simulate_trial
+from inga.trial.trial import Trial
 
 CO = Variant("co, send_many + batches", "throughput", "co")
 
@@ -56,7 +57,7 @@ def _control(members: int, name: str, rate: float, messages: int) -> Row:
     """Control packets for each message of an application; one for everybody counts once."""
 
     def per_message(order: str) -> float:
-        result = Case(order, members=members, messages=messages, rate=rate, size=512).run()
+        result = simulate_trial(Trial(order, members=members, messages=messages, rate=rate, size=512))
         return result.pdus["control"] / result.sent
 
     case = f"control, {members} members, {name} ({rate:,g} messages/s and member)"

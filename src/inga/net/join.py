@@ -29,6 +29,7 @@ from inga.stack.stack import Stack
 from inga.trace.manifest import Manifest
 from inga.trace.reader import read_manifest
 from inga.trace.writer import TraceWriter
+from inga.trial.manifest import manifest_of
 
 
 @asynccontextmanager
@@ -117,9 +118,10 @@ async def join(
     writer: TraceWriter | None = None
     if trace is not None:
         try:
-            has_objects = layout is not None and bool(layout.hosted)
-            claims = recipe.claims(full=full, deliver=level, objects=has_objects)
-            writer = _open_trace(Path(trace), group, view, recipe, claims, layout, stack, full=full)
+            manifest = manifest_of(
+                recipe, view.names, layout, group=group, source="live", full=full, deliver=level
+            )
+            writer = _open_trace(Path(trace), manifest, stack, full=full)
         except BaseException:
             if newcomer is not None:
                 door.turn_away()
@@ -288,35 +290,16 @@ def _check(
     return recipe
 
 
-def _open_trace(
-    directory: Path,
-    group: str,
-    view: View,
-    recipe: Recipe,
-    claims: Sequence[str],
-    layout: Layout | None,
-    stack: Stack,
-    *,
-    full: bool,
-) -> TraceWriter:
+def _open_trace(directory: Path, manifest: Manifest, stack: Stack, *, full: bool) -> TraceWriter:
     """This member's part of a trace; whoever comes first writes the manifest. Who joins later is known
     by its process file."""
-    names = list(view.names) if layout is None else layout.processes.names
+    names = manifest.processes
     if not (directory / "manifest.json").exists():
-        Manifest(
-            group=group,
-            processes=names,
-            source="live",
-            order=recipe.name,
-            guarantees=list(claims),
-            receipt=recipe.receipt,
-            clock="wall",
-            conflicts=None if layout is None else layout.conflicts,
-        ).write(directory)
+        manifest.write(directory)
     elif (found := read_manifest(directory).processes)[: len(names)] != names[: len(found)]:
         raise UsageError(f"{directory} holds a trace of another group")
 
-    origin = time.time() - stack.now
+    origin = time.time() - asyncio.get_running_loop().time()
 
     @cache
     def trace_of(process: int) -> _LiveTrace:

@@ -6,7 +6,7 @@ import tempfile
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
 from time import monotonic, sleep
@@ -15,19 +15,16 @@ from typing import Any
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.net.address import parse_via
-from inga.objects.hosting import Layout
-from inga.recipes import Recipe, find, refuse_unsafe
+from inga.recipes import find, refuse_unsafe
 from inga.runs.cluster import Cluster
 from inga.runs.member import LET_IN, plan
-from inga.trace.manifest import Manifest
 from inga.trial.oracle import Key, Oracle, agreed_orders
 from inga.trial.people import names
 from inga.trial.result import Result, packets_sent, recovered
+from inga.trial.trial import Trial
 from inga.trial.workload import Workload
 
 START_SECONDS = 30.0
-STALL_SECONDS = 60.0
-"""Without any delivery anywhere, after which a run is given up."""
 
 LISTEN_SECONDS = 1.5
 """How long members of an order that promises to go quiet stay on, so that their trace can show it."""
@@ -36,91 +33,65 @@ MEMBERS_MAX = 256
 """Members of a live run. Each is a process, and for each its launcher opens three files of the 1,024 it may have."""
 
 NO_FAULTS = Faults()
+NO_DELAY = (0.0, 0.0)
 
-VIA = "udp://239.7.7.7:0"
-"""Loopback multicast on a port that is free."""
+Told = Callable[[int], None]
+"""Is told how far a run is."""
 
 
-@dataclass(frozen=True, slots=True)
-class LiveCase:
-    """Everything `inga live` can be told."""
-
-    workload: Workload
-    order: str = "causal"
-    faults: Faults = NO_FAULTS
-    via: str = VIA
-    seed: int = 0
-    deliver: str | None = None
-    protocol: dict[str, Any] = field(default_factory=dict)  # options of the order's own
-    echo: bool = False
-    matrix: bool = False
-    window: int | None = None
-    trace: Path | None = None
-    trace_level: str = "full"
-    stall: float = STALL_SECONDS
-    unsafe: bool = False
-    join: int = 0  # members that come later
-    paced: bool = False  # members keep the workload's rate; else they send as fast as the group takes it
-
-    def __post_init__(self) -> None:
-        members = self.workload.members + self.join
-        if members > MEMBERS_MAX:
-            raise UsageError(
-                f"{members} live members would be as many processes, and {MEMBERS_MAX} are the most that are started; "
-                "inga sim plays larger groups"
-            )
-
-    @property
-    def patience(self) -> float:
-        """Seconds without any progress that mean that none will come."""
-        return self.stall + (self.workload.longest_gap if self.paced else 0.0)
+def patience(trial: Trial) -> float:
+    """Seconds without any progress that mean that none will come."""
+    return trial.timeout + (0.0 if trial.rate is None else trial.workload.longest_gap)
 
 
 def run(
-    case: LiveCase,
-    progress: Callable[[int], None] = lambda taken: None,
-    starting: Callable[[int], None] = lambda started: None,
+    trial: Trial,
+    trace: Path | None = None,
+    *,
+    full: bool = True,
+    progress: Told = lambda taken: None,
+    starting: Told = lambda started: None,
 ) -> Result:
     """Start the members, let them talk, judge what they wrote in their diaries."""
-    recipe = find(case.order)
-    refuse_unsafe(recipe, case.unsafe)
-    workload = case.workload
+    recipe = find(trial.order)
+    refuse_unsafe(recipe, trial.unsafe)
+    workload = trial.workload
     started = monotonic()
     with tempfile.TemporaryDirectory(prefix="inga-live-") as scratch:
-        configs = configs_of(case, Path(scratch))
+        configs = configs_of(trial, Path(scratch), trace, full=full)
         late = frozenset(range(workload.members, len(configs)))
         places = list(range(len(configs)))  # of members in the last view
-        with recorded(case, recipe), Cluster("inga.runs.member:play", configs) as cluster:
+        with recorded(trial, trace, full=full), Cluster("inga.runs.member:play", configs) as cluster:
             gather_ready(cluster, starting, without=late)
             started = monotonic()
             cluster.tell("go")
-            if case.join:
-                sent = cluster.gather("sent", timeout=case.patience, progress=progress)
+            if trial.join:
+                sent = cluster.gather("sent", timeout=patience(trial), progress=progress)
                 places = [line["index"] for line in sent]
                 for worker, place in enumerate(places):
                     expected = sum(line["to"].get(str(place), 0) for line in sent)
                     cluster.tell("expect", worker, expected=expected)
-            cluster.gather("done", timeout=case.patience, progress=progress)
+            cluster.gather("done", timeout=patience(trial), progress=progress)
             seconds = monotonic() - started
-            if case.trace is not None and "quiet" in recipe.guarantees:
+            if trace is not None and "quiet" in recipe.guarantees:
                 sleep(LISTEN_SECONDS)
             cluster.tell("close")
             ends = cluster.gather("closed", timeout=START_SECONDS)
         by_place = sorted(range(len(configs)), key=places.__getitem__)
         diaries = [_diary(Path(configs[worker]["diary"])) for worker in by_place]
-    keys = case.protocol.get("keys") or 1
-    agreed = agreed_orders(recipe.promises(case.deliver), lambda message: message % keys)
-    oracle = judge_diaries(workload, case.seed, diaries, echo=case.echo, agreed=agreed)
+    keys = dict(trial.option).get("keys") or 1
+    agreed = agreed_orders(recipe.promises(trial.deliver), lambda message: message % keys)
+    oracle = judge_diaries(workload, trial.seed, diaries, echo=trial.echo, agreed=agreed)
     return Result.of(
         oracle,
         recipe.name,
-        recipe.promises(case.deliver),
-        seed=case.seed,
+        recipe.promises(trial.deliver),
+        seed=trial.seed,
         pdus=packets_sent([end["counts"] for end in ends]),
         bytes=sum(end["counts"].get("bytes", 0) for end in ends),
         seconds=seconds,
         cpu_seconds=sum(end["cpu"] for end in ends),
-        trace=None if case.trace is None else str(case.trace),
+        trace=None if trace is None else str(trace),
         recovery=recovered([end["counts"] for end in ends]) if recipe.wire == "miop" else {},
     )
 
@@ -223,30 +194,35 @@ def _audiences(workload: Workload, seed: int, member: int) -> list[int | None]:
     return [dst for _, dst, _ in moves]
 
 
-def _expected(case: LiveCase) -> list[int]:
+def expected_of(workload: Workload, seed: int, *, echo: bool) -> list[int]:
     """How many messages each member takes."""
-    n = case.workload.members
+    n = workload.members
     counts = [0] * n
     for sender in range(n):
-        for dst in _audiences(case.workload, case.seed, sender):
+        for dst in _audiences(workload, seed, sender):
             for member in range(n):
                 if member == sender:
-                    counts[member] += case.echo
+                    counts[member] += echo
                 elif dst is None or dst >> member & 1:
                     counts[member] += 1
     return counts
 
 
-def configs_of(case: LiveCase, scratch: Path, *, kept: bool = True) -> list[dict[str, Any]]:
-    """What each member is told; `kept`: it has messages to take, and a diary."""
-    founders = case.workload.members
-    people = names(founders + case.join)
-    via, where, interface = _place(case.via, people)
+def configs_of(trial: Trial, scratch: Path, trace: Path | None, *, full: bool) -> list[dict[str, Any]]:
+    """What each member is told. It has messages to take, and a diary in `scratch`, unless it calls objects."""
+    founders = trial.members
+    if founders + trial.join > MEMBERS_MAX:
+        raise UsageError(
+            f"{founders + trial.join} live members would be as many processes, and {MEMBERS_MAX} are the most that "
+            "are started; inga sim plays larger groups"
+        )
+    people = names(founders + trial.join)
+    via, where, interface = _place(trial.via, people)
     members = {name: where[name] for name in people[:founders]} if where else list(people[:founders])
     expected: list[int | None] = [None] * len(people)
-    if kept and not case.join:
-        expected = [*_expected(case)]
-    faults = None if case.faults == NO_FAULTS else asdict(case.faults)
+    if trial.objects is None and not trial.join:
+        expected = [*expected_of(trial.workload, trial.seed, echo=trial.echo)]
+    faults = trial.faults(NO_DELAY)
     return [
         {
             "join": {
@@ -257,23 +233,20 @@ def configs_of(case: LiveCase, scratch: Path, *, kept: bool = True) -> list[dict
                 "address": where.get(name) if me >= founders else None,
                 "via": via,
                 "interface": interface,
-                "order": case.order,
-                "deliver": case.deliver,
-                "protocol": case.protocol,
-                "unsafe": case.unsafe,
-                "trace": None if case.trace is None else str(case.trace),
-                "trace_level": case.trace_level,
-                "echo": case.echo,
-                "matrix": case.matrix,
-                "window": case.window,
-                "faults": faults,
-                "seed": case.seed * 1000 + me,
+                "order": trial.order,
+                "deliver": trial.deliver,
+                "protocol": dict(trial.option),
+                "unsafe": trial.unsafe,
+                "trace": None if trace is None else str(trace),
+                "trace_level": "full" if full else "deliveries",
+                "echo": trial.echo if trial.objects is None else None,
+                "matrix": trial.matrix,
+                "window": trial.window,
+                "faults": None if faults == NO_FAULTS else asdict(faults),
+                "seed": trial.seed * 1000 + me,
             },
             "me": me,
-            "everybody": len(people),
-            "seed": case.seed,
-            "workload": asdict(case.workload),
-            "paced": case.paced,
+            "trial": asdict(trial),
             "expected": expected[me],
             "diary": str(scratch / f"{me}.diary"),
         }
@@ -306,41 +279,15 @@ def free_ports(count: int, kind: int) -> list[int]:
 
 
 @contextmanager
-def recorded(case: LiveCase, recipe: Recipe, layout: Layout | None = None) -> Iterator[None]:
+def recorded(trial: Trial, trace: Path | None, *, full: bool) -> Iterator[None]:
     """Around a run: its trace, if there is one, has a manifest that says in the end that it is complete."""
-    if case.trace is None:
+    if trace is None:
         yield
         return
-    manifest = _manifest(case, recipe, layout)
-    manifest.write(case.trace)
+    manifest = trial.manifest("live", full=full, via=trial.via)
+    manifest.write(trace)
     yield
-    replace(manifest, complete=True).write(case.trace)
-
-
-def _manifest(case: LiveCase, recipe: Recipe, layout: Layout | None) -> Manifest:
-    """What the trace of a run says about it; with objects, their copies are processes too."""
-    layout = layout or recipe.layout(names(case.workload.members), None, case.protocol)
-    objects = layout is not None and bool(layout.hosted)
-    return Manifest(
-        group="live",
-        processes=list(names(case.workload.members)) if layout is None else layout.processes.names,
-        source="live",
-        order=recipe.name,
-        guarantees=recipe.claims(full=case.trace_level == "full", deliver=case.deliver, objects=objects),
-        receipt=recipe.receipt,
-        options={
-            **asdict(case.workload),
-            "rate": case.workload.rate if case.paced else None,
-            **asdict(case.faults),
-            "via": case.via,
-            "deliver": recipe.level_of(case.deliver),
-            "protocol": case.protocol,
-            "matrix": case.matrix,
-        },
-        seed=case.seed,
-        clock="wall",
-        conflicts=None if layout is None else layout.conflicts,
-    )
+    replace(manifest, complete=True).write(trace)
 
 
 def _diary(path: Path) -> "array[int]":

@@ -6,8 +6,6 @@ have sent and got, until everybody is idle and the sums are equal twice in a row
 """
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from time import monotonic, process_time
@@ -20,12 +18,12 @@ from inga.objects.declare import Abort
 from inga.objects.layer import ObjectOrder
 from inga.recipes import find
 from inga.runs.cluster import Cluster, WorkerDied
-from inga.runs.live import START_SECONDS, LiveCase, configs_of, gather_ready, recorded
+from inga.runs.live import START_SECONDS, Told, configs_of, gather_ready, patience, recorded
 from inga.runs.member import Pace, joining
 from inga.runs.worker import Link
-from inga.trial.calls import Asked, CallJudge, CallLoad, CallResult, tally
-from inga.trial.people import names
+from inga.trial.calls import Asked, CallJudge, CallResult
 from inga.trial.result import packets_sent
+from inga.trial.trial import Trial
 
 AT_ONCE = 8
 """Requests of one member under way at a time."""
@@ -36,43 +34,27 @@ LOOK_AGAIN = 0.01
 JOB = "inga.runs.live_calls:play"
 
 
-@dataclass(frozen=True, slots=True)
-class LiveCalls:
-    """Everything `inga live --objects` can be told."""
-
-    case: LiveCase
-    objects: int
-    wrong: tuple[str, str] | None = None  # methods declared compatible though they are not
-
-    @property
-    def load(self) -> CallLoad:
-        workload = self.case.workload
-        return CallLoad(workload.members, workload.messages, self.objects, workload.rate)
-
-
 def run(
-    calls: LiveCalls,
-    progress: Callable[[int], None] = lambda done: None,
-    starting: Callable[[int], None] = lambda started: None,
+    trial: Trial,
+    trace: Path | None = None,
+    *,
+    full: bool = True,
+    progress: Told = lambda done: None,
+    starting: Told = lambda started: None,
 ) -> CallResult:
     """Start the members, let them call, judge what they say."""
-    case, load = calls.case, calls.load
-    recipe = find(case.order)
-    layout = recipe.layout(names(load.members), {name: tally() for name in load.names}, case.protocol)
-    configs = [
-        {**config, "objects": calls.objects, "wrong": calls.wrong}
-        for config in configs_of(case, Path(), kept=False)
-    ]
-    with recorded(case, recipe, layout), Cluster(JOB, configs) as cluster:
+    configs = configs_of(trial, Path(), trace, full=full)
+    with recorded(trial, trace, full=full), Cluster(JOB, configs) as cluster:
         gather_ready(cluster, starting)
         started = monotonic()
         cluster.tell("go")
-        told = cluster.gather("done", timeout=case.patience, progress=progress)
-        _until_quiet(cluster, case.stall)
+        told = cluster.gather("done", timeout=patience(trial), progress=progress)
+        _until_quiet(cluster, trial.timeout)
         seconds = monotonic() - started
         cluster.tell("close")
         ends = cluster.gather("closed", timeout=START_SECONDS)
-    return _judge(calls, told, ends, seconds)
+    trace_said = None if trace is None else str(trace)
+    return _judge(trial, told, ends, seconds=seconds, trace=trace_said)
 
 
 def _until_quiet(cluster: Cluster, seconds: float) -> None:
@@ -91,13 +73,13 @@ def _until_quiet(cluster: Cluster, seconds: float) -> None:
 
 
 def _judge(
-    calls: LiveCalls, told: list[dict[str, Any]], ends: list[dict[str, Any]], seconds: float
+    trial: Trial, told: list[dict[str, Any]], ends: list[dict[str, Any]], **measured: Any
 ) -> CallResult:
-    case, load = calls.case, calls.load
+    load = trial.load
     judge = CallJudge(load)
     committed = asked = starts = 0
-    for me, (name, said, end) in enumerate(zip(names(load.members), told, ends, strict=True)):
-        plan = [each for _, each in load.plan(Random(f"{case.seed}/{me}"), me)]
+    for me, (name, said, end) in enumerate(zip(trial.people, told, ends, strict=True)):
+        plan = [each for _, each in load.plan(Random(f"{trial.seed}/{me}"), me)]
         asked += len(plan)
         starts += sum(each.starts for each in plan)
         for each, outcome in zip(plan, said["outcomes"], strict=True):
@@ -109,17 +91,16 @@ def _judge(
         judge.saw(name, [tuple(each) for each in end["began"]], end["states"])
     judge.finish()
     return judge.result(
-        order=find(case.order).name,
-        seed=case.seed,
+        order=find(trial.order).name,
+        seed=trial.seed,
         sent=asked,
         expected=load.members * starts,
         committed=committed,
         aborted=asked - committed,
         pdus=packets_sent([end["counts"] for end in ends]),
         bytes=sum(end["counts"].get("bytes", 0) for end in ends),
-        seconds=seconds,
         cpu_seconds=sum(end["cpu"] for end in ends),
-        trace=None if case.trace is None else str(case.trace),
+        **measured,
     )
 
 
@@ -128,10 +109,9 @@ def _judge(
 
 async def play(config: dict[str, Any], link: Link) -> None:
     """From joining to leaving."""
-    me, workload = config["me"], config["workload"]
-    load = CallLoad(workload["members"], workload["messages"], config["objects"], workload["rate"])
-    cls = tally(tuple(config["wrong"]) if config["wrong"] else None)
-    async with join(**joining(config, objects=dict.fromkeys(load.names, cls), echo=None)) as group:
+    trial, me = Trial(**config["trial"]), config["me"]
+    load = trial.load
+    async with join(**joining(config, objects=trial.classes(trial.misdeclare))) as group:
         order = group.stack.layer("object")
         assert isinstance(order, ObjectOrder)
         order.diary = []
@@ -139,8 +119,8 @@ async def play(config: dict[str, Any], link: Link) -> None:
         link.say("ready")
         await link.hear()
         started = process_time()
-        plan = list(load.plan(Random(f"{config['seed']}/{me}"), me))
-        outcomes = await _ask(group, plan, link, Pace(config["paced"]))
+        plan = list(load.plan(Random(f"{trial.seed}/{me}"), me))
+        outcomes = await _ask(group, plan, link, Pace(trial.rate is not None))
         link.say("done", outcomes=outcomes)
         while (await link.hear())["kind"] == "count":
             await asyncio.sleep(LOOK_AGAIN)

@@ -21,6 +21,7 @@ from inga.model.errors import WouldBlock
 from inga.net.group import Group
 from inga.net.join import join
 from inga.runs.worker import Link
+from inga.trial.trial import Trial
 from inga.trial.workload import Workload, number_of
 
 SENDS_PER_TURN = 8
@@ -39,7 +40,7 @@ LET_IN = 1 << 48
 
 async def play(config: dict[str, Any], link: Link) -> None:
     """One member, from joining to leaving."""
-    me, seed, late = config["me"], config["seed"], config["join"]["late"]
+    trial, me, late = Trial(**config["trial"]), config["me"], config["join"]["late"]
     if late:
         await link.hear()
     async with join(**joining(config)) as group:
@@ -48,9 +49,8 @@ async def play(config: dict[str, Any], link: Link) -> None:
             link.say("ready")
             await link.hear()
         started = process_time()
-        workload = Workload(**config["workload"])
-        paced, echo = config["paced"], config["join"]["echo"]
-        part = Part(group, workload, me, seed, config["everybody"], paced=paced, echo=echo)
+        everybody, paced = trial.members + trial.join, trial.rate is not None
+        part = Part(group, trial.workload, me, trial.seed, everybody, paced=paced, echo=trial.echo)
         reports = asyncio.create_task(_report(part, link))
         try:
             if "complete" not in group.recipe.guarantees:

@@ -1,137 +1,54 @@
-"""One simulated trial of objects: `inga sim --objects K`."""
+"""What members ask of objects in a simulated trial: `inga sim --objects K`."""
 
-from dataclasses import dataclass
-from pathlib import Path
-from time import process_time
+from collections.abc import Callable
 from typing import Any
 
-from inga.layers.shape import Faults
 from inga.objects.invoke import Root
-from inga.recipes import Options, find
-from inga.sim.case import Case
-from inga.sim.recording import Recording
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
-from inga.trace.manifest import Manifest
-from inga.trace.writer import TraceWriter
-from inga.trial.calls import Asked, CallJudge, CallLoad, CallResult, tally
-from inga.trial.people import names
+from inga.trial.calls import Asked, CallJudge, CallResult
+from inga.trial.trial import Trial
 
 
-@dataclass(frozen=True, slots=True)
-class CallCase:
-    """A trial by numbers: what `Case` says about network and order, and how many objects there are."""
+class Calls:
+    """All requests of a trial, each at its time, and what came of them."""
 
-    case: Case
-    objects: int
-    wrong: tuple[str, str] | None = None  # methods declared compatible though they are not
-
-    @property
-    def load(self) -> CallLoad:
-        return CallLoad(self.case.members, self.case.messages, self.objects, self.case.rate)
-
-    def command(self) -> str:
-        """How to say this on the command line."""
-        wrong = "" if self.wrong is None else f" --misdeclare {'/'.join(self.wrong)}"
-        return f"{self.case.command()} --objects {self.objects}{wrong}"
-
-    def run(self, trace: Path | None = None, *, full: bool = True) -> CallResult:
-        """Run it to the end, and judge it."""
-        started = process_time()
-        recording = None if trace is None else self._recording(trace, full)
-        sim = self._sim([] if recording is None else recording.writers)
-        roots = self._load(sim)
-        if recording is None:
-            sim.run()
-        else:
-            recording.run(sim)
-        return self._judge(sim, roots, process_time() - started, trace)
-
-    def _sim(self, writers: list[TraceWriter]) -> Sim:
-        case = self.case
-        cls = tally(self.wrong)
-        sim = Sim(
-            *names(case.members),
-            order=case.order,
-            seed=case.seed,
-            faults=Faults(case.loss, case.dup, case.reorder, *case.delay),
-            options=Options(protocol=dict(case.option), flow={"window": case.window}),
-            objects=dict.fromkeys(self.load.names, cls),
-            datagram_max=case.datagram,
-            traces=list(writers[: case.members]) or None,
-            record=False,
-        )
+    def __init__(self, trial: Trial, sim: Sim) -> None:
+        self._trial = trial
+        self._sim = sim
+        self._roots: list[tuple[Site, Asked, list[Root]]] = []  # a root is in its list once it has begun
         for site in sim.sites:
-            order = site.objects
-            order.diary = []
-            if writers:
-                order.record(writers.__getitem__)
-        return sim
-
-    def _load(self, sim: Sim) -> list[tuple[Site, Asked, list[Root]]]:
-        """Every request at its time; its root is in the list once it has begun."""
-        roots = []
-        for site in sim.sites:
+            site.objects.diary = []
             at = 0.0
-            for gap, asked in self.load.plan(sim.rng, site.index):
+            for gap, asked in trial.load.plan(sim.rng, site.index):
                 at += gap
                 begun: list[Root] = []
-                roots.append((site, asked, begun))
+                self._roots.append((site, asked, begun))
                 sim.at(at, site, _begin(site, asked, begun))
-        return roots
 
-    def _judge(
-        self, sim: Sim, roots: list[tuple[Site, Asked, list[Root]]], cpu: float, trace: Path | None
-    ) -> CallResult:
-        judge = CallJudge(self.load)
+    def judge(self, **measured: Any) -> CallResult:
+        """Once nothing happens any more."""
+        load, sim = self._trial.load, self._sim
+        judge = CallJudge(load)
         committed = 0
-        for site, asked, begun in roots:
+        for site, asked, begun in self._roots:
             if not begun or not begun[0].done:
                 judge.unanswered(site.name, asked.kind)
             elif begun[0].error is None:
                 committed += 1
                 judge.told(asked.adds)
         for site in sim.sites:
-            order = site.objects
-            judge.saw(site.name, order.diary or (), {name: site.state(name) for name in self.load.names})
+            judge.saw(site.name, site.objects.diary or (), {name: site.state(name) for name in load.names})
         judge.finish()
         return judge.result(
             order=sim.order,
-            seed=self.case.seed,
-            sent=len(roots),
-            expected=self.case.members * sum(asked.starts for _, asked, _ in roots),
+            sent=len(self._roots),
+            expected=load.members * sum(asked.starts for _, asked, _ in self._roots),
             committed=committed,
-            aborted=len(roots) - committed,
-            pdus=sim.pdus,
-            bytes=sim.bytes,
-            seconds=sim.now,
-            cpu_seconds=cpu,
-            trace=None if trace is None else str(trace),
+            aborted=len(self._roots) - committed,
+            **measured,
         )
 
-    def _recording(self, directory: Path, full: bool) -> Recording:
-        """The manifest has the conflicts that there are, also if the members were told others."""
-        case, recipe = self.case, find(self.case.order)
-        people = names(case.members)
-        layout = recipe.layout(people, {name: tally() for name in self.load.names}, dict(case.option))
-        assert layout is not None
-        manifest = Manifest(
-            group="sim",
-            processes=layout.processes.names,
-            source="sim",
-            order=recipe.name,
-            guarantees=recipe.claims(full=full, objects=True),
-            receipt=recipe.receipt,
-            options=self._told(),
-            seed=case.seed,
-            clock="virtual",
-            conflicts=layout.conflicts,
-        )
-        return Recording(directory, manifest, full=full)
 
-    def _told(self) -> dict[str, Any]:
-        return {**self.case.told(), "objects": self.objects, "wrong": self.wrong and "/".join(self.wrong)}
-
-
-def _begin(site: Site, asked: Asked, begun: list[Root]) -> Any:
+def _begin(site: Site, asked: Asked, begun: list[Root]) -> Callable[[], None]:
     return lambda: begun.append(site.begin(asked.body))

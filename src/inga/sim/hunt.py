@@ -14,12 +14,12 @@ from typing import Any, Protocol
 
 from inga.recipes import find
 from inga.sim.board import Board, lossless, wander
-from inga.sim.calls import CallCase
-from inga.sim.case import FLOW_WINDOW, Case
 from inga.sim.judge import judge
 from inga.sim.schedule import Schedule
 from inga.sim.shrink import breaks, shrink_plan, shrink_schedule, smallest
 from inga.sim.swarm import ORDERS, plan
+from inga.sim.trials import simulate_trial
+from inga.trial.trial import Trial
 
 CHUNK = 200
 """Seeds a worker gets at a time."""
@@ -35,7 +35,7 @@ class Failure:
     schedule: str | None = None
 
 
-def case(order: str, seed: int) -> Case:
+def case(order: str, seed: int) -> Trial:
     """The group of one seed: small, and with everything that can go wrong."""
     rng = Random(seed)
 
@@ -43,7 +43,7 @@ def case(order: str, seed: int) -> Case:
         return choices[int(rng.random() * len(choices))]
 
     members = 2 + int(rng.random() * 4)
-    group = Case(
+    group = Trial(
         order=order,
         members=members,
         messages=1 + int(rng.random() * 8),
@@ -54,31 +54,29 @@ def case(order: str, seed: int) -> Case:
         dup=pick(0, 0.2),
         reorder=pick(0, 0.3),
         delay=(0.001, pick(0.001, 0.01, 0.1)),
-        window=int(pick(1, 2000, 1 << 20)),
+        window=pick(1, 2000, None),
         datagram=int(pick(256, 1472, 60 * 1024)),
         seed=seed,
         echo=rng.random() < 0.2,
     )
     recipe = find(order)
     if not recipe.window:
-        group = replace(group, window=FLOW_WINDOW)
+        group = replace(group, window=None)
     if len(recipe.levels) > 1:
         group = replace(group, deliver=pick(*recipe.levels))
     return replace(group, option=tuple((name, pick(*tried)) for name, tried in recipe.tunings.items()))
 
 
-def calls(order: str, seed: int) -> CallCase:
+def calls(order: str, seed: int) -> Trial:
     """The same group with replicated objects, which its members call."""
-    group = replace(case(order, seed), subset=None, echo=False)
-    return CallCase(group, 1 + seed % 3)
+    return replace(case(order, seed), subset=None, echo=False, objects=1 + seed % 3)
 
 
 def try_seed(order: str, seed: int) -> str | None:
     """What is wrong with this seed, or None."""
     try:
         if _in_virtual_time(order, seed):
-            played = calls(order, seed) if _calls_objects(order, seed) else case(order, seed)
-            result = played.run()
+            result = simulate_trial(calls(order, seed) if _calls_objects(order, seed) else case(order, seed))
             if not result.violations:
                 return None
             return result.witnesses[0] if result.witnesses else "a promise was broken"

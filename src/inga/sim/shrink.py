@@ -11,9 +11,10 @@ from dataclasses import fields, replace
 
 from inga.recipes import Options, find
 from inga.sim.board import Board, Build, lossless
-from inga.sim.case import Case
 from inga.sim.schedule import Schedule, Send, Take
 from inga.sim.swarm import Action, Plan
+from inga.sim.trials import group_of, load, simulate_trial
+from inga.trial.trial import Trial
 
 ROUNDS_MAX = 50
 
@@ -38,7 +39,7 @@ def shrink_schedule(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Sc
     return schedule
 
 
-def shrink_case(case: Case, fails: Callable[[Case], bool]) -> Case:
+def shrink_case(case: Trial, fails: Callable[[Trial], bool]) -> Trial:
     """Fewer of everything, as long as it fails."""
     for _ in range(ROUNDS_MAX):
         smaller = next((c for c in _smaller_cases(case) if fails(c)), None)
@@ -63,20 +64,21 @@ def shrink_plan(plan: Plan, fails: Callable[[Plan], bool], tries: int = TRIES_MA
     return plan
 
 
-def fails(case: Case) -> bool:
+def fails(case: Trial) -> bool:
     """Whether a case breaks a promise, does not end, or raises."""
     try:
-        return case.run().violations > 0
+        return simulate_trial(case).violations > 0
     except Exception:  # any failure is one
         return True
 
 
-def smallest(case: Case) -> tuple[Case, Schedule | None]:
+def smallest(case: Trial) -> tuple[Trial, Schedule | None]:
     """The least of a failing case, and a schedule of it if the order alone is to blame."""
     case = shrink_case(case, fails)
     if not find(case.order).direct:
         return case, None
-    sim = case.sim(record=True)
+    sim = group_of(case, record=True)
+    load(sim, case)
     try:
         sim.run()
     except Exception:  # not a matter of order
@@ -102,14 +104,14 @@ def _smaller(schedule: Schedule) -> Iterator[Schedule]:
             yield Schedule(events[:at] + events[at + 1 :])
 
 
-def _smaller_cases(case: Case) -> Iterator[Case]:
+def _smaller_cases(case: Trial) -> Iterator[Trial]:
     if case.members > 2:
         subset = None if case.subset is None else min(case.subset, case.members - 2)
         yield replace(case, members=case.members - 1, subset=subset)
     for messages in {case.messages // 2, case.messages - 1}:
         if 0 < messages < case.messages:
             yield replace(case, messages=messages)
-    plain = Case()
+    plain = Trial()
     for name in (
         "loss",
         "dup",

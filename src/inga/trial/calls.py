@@ -23,7 +23,7 @@ from inga.objects.declare import Abort, ObjectClass, method
 from inga.stack.stack import Rng
 from inga.trial.oracle import WITNESSES_MAX
 from inga.trial.result import Result
-from inga.trial.workload import exponential
+from inga.trial.workload import RATE, exponential
 
 CONFLICTS = (("add", "look"), ("look", "put"), ("put", "put"))
 """Of a tally: the truth, whatever a class says."""
@@ -76,7 +76,7 @@ class CallLoad:
     members: int
     requests: int  # per member
     objects: int
-    rate: float = 100.0  # requests per second and member, in virtual time
+    rate: float = RATE  # requests per second and member, in virtual time
 
     def __post_init__(self) -> None:
         if self.objects < 1:

@@ -13,6 +13,9 @@ from inga.stack.stack import Rng
 HEADER = 4
 """Bytes in front of each message of a trial: its number, by which the oracle knows it."""
 
+RATE = 100.0
+"""Sends per second and member, unless something else is said."""
+
 ANSWERS = 0.3
 """The share of sends that answer a message just taken."""
 
@@ -24,7 +27,7 @@ class Workload:
     members: int
     messages: int  # per member
     size: int = 64  # bytes each
-    rate: float = 100.0  # sends per second and member, where times are kept
+    rate: float = RATE  # sends per second and member, where times are kept
     subset: int | None = None  # each message goes to so many others
 
     def __post_init__(self) -> None:

@@ -19,7 +19,6 @@ With an omission degree packets may be lost for good; then 8 and the second half
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
@@ -28,8 +27,10 @@ from inga.corba.multicast.remiop import ReMiop
 from inga.corba.multicast.reported import Reported
 from inga.corba.wire import miop
 from inga.layers.shape import Faults
+from inga.model.errors import IngaError
 from inga.model.view import View
 from inga.stack.stack import Stack
+from inga.trial.world import Stacks
 
 from ...stack.harness import NAMES, Top
 
@@ -79,19 +80,18 @@ class Setting:
         return 2 * (self.tnack + self.trepair)
 
 
-class World:
+class World(Stacks):
     """Runs one setting, and judges it."""
 
     def __init__(self, setting: Setting, strategy: type[Reported] = ReMiop, **options: Any) -> None:
         self.setting = setting
         self.rng = Random(setting.seed)
-        self.now = 0.0
         if issubclass(strategy, ReMiop):
             options = {"tnack": setting.tnack, "trepair": setting.trepair, "od": setting.od} | options
             options.setdefault("repeats", 40)
         view = View.of(*NAMES[: setting.n])
         self.tops = [Top() for _ in range(setting.n)]
-        self.stacks = [
+        stacks = [
             Stack(
                 [
                     self.tops[me],
@@ -105,14 +105,12 @@ class World:
             )
             for me in range(setting.n)
         ]
+        super().__init__(stacks)
         packets = self.stacks[0].layer("miop")
         assert isinstance(packets, MiopPackets)
         self.senders = packets.senders
         self.kinds: Counter[str] = Counter()  # of datagrams
-        self._events: list[tuple[float, int, int, bytes | None]] = []
-        self._order = 0
         self._moment = 0  # events so far
-        self._wakes: list[float | None] = [None] * setting.n
         self._by_request = issubclass(strategy, ReMiop)  # whether repairs have to be asked for
         # what the judge knows
         self._sent: dict[tuple[int, int], bytes] = {}
@@ -131,73 +129,61 @@ class World:
 
     def run(self) -> None:
         for when, who, octets in self.setting.messages:
-            self._push(when, who, bytes(octets))
-        while self._events:
-            self._moment += 1
-            assert self._moment < EVENTS_MAX, f"10: no end by {self.now:.3f} s"
-            self.now, _, who, data = heappop(self._events)
-            stack = self.stacks[who]
-            if data is None:
-                if self._wakes[who] != self.now:
-                    continue
-                self._wakes[who] = None
-                stack.tick(self.now)
-            elif data[:4] == miop.MAGIC:
-                self._arrives(who, data)
-                stack.receive([(data, None)], now=self.now)
-            else:
-                body = len(self._said[who]).to_bytes(4, "big") + who.to_bytes(4, "big") + data
-                self._said[who].append(body)
-                self._waiting[who].append(body)
-            while self._waiting[who] and stack.writable:
-                stack.send(self._waiting[who].popleft(), now=self.now)
-            self._collect(who)
+            self.at(when, self.say, who, octets)
+        self.play()
         self._judge_the_end()
 
-    def _push(self, when: float, who: int, data: bytes | None) -> None:
-        self._order += 1
-        heappush(self._events, (when, self._order, who, data))
+    def step(self) -> None:
+        self._moment += 1
+        assert self._moment < EVENTS_MAX, f"10: no end by {self.now:.3f} s"
+        super().step()
 
-    def _collect(self, who: int) -> None:
-        ready = self.stacks[who].ready()
-        assert ready.error is None, f"10: {ready.error}"
-        for _, datagram in ready.send:
-            data = bytes(datagram)  # type: ignore[arg-type]
-            self._leaves(who, data)
-            for other in range(self.setting.n):
-                if other != who:
-                    for delay in self.setting.faults.fates(self.rng):
-                        self._push(self.now + delay, other, data)
-        wake, set_to = ready.wake, self._wakes[who]
-        if wake is not None and (set_to is None or wake < set_to):
-            self._wakes[who] = max(wake, self.now)
-            self._push(max(wake, self.now), who, None)
+    def say(self, who: int, octets: int) -> None:
+        body = len(self._said[who]).to_bytes(4, "big") + who.to_bytes(4, "big") + bytes(octets)
+        self._said[who].append(body)
+        self._waiting[who].append(body)
+        self.turn(who)
+
+    def receive(self, member: int, packet: bytes) -> None:
+        self._arrives(member, packet)
+        super().receive(member, packet)
+
+    def turn(self, member: int) -> None:
+        while self._waiting[member] and self.stacks[member].writable:
+            self.stacks[member].send(self._waiting[member].popleft(), now=self.now)
+        super().turn(member)
+
+    def arrivals(self, source: int, target: int) -> list[float]:
+        return [self.now + delay for delay in self.setting.faults.fates(self.rng)]
+
+    def failed(self, error: IngaError) -> None:
+        raise AssertionError(f"10: {error}")
 
     # The judge
 
-    def _leaves(self, who: int, data: bytes) -> None:
+    def leaves(self, member: int, data: bytes) -> None:
         fragment = miop.decode(data)
         if fragment.is_control:
             control = miop.decode_control(fragment)
-            assert control.sender == self.senders[who]
+            assert control.sender == self.senders[member]
             self.kinds["nack" if control.kind == miop.NACK else "state"] += 1
             for entry in control.entries:
                 if control.kind == miop.NACK:
-                    self._judge_request(who, entry)
+                    self._judge_request(member, entry)
                 else:
-                    self._judge_report(who, entry)
+                    self._judge_report(member, entry)
             return
         found = miop.read_id(fragment.unique_id)
         assert found is not None
         key = found[0], found[1] + fragment.number
-        if key[0] == self.senders[who] and key not in self._sent:
+        if key[0] == self.senders[member] and key not in self._sent:
             self.kinds["data"] += 1
             assert key[1] == self._next[key[0]], f"1: packet {key} after {self._next[key[0]] - 1}"
             self._next[key[0]] += 1
             self._sent[key] = data
         else:
             self.kinds["repair"] += 1
-            self._judge_repair(who, key, data)
+            self._judge_repair(member, key, data)
 
     def _judge_repair(self, who: int, key: tuple[int, int], data: bytes) -> None:
         assert self._sent.get(key) == data, f"2: {key} is repaired by {who} as something else"

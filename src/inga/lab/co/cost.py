@@ -27,7 +27,7 @@ class Paced(Group):
         self._due = [[INTERVAL * (k + random.random()) for k in range(messages)] for _ in range(members)]
         for member, times in enumerate(self._due):
             for at in times:
-                self._push(at, member, at)
+                self.at(at, self.turn, member)
 
     def run(self) -> None:
         started = process_time()

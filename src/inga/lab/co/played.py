@@ -6,7 +6,6 @@ a row. One unit of time is R, the delay between the members furthest apart.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from random import Random
 from statistics import fmean
 from typing import Any
@@ -17,9 +16,10 @@ from inga.layers.co.machine import CoMachine
 from inga.model.packet import DATA
 from inga.model.view import View
 from inga.recipes import Options, find
-from inga.stack.stack import Stack, joined
+from inga.stack.stack import Stack
 from inga.trace.memory import MemoryTrace
 from inga.trial.people import names
+from inga.trial.world import Stacks
 
 R = 0.01
 """Seconds: the longest one-way delay."""
@@ -46,41 +46,31 @@ def unequal(seed: int) -> Delay:
     return delay
 
 
-class Group:
-    """Members, and the copies under way between them. A subclass says when they send."""
+class Group(Stacks):
+    """Members over links without loss. A subclass says when they send."""
 
     def __init__(
         self, members: int, delay: Delay = equal, self_knowledge: str = "eager", **protocol: Any
     ) -> None:
         self.n = members
-        self.now = 0.0
         self.headers: list[int] = []  # bytes of data packets that are not the message
         self.pdus = {"data": 0, "control": 0}
         view = View.of(*names(members), recipe="co")
         self.traces = [MemoryTrace(me, members) for me in range(members)]
         settings = {"nack_delay": 2 * R, "resend": 1.0, "poll": 1.0, **protocol}
-        self.stacks = []
+        stacks = []
         for me in range(members):
             order = Co(machine=MACHINES[self_knowledge], **settings)
             layers = [order if layer.name == "co" else layer for layer in find("co").build(Options())]
-            self.stacks.append(Stack(layers, me, view, rng=Random(me), trace=self.traces[me]))
+            stacks.append(Stack(layers, me, view, rng=Random(me), trace=self.traces[me]))
+        super().__init__(stacks)
         self._delay = delay
-        self._heap: list[tuple[float, int, int, Any]] = []
-        self._pushed = 0
-        self._wake: list[float | None] = [None] * members
 
     def run(self) -> None:
         """From the first sends until nobody has anything to say."""
         for member in range(self.n):
-            self._after(member)
-        while self._heap:
-            self.now, _, member, data = heappop(self._heap)
-            if isinstance(data, bytes):
-                self.stacks[member].receive([(data, None)], now=self.now)
-            elif self._wake[member] == data:
-                self._wake[member] = None
-                self.stacks[member].tick(self.now)
-            self._after(member)
+            self.turn(member)
+        self.play()
 
     def wants_to_send(self, member: int) -> bool:
         """Whether this member sends now."""
@@ -92,32 +82,21 @@ class Group:
         assert isinstance(order, Co)
         return order.machine.expected
 
-    def _after(self, member: int) -> None:
-        self._collect(member)
+    def turn(self, member: int) -> None:
+        super().turn(member)
         while self.wants_to_send(member):
             self.stacks[member].send(bytes(SIZE), now=self.now)
-            self._collect(member)
+            super().turn(member)
 
-    def _collect(self, member: int) -> None:
-        stack = self.stacks[member]
-        ready = stack.ready()
-        for to, datagram in ready.send:
-            data = joined(datagram)
-            if data[3] == DATA:
-                self.pdus["data"] += 1
-                self.headers.append(len(data) - SIZE - 1)  # one byte says that it is one message
-            else:
-                self.pdus["control"] += 1
-            for target in (to,) if isinstance(to, int) else stack.others:
-                self._push(self.now + self._delay(member, target), target, data)
-        stack.taken([item.packet for item in ready.deliver if hasattr(item, "packet")], now=self.now)
-        if ready.wake is not None and self._wake[member] != ready.wake:
-            self._wake[member] = ready.wake
-            self._push(max(ready.wake, self.now), member, ready.wake)
+    def arrivals(self, source: int, target: int) -> tuple[float]:
+        return (self.now + self._delay(source, target),)
 
-    def _push(self, at: float, member: int, data: Any) -> None:
-        self._pushed += 1
-        heappush(self._heap, (at, self._pushed, member, data))
+    def leaves(self, member: int, data: bytes) -> None:
+        if data[3] == DATA:
+            self.pdus["data"] += 1
+            self.headers.append(len(data) - SIZE - 1)  # one byte says that it is one message
+        else:
+            self.pdus["control"] += 1
 
 
 class Rounds(Group):

@@ -5,12 +5,11 @@ Who sent how many to whom is counted by a matrix, and held messages are kept by 
 """
 
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from statistics import fmean
-from typing import Any
 
 from inga.causality.inbox import Inbox
 from inga.lab.obg.load import Load, Measured, Request, pairs_with_a_common_destination
+from inga.trial.world import Agenda
 
 
 @dataclass(slots=True)
@@ -24,61 +23,51 @@ class _Sent:
     past: frozenset[int]  # numbers of requests that precede it
 
 
-class Causal:
+class Causal(Agenda):
     """One simulation of `load` under causal order."""
 
     def __init__(self, load: Load) -> None:
+        super().__init__()
         n = load.n
         self._load = load
         self._inboxes: list[Inbox[_Sent]] = [Inbox(-1, n) for _ in range(n)]
         self._matrices = [[[0] * n for _ in range(n)] for _ in range(n)]
         self._pasts: list[set[int]] = [set() for _ in range(n)]
         self._sent: dict[int, _Sent] = {}
-        self._events: list[tuple[float, int, int, Any]] = []
-        self._pushed = 0
         self._received: dict[tuple[int, int], float] = {}
         self._waits: list[float] = []
         self._delays: list[float] = []
 
     def run(self) -> Measured:
         for root in self._load.plan:
-            self._push(root.at, root.obj, root.requests)
-        while self._events:
-            now, _, obj, what = heappop(self._events)
-            if isinstance(what, _Sent):
-                self._receive(now, obj, what)
-            else:
-                for request in what:
-                    self._send(now, obj, request)
+            for request in root.requests:
+                self.at(root.at, self._send, root.obj, request)
+        self.play()
         pairs = pairs_with_a_common_destination(self._load)
         related = sum(1 for one, other in pairs if self._precedes(one, other) or self._precedes(other, one))
         return Measured(100 * related / len(pairs), fmean(self._waits), fmean(self._delays))
 
-    def _push(self, at: float, obj: int, what: Any) -> None:
-        self._pushed += 1
-        heappush(self._events, (at, self._pushed, obj, what))
-
-    def _send(self, now: float, src: int, request: Request) -> None:
+    def _send(self, src: int, request: Request) -> None:
         matrix = self._matrices[src]
-        sent = _Sent(request, src, now, [row.copy() for row in matrix], frozenset(self._pasts[src]))
+        sent = _Sent(request, src, self.now, [row.copy() for row in matrix], frozenset(self._pasts[src]))
         self._sent[request.number] = sent
         self._pasts[src].add(request.number)
         for dst in request.dst:
             matrix[src][dst] += 1
-            self._push(now + self._load.delay(request.number, src, dst), dst, sent)
+            self.at(self.now + self._load.delay(request.number, src, dst), self._receive, dst, sent)
 
-    def _receive(self, now: float, me: int, sent: _Sent) -> None:
-        self._received[sent.request.number, me] = now
+    def _receive(self, me: int, sent: _Sent) -> None:
+        self._received[sent.request.number, me] = self.now
         out: list[_Sent] = []
         needed = tuple((k, row[me]) for k, row in enumerate(sent.matrix) if k != sent.src and row[me])
         self._inboxes[me].offer(sent.src, sent.matrix[sent.src][me] + 1, needed, sent, out)
         for each in out:
-            self._start(now, me, each)
+            self._start(me, each)
 
-    def _start(self, now: float, me: int, sent: _Sent) -> None:
+    def _start(self, me: int, sent: _Sent) -> None:
         if me != sent.src:
-            self._waits.append(now - self._received[sent.request.number, me])
-            self._delays.append(now - sent.at)
+            self._waits.append(self.now - self._received[sent.request.number, me])
+            self._delays.append(self.now - sent.at)
         self._pasts[me] |= sent.past | {sent.request.number}
         for k, row in enumerate(sent.matrix):
             mine = self._matrices[me][k]
@@ -87,7 +76,7 @@ class Causal:
             mine = self._matrices[me][sent.src]
             mine[dst] = max(mine[dst], sent.matrix[sent.src][dst] + 1)
         if sent.request.then is not None:
-            self._send(now, me, sent.request.then)
+            self._send(me, sent.request.then)
 
     def _precedes(self, one: int, other: int) -> bool:
         return one in self._sent[other].past

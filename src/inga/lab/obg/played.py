@@ -3,8 +3,6 @@
 One object a member. Requests travel as the load says, control packets one to nine time units as they are drawn.
 """
 
-from collections.abc import Iterable
-from heapq import heappop, heappush
 from random import Random
 from statistics import fmean
 from typing import Any
@@ -17,18 +15,18 @@ from inga.objects.instance import Instance
 from inga.objects.invoke import Host
 from inga.objects.options import Options
 from inga.objects.roster import Pairs, Roster
+from inga.trial.world import World
 
 DELTA = 10.0
 """Time units between heartbeats."""
 
 
-class Played:
+class Played(World[Spoken]):
     """One simulation of `load` by one host a member."""
 
     def __init__(self, load: Load) -> None:
+        super().__init__()
         self._load = load
-        self._events: list[tuple[float, int, Any, Any]] = []
-        self._pushed = 0
         self._rng = Random(f"control {load.n} {load.seed}")
         self._names = [f"o{index}" for index in range(load.n)]
         pairs = Pairs([(_op(min(pair)), _op(max(pair))) for pair in load.conflicts])
@@ -40,7 +38,7 @@ class Played:
             Host(index, roster, dict.fromkeys(self._names, served), options, observer=self)
             for index in range(load.n)
         ]
-        self._woken: list[float | None] = [None] * load.n
+        self._to_send: list[Send] = []
         self._sent: dict[int, float] = {}
         self._pasts = Pasts(load)
         self._received: dict[tuple[int, int], float] = {}
@@ -51,22 +49,28 @@ class Played:
 
     def run(self) -> Measured:
         for root in self._load.plan:
-            self._push(root.at, root.obj, root.requests)
+            self.at(root.at, self._begin, root.obj, root.requests)
         while self._missing:
-            now, _, member, what = heappop(self._events)
-            host = self._hosts[member]
-            if what is None:
-                if self._woken[member] != now:
-                    continue
-                self._woken[member] = None
-                sends = host.tick(now)
-            elif isinstance(what, tuple) and isinstance(what[0], Request):
-                host.begin(now, _body(what, self._names))
-                sends = host.sends(now)
-            else:
-                sends = host.receive(now, [what])
-            self._act(now, member, sends)
+            self.step()
         return self._measured()
+
+    def _begin(self, member: int, requests: tuple[Request, ...]) -> None:
+        host = self._hosts[member]
+        host.begin(self.now, _body(requests, self._names))
+        self._to_send = host.sends(self.now)
+        self.turn(member)
+
+    def receive(self, member: int, packet: Spoken) -> None:
+        self._to_send = self._hosts[member].receive(self.now, [packet])
+
+    def tick(self, member: int) -> None:
+        self._to_send = self._hosts[member].tick(self.now)
+
+    def collect(self, member: int) -> float | None:
+        for members, packet in self._to_send:
+            for target in members:
+                self.arrives(self.now + self._delay(member, target, packet), target, packet)
+        return self._hosts[member].wake
 
     def note(
         self, step: str, now: float, place: int, message: Message | None, instance: Instance | None
@@ -107,24 +111,11 @@ class Played:
             self._control / len(load.requests),
         )
 
-    def _act(self, now: float, member: int, sends: Iterable[Send]) -> None:
-        for members, packet in sends:
-            for target in members:
-                self._push(now + self._delay(member, target, packet), target, packet)
-        wake, woken = self._hosts[member].wake, self._woken[member]
-        if wake is not None and (woken is None or wake < woken):
-            self._woken[member] = wake
-            self._push(wake, member, None)
-
     def _delay(self, member: int, target: int, packet: Spoken) -> float:
         if isinstance(packet, Message):
             return self._load.delay(packet.args[0], member, target)
         self._control += 1
         return self._rng.uniform(*DELAY)
-
-    def _push(self, at: float, member: int, what: Any) -> None:
-        self._pushed += 1
-        heappush(self._events, (at, self._pushed, member, what))
 
 
 class Pasts:

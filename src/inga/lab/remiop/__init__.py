@@ -16,7 +16,7 @@ from inga.lab.remiop.claims import judge
 from inga.lab.remiop.live import FREE, measure, narrow_path
 from inga.lab.remiop.page import describe, render
 from inga.lab.remiop.slow import EXPERIMENT, QUICK, slow_table
-from inga.lab.remiop.trips import FAST_RATES, SLOW_RATES, Trial, Trip
+from inga.lab.remiop.trips import FAST_RATES, SLOW_RATES, Setup, Trip
 from inga.lab.remiop.virtual import simulate
 from inga.model.errors import UsageError
 
@@ -51,20 +51,20 @@ def run(out: Path, quick: bool, progress: Progress) -> Outcome:
     return Outcome(claims, tables, describe(tables, claims, path.name), [page])
 
 
-def _slow(sizes: Sequence[int]) -> list[Trial]:
-    return [Trial("remiop", size, rate) for rate in SLOW_RATES for size in sizes]
+def _slow(sizes: Sequence[int]) -> list[Setup]:
+    return [Setup("remiop", size, rate) for rate in SLOW_RATES for size in sizes]
 
 
-def _fast(sizes: Sequence[int], rates: Sequence[int] = FAST_RATES) -> list[Trial]:
+def _fast(sizes: Sequence[int], rates: Sequence[int] = FAST_RATES) -> list[Setup]:
     """By size, so that those that are compared are measured one after the other."""
     trials = []
     for size in sizes:
-        trials += [Trial("remiop", size, rate) for rate in rates]
-        trials += [Trial(stack, size) for stack in ("miop", "sockets")]
+        trials += [Setup("remiop", size, rate) for rate in rates]
+        trials += [Setup(stack, size) for stack in ("miop", "sockets")]
     return trials
 
 
-def _virtual(trial: Trial, rounds: int, progress: Progress) -> Trip:
+def _virtual(trial: Setup, rounds: int, progress: Progress) -> Trip:
     progress(f"{trial.name} Kbit/s, {trial.bytes} bytes, in virtual time")
     return simulate(trial, rounds)
 

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from math import inf
 from time import monotonic, sleep
 
-from inga.lab.remiop.trips import DATAGRAM, MEMBERS, Trial, Trip, packets, summed_up
+from inga.lab.remiop.trips import DATAGRAM, MEMBERS, Setup, Trip, packets, summed_up
 from inga.model.errors import UsageError
 from inga.runs.cluster import Cluster
 from inga.runs.live import free_ports
@@ -49,7 +49,7 @@ class Path:
     buffer: int = 0
     pause: float = 0.0
 
-    def patience(self, trial: Trial) -> float:
+    def patience(self, trial: Setup) -> float:
         """Seconds after which a message will not arrive any more."""
         seconds, rate = 2.0, self.rate or inf
         if trial.rmax is not None:
@@ -85,7 +85,7 @@ def _works(prefix: tuple[str, ...]) -> bool:
     return tried.returncode == 0
 
 
-def measure(trials: list[Trial], path: Path, rounds: int, say: Say) -> list[Trip]:
+def measure(trials: list[Setup], path: Path, rounds: int, say: Say) -> list[Trip]:
     """All trials, one after the other; here, or within the namespace of the path.
 
     Messages of one packet make ten times as many round trips, since each takes a moment only.
@@ -114,13 +114,13 @@ def measure(trials: list[Trial], path: Path, rounds: int, say: Say) -> list[Trip
             elif "error" in told:
                 raise UsageError(told["error"])
             else:
-                trips.append(Trip(**{**told, "trial": Trial(**told["trial"])}))
+                trips.append(Trip(**{**told, "trial": Setup(**told["trial"])}))
     if len(trips) < len(trials):
         raise UsageError(f"the experiment ended early within {path.name}")
     return trips
 
 
-def measure_here(trials: list[Trial], path: Path, rounds: int, say: Say) -> list[Trip]:
+def measure_here(trials: list[Setup], path: Path, rounds: int, say: Say) -> list[Trip]:
     """The same where we are, by processes of our own."""
     # The one that asks reads at once: it is its path to the others that is narrow.
     slow = {"buffer": path.buffer, "pause": path.pause}
@@ -142,7 +142,7 @@ def measure_here(trials: list[Trial], path: Path, rounds: int, say: Say) -> list
     return trips
 
 
-def _trial(cluster: Cluster, trial: Trial, path: Path, rounds: int) -> Trip:
+def _trial(cluster: Cluster, trial: Setup, path: Path, rounds: int) -> Trip:
     patience = path.patience(trial)
     cluster.tell(
         "trial",

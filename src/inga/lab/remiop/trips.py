@@ -27,7 +27,7 @@ REQUEST_MAX = 60 * 1024 - 96
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class Setup:
     """A stack and a size of message. `rmax` in Kbit/s is of ReMIOP only."""
 
     stack: str
@@ -55,7 +55,7 @@ class Trip:
     """What some round trips of a trial took: the median, None if a message did not arrive; losses and the rest are
     means of one round trip. `best_ms` is the shortest."""
 
-    trial: Trial
+    trial: Setup
     ms: float | None
     lost: float
     nacks: float
@@ -69,7 +69,7 @@ class Trip:
         return [trial.stack, trial.rmax, trial.bytes, ms, *counts]
 
 
-def summed_up(trial: Trial, ms: list[float | None], lost: int, nacks: int, repairs: int) -> Trip:
+def summed_up(trial: Setup, ms: list[float | None], lost: int, nacks: int, repairs: int) -> Trip:
     """Of several round trips one after the other."""
     whole = [each for each in ms if each is not None]
     rounds = max(1, len(ms))
@@ -83,6 +83,6 @@ def packets(size: int) -> int:
     return sum(-(-(part + ENVELOPE) // PAYLOAD) for part in requests if part)
 
 
-def pacing_ms(trial: Trial, rate: float) -> float:
+def pacing_ms(trial: Setup, rate: float) -> float:
     """Milliseconds from the first packet of a message to its last at a rate in Kbit/s."""
     return (trial.packets - 1) * 8 * DATAGRAM / rate

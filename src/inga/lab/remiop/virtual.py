@@ -1,6 +1,6 @@
 """Round trips in virtual time, for rates at which one of them takes a minute."""
 
-from inga.lab.remiop.trips import ANSWER, ANSWER_BYTES, MEMBERS, REQUEST, Trial, Trip, summed_up
+from inga.lab.remiop.trips import ANSWER, ANSWER_BYTES, MEMBERS, REQUEST, Setup, Trip, summed_up
 from inga.layers.shape import Faults
 from inga.model.delivery import Delivery
 from inga.recipes import Options
@@ -10,7 +10,7 @@ LAN = Faults(delay_min=0.0002, delay_max=0.0002)
 """A local network of the paper's time: a fifth of a millisecond, nothing lost, nothing overtakes."""
 
 
-def simulate(trial: Trial, rounds: int, seed: int = 1) -> Trip:
+def simulate(trial: Setup, rounds: int, seed: int = 1) -> Trip:
     """Some round trips, one after the other, in one group."""
     sim = Sim(
         *MEMBERS,

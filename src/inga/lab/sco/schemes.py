@@ -12,13 +12,12 @@ PDUs per data message, and the time from a sending until a destination knows tha
 From "Selective causally ordered group communication", section 4.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from inga.model.errors import UsageError
+from inga.trial.world import Agenda
 
 SCHEMES = ("C0", "C1", "D0", "D1")
 ROUND = 4.0
@@ -53,18 +52,13 @@ class Measured(NamedTuple):
     delay: float
 
 
-Heap = list[tuple[float, int, Callable[..., None], tuple[Any, ...]]]
-
-
-class Sending:
+class Sending(Agenda):
     """The load of section 4: who sends when, and to whom. Phases and destinations follow from the seed."""
 
     def __init__(self, load: Load) -> None:
+        super().__init__()
         self.load = load
         self.rng = Random(f"{load.seed}")  # the same load for every scheme
-        self.now = 0.0
-        self._heap: Heap = []
-        self._pushed = 0
         self.sent = 0  # data messages that count
         self.pdus = 0
         self.knowing: list[float] = []  # delays
@@ -73,19 +67,13 @@ class Sending:
         load = self.load
         for member in range(load.members):
             self.at(self.rng.random(), self._emit, member)
-        while self._heap and self._heap[0][0] < load.time + WARM_UP:
-            self.now, _, act, arguments = heappop(self._heap)
-            act(*arguments)
+        self.play(load.time + WARM_UP)
         return Measured(self.pdus / self.sent, sum(self.knowing) / len(self.knowing))
 
     @property
     def counts(self) -> bool:
         """Whether this moment is within what is measured."""
         return WARM_UP <= self.now < self.load.time
-
-    def at(self, time: float, act: Callable[..., None], *arguments: Any) -> None:
-        self._pushed += 1
-        heappush(self._heap, (time, self._pushed, act, arguments))
 
     def count_pdu(self) -> None:
         self.pdus += self.counts

@@ -1,4 +1,4 @@
-"""Plays a scenario of tests/scenarios/sco: commands, a line of dashes, and what they printed.
+"""Plays scenarios of SCO: machines without a stack, every copy in the hands of the script.
 
     group 4 mode=csn k=4           new machines; any setting of SCO, mode=wait as printed, and the times k, T_ret, T_rtx, T_poll, T_probe
     send 1 p to 2 4                prints the message's fields
@@ -14,15 +14,14 @@ Members are numbered from 1 as in the papers. What machines send reaches nobody 
 
 from dataclasses import replace
 from math import inf
-from pathlib import Path
-from typing import Any
 
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import mask, precedes
 from inga.layers.sco.parts import Control, Copies, Happened, Message, Request, Settings, Told
 
-from .sco_printed import variant
-from .sco_world import clone
+from ..layers.sco_printed import variant
+from ..layers.sco_world import clone
+from .script import Script, answer, numbers
 
 TIMES = {
     "k": "confirm_delay",
@@ -44,18 +43,7 @@ PAPER = Settings(
 """Long waits, so that in a scenario only what is asked for happens."""
 
 
-def blocks(path: Path) -> list[tuple[str, str]]:
-    """(commands, expected output) of a file; comments and empty lines are for the reader."""
-    found = []
-    for block in path.read_text().split("\n\n"):
-        lines = [line for line in block.splitlines() if line and not line.startswith("#")]
-        if lines:
-            commands, _, expected = "\n".join(lines).partition("\n----")
-            found.append((commands, expected.strip()))
-    return found
-
-
-class Script:
+class ScoScript(Script):
     """Machines that do what a scenario says."""
 
     def __init__(self, make: type[ScoMachine] = ScoMachine) -> None:
@@ -67,14 +55,7 @@ class Script:
         self._moves: dict[int, list[str]] = {}
         self.now = 0.0
 
-    def play(self, commands: str) -> str:
-        lines: list[str] = []
-        for command in commands.splitlines():
-            verb, *words = command.split()
-            lines += getattr(self, f"_{verb}")(words)
-        return "\n".join(lines)
-
-    def _group(self, words: list[str]) -> list[str]:
+    def do_group(self, words: list[str]) -> list[str]:
         settings, make = PAPER, self._make
         for word in words[1:]:
             name, value = word.split("=")
@@ -89,7 +70,7 @@ class Script:
         self._moves = {member: [] for member in range(n)}
         return []
 
-    def _send(self, words: list[str]) -> list[str]:
+    def do_send(self, words: list[str]) -> list[str]:
         member, name, _, *to = words
         machine = self.machines[int(member) - 1]
         before = (list(machine.lsn), self._row(machine), list(machine.clock))
@@ -101,11 +82,11 @@ class Script:
             return [f"{name} waits"]
         self._acks[name] = before[1]
         fields = " ".join(
-            f"{field} {_numbers(v)}" for field, v in zip(("lsn", "ack", "csn"), before, strict=True)
+            f"{field} {numbers(v)}" for field, v in zip(("lsn", "ack", "csn"), before, strict=True)
         )
         return [f"{name}: sqn {sent} {fields}", *self._said(machine)]
 
-    def _rx(self, words: list[str]) -> list[str]:
+    def do_rx(self, words: list[str]) -> list[str]:
         machine = self.machines[int(words[0]) - 1]
         lines = []
         for name in words[1:]:
@@ -115,7 +96,7 @@ class Script:
             lines += self._said(machine)
         return lines
 
-    def _ctl(self, words: list[str]) -> list[str]:
+    def do_ctl(self, words: list[str]) -> list[str]:
         machine = self.machines[int(words[0]) - 1]
         _, _, src, _, seq, _, lsn, *rest = words
         ack = tuple((j, int(v)) for j, v in enumerate(rest[1:]) if int(v) > 1)
@@ -126,14 +107,14 @@ class Script:
         machine.stages()
         return self._said(machine)
 
-    def _ret(self, words: list[str]) -> list[str]:
+    def do_ret(self, words: list[str]) -> list[str]:
         machine = self.machines[int(words[0]) - 1]
         runs = ((int(words[4]), int(words[5])),)
         assert machine.asked(Request(int(words[2]) - 1, runs, (), machine.capacity)) is None
         machine.stages()
         return self._said(machine)
 
-    def _time(self, words: list[str]) -> list[str]:
+    def do_time(self, words: list[str]) -> list[str]:
         self.now = float(words[0])
         lines = []
         for machine in self.machines:
@@ -141,24 +122,24 @@ class Script:
             lines += self._said(machine)
         return lines
 
-    def _show(self, words: list[str]) -> list[str]:
+    def do_show(self, words: list[str]) -> list[str]:
         machine = self.machines[int(words[0]) - 1]
         n = len(self.machines)
         queues = [",".join(self._name(m) for m in machine.accepted.get(j, ())) or "-" for j in range(n)]
-        early = [f"{j + 1}:{_numbers(sorted(kept))}" for j, kept in sorted(machine.early.items()) if kept]
+        early = [f"{j + 1}:{numbers(sorted(kept))}" for j, kept in sorted(machine.early.items()) if kept]
         owed = [j + 1 for j in sorted(machine.owed_since)]
         return [
             f"RRQ {' '.join(queues)}",
-            f"moves {' '.join(self._moves[machine.me]) or '-'}",
+            f"moves {numbers(self._moves[machine.me])}",
             *([f"STASH {' '.join(early)}"] if early else []),
-            f"COV {_numbers(machine.covered)}",
-            f"ACC {_numbers(owed) or '-'}",
+            f"COV {numbers(machine.covered)}",
+            f"ACC {numbers(owed)}",
         ]
 
-    def _order(self, words: list[str]) -> list[str]:
+    def do_order(self, words: list[str]) -> list[str]:
         p, q = (self._stamped[name] for name in words)
         by_ack = p.seq < self._acks[words[1]][p.src]
-        return [f"csn {_answer(precedes(p, q))} ack {_answer(by_ack)}"]
+        return [f"csn {answer(precedes(p, q))} ack {answer(by_ack)}"]
 
     def _said(self, machine: ScoMachine) -> list[str]:
         events, machine.events = machine.events, []
@@ -192,11 +173,3 @@ class Script:
 
     def _row(self, machine: ScoMachine) -> list[int]:
         return [machine.accepted_by(machine.me, j) for j in range(len(self.machines))]
-
-
-def _numbers(values: Any) -> str:
-    return " ".join(map(str, values))
-
-
-def _answer(yes: bool) -> str:
-    return "yes" if yes else "no"

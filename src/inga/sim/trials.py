@@ -1,0 +1,100 @@
+"""A trial in virtual time: `inga sim`."""
+
+from dataclasses import replace
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+from inga.layers.flow import WINDOW_MAX
+from inga.recipes import find
+from inga.session.newcomer import Newcomer
+from inga.sim.calls import Calls
+from inga.sim.recording import Recording
+from inga.sim.simulator import DELAY, Sim
+from inga.trace.writer import TraceWriter
+from inga.trial.people import names
+from inga.trial.result import Result
+from inga.trial.trial import Trial
+from inga.trial.workload import RATE
+
+LINK = (DELAY.delay_min, DELAY.delay_max)
+
+QUIET, QUIET_DELAYS = 1.0, 20.0
+"""Seconds, and delays of the slowest link, after which a simulated group has nothing more to say."""
+
+
+def simulate_trial(trial: Trial, trace: Path | None = None, *, full: bool = True) -> Result:
+    """Run it to the end, and judge it. With objects, the result is a `CallResult`."""
+    started = process_time()
+    recording = None if trace is None else _recording(trial, trace, full)
+    sim = group_of(trial, recording=recording)
+    calls = None if trial.objects is None else Calls(trial, sim)
+    if calls is None:
+        load(sim, trial)
+    if recording is None:
+        sim.run()
+    else:
+        recording.run(sim)
+    measured: dict[str, Any] = {
+        "seed": trial.seed,
+        "pdus": sim.pdus,
+        "bytes": sim.bytes,
+        "seconds": sim.now,
+        "cpu_seconds": process_time() - started,
+        "trace": None if trace is None else str(trace),
+    }
+    if calls is not None:
+        return calls.judge(**measured)
+    recovery = sim.recovery if find(trial.order).wire == "miop" else {}
+    return Result.of(sim.finish(), sim.order, sim.guarantees, recovery=recovery, **measured)
+
+
+def group_of(trial: Trial, *, record: bool = False, recording: Recording | None = None) -> Sim:
+    """The group, which has nothing to do yet."""
+    find(trial.order).check_window(trial.window)
+    writers = [] if recording is None else recording.writers
+    sim = Sim(
+        *trial.people,
+        order=trial.order,
+        seed=trial.seed,
+        faults=trial.faults(LINK),
+        options=trial.options(),
+        objects=trial.classes(trial.misdeclare),
+        datagram_max=trial.datagram,
+        record=record and not trial.join,
+        traces=list(writers[: trial.members]) or None,
+    )
+    if recording is not None:
+        _trace(sim, recording)
+    return sim
+
+
+def load(sim: Sim, trial: Trial) -> None:
+    """Give members what they have to say, and those who join later a time."""
+    workload = trial.workload
+    sim.load(workload)
+    for name in names(trial.members + trial.join)[trial.members :]:
+        sim.join(name, sim.rng.random() * workload.messages / workload.rate, workload)
+
+
+def _recording(trial: Trial, directory: Path, full: bool) -> Recording:
+    """The manifest says what was left to virtual time, too."""
+    delay = LINK if trial.delay is None else trial.delay
+    said = replace(trial, delay=delay, rate=trial.rate or RATE, window=trial.window or WINDOW_MAX)
+    manifest = said.manifest("sim", full=full, quiet_seconds=QUIET + QUIET_DELAYS * delay[1])
+    return Recording(directory, manifest, full=full)
+
+
+def _trace(sim: Sim, recording: Recording) -> None:
+    """What the writers of a recording cannot be lent at the start: those of objects, and of members that join."""
+
+    def late(index: int, name: str, n: int, newcomer: Newcomer) -> TraceWriter:
+        writer = recording.add(index, name, n)
+        if newcomer.cuts:
+            writer.cut(min(newcomer.sizes) - 1, newcomer.cuts)
+        return writer
+
+    sim.trace_newcomers(late)
+    if len(recording.writers) > len(sim.sites):
+        for site in sim.sites:
+            site.objects.record(recording.writers.__getitem__)

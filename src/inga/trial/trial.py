@@ -1,0 +1,142 @@
+"""A trial: everything that `inga sim` and `inga live` can be told, and nothing else.
+
+So whatever a hunt finds can be said again as one command, and one description runs in virtual time and over sockets.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from shlex import quote
+from typing import Any
+
+from inga.layers.flow import WINDOW_MAX
+from inga.layers.shape import Faults
+from inga.model.errors import UsageError
+from inga.objects.declare import ObjectClass
+from inga.recipes import Options, find
+from inga.trace.manifest import Manifest
+from inga.trial.calls import CallLoad, tally
+from inga.trial.manifest import manifest_of
+from inga.trial.people import names
+from inga.trial.workload import RATE, Workload
+
+DATAGRAM = 60 * 1024
+
+VIA = "udp://239.7.7.7:0"
+"""Loopback multicast on a port that is free."""
+
+NOT_TOLD = ("seed", "option", "objects", "misdeclare", "via", "unsafe", "timeout")
+"""What a manifest has under a key of its own, only where it was asked for, or not at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A trial by numbers, under the names of the command line. Times in seconds; None: as the driver has it."""
+
+    order: str = "causal"
+    members: int = 4
+    messages: int = 100  # per member; with objects, its requests
+    size: int = 64
+    rate: float | None = None  # sends per second and member; live: None, as fast as the group takes them
+    subset: int | None = None  # each message goes to so many others
+    loss: float = 0.0
+    dup: float = 0.0
+    reorder: float = 0.0
+    delay: tuple[float, float] | None = None
+    window: int | None = None
+    datagram: int = DATAGRAM  # sim
+    seed: int = 0
+    echo: bool = False
+    coarse: bool = False  # sim
+    join: int = 0  # members that come later
+    matrix: bool = False
+    deliver: str | None = None  # level; None: the order's own
+    option: tuple[tuple[str, Any], ...] = ()  # of the order's own
+    objects: int | None = None  # replicated objects that members call; None: they send messages
+    misdeclare: tuple[str, str] | None = None  # methods declared compatible though they are not
+    via: str = VIA  # live
+    unsafe: bool = False  # live
+    timeout: float = 60.0  # live: without any delivery anywhere, after which a run is given up
+
+    def __post_init__(self) -> None:
+        if self.datagram < 256:
+            raise UsageError("--datagram is at least 256 bytes")
+        if self.window is not None and self.window < 1:
+            raise UsageError("--window is at least 1 byte")
+        if self.join < 0:
+            raise UsageError("--join is the number of members that come later")
+        _ = self.workload  # or says what is wrong
+
+    @property
+    def people(self) -> tuple[str, ...]:
+        """Members at the start."""
+        return names(self.members)
+
+    @property
+    def workload(self) -> Workload:
+        return Workload(self.members, self.messages, self.size, self._rate, self.subset)
+
+    @property
+    def load(self) -> CallLoad:
+        """What is asked of objects."""
+        return CallLoad(self.members, self.messages, self.objects or 0, self._rate)
+
+    @property
+    def _rate(self) -> float:
+        return RATE if self.rate is None else self.rate
+
+    def faults(self, delay: tuple[float, float]) -> Faults:
+        """`delay`: of links about which nothing is said."""
+        return Faults(self.loss, self.dup, self.reorder, *(delay if self.delay is None else self.delay))
+
+    def classes(self, wrong: tuple[str, str] | None = None) -> Mapping[str, type[ObjectClass]] | None:
+        """The objects of the group, if it has some."""
+        return None if self.objects is None else dict.fromkeys(self.load.names, tally(wrong))
+
+    def options(self) -> Options:
+        """For the stack of a member."""
+        return Options(
+            echo=self.echo if self.objects is None else None,
+            coarse=self.coarse,
+            matrix=self.matrix,
+            deliver=self.deliver,
+            protocol=dict(self.option),
+            flow={"window": self.window or WINDOW_MAX},
+        )
+
+    def manifest(self, source: str, *, full: bool, **more: Any) -> Manifest:
+        """What a trace says about the run. It has the conflicts that there are, also if members were told others."""
+        recipe, protocol = find(self.order), dict(self.option)
+        told = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in NOT_TOLD}
+        told |= {"deliver": recipe.level_of(self.deliver), "protocol": protocol}
+        if self.objects is not None:
+            told |= {"objects": self.objects, "misdeclare": self.misdeclare}
+        return manifest_of(
+            recipe,
+            self.people,
+            recipe.layout(self.people, self.classes(), protocol),
+            group=source,
+            source=source,
+            full=full,
+            deliver=self.deliver,
+            options=told | more,
+            seed=self.seed,
+        )
+
+    def command(self, program: str = "inga sim") -> str:
+        """How to say this on the command line."""
+        words = [program]
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if value == option.default and option.name not in ("order", "members", "messages", "seed"):
+                continue
+            if option.name == "delay":
+                value = f"{1000 * value[0]:g}:{1000 * value[1]:g}"
+            elif option.name == "misdeclare":
+                value = "/".join(value)
+            if option.name == "option":
+                words += [f"--option {quote(f'{name}={each}')}" for name, each in value if each is not None]
+            elif value is True:
+                words.append(f"--{option.name}")
+            else:
+                words.append(f"--{option.name} {quote(str(value))}")
+        return " ".join(words)

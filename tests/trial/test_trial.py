@@ -1,0 +1,81 @@
+"""One description of a trial: said on a command line it is the same again, whoever runs it."""
+
+import argparse
+import shlex
+from dataclasses import fields, replace
+
+import pytest
+
+from inga.cli import live, sim
+from inga.model.errors import UsageError
+from inga.sim.hunt import calls, case
+from inga.trial.trial import Trial
+
+LIVE_ONLY = {"via", "unsafe", "timeout"}
+SIM_ONLY = {"datagram", "coarse"}
+
+
+def parser(command: object) -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser()
+    command.add_options(made)  # type: ignore[attr-defined]
+    return made
+
+
+def again(trial: Trial) -> Trial:
+    """What its command describes."""
+    return sim.trial_of(parser(sim).parse_args(shlex.split(trial.command())[2:]))
+
+
+@pytest.mark.parametrize("order", ["vector", "co", "sco", "object", "remiop"])
+def test_a_hunted_trial_is_its_command(order: str) -> None:
+    for seed in range(30):
+        played = case(order, seed)
+        said = tuple((name, value) for name, value in played.option if value is not None)
+        assert again(played) == replace(played, option=said)
+
+
+def test_so_is_one_of_objects() -> None:
+    trial = Trial("object", members=3, objects=2, misdeclare=("put", "put"), rate=20.0, delay=(0.5, 1.0))
+    assert again(trial) == trial
+    assert calls("object", 7).command().endswith("--objects 2")
+
+
+def test_every_field_can_be_said() -> None:
+    """An option that no command has could not be said again."""
+    names = {each.name for each in fields(Trial)}
+    said = {command: set(vars(parser(command).parse_args([]))) for command in (sim, live)}
+    assert names - said[sim] == LIVE_ONLY
+    assert names - said[live] == SIM_ONLY
+
+
+def test_both_drivers_tell_the_same_in_a_manifest() -> None:
+    trial = Trial("vector", members=3, messages=5, loss=0.1, subset=1, seed=4)
+    one, other = trial.manifest("sim", full=True), trial.manifest("live", full=True)
+    assert one.options == other.options and one.options["loss"] == 0.1
+    assert (one.processes, one.guarantees, one.seed) == (other.processes, other.guarantees, other.seed)
+    assert (one.clock, other.clock) == ("virtual", "wall")
+
+
+def test_a_manifest_has_the_conflicts_that_there_are() -> None:
+    """Also if members were told others."""
+    right = Trial("object", members=2, objects=1)
+    wrong = Trial("object", members=2, objects=1, misdeclare=("put", "put"))
+    assert right.manifest("sim", full=True).conflicts == wrong.manifest("sim", full=True).conflicts
+    assert ["put", "put"] in (right.manifest("sim", full=True).conflicts or {})["alice/tally1"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"datagram": 255}, "at least 256 bytes"),
+        ({"window": 0}, "at least 1 byte"),
+        ({"join": -1}, "come later"),
+        ({"members": 0}, "a group of 0 members"),
+        ({"size": 3}, "--size is at least 4"),
+        ({"subset": 4}, "there are 3 others"),
+        ({"rate": 0}, "the rate must be above 0"),
+    ],
+)
+def test_what_is_refused(wrong: dict[str, int], reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        Trial(**wrong)  # type: ignore[arg-type]
