@@ -501,6 +501,14 @@ def test_what_is_not_kept_is_not_held() -> None:
     assert net.stacks[0].held == len(b"\0true") + 1, "the one that is not acknowledged yet"
 
 
+def test_what_overruns_its_senders_share_is_counted_and_not_kept() -> None:
+    net = group(capacity=3)
+    for seq in (2, 3):
+        inject(net, 0, made(1, seq=seq, section=Section(3, rises=())))
+    assert net.stacks[0].counts["overrun"] == 1
+    assert co(net, 0).held == [0, 1, 0] and list(co(net, 0).early[1]) == [2]
+
+
 def test_only_what_is_new_says_where_a_member_is() -> None:
     net = group()
     net.send(1, b"x")

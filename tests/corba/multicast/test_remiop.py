@@ -268,12 +268,14 @@ def test_a_group_fails_of_a_packet_that_is_lost_for_good() -> None:
 
 def test_holes_older_than_the_buffer_are_not_asked_for() -> None:
     net = Members(2, size=3, wait=False, on_gap="skip", tnack=0.0)
+    trace = net.stacks[B].trace = MemoryTrace(B, 2)
     net.say(A, b"1")
     net.say(A, *[b"x"] * 6, but=[B])
     net.say(A, b"8")
     net.wait(0.01, lose=lambda flight: flight.target == B)
     assert net.asked(B) == [[6, 7]]
     assert net.stacks[B].counts["unrecoverable"] == 4
+    assert [row.n for row in trace.rows if row.step == "gap"] == [2]
 
 
 # Where a stream begins
