@@ -176,7 +176,8 @@ def test_an_option_without_a_place_is_refused_with_the_orders_that_have_one(orde
         find(order).build(options)
         assert getattr(find(order).keep(options, "other"), name) == SAID[name]
         return
-    assert find(order).keep(options, "other") == Options(), "it waits until the group changes back"
+    kept = find(order).keep(options, "other")
+    assert kept == Options(said=(options, "other")), "it waits until the group changes back"
     with pytest.raises(UsageError) as refused:
         find(order).build(options)
     text = str(refused.value)

@@ -140,4 +140,4 @@ def test_what_is_unread_at_a_change_keeps_its_layers_until_it_is_taken(order: st
     town.quiet()
     for name in town.members:
         assert weigh(town.member(name))["views.retired"] == 0
-        assert not town.member(name).queued and not town.member(name).untaken
+        assert not town.member(name).queued and not town.member(name).views.untaken

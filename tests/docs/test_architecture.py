@@ -20,6 +20,7 @@ from inga.stack.stack import Stack
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
 SOURCE = str(Path(inga.__file__).parent)
 SECONDS = 10
+TRIES = 4
 
 UNEVENTFUL = {"wake", "tick", "held", "is_open", "settled", "outside"}
 """Hooks that answer a question or wait for their time: no part of the way, though they may be called on it."""
@@ -95,13 +96,22 @@ async def play() -> Witness:
     return witness
 
 
-def test_the_way_of_one_message_is_as_the_page_says() -> None:
-    page, witness = told(), asyncio.run(play())
-    assert len(page) > 60
+def differences(page: list[tuple[str, str]], witness: Witness) -> Iterator[str]:
     calls = iter(witness.calls)
     for who, function in page:
         # Functions without an owner, and carriers, know nobody.
-        found = any(name == function and caller in (who, "") for caller, name in calls)
-        assert found, f"{function} of {who} does not run there"
-    missing = witness.hooks - {function for _, function in page}
-    assert not missing, f"hooks that run and are not on the page: {sorted(missing)}"
+        if not any(name == function and caller in (who, "") for caller, name in calls):
+            yield f"{function} of {who} does not run there"
+            break
+    if missing := witness.hooks - {function for _, function in page}:
+        yield f"hooks that run and are not on the page: {sorted(missing)}"
+
+
+def test_the_way_of_one_message_is_as_the_page_says() -> None:
+    """A greeting or a heartbeat may come in between; a page that is wrong is so every time."""
+    page = told()
+    assert len(page) > 60
+    found = [list(differences(page, asyncio.run(play())))]
+    while found[-1] and len(found) < TRIES:
+        found.append(list(differences(page, asyncio.run(play()))))
+    assert not found[-1]

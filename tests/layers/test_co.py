@@ -433,7 +433,7 @@ def goodbye(net: Net, member: int) -> None:
 def test_nobody_waits_for_one_who_has_left() -> None:
     net = group()
     for stack in net.stacks:
-        stack.addresses.update(dict.fromkeys(stack.others()))
+        stack.addresses.update(dict.fromkeys(stack.others))
     receipt = net.send(0, b"before")
     assert not net.stacks[0].settled
     net.quiet()

@@ -229,7 +229,7 @@ def test_it_can_be_replaced_while_it_holds_something() -> None:
     probe = Probe(Matrix())
     assert probe.feed(stamped(2, (0, 1, 0), ((1, 0, 2),))) == []
     assert probe.stack.held > 0
-    probe.stack.replace("matrix", Matrix(), now=0.0)
+    probe.stack.views.replace("matrix", Matrix())
     probe.layer = probe.stack.layers[1]
     assert [p.seq for p in probe.feed(stamped(1, (0, 0, 0), ((1, 0, 1),)))] == [1, 2]
     assert probe.stack.held == 0

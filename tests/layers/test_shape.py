@@ -184,7 +184,7 @@ def test_what_was_delayed_leaves_when_the_layer_is_replaced() -> None:
     shape.delay(1, 20.0)
     net.send(0, b"one")
     assert net.under_way == []
-    net.stacks[0].replace("shape", Shape(Faults()), now=0.0)
+    net.stacks[0].views.replace("shape", Shape(Faults()))
     net.turn(0)
     net.settle()
     assert net.texts(1) == ["one"]
@@ -211,7 +211,7 @@ def test_a_delay_is_counted_from_the_send_call() -> None:
     """What waited for the window as long as the delay leaves with no further one."""
     net = Net(2, options=Options(flow={"window": 3000}), datagram_max=1400)
     shape = Shape()
-    net.stacks[0].replace("shape", shape, now=0.0)
+    net.stacks[0].views.replace("shape", shape)
     shape.delay(1, 10.0)
     while net.stacks[0].writable:
         net.send(0, b"." * 1000)

@@ -146,9 +146,9 @@ def layers_kept(patch: MonkeyPatch) -> None:
     original = Views._install
 
     def install(views: Views, *change: Any) -> None:
-        views.stack._taken -= 1
+        views.stack.taken_count -= 1
         original(views, *change)
-        views.stack._taken += 1
+        views.stack.taken_count += 1
 
     patch.setattr(Views, "_install", install)
 
@@ -432,7 +432,7 @@ def delivery_unwatched(patch: MonkeyPatch) -> None:
 
 
 def everybody_is_blamed(patch: MonkeyPatch) -> None:
-    patch.setattr(Co, "blockers", lambda layer: layer.stack.peers())
+    patch.setattr(Co, "blockers", lambda layer: layer.stack.peers)
 
 
 def any_source_is_believed(patch: MonkeyPatch) -> None:

@@ -89,8 +89,8 @@ def delayed(order: str, seed: int) -> int:
     sim = Sim(*PEOPLE, order=order, seed=seed, record=False, datagram_max=256)
     for site in sim.sites:
         shape = Shape()
-        site.stack.replace("shape", shape, now=0.0)
-        for other in site.stack.others():
+        site.stack.views.replace("shape", shape)
+        for other in site.stack.others:
             shape.delay(other, 0.05)
     sim.load(Workload(4, 10, size=120, rate=1000))  # each fills a bundle, so that none waits for another
     sim.run(until=60.0)

@@ -116,7 +116,7 @@ class Net:
             self.errors[member] = ready.error
             self.notices += ready.notices
             for address, datagram in ready.send:
-                for target in stack.others() if address is None else (address,):
+                for target in stack.others if address is None else (address,):
                     self.under_way.append(Flight(member, target, joined(datagram)))
                     self.log.append(self.under_way[-1])
             batches = [item for item in ready.deliver if isinstance(item, Batch)]

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import pytest
 
-from inga.layers.causal import Causal
 from inga.layers.shape import Faults
 from inga.recipes import Options, names
 from inga.stack.stack import Stack
@@ -25,7 +24,6 @@ CALLS: dict[str, Callable[[Stack], object]] = {
     "propose": lambda stack: stack.propose("fifo", lambda why: None, now=LATER),
     "gate": lambda stack: stack.gate("open", now=LATER),
     "delay": lambda stack: stack.delay(1, 0.1, now=LATER),
-    "replace": lambda stack: stack.replace("causal", Causal(), now=LATER),
     "goodbye": lambda stack: stack.goodbye(now=LATER),
 }
 

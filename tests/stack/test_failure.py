@@ -53,7 +53,7 @@ def test_nothing_can_be_sent() -> None:
     with pytest.raises(UsageError, match="failed: first"):
         net.stacks[1].send(b"more", now=net.now)
     with pytest.raises(UsageError, match="failed: first"):
-        net.stacks[1].replace("bundle", Bundle(), now=net.now)
+        net.stacks[1].views.replace("bundle", Bundle())
 
 
 def said(net: Net, flights: list[Flight]) -> set[str]:

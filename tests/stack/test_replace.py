@@ -27,7 +27,7 @@ def test_an_unknown_name_lists_those_that_are_there() -> None:
     with pytest.raises(
         UsageError, match=r"no layer 'causal' here, only bundle, fifo, fragment, flow, reliable"
     ):
-        net.stacks[0].replace("causal", Causal(), now=0.0)
+        net.stacks[0].views.replace("causal", Causal())
 
 
 def test_an_open_bundle_leaves_before_its_layer_does() -> None:
@@ -35,7 +35,7 @@ def test_an_open_bundle_leaves_before_its_layer_does() -> None:
     net.stacks[0].send(b"one", now=0.0)
     old = net.stacks[0].layer("bundle")
     new = Bundle()
-    net.stacks[0].replace("bundle", new, now=0.0)
+    net.stacks[0].views.replace("bundle", new)
     assert net.stacks[0].layer("bundle") is new is not old
     net.stacks[0].send(b"two", now=0.0)
     net.turn(0)
@@ -50,7 +50,7 @@ def test_delayed_packets_go_through_the_new_layer_in_order() -> None:
         net.send(0, text)
         net.arrive(*net.to(1))
     assert net.texts(1) == []
-    net.stacks[1].replace("shape", Shape(Faults()), now=net.now)
+    net.stacks[1].views.replace("shape", Shape(Faults()))
     net.turn(1)
     assert net.texts(1)[:1] == ["one"]
     net.wait(3.0)  # acknowledgements are still slow on their way to alice
@@ -68,7 +68,7 @@ def test_a_replaced_order_hands_over_what_it_held() -> None:
     net.arrive(third, second)
     assert net.texts(1) == []
     assert net.stacks[1].held > 0
-    net.stacks[1].replace("fifo", Unordered(), now=0.0)
+    net.stacks[1].views.replace("fifo", Unordered())
     net.turn(1)
     assert net.texts(1) == ["two", "three"]
     assert net.stacks[1].held == 0
@@ -93,7 +93,7 @@ def test_a_refused_replacement_changes_nothing(order: type[Fifo] | type[Causal])
     before = net.stacks[1].held
     old = net.stacks[1].layer(order.name)
     with pytest.raises(UsageError, match="the moon"):
-        net.stacks[1].replace(order.name, Demanding(), now=0.0)
+        net.stacks[1].views.replace(order.name, Demanding())
     assert net.stacks[1].layer(order.name) is old
     assert net.stacks[1].held == before > 0
     net.arrive(first)
@@ -109,7 +109,7 @@ def test_what_a_new_order_holds_is_counted_once() -> None:
     first, second = net.to(1)
     net.arrive(second)
     before = net.stacks[1].held
-    net.stacks[1].replace("causal", Causal(), now=0.0)
+    net.stacks[1].views.replace("causal", Causal())
     assert net.stacks[1].held == before
     net.arrive(first)
     assert net.texts(1) == ["one", "two"]

@@ -9,6 +9,7 @@ The window is counted as the kernel counts a socket buffer, which is more than t
 
 from collections import deque
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from inga.layers.numbers import check_number, check_seconds
@@ -68,6 +69,8 @@ class Flow(Layer):
         self._on_way = 0  # their sum
         self._consumed = [0] * n  # per member: packets it has, and has room for
         self._consumed_by_all = 0
+        self._needless = 0.0  # up to this number nobody who is left needs a packet, or lacks it
+        self._find_needless()
         self._unasked = 0  # charge since the last packet that asks for a report
         self._waiting: deque[Packet] = deque()
         self.is_open = True
@@ -80,6 +83,7 @@ class Flow(Layer):
         added = len(view) - len(self._consumed)
         # What waits is of the view before: it must leave without the newcomer, who begins when it has left.
         self._consumed += [self._sent + len(self._waiting)] * added
+        self._find_needless()
         self._told += (0,) * added
 
     def base(self) -> dict[str, int]:
@@ -119,12 +123,18 @@ class Flow(Layer):
 
     def _settle(self) -> None:
         """Take off the way what everybody has room for."""
-        by_all = min([self._sent, *[self._consumed[m] for m in self.stack.peers()]])
+        self._find_needless()
+        by_all = self._sent if self._sent <= self._needless else int(self._needless)
         if by_all > self._consumed_by_all:
             for _ in range(by_all - self._consumed_by_all):
                 self._on_way -= self._charges.popleft()
             self._consumed_by_all = by_all
             self._pump()
+
+    def _find_needless(self) -> None:
+        """A newcomer begins after what waited when it came; where everybody is gone to whom that mattered, it leaves
+        without being counted."""
+        self._needless = min([self._consumed[m] for m in self.stack.peers], default=inf)
 
     @property
     def waiting(self) -> int:
@@ -140,7 +150,7 @@ class Flow(Layer):
 
     def blockers(self) -> list[int]:
         """Those who have consumed least."""
-        return [m for m in self.stack.peers() if self._consumed[m] == self._consumed_by_all]
+        return [m for m in self.stack.peers if self._consumed[m] == self._consumed_by_all]
 
     @property
     def settled(self) -> bool:
@@ -164,12 +174,12 @@ class Flow(Layer):
         while waiting:
             charge = charged(len(waiting[0].body) + HEADER_MAX)
             exceeds = self._on_way + charge > self.window or len(self._charges) >= PACKETS_MAX
-            if self._on_way and exceeds and not self.stack.alone:
+            if self._on_way and exceeds:
                 break
             packet = waiting.popleft()
             out.append(packet)
             self._sent += 1
-            if self.stack.alone:
+            if self._sent <= self._needless:
                 self._consumed_by_all += 1
                 continue
             self._charges.append(charge)

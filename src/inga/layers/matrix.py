@@ -107,7 +107,7 @@ class Matrix(Causal):
     def _sent(self, packet: Packet) -> None:
         super()._sent(packet)
         mine = self.sent_to[self.stack.me]
-        targets = [j for j in self.stack.others() if packet.dst is None or packet.dst >> j & 1]
+        targets = [j for j in self.stack.others if packet.dst is None or packet.dst >> j & 1]
         for j in targets:
             mine[j] += 1
             self._note(self.stack.me, j, packet.seq)

@@ -105,7 +105,7 @@ class Relay(Fifo):
         super()._echo(batch)
         me = self.stack.me
         for packet in batch:
-            for j in self.stack.others():
+            for j in self.stack.others:
                 self._sent_to[j] += packet.dst is None or packet.dst >> j & 1
             packet.ext = wire.put(Origin(me, packet.seq, packet.dst))
             packet.receipt = None

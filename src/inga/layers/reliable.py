@@ -141,6 +141,8 @@ class Reliable(Layer):
         if _BEATING not in self._alarms:
             self._alarms.set(_BEATING, self._beat_due)
         self.below(batch)
+        if batch[0].view < stack.view.number:
+            self._settle()  # perhaps nobody is left whom it is for
 
     def _excuse_newcomers(self, packet: Packet) -> None:
         """It waited while members joined, and is not for them: they begin behind it."""
@@ -229,7 +231,7 @@ class Reliable(Layer):
     def settled(self) -> bool:
         """Whether everybody who was met has all we sent. Somebody must have been met: a member that started just
         now may be there and not have answered yet."""
-        peers = self.stack.peers()
+        peers = self.stack.peers
         met = [m for m in peers if m in self.stack.met]
         if peers and not met:
             return not self._last
@@ -310,7 +312,7 @@ class Reliable(Layer):
 
     def _settle(self) -> None:
         """Forget what everybody has."""
-        everywhere = min([self._acked[m] for m in self.stack.peers()], default=self._last)
+        everywhere = min([self._acked[m] for m in self.stack.peers], default=self._last)
         if everywhere > self._everywhere:
             for done in range(self._everywhere + 1, everywhere + 1):
                 self._sent.pop(done, None)
@@ -329,7 +331,7 @@ class Reliable(Layer):
         if self._beat_due > now:
             self._alarms.set(_BEATING, self._beat_due)
             return
-        if all(self._acked[m] >= self._last for m in self.stack.peers()):
+        if all(self._acked[m] >= self._last for m in self.stack.peers):
             return
         # To everybody, even if only one lags: on the way of data it cannot overtake data.
         packet = self._packet(None)

@@ -68,7 +68,7 @@ class Unshaped(Layer):
     def delay(self, member: int, seconds: float, jitter: float = 0.0, keep_order: bool = False) -> None:
         """The first delay that is asked for: from now on there is a layer that knows delays."""
         shape = Shape()
-        self.stack.replace(self.name, shape, now=self.stack.now)
+        self.stack.views.replace(self.name, shape)
         shape.delay(member, seconds, jitter, keep_order)
 
 
@@ -117,12 +117,12 @@ class Shape(Layer):
             return
         now: list[Packet] = []
         for packet in batch:
-            targets = self.stack.others() if packet.to is None else (packet.to,)
+            targets = self.stack.others if packet.to is None else (packet.to,)
             if not any(member in self._peers for member in targets):
                 now.append(packet)
                 continue
             # A delay for one must not hold up the others, so everybody gets a copy of its own.
-            for member in self.stack.others() if packet.to is None else (packet.to,):
+            for member in self.stack.others if packet.to is None else (packet.to,):
                 copy = packet.copy_to(member)
                 if member in self._peers:
                     self._postpone(copy, member)

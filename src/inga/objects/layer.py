@@ -97,7 +97,7 @@ class ObjectOrder(Unordered):
         self.hosted, self.roster = self.layout.hosted, self.layout.roster
         self.processes = self.layout.processes
         self.traces.clear()
-        self._others = tuple(self.stack.others())
+        self._others = tuple(self.stack.others)
         self._told = [0] * len(view)  # plain messages of ours to each member, ourselves included
         self._begun = [0] * len(view)  # plain messages of each member that were released here
         self.is_open, self.held = True, 0

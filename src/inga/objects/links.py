@@ -348,6 +348,7 @@ class Links:
     def remove(self, member: int) -> None:
         """Nothing more is expected of it or owed to it; what it sent and nobody has is skipped."""
         del self.peers[member]
+        self._settled()  # which may be everything now, if nobody is left to be told
         self.weighed = True
         for place in self.roster.at[member]:
             self.received[place] = 1 << 63

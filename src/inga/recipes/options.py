@@ -33,6 +33,9 @@ class Options:
     reliable: dict[str, Any] = field(default_factory=dict)  # settings of the layer of that name
     flow: dict[str, Any] = field(default_factory=dict)
     start: int = 0  # the second in which this member started; its MIOP packets are numbered from there
+    said: "tuple[Options, str] | None" = (
+        None  # these are what is left of options that were said of another order
+    )
     place: tuple[str, int] = PLACE  # multicast address and port of the group, as MIOP requests name it
 
 

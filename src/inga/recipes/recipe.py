@@ -73,9 +73,10 @@ class Recipe:
     def keep(self, options: Options, said_of: str) -> Options:
         """What of the options has a place here, of those that were said about another order. The rest waits until
         the group changes back."""
+        left: dict[str, Any] = {name: getattr(UNSAID, name) for name in PLACED if name not in self.takes}
         if self.name != said_of:
-            options = replace(options, protocol={}, deliver=None)
-        return replace(options, **{name: getattr(UNSAID, name) for name in PLACED if name not in self.takes})
+            left |= {"protocol": {}, "deliver": None}
+        return replace(options, said=(options, said_of), **left)
 
     @property
     def objects(self) -> bool:

@@ -93,7 +93,8 @@ class Bare(Transport):
 
 def _ground(options: Options, name: str) -> list[Layer]:
     """What stands at the bottom of every recipe whose group can change."""
-    build = partial(_changed, options=options, said_of=name)
+    said, said_of = options.said or (options, name)
+    build = partial(_changed, options=said, said_of=said_of)
     session = Session(build, greet=options.greet, config=options.config, accepts=options.accepts)
     return [session, shaped(options.faults)]
 

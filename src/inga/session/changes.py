@@ -96,7 +96,7 @@ class Changes:
         self._closing = None
         if self._change is not None:
             self._change.installed = True
-            self._change.unconfirmed = set(self.stack.peers())
+            self._change.unconfirmed = set(self.stack.peers)
             self._tell(None, "install", number=view.number)
         if self._wish is not None and self._wish.recipe == view.recipe:
             self._end_wish(None)
@@ -186,7 +186,7 @@ class Changes:
 
     def _lead(self, change: "_Change") -> None:
         stack = self.stack
-        everybody = {stack.me, *stack.peers()}
+        everybody = {stack.me, *stack.peers}
         if change.recipe is not None and not change.installed:
             if missing := everybody - change.counts.keys():
                 self._question(missing, "flush", **change.key, recipe=change.recipe)
@@ -360,7 +360,7 @@ class Changes:
             view = self.stack.view.extended(newcomer)
             self._begin()
             self._change = _Change(view.number, None)
-            self._change.unconfirmed = {*self.stack.peers(), len(view) - 1}
+            self._change.unconfirmed = {*self.stack.peers, len(view) - 1}
             self._door.let_in(view)
 
     def _on_view(self, src: int, told: Told) -> None:

@@ -87,7 +87,7 @@ class Presence:
     def goodbye(self) -> None:
         """We leave. Those we never met are told as well, and not waited for."""
         stack = self._session.stack
-        self._unaware = {m for m in stack.peers() if m in stack.met or not self._greet}
+        self._unaware = {m for m in stack.peers if m in stack.met or not self._greet}
         self.wake = NEVER
         self._say_goodbye(stack.now)
 
@@ -179,7 +179,7 @@ class Presence:
 
     def _unmet(self) -> list[int]:
         stack = self._session.stack
-        return [] if stack.leaving else [m for m in stack.peers() if m not in stack.met]
+        return [] if stack.leaving else [m for m in stack.peers if m not in stack.met]
 
     def _ourselves(self, *, asks: bool) -> dict[str, Any]:
         stack = self._session.stack

@@ -134,7 +134,7 @@ class Board:
         stack = self.stacks[site]
         audience = dst
         if dst is None and self._entering is not None:
-            audience = sum(1 << member for member in stack.others())
+            audience = sum(1 << member for member in stack.others)
         self.oracle.send(site, message, audience)
         self.sent[site].append(message)
         stack.send(message.to_bytes(HEADER, "big"), dst, now=self._tick())
@@ -424,7 +424,7 @@ class Board:
         spoken: list[tuple[int, bytes]] = []
         for address, datagram in ready.send:
             data = joined(datagram)
-            members = (address,) if isinstance(address, int) else self.stacks[site].others()
+            members = (address,) if isinstance(address, int) else self.stacks[site].others
             if kind_of(data, self.stacks[site].group) != DATA:
                 spoken += [(member, data) for member in members]
                 continue

@@ -163,7 +163,7 @@ class Explorer:
         out = []
         for address, datagram in ready.send:
             data = joined(datagram)
-            out += [(member, data) for member in (stack.others() if address is None else (address,))]
+            out += [(member, data) for member in (stack.others if address is None else (address,))]
         return self._add(stack, queue, tuple(out), taken)
 
     def _add(

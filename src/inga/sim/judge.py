@@ -11,6 +11,7 @@ from inga.model.errors import IngaError
 from inga.sim.memory import leaks
 from inga.sim.simulator import Sim, Unquiet
 from inga.sim.swarm import FAULTS_END, Plan
+from inga.trial.result import packets_sent
 from inga.trial.workload import HEADER
 
 CALM_WITHIN = 40.0
@@ -78,12 +79,19 @@ def _speak(sim: Sim) -> list[Finding]:
     return []
 
 
+def _progress(sim: Sim) -> tuple[int, int]:
+    """Messages that were taken, and packets that were sent for the first time."""
+    stacks = [site.stack for site in sim.sites if site.newcomer is None]
+    return sim.oracle.taken, packets_sent(stack.counts for stack in stacks)["data"]
+
+
 def _rest(sim: Sim, until: float, when: str) -> list[Finding]:
-    """Let it come to rest, and say what does not. As long as messages arrive it has time: some plans are slow."""
-    taken = -1
+    """Let it come to rest, and say what does not. As long as something new is sent or arrives it has time: some plans
+    are slow, and one large message may go in many pieces."""
+    before = (-1, -1)
     sim.run(until)
-    while sim.oracle.taken > taken and until < SLOW_MAX:
-        taken, until = sim.oracle.taken, until + CALM_WITHIN
+    while (now := _progress(sim)) > before and until < SLOW_MAX:
+        before, until = now, until + CALM_WITHIN
         sim.run(until)
     found = []
     for site in sim.sites:

@@ -60,7 +60,7 @@ def leaks(stack: Stack) -> Iterator[tuple[str, str]]:
         "NativeWire.ahead": stack.wire.ahead,
         "Views.retired": stack.views.retired,
         "Stack._send": stack._send,
-        "Stack._deliver": stack._deliver,
+        "Stack.to_deliver": stack.to_deliver,
     }
     for place, entries in waiting.items():
         if entries:

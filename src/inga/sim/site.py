@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 PAUSE_MAX = 0.005
 """Seconds a delivery waits in the queue of the application, at most."""
 
-LINGER = 30.0
-"""Seconds that one who leaves waits for the others to have all it sent."""
+LINGER = 300.0
+"""Seconds that one who leaves waits for the others to have all it sent: many, as some networks are slow."""
+
+FAREWELL = 30.0
+"""Seconds that it then waits for them to know that it has left: one that leaves at the same time may not say so."""
 
 LOOKS_AGAIN = 0.02
 """Seconds after which one who leaves looks again whether they have."""
@@ -224,7 +227,7 @@ class Site:
         stack, timeline, sim = self.stack, self._timeline, self._sim
         assert self.leaves_by is not None
         if not stack.leaving:
-            ready = stack.settled and all(peer in stack.met for peer in stack.peers())
+            ready = stack.settled and all(peer in stack.met for peer in stack.peers)
             if not ready and timeline.now < self.leaves_by:
                 timeline.push(timeline.now + LOOKS_AGAIN, Site._part, self)
                 return
@@ -233,7 +236,7 @@ class Site:
             else:
                 sim.oracle.crash(self.index)
                 sim.gave_up.append(self)
-            self.leaves_by = timeline.now + LINGER
+            self.leaves_by = timeline.now + FAREWELL
             stack.goodbye(now=timeline.now)
             self.pump()
         if stack.has_left or timeline.now >= self.leaves_by:

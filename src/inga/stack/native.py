@@ -69,7 +69,7 @@ class NativeWire:
             if packet.dst is None:
                 transmit(packet.to, full)
                 continue
-            for member in stack.others() if packet.to is None else (packet.to,):
+            for member in stack.others if packet.to is None else (packet.to,):
                 if packet.dst >> member & 1:
                     transmit(member, full)
                     continue

@@ -24,7 +24,7 @@ from inga.model.packet import Buffer, Packet
 from inga.model.receipt import Receipt
 from inga.model.steps import Trace
 from inga.model.view import View
-from inga.stack.chain import Chain, check, has
+from inga.stack.chain import Chain
 from inga.stack.layer import Layer
 from inga.stack.native import NativeWire, Outsider
 from inga.stack.views import Views
@@ -113,7 +113,7 @@ class Stack:
         self.report_wanted = False  # our counters are to be told to all at the end of this turn
         self.queued = 0  # bytes delivered and not yet taken
         self.delivered = 0  # packets, so far
-        self._taken = 0  # of these
+        self.taken_count = 0  # of these
         # packets sent: data (repairs included), control, repair, nack; bytes
         self.counts: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()  # datagrams and packets dropped, by reason
@@ -123,10 +123,10 @@ class Stack:
         self.wire = NativeWire(self)
         self.views = Views(self)
         self.enter(view)
-        self._beneath = frozenset(beneath)
+        self.beneath = frozenset(beneath)
         self._windows_open = True
         self._send: list[tuple[Address, Datagram]] = []
-        self._deliver: list[Batch | View] = []
+        self.to_deliver: list[Batch | View] = []
         self._notices: list[str] = []
         self._error: IngaError | None = None
         self.bind(layers)
@@ -142,7 +142,7 @@ class Stack:
 
     def send_many(self, payloads: list[bytes], to: int | None = None, *, now: float) -> Receipt:
         """Queue several; the receipt is that of the last."""
-        self._refuse_if_failed()
+        self.refuse_if_failed()
         if not self.writable:
             raise WouldBlock("the flow window is closed")
         if to is not None and (to <= 0 or to >> len(self.view)):
@@ -169,7 +169,7 @@ class Stack:
         self.now = now
         for packet in packets:
             self.queued -= packet.size
-        self._taken += len(packets)
+        self.taken_count += len(packets)
         if self._error is not None:
             return
         if self.views.retired:
@@ -196,8 +196,8 @@ class Stack:
             due = layer.wake
             if due is not None and (wake is None or due < wake):
                 wake = due
-        ready = Ready(self._send, self._deliver, wake, self.writable, self._error, self._notices)
-        self._send, self._deliver = [], []
+        ready = Ready(self._send, self.to_deliver, wake, self.writable, self._error, self._notices)
+        self._send, self.to_deliver = [], []
         if self._notices:
             self._notices = []
         return ready
@@ -269,30 +269,6 @@ class Stack:
         recall: Callable[[int, int], Packet | None] | None = self.chain.hook("recall")
         return None if recall is None else recall(member, seq)
 
-    def replace(self, name: str, layer: Layer, *, now: float) -> None:
-        """Put another layer in the place of the one called `name`; what that held goes through it."""
-        self._refuse_if_failed()
-        self.now = now
-        at = next((i for i, old in enumerate(self.layers) if old.name == name), None)
-        if at is None:
-            raise UsageError(f"no layer {name!r} here, only {', '.join(x.name for x in self.layers)}")
-        old = self.layers[at]
-        layers = [*self.layers[:at], layer, *self.layers[at + 1 :]]
-        check(tuple(map(type, layers)), self._beneath)  # before the old one lets go
-        if has(old, "flush"):
-            old.flush()  # type: ignore[attr-defined]  # as it has it
-        held: list[Packet] = old.drain() if has(old, "drain") else []  # type: ignore[attr-defined]
-        self.bind(layers)
-        layer.view(self.view)
-        if held:
-            layer.up(held)
-        self.review()
-
-    @property
-    def untaken(self) -> int:
-        """Packets delivered and not yet taken."""
-        return self.delivered - self._taken
-
     @property
     def has_output(self) -> bool:
         """Whether datagrams wait for the driver."""
@@ -316,16 +292,12 @@ class Stack:
 
     def deliver(self, packets: list[Packet], sender: str | None = None) -> None:
         """Hand packets to the application: what the topmost layer passes up, of members unless it is said of whom."""
-        names, queued, deliver = self.view.names, self.queued, self._deliver.append
+        names, queued, deliver = self.view.names, self.queued, self.to_deliver.append
         for packet in packets:
             queued += packet.size
             deliver(Batch(names[packet.src] if sender is None else sender, packet))
         self.queued = queued
         self.delivered += len(packets)
-
-    def announce(self, view: View) -> None:
-        """Let the application know of a view, in its place among the packets."""
-        self._deliver.append(view)
 
     def flush(self) -> None:
         """Let go of what was sent and waits for company."""
@@ -385,7 +357,7 @@ class Stack:
     def gone(self, member: int) -> None:
         """A member has left for good: tell the layers."""
         self.left.add(member)
-        self._find_peers()
+        self.enter(self.view)
         if self.trace is not None:
             self.trace.row("leave", self.now, self.view.number, peer=member)
         for gone in self.chain.hooks("gone"):
@@ -402,29 +374,19 @@ class Stack:
         """Tell a person something, through the driver's log."""
         self._notices.append(text)
 
-    def others(self) -> Iterable[int]:
-        """Everybody's index but ours."""
-        return (m for m in range(len(self.view)) if m != self.me)
-
-    def peers(self) -> list[int]:
-        """The others that are still to be reckoned with."""
-        return self._peers
-
     # Inside
 
     def enter(self, view: View) -> None:
         """This view is in force from now on."""
         self.view = view
         self.wire.enter(view)
-        self._find_peers()
-
-    def _find_peers(self) -> None:
-        self._peers = [m for m in range(len(self.view)) if m != self.me and m not in self.left]
-        self.alone = not self._peers  # nobody else is left
+        self.others = [m for m in range(len(view)) if m != self.me]
+        self.peers = [m for m in self.others if m not in self.left]  # those still to be reckoned with
+        self.alone = not self.peers
 
     def bind(self, layers: Sequence[Layer]) -> None:
         """Put these layers in place, if they fit together."""
-        self.chain = Chain(self, layers, self._beneath)
+        self.chain = Chain(self, layers, self.beneath)
         self._find_hooks()
 
     def _find_hooks(self) -> None:
@@ -440,14 +402,14 @@ class Stack:
 
     def _hook(self, name: str, now: float, lacking: str) -> Any:
         """What a driver wants of one layer; an order without such a layer is refused with what it lacks."""
-        self._refuse_if_failed()
+        self.refuse_if_failed()
         self.now = now
         hook = self.chain.hook(name)
         if hook is None:
             raise UsageError(f"order {self.view.recipe!r} {lacking}")
         return hook
 
-    def _refuse_if_failed(self) -> None:
+    def refuse_if_failed(self) -> None:
         if self._error is not None:
             raise UsageError(f"the group has failed: {self._error}")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.view import View
+from inga.stack.chain import check, has
 from inga.stack.layer import Layer
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Views:
         if stack.trace is not None:
             stack.trace.grow(len(view))
         self._record(None, view.joined)
-        stack.announce(view)
+        stack.to_deliver.append(view)  # in its place among the packets
         bases = self.bases()
         stack.wire.catch_up()
         stack.review()
@@ -66,6 +67,30 @@ class Views:
         if not getattr(stack.chain.order, "names_past", False):
             return True
         return all(is_flushed(stack.view.number) for is_flushed in stack.chain.hooks("is_flushed"))
+
+    def replace(self, name: str, layer: Layer) -> None:
+        """Put another layer in the place of the one called `name`; what that held goes through it."""
+        stack = self.stack
+        stack.refuse_if_failed()
+        at = next((i for i, old in enumerate(stack.layers) if old.name == name), None)
+        if at is None:
+            raise UsageError(f"no layer {name!r} here, only {', '.join(x.name for x in stack.layers)}")
+        old = stack.layers[at]
+        layers = [*stack.layers[:at], layer, *stack.layers[at + 1 :]]
+        check(tuple(map(type, layers)), stack.beneath)  # before the old one lets go
+        if has(old, "flush"):
+            old.flush()  # type: ignore[attr-defined]  # as it has it
+        held: list[Packet] = old.drain() if has(old, "drain") else []  # type: ignore[attr-defined]
+        stack.bind(layers)
+        layer.view(stack.view)
+        if held:
+            layer.up(held)
+        stack.review()
+
+    @property
+    def untaken(self) -> int:
+        """Packets that were delivered and that the application has not taken."""
+        return self.stack.delivered - self.stack.taken_count
 
     def close(self) -> None:
         """Nothing more is sent in this view; what waits for company leaves."""
@@ -93,7 +118,7 @@ class Views:
         stack, old = self.stack, self.stack.layers
         for closed in stack.chain.hooks("closed"):
             closed()
-        if stack.untaken:
+        if self.untaken:
             self.retired.append((stack.view.number, old))
         staying = {layer.name: layer for layer in old if layer.stays}
         stack.bind([staying.get(layer.name, layer) for layer in layers])
@@ -107,7 +132,7 @@ class Views:
             layer.view(view)
         stack.review()
         self._record((0,) * len(view), view.joined)
-        stack.announce(view)
+        stack.to_deliver.append(view)  # in its place among the packets
         stack.wire.catch_up()
 
     def taken(self, packets: list[Packet]) -> list[Packet]:
@@ -120,7 +145,7 @@ class Views:
                 continue
             for layer in layers:
                 layer.taken([packet])
-        if rest or not self.stack.untaken:
+        if rest or not self.untaken:
             self.retired.clear()  # packets are taken in the order in which they were delivered
         return rest
 

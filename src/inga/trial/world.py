@@ -130,7 +130,7 @@ class Stacks(World[bytes]):
         for to, datagram in ready.send:
             data = joined(datagram)
             self.leaves(member, data)
-            for target in (to,) if isinstance(to, int) else stack.others():
+            for target in (to,) if isinstance(to, int) else stack.others:
                 for when in self.arrivals(member, target):
                     self.arrives(when, target, data)
         stack.taken([item.packet for item in ready.deliver if isinstance(item, Batch)], now=self.now)

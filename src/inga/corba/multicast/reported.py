@@ -119,7 +119,7 @@ class Reported(Strategy):
         if self.is_public:
             self.levels = ()  # nobody knows who has to have it
             return
-        for member in stack.others():
+        for member in stack.others:
             sender = self.miop.senders[member]
             self._has[sender] = self.first - 1
             if not self.announced:
@@ -203,7 +203,7 @@ class Reported(Strategy):
     def _listeners(self) -> list[int]:
         """Those whose reports count."""
         if not self.is_public:
-            return [self.miop.senders[member] for member in self.stack.peers()]
+            return [self.miop.senders[member] for member in self.stack.peers]
         now, reported_at = self.stack.now, self._reported_at
         for sender in [sender for sender, at in reported_at.items() if now - at > HEARD]:
             del reported_at[sender], self._has[sender]

@@ -106,7 +106,7 @@ def play_schedule(
         for stack in board.stacks:
             shape = stack.layer("shape")
             assert isinstance(shape, Shape)
-            for other in stack.others():
+            for other in stack.others:
                 shape.delay(other, DELAY)
     watcher.board = board
     board.play(schedule)
@@ -199,7 +199,7 @@ class Watcher:
                 self._causes[message] = set(self._known[site])
                 self._known[site].add(message)
                 self._senders[message] = site
-                others = self.board.stacks[site].others()
+                others = self.board.stacks[site].others
                 self._audience[message] = {m for m in others if dst is None or dst >> m & 1}
             case Take(site, message):
                 causes, taken = self._causes[message], self._taken[site]

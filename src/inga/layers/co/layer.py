@@ -125,7 +125,7 @@ class Co(MachineOrder):
         """Whether everybody who was met has all we sent. What others send meanwhile is not waited for: there may
         always be more."""
         machine = self.machine
-        peers = self.stack.peers()
+        peers = self.stack.peers
         met = [m for m in peers if m in self.stack.met]
         if machine.waiting:
             return False

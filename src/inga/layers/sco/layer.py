@@ -150,7 +150,7 @@ class Sco(MachineOrder):
     def settled(self) -> bool:
         """Whether all we sent was accepted by everybody who was met, and we owe nobody a confirmation."""
         machine = self.machine
-        peers = self.stack.peers()
+        peers = self.stack.peers
         met = [m for m in peers if m in self.stack.met]
         if machine.waiting:
             return not peers

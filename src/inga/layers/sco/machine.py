@@ -130,17 +130,19 @@ class ScoMachine(Talking):
         return order[0] if order else self.seq
 
     def blockers(self) -> list[int]:
-        """The members because of whom nothing more can be sent: those who lack the oldest message of a full window,
-        or, of those the next one is for, those with the least room. Nobody, if our own application does not read."""
+        """The members because of whom nothing more can be sent: those who lack the oldest message of a full window, or
+        of ours, if the next one is for us alone; else, of those the next one is for, those with the least room. Nobody,
+        if our own application does not read."""
         dst, size = self.waiting[0][::2] if self.waiting else (0, 0)
         if self._may_send(dst, size):
             return []
-        if self._is_window_full(size):
+        is_held = dst >> self.me & 1 and self.held[self.me] >= self.settings.quota
+        remote = self._remote(dst)
+        if self._is_window_full(size) or not (is_held or remote):
             oldest = self.oldest_unreleased
             return sorted(m for m, copies in self._outstanding.items() if copies[0].seq == oldest)
-        if dst >> self.me & 1 and self.held[self.me] >= self.settings.quota:
+        if is_held:
             return self.awaited()
-        remote = self._remote(dst)
         least = min([self._free(m) for m in remote])
         return [m for m in remote if self._free(m) == least]
 
