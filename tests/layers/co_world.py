@@ -141,7 +141,7 @@ class World(Stacks):
     def run(self) -> None:
         """To the end, or to the first thing that is wrong."""
         self.play(SECONDS_MAX)
-        assert self.now < SECONDS_MAX and not self._events, "10: not quiet"
+        assert self.idle, "10: not quiet"
         self._judge_end()
 
     def send(self, member: int) -> None:

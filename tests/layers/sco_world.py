@@ -191,11 +191,6 @@ class World(VirtualWorld[Any]):
                 raise Broken(f"{machine.me} has nothing to do but is not idle")
         self.judge.finish()
 
-    def step(self) -> None:
-        super().step()
-        if self.now > self.plan.span + self.plan.patience:
-            raise Broken(f"not quiet at {self.now}")
-
     def push(self, at: float, member: int, dst: int) -> None:
         """Let it send then."""
         self.at(at, self._send, member, dst)
@@ -270,6 +265,8 @@ class World(VirtualWorld[Any]):
     def _check(self, me: int) -> None:
         """Numbers only grow, stay below what others know of themselves, and buffers are bounded."""
         n, machine = self.plan.members, self.machines[me]
+        if self.now > self.plan.span + self.plan.patience:
+            raise Broken(f"not quiet at {self.now}")
         numbers = (
             machine.seq,
             *machine.lsn,

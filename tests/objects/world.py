@@ -206,11 +206,6 @@ class World(VirtualWorld[Spoken]):
         return self.settled
 
     @property
-    def idle(self) -> bool:
-        """Whether nothing will ever happen again."""
-        return not self._events
-
-    @property
     def upcoming(self) -> tuple[int, Spoken] | None:
         """Which packet arrives next and where, if that is what comes next."""
         _, _, act, arguments = self._events[0]

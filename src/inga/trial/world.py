@@ -65,6 +65,14 @@ class World(Agenda, ABC, Generic[Packet]):
     def collect(self, member: int) -> float | None:
         """Say when what it sends arrives; when it wants to be woken."""
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing will happen any more: of what is arranged, only times for which nobody asks any longer are left."""
+        return all(
+            act == self._wake and self._woken.get(arguments[0]) != arguments[1]
+            for _, _, act, arguments in self._events
+        )
+
     def arrives(self, when: float, target: int, packet: Packet) -> None:
         """Let a copy come then."""
         self.at(when, self._arrive, target, packet)
@@ -72,7 +80,9 @@ class World(Agenda, ABC, Generic[Packet]):
     def turn(self, member: int) -> None:
         """It has done something."""
         wake = self.collect(member)
-        if wake is not None and wake < self._woken.get(member, inf):
+        if wake is None:
+            self._woken.pop(member, None)
+        elif max(wake, self.now) != self._woken.get(member):
             wake = self._woken[member] = max(wake, self.now)
             self.at(wake, self._wake, member, wake)
         for judge in self.judges:
@@ -83,7 +93,7 @@ class World(Agenda, ABC, Generic[Packet]):
         self.turn(member)
 
     def _wake(self, member: int, when: float) -> None:
-        if self._woken.get(member) == when:  # else it has asked for an earlier time since
+        if self._woken.get(member) == when:  # else it has asked for another time since
             del self._woken[member]
             self.tick(member)
             self.turn(member)
