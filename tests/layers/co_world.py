@@ -18,7 +18,7 @@ from inga.lab.co.printed import PrintedCo
 from inga.layers.co.layer import Co
 from inga.layers.co.machine import CoMachine
 from inga.layers.co.ordering import precedes
-from inga.layers.co.parts import LEVELS, Message
+from inga.layers.co.parts import LEVELS, CoMessage
 from inga.layers.shape import Faults
 from inga.model.packet import DATA, Packet
 from inga.model.view import View
@@ -42,7 +42,7 @@ class Observed(PrintedCo):
         super().__init__(*given)
         self.inserted: list[Name] = []
 
-    def _confirmed(self, message: Message, *rest: Any) -> None:
+    def _confirmed(self, message: CoMessage, *rest: Any) -> None:
         self.inserted.append((message.src, message.seq))
         super()._confirmed(message, *rest)
 
@@ -66,7 +66,7 @@ class Entities:
         ]
         self.data: dict[str, bytes] = {}
         self.names: dict[Name, str] = {}
-        self.messages: dict[str, Message] = {}
+        self.messages: dict[str, CoMessage] = {}
         self.control: list[tuple[int, int | None, Packet]] = []  # (from, to, packet)
         self.resent: list[tuple[int, int, int]] = []  # (from, to, number)
 
@@ -355,10 +355,10 @@ class World:
 
     def _judge_vectors(self) -> None:
         """3: the vectors say exactly what caused what."""
-        messages: dict[Name, Message] = {}
+        messages: dict[Name, CoMessage] = {}
         for row in self.rows:
             if row.step == "send":
-                message = messages[row.src, row.seq] = Message(row.src, row.seq, None, (), 0)
+                message = messages[row.src, row.seq] = CoMessage(row.src, row.seq, None, (), 0)
                 message.deps = row.deps
         for one, first in messages.items():
             for other, second in messages.items():

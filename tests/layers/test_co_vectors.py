@@ -9,7 +9,7 @@ import pytest
 from inga.lab.co.printed import PrintedCo
 from inga.layers.co.machine import CoMachine
 from inga.layers.co.ordering import insert_causally, precedes
-from inga.layers.co.parts import Message, Reached
+from inga.layers.co.parts import CoMessage, Reached
 from inga.layers.shape import Faults
 from inga.model.packet import Packet
 from inga.wire.co import unpack
@@ -125,7 +125,7 @@ def test_without_the_gate_the_test_is_not_transitive_and_a_message_finds_no_plac
     assert {test: precedes(messages[test[0]], messages[test[2]]) for test in wanted["direct_test"]} == wanted[
         "direct_test"
     ]
-    log: list[Message] = []
+    log: list[CoMessage] = []
     *first, last = wanted["PACK_order"]
     for name in first:
         insert_causally(log, messages[name])
@@ -160,7 +160,7 @@ def test_the_gate_waits_for_what_precedes() -> None:
 def test_two_ways_to_know_are_not_mixed() -> None:
     file = scenario("v5_two_ways_to_know")
     co = PrintedCo(0, file["n"])
-    message = Message(file["row"] - 1, file["SEQ"], None, (), 0)
+    message = CoMessage(file["row"] - 1, file["SEQ"], None, (), 0)
     co.log.append(message)
     co.held[0] = co.held_in_all = 1
     for reporter in range(file["n"]):

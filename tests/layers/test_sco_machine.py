@@ -2,13 +2,13 @@
 
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import mask
-from inga.layers.sco.parts import Control, Heard, Message, Released, Settings
+from inga.layers.sco.parts import Control, Heard, Released, ScoMessage, ScoSettings
 
 ALICE, BOB, CATHY, DAVE = range(4)
 
 
 def machine(**settings: object) -> ScoMachine:
-    return ScoMachine(ALICE, 4, Settings(**settings))  # type: ignore[arg-type]
+    return ScoMachine(ALICE, 4, ScoSettings(**settings))  # type: ignore[arg-type]
 
 
 def send(alice: ScoMachine, *to: int) -> None:
@@ -79,10 +79,10 @@ def test_one_who_does_not_read_is_named_to_those_who_write_to_it() -> None:
 
 def test_what_is_held_awaits_what_is_missing_and_whose_word_is() -> None:
     alice = machine()
-    alice.receive(Message(BOB, mask([ALICE, DAVE]), 2, 2, ()))
+    alice.receive(ScoMessage(BOB, mask([ALICE, DAVE]), 2, 2, ()))
     alice.stages()
     assert [alice.awaited(level) for level in ("received", "accepted", "confirmed")] == [[], [BOB], [BOB]]
-    alice.receive(Message(BOB, mask([ALICE]), 1, 1, ((CATHY, 1),)))
+    alice.receive(ScoMessage(BOB, mask([ALICE]), 1, 1, ((CATHY, 1),)))
     alice.stages()
     assert alice.awaited("accepted") == []
     assert alice.awaited("causal") == [CATHY], "whether Cathy's was for us only she can say"

@@ -6,7 +6,7 @@ import pytest
 
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import precedes
-from inga.layers.sco.parts import Message, Pairs
+from inga.layers.sco.parts import Pairs, ScoMessage
 
 from .sco_printed import InHand
 from .sco_script import Script, blocks
@@ -61,7 +61,7 @@ def test_printed_step_2() -> None:
 class ReportsWithoutPlusOne(ScoMachine):
     """AL := sqn."""
 
-    def _report(self, message: Message) -> None:
+    def _report(self, message: ScoMessage) -> None:
         super()._report(message)
         row = self.known_accepted[self.me]
         row[message.src] = message.seq
@@ -178,7 +178,7 @@ def test_printed_flow_rule() -> None:
 class OwesNothingToTheSource(ScoMachine):
     """ACC for the destinations only."""
 
-    def _report(self, message: Message) -> None:
+    def _report(self, message: ScoMessage) -> None:
         owed = set(self.owed_since)
         super()._report(message)
         if not message.dst >> message.src & 1 and message.src not in owed:
@@ -188,7 +188,7 @@ class OwesNothingToTheSource(ScoMachine):
 class OwesTooSoon(ScoMachine):
     """ACC raised at continuous acceptance, though what is confirmed is causal acceptance."""
 
-    def _enter(self, message: Message) -> None:
+    def _enter(self, message: ScoMessage) -> None:
         for member in self._remote(message.dst | 1 << message.src):
             self._owe(member)
         super()._enter(message)

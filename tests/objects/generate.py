@@ -3,7 +3,7 @@
 from random import Random
 from typing import Any
 
-from inga.objects.options import Options
+from inga.objects.options import EngineOptions
 from inga.objects.roster import Pairs, Place, Relation, Roster
 
 from .judge import Fault, Judge
@@ -40,7 +40,7 @@ class Generator:
             at = begun + rng.choice([rng.uniform(0.5, 10), rng.uniform(0, 80)])
             crash = (roster.member_of[place], at, [at + rng.uniform(1, 50) for _ in range(self.n)])
         announce, quiet = rng.random() < 0.5, rng.random() < 0.3
-        options = Options(delta=10.0, announce=announce, quiet=quiet, reliable=self.reliable)
+        options = EngineOptions(delta=10.0, announce=announce, quiet=quiet, reliable=self.reliable)
         return Plan(roster, roots, options, crash)
 
     def roster(self) -> Roster:

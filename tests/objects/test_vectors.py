@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from inga.model.invocation import REQUESTS, Heartbeat, Message, Nack, SendId, StartId
-from inga.objects.actions import Run, Send
+from inga.objects.actions import Run, Transmit
 from inga.objects.engine import Engine
 from inga.objects.instance import Instance
-from inga.objects.options import Options
+from inga.objects.options import EngineOptions
 from inga.objects.order import Clock, Precedence, call_of, precedes
 from inga.objects.roster import Pairs, Place, Roster
 
@@ -121,7 +121,7 @@ class Table:
     def started(self, name: str) -> list[str]:
         """The order in which an object starts the messages for it, if they come in the opposite one."""
         place = self.names.index(name)
-        engine = Engine(place, roster_of(self.names, self.pairs), Options(delta=10.0))
+        engine = Engine(place, roster_of(self.names, self.pairs), EngineOptions(delta=10.0))
         sent = dict.fromkeys(range(len(self.names)), 0)
         packets: list[Message | Heartbeat] = []
         for message in self.messages.values():
@@ -240,7 +240,7 @@ def test_a_response_waits_for_one_that_precedes_it() -> None:
 def test_delivery_at_one_object(vector: dict[str, Any]) -> None:
     names: list[str] = vector["objects"]
     me = names.index(vector["at"])
-    engine = Engine(me, roster_of(names, {vector["at"]: vector["conflicts"]}), Options(delta=10.0))
+    engine = Engine(me, roster_of(names, {vector["at"]: vector["conflicts"]}), EngineOptions(delta=10.0))
     delivered: list[str] = []
     sent = dict.fromkeys(range(len(names)), 0)
 
@@ -253,7 +253,7 @@ def test_delivery_at_one_object(vector: dict[str, Any]) -> None:
                     assert request is not None
                     delivered.append(request.args[0])
                     engine.endings.finish(action.instance, None)
-                elif isinstance(action, Send) and isinstance(action.packet, Nack):
+                elif isinstance(action, Transmit) and isinstance(action.packet, Nack):
                     nacks[names[action.members[0]]] = list(action.packet.numbers)
             actions = engine.actions(1.0)
         return nacks

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from inga.certify.chunk import CONFIRM, DELIVER, RECEIPT, REQUEST, SEND, START, Chunk, Ints
-from inga.certify.combine import Line, Link
+from inga.certify.combine import Line, PlacedChunk
 from inga.certify.scan import Summary
 
 ReadChunk = Callable[[int], Chunk]
@@ -89,7 +89,7 @@ class Chains:
                     return Step(process, int(chunk.pos[int(mine.argmax())]), step, message)
         return None
 
-    def _may_have(self, link: Link, step: str, source: int, seq: int) -> bool:
+    def _may_have(self, link: PlacedChunk, step: str, source: int, seq: int) -> bool:
         summary = link.summary
         if step == "confirm":
             return summary.confirms > 0 and max(link.received[source], summary.received_high[source]) >= seq
@@ -136,7 +136,7 @@ class Chains:
 
     # ---- what summaries say
 
-    def _heard_of(self, link: Link) -> Ints:
+    def _heard_of(self, link: PlacedChunk) -> Ints:
         """The highest number of each process that was received before a chunk."""
         return link.received.copy()
 
@@ -148,7 +148,7 @@ class Chains:
         """The highest number of each process that was received in a chunk."""
         return summary.received_high
 
-    def _link_of_send(self, message: Message) -> Link | None:
+    def _link_of_send(self, message: Message) -> PlacedChunk | None:
         source, seq = message
         for link in self._lines[source]:
             low, high = self._numbers(link.summary)
@@ -189,7 +189,7 @@ class RequestChains(Chains):
     def __init__(self, lines: list[Line], read: ReadChunk) -> None:
         super().__init__(lines, read, "start")
 
-    def _heard_of(self, link: Link) -> Ints:
+    def _heard_of(self, link: PlacedChunk) -> Ints:
         heard = np.zeros(len(self._lines), np.int64)
         for earlier in self._lines[link.summary.process]:
             if earlier is link:

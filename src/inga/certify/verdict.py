@@ -39,7 +39,7 @@ class Witness:
 
 
 @dataclass(slots=True)
-class Group:
+class ViolationGroup:
     """Violations with one root. `first` is where to begin to look."""
 
     cause: str
@@ -83,7 +83,7 @@ class Certificate:
     payloads: int
     names: list[str]
     checks: list[Answer]
-    groups: list[Group]
+    groups: list[ViolationGroup]
     seconds: float = 0.0
 
     @property

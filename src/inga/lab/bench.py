@@ -11,7 +11,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BenchRow:
     """One measured case. `ratio` is value / baseline."""
 
     case: str
@@ -37,7 +37,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def table(rows: list[Row]) -> str:
+def table(rows: list[BenchRow]) -> str:
     """For a person."""
     lines = [("case", "value", "unit", "baseline", "ratio", "baseline is")]
     lines += [

@@ -13,7 +13,7 @@ from statistics import fmean
 from time import process_time
 from typing import Any
 
-from inga.lab.bench import Progress, Row
+from inga.lab.bench import BenchRow, Progress
 from inga.layers.shape import Faults
 from inga.objects.declare import ObjectClass, method
 from inga.recipes import Options
@@ -55,7 +55,7 @@ class Times:
     def cut(self, view: int, seqs: Sequence[int], indices: Sequence[int] | None = None) -> None: ...
 
 
-def run(progress: Progress, *, quick: bool = False, count: int | None = None) -> list[Row]:
+def run(progress: Progress, *, quick: bool = False, count: int | None = None) -> list[BenchRow]:
     """All cases, with so many messages each."""
     count = count or (40 if quick else 200)
     rows = []
@@ -65,11 +65,13 @@ def run(progress: Progress, *, quick: bool = False, count: int | None = None) ->
         how = "order none"
         for case, order, protocol in MESSAGES:
             delay, cpu = _messages(order, faults, count, **protocol)
-            rows.append(Row(f"{case}, {words}", 1000 * base, 1000 * delay, UNIT, how))
+            rows.append(BenchRow(f"{case}, {words}", 1000 * base, 1000 * delay, UNIT, how))
             if faults is STEADY:
-                rows.append(Row(f"{case}, CPU", base_cpu, cpu, "us/delivery", how))
+                rows.append(BenchRow(f"{case}, CPU", base_cpu, cpu, "us/delivery", how))
         for case, op in REQUESTS:
-            rows.append(Row(f"{case}, {words}", 1000 * base, 1000 * _requests(op, faults, count), UNIT, how))
+            rows.append(
+                BenchRow(f"{case}, {words}", 1000 * base, 1000 * _requests(op, faults, count), UNIT, how)
+            )
     return rows
 
 

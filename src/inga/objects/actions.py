@@ -6,7 +6,7 @@ from inga.model.invocation import Message, Spoken
 from inga.objects.instance import Instance
 
 
-class Send(NamedTuple):
+class Transmit(NamedTuple):
     """Transmit this to these members."""
 
     members: tuple[int, ...]
@@ -34,7 +34,7 @@ class Ended(NamedTuple):
     text: str
 
 
-Action = Send | Run | Resume | Ended
+Action = Transmit | Run | Resume | Ended
 
 
 class Observer(Protocol):

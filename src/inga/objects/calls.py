@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from inga.model.invocation import ABORT, CHILD, FAIL, GONE, ONE_WAY, CallId, Message
 from inga.objects.actions import Resume
 from inga.objects.early import Early
-from inga.objects.instance import RUNNING, Alternatives, Instance, Pending, Wait
+from inga.objects.instance import RUNNING, Alternatives, AwaitedCalls, Instance, Pending
 from inga.objects.local import Local
 from inga.objects.order import precedes
 from inga.objects.speech import Speech
@@ -88,7 +88,7 @@ class Calls:
             alternatives = Alternatives(calls)
             for call in calls:
                 call.alternatives = alternatives
-        instance.waits = Wait(calls, alternatives)
+        instance.waits = AwaitedCalls(calls, alternatives)
         self.look_at_wait(instance)
 
     def answer(self, place: int, response: Message) -> None:

@@ -13,7 +13,7 @@ from inga.objects.actions import Ended
 from inga.objects.calls import Calls
 from inga.objects.declare import described
 from inga.objects.early import Early
-from inga.objects.hosted import Asked, Hosted, Stage
+from inga.objects.hosted import Hosted, HostedCall, Stage
 from inga.objects.instance import ABORTED, COMMITTED, RUNNING, Instance
 from inga.objects.local import Local
 from inga.objects.speech import Speech
@@ -58,7 +58,7 @@ class Endings:
         self._speech.tell_called(instance, ABORT)
         if request is not None and instance.awaited:
             if respond:
-                hosted.asked[request.call] = Asked(Stage.REFUSED)
+                hosted.asked[request.call] = HostedCall(Stage.REFUSED)
                 self._speech.respond(instance, reason=reason, text=text)
             else:
                 hosted.asked.pop(request.call, None)
@@ -105,7 +105,7 @@ class Endings:
             self._speech.tell_called(instance, COMMIT)
         else:
             self._speech.respond(instance, value=instance.result)
-            hosted.asked[name] = Asked(Stage.DONE, instance=instance)
+            hosted.asked[name] = HostedCall(Stage.DONE, instance=instance)
 
     def _undone(self, hosted: Hosted, instance: Instance, undoes: Instance, value: Any) -> None:
         request = undoes.request

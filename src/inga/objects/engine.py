@@ -1,6 +1,6 @@
 """Everything one member does for the objects it has: order, invocation, commit and abort, members that fail.
 
-Time and packets go in, actions come out: `Send` these, `Run` that instance, `Resume` another one. Bodies are not
+Time and packets go in, actions come out: `Transmit` these, `Run` that instance, `Resume` another one. Bodies are not
 run here; `inga.objects.invoke.Host` does that, and is what drivers use. The engine puts its parts together, hands
 each message to the one it is for, and lets happen what can:
 
@@ -41,7 +41,7 @@ from inga.objects.incoming import Incoming
 from inga.objects.instance import ABORTED, Instance
 from inga.objects.links import members_of
 from inga.objects.local import Local
-from inga.objects.options import Options
+from inga.objects.options import EngineOptions
 from inga.objects.queue import Queue
 from inga.objects.roster import Roster
 from inga.objects.speech import Speech
@@ -54,13 +54,13 @@ class Engine:
         self,
         me: int,
         roster: Roster,
-        options: Options | None = None,
+        options: EngineOptions | None = None,
         *,
         now: float = 0.0,
         observer: Observer | None = None,
     ) -> None:
         self.me = me
-        self.options = options or Options()
+        self.options = options or EngineOptions()
         self.local = local = Local(me, roster, self.options, now=now, observer=observer)
         self.links, self.hosted, self.counts = local.links, local.hosted, local.counts
         self.speech = Speech(local)

@@ -89,7 +89,7 @@ class Instance:
         self.sends = 0  # messages so far: the number of the next
         self.number = 0  # calls so far
         self.calls: dict[CallId, Pending] = {}
-        self.waits: Wait | None = None
+        self.waits: AwaitedCalls | None = None
         self.held: list[Message] = []  # answers that wait for others
         self.effects: list[Effect] = []
         self.status = RUNNING
@@ -113,7 +113,7 @@ class Instance:
         return self.undoes is None and len(path) > len(mine) and path[: len(mine)] == mine
 
 
-class Wait:
+class AwaitedCalls:
     """What a body waits for: all of these calls, or one of them."""
 
     __slots__ = ("alternatives", "calls")

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 
 from inga.model.invocation import Announce, Flush, Heartbeat, Message, Nack, Numbers, Spoken
-from inga.objects.options import Options
+from inga.objects.options import EngineOptions
 from inga.objects.order import Clock
 from inga.objects.roster import Roster
 from inga.objects.window import weight
@@ -102,7 +102,7 @@ class Links:
         me: int,
         roster: Roster,
         clock: Clock,
-        options: Options,
+        options: EngineOptions,
         send: Callable[[tuple[int, ...], Spoken], None],
         evs: Callable[[], tuple[int, ...]],
     ) -> None:

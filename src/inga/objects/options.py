@@ -10,7 +10,7 @@ from inga.objects.window import WINDOW
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class EngineOptions:
     """Times are in seconds, or whatever unit `now` is in."""
 
     delta: float = 0.05  # between heartbeats, the papers' δ
@@ -31,7 +31,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ObjectSettings:
     """What a user can choose. Times are in seconds."""
 
     delta: float = 0.05  # between heartbeats while anybody has use for them
@@ -52,8 +52,8 @@ class Settings:
         if self.keys is not None:
             check_number("keys", self.keys, 1)
 
-    def options(self, *, reliable: bool) -> Options:
+    def options(self, *, reliable: bool) -> EngineOptions:
         """Of the engine, over something that loses nothing or not."""
-        return Options(
+        return EngineOptions(
             self.delta, self.grace, bool(self.announce), quiet=True, reliable=reliable, window=self.window
         )

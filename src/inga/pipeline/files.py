@@ -5,7 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 from inga.model.errors import TraceError
-from inga.pipeline.storage import File, Trace
+from inga.pipeline.storage import File, StoredTrace
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how many are done, and of how many."""
@@ -23,7 +23,7 @@ FAILED = -1  # in place of a file that answers: why one could not ask
 class Files:
     """The segments of one trace, numbered as in `trace.files`."""
 
-    def __init__(self, session: Any, trace: Trace, progress: Progress) -> None:
+    def __init__(self, session: Any, trace: StoredTrace, progress: Progress) -> None:
         self.trace = trace
         self._session = session
         self._progress = progress

@@ -18,7 +18,7 @@ from typing import Any
 
 from inga.certify import work
 from inga.certify.certificate import WITNESSES, certify
-from inga.certify.checks import CHECKS, Growing
+from inga.certify.checks import CHECKS, WhileGrowing
 from inga.certify.chunk import Chunk
 from inga.certify.scan import Summary
 from inga.certify.verdict import FAIL, Certificate
@@ -27,7 +27,7 @@ from inga.pipeline.certify import SparkSource
 from inga.pipeline.files import Files, Progress
 from inga.pipeline.jobs import choose_checks
 from inga.pipeline.session import LOCAL, using
-from inga.pipeline.storage import Trace, is_remote, open_trace
+from inga.pipeline.storage import StoredTrace, is_remote, open_trace
 
 GROWTH = 1.5  # of the trace, after which messages under way are compared again
 FORMAT = 4
@@ -51,7 +51,7 @@ class Memory:
         if self.directory is not None and (self.directory / "head.json").exists():
             self._load(self.directory)
 
-    def bind(self, trace: Trace, asked: Sequence[str] | None) -> None:
+    def bind(self, trace: StoredTrace, asked: Sequence[str] | None) -> None:
         """See that this is memory of that trace. If the trace has more processes now, vectors have more
         entries, and all has to be read again."""
         wanted = None if asked is None else list(asked)
@@ -175,11 +175,11 @@ class Watch:
             return []
         if is_due:
             self._compared = segments
-        due = {Growing.EVERY_LOOK, *([Growing.NOW_AND_THEN] if is_due else [])}
+        due = {WhileGrowing.EVERY_LOOK, *([WhileGrowing.NOW_AND_THEN] if is_due else [])}
         return [check for check in checks if CHECKS[check].growing in due]
 
 
-def is_finished(trace: Trace) -> bool:
+def is_finished(trace: StoredTrace) -> bool:
     """Whether no row can come any more."""
     return trace.manifest.complete or all(each.complete or each.crashed for each in trace.processes)
 
@@ -235,7 +235,7 @@ def _keep_looking(
         sleep(poll)
 
 
-def open_trace_leniently(path: str) -> Trace:
+def open_trace_leniently(path: str) -> StoredTrace:
     """A trace that is being written may be seen in between two of its files; not twice in the same way."""
     try:
         return open_trace(path)

@@ -22,8 +22,8 @@ from inga.recipes import find
 from inga.runs.cluster import Cluster, WorkerDied
 from inga.runs.live import START_SECONDS, LiveCase, configs_of, gather_ready, recorded
 from inga.runs.member import Pace, joining
-from inga.runs.worker import Link
-from inga.trial.calls import Asked, CallJudge, CallLoad, CallResult, tally
+from inga.runs.worker import WorkerLink
+from inga.trial.calls import CallJudge, CallLoad, CallResult, ClientRequest, tally
 from inga.trial.people import names
 from inga.trial.result import packets_sent
 
@@ -126,7 +126,7 @@ def _judge(
 # One member
 
 
-async def play(config: dict[str, Any], link: Link) -> None:
+async def play(config: dict[str, Any], link: WorkerLink) -> None:
     """From joining to leaving."""
     me, workload = config["me"], config["workload"]
     load = CallLoad(workload["members"], workload["messages"], config["objects"], workload["rate"])
@@ -151,7 +151,9 @@ async def play(config: dict[str, Any], link: Link) -> None:
     link.say("closed", counts=dict(group.stack.counts), cpu=cpu, began=order.diary, states=states)
 
 
-async def _ask(group: Group, plan: list[tuple[float, Asked]], link: Link, pace: Pace) -> list[str]:
+async def _ask(
+    group: Group, plan: list[tuple[float, ClientRequest]], link: WorkerLink, pace: Pace
+) -> list[str]:
     """Make all requests, some at a time; what became of each."""
     outcomes = [""] * len(plan)
     left = iter(enumerate(plan))

@@ -20,7 +20,7 @@ from inga.layers.shape import Faults
 from inga.model.errors import WouldBlock
 from inga.net.group import Group
 from inga.net.join import join
-from inga.runs.worker import Link
+from inga.runs.worker import WorkerLink
 from inga.trial.workload import Workload, number_of
 
 SENDS_PER_TURN = 8
@@ -37,7 +37,7 @@ LET_IN = 1 << 48
 """In a diary, plus an index: from here on, what is sent to all is for that newcomer too."""
 
 
-async def play(config: dict[str, Any], link: Link) -> None:
+async def play(config: dict[str, Any], link: WorkerLink) -> None:
     """One member, from joining to leaving."""
     me, seed, late = config["me"], config["seed"], config["join"]["late"]
     if late:
@@ -50,7 +50,7 @@ async def play(config: dict[str, Any], link: Link) -> None:
         started = process_time()
         workload = Workload(**config["workload"])
         paced, echo = config["paced"], config["join"]["echo"]
-        part = Part(group, workload, me, seed, config["everybody"], paced=paced, echo=echo)
+        part = MemberTraffic(group, workload, me, seed, config["everybody"], paced=paced, echo=echo)
         reports = asyncio.create_task(_report(part, link))
         try:
             if "complete" not in group.recipe.guarantees:
@@ -96,7 +96,7 @@ class Pace:
             await asyncio.sleep(max(self._due - self._time(), 0.0))
 
 
-class Part:
+class MemberTraffic:
     """A member's sends and takes."""
 
     def __init__(
@@ -148,7 +148,7 @@ class Part:
         finally:
             listening.cancel()
 
-    async def run_open_ended(self, link: Link) -> None:
+    async def run_open_ended(self, link: WorkerLink) -> None:
         """The same, while members join: only when all have sent everything it is known what to take."""
         listening = asyncio.create_task(self._listen(None))
         try:
@@ -246,7 +246,7 @@ async def _first_of(work: Coroutine[Any, Any, None], listening: "asyncio.Task[No
         working.cancel()
 
 
-async def _report(part: Part, link: Link) -> None:
+async def _report(part: MemberTraffic, link: WorkerLink) -> None:
     while True:
         await asyncio.sleep(PROGRESS_SECONDS)
         link.say("progress", taken=part.taken)

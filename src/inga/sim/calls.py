@@ -14,7 +14,7 @@ from inga.sim.simulator import Sim
 from inga.sim.site import Site
 from inga.trace.manifest import Manifest
 from inga.trace.writer import TraceWriter
-from inga.trial.calls import Asked, CallJudge, CallLoad, CallResult, tally
+from inga.trial.calls import CallJudge, CallLoad, CallResult, ClientRequest, tally
 from inga.trial.people import names
 
 
@@ -68,7 +68,7 @@ class CallCase:
                 order.record(writers.__getitem__)
         return sim
 
-    def _load(self, sim: Sim) -> list[tuple[Site, Asked, list[Root]]]:
+    def _load(self, sim: Sim) -> list[tuple[Site, ClientRequest, list[Root]]]:
         """Every request at its time; its root is in the list once it has begun."""
         roots = []
         for site in sim.sites:
@@ -81,7 +81,7 @@ class CallCase:
         return roots
 
     def _judge(
-        self, sim: Sim, roots: list[tuple[Site, Asked, list[Root]]], cpu: float, trace: Path | None
+        self, sim: Sim, roots: list[tuple[Site, ClientRequest, list[Root]]], cpu: float, trace: Path | None
     ) -> CallResult:
         judge = CallJudge(self.load)
         committed = 0
@@ -133,5 +133,5 @@ class CallCase:
         return {**self.case.told(), "objects": self.objects, "wrong": self.wrong and "/".join(self.wrong)}
 
 
-def _begin(site: Site, asked: Asked, begun: list[Root]) -> Any:
+def _begin(site: Site, asked: ClientRequest, begun: list[Root]) -> Any:
     return lambda: begun.append(site.begin(asked.body))

@@ -164,7 +164,7 @@ class Closing(Protocol):
         """The view has ended, and everybody has everything that was sent in it."""
 
 
-class Ordering(Protocol):
+class OrderKeeping(Protocol):
     """The order of a recipe: counts what was sent and what was released.
 
     One with `flags = True` says in `taken` of each packet whether it is concurrent with something known, and in

@@ -87,7 +87,7 @@ class CallLoad:
         """Of the objects."""
         return [f"tally{number + 1}" for number in range(self.objects)]
 
-    def plan(self, rng: Rng, me: int) -> Iterator[tuple[float, "Asked"]]:
+    def plan(self, rng: Rng, me: int) -> Iterator[tuple[float, "ClientRequest"]]:
         """For each request of one member: the gap before it in seconds, and what it is."""
 
         def pick(*choices: Any) -> Any:
@@ -97,11 +97,14 @@ class CallLoad:
             gap = exponential(rng) / self.rate
             kind = pick("add", "add", "add", "put", "put", "look", "oneway", "both", "both", "abort")
             one, other = pick(*self.names), pick(*self.names)
-            yield gap, Asked(kind, one, other, 1 + int(rng.random() * 9), me * self.requests + number + 1)
+            yield (
+                gap,
+                ClientRequest(kind, one, other, 1 + int(rng.random() * 9), me * self.requests + number + 1),
+            )
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ClientRequest:
     """One request of a client, or a transaction over two objects."""
 
     kind: str

@@ -96,7 +96,7 @@ def test_streams_of_others_are_left_alone() -> None:
 def test_what_is_too_large_or_never_comes_is_given_up() -> None:
     huge = giop.encode(CloseConnection())[:8] + struct.pack(">I", MESSAGE_MAX)
     assert not messages([segment(huge, 0), segment(STREAM, 12)])
-    first, more = request(1, more=True), giop.encode(giop.Fragment(1), bytes(1 << 20), more=True)
+    first, more = request(1, more=True), giop.encode(giop.GiopFragment(1), bytes(1 << 20), more=True)
     stream, at = [segment(first, 0)], len(first)
     for _ in range(18):
         stream.append(segment(more, at))

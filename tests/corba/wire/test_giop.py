@@ -11,7 +11,7 @@ from inga.corba.wire.cdr import Decoder, Encoder
 from inga.corba.wire.giop import (
     CancelRequest,
     CloseConnection,
-    Fragment,
+    GiopFragment,
     KeyAddr,
     Kind,
     LocateReply,
@@ -161,7 +161,7 @@ FROM_1_2: list[Message] = [
     LocateReply(8, LocateStatus.SYSTEM_EXCEPTION),
     Reply(7, Status.LOCATION_FORWARD_PERM),
     Reply(7, Status.NEEDS_ADDRESSING_MODE),
-    Fragment(7),
+    GiopFragment(7),
 ]
 
 
@@ -176,7 +176,7 @@ def test_every_message_in_every_version(message: Message, minor: int, little: bo
         encoder.double(2.5)
         encoder.string("Grüße")
 
-    bodiless = isinstance(message, Fragment)
+    bodiless = isinstance(message, GiopFragment)
     data = encode(message, None if bodiless else write, minor=minor, little=little)
     header, read, body = decode(data)
     assert (header.total, header.minor, header.little) == (len(data), minor, little)
@@ -190,9 +190,9 @@ def test_what_an_older_version_cannot_say() -> None:
     for message, minor in [
         (to_group(1, "f"), 1),
         (LocateRequest(1, REFERENCE), 0),
-        (Fragment(1), 0),
-        (Fragment(None), 2),
-        (Fragment(1), 1),
+        (GiopFragment(1), 0),
+        (GiopFragment(None), 2),
+        (GiopFragment(1), 1),
         (Reply(1), 3),
     ]:
         with pytest.raises(UsageError):
@@ -301,7 +301,7 @@ def test_pieces_of_1_1_carry_no_number() -> None:
     first = bytearray(whole[:40])
     first[6] |= giop.MORE
     first[8:12] = (28).to_bytes(4, "big")
-    last = encode(Fragment(None), whole[40:], minor=1)
+    last = encode(GiopFragment(None), whole[40:], minor=1)
     assert giop.fragment_id(last, read_header(last)) is None
     assert joined([bytes(first), last]) == whole
 
@@ -313,7 +313,7 @@ def test_what_cannot_be_cut() -> None:
     with pytest.raises(UsageError, match="at least"):
         fragments(b"", 16)
     with pytest.raises(WireError, match="truncated"):
-        giop.fragment_id(bytes(12), read_header(encode(Fragment(1))))
+        giop.fragment_id(bytes(12), read_header(encode(GiopFragment(1))))
 
 
 def test_a_decoder_stands_at_the_body_of_a_view() -> None:

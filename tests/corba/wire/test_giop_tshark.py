@@ -10,7 +10,7 @@ import pytest
 from inga.corba.wire.giop import (
     CancelRequest,
     CloseConnection,
-    Fragment,
+    GiopFragment,
     KeyAddr,
     Kind,
     LocateReply,
@@ -96,5 +96,5 @@ def test_every_message_is_read_as_it_was_meant(tmp_path: Path) -> None:
 
 def test_all_kinds_are_there() -> None:
     """But for fragments, of which nothing can be said alone."""
-    there = {encode(message)[7] for message, _ in SAID} | {encode(Fragment(1))[7]}
+    there = {encode(message)[7] for message, _ in SAID} | {encode(GiopFragment(1))[7]}
     assert there == set(Kind)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from inga.corba.broker.dispatch import Broker, Invocation
+from inga.corba.broker.dispatch import Broker, ServantCall
 from inga.corba.broker.groups import NO_ADDRESS, is_reliable
 from inga.corba.orb.channel import open_requests
 from inga.corba.orb.iiop import is_cancelled
@@ -98,7 +98,7 @@ class _Channel:
             else:
                 self.opened.set_exception(error)
 
-    async def _carry_out(self, invocations: list[Invocation]) -> None:
+    async def _carry_out(self, invocations: list[ServantCall]) -> None:
         for invocation in invocations:
             self.executed += 1
             try:

@@ -179,14 +179,21 @@ class MessageError:
 
 
 @dataclass(frozen=True, slots=True)
-class Fragment:
+class GiopFragment:
     """The continuation of a message. `request_id` is None in 1.1, which allows one such message at a time."""
 
     request_id: int | None
 
 
 Message: TypeAlias = (
-    Request | Reply | LocateRequest | LocateReply | CancelRequest | CloseConnection | MessageError | Fragment
+    Request
+    | Reply
+    | LocateRequest
+    | LocateReply
+    | CancelRequest
+    | CloseConnection
+    | MessageError
+    | GiopFragment
 )
 
 BodyWriter: TypeAlias = Callable[[Encoder], None]
@@ -324,7 +331,7 @@ def fragments(data: bytes, size_max: int) -> list[bytes]:
     for at in range(size_max, len(data), step):
         more = at + step < len(data)
         pieces.append(
-            encode(Fragment(request_id), data[at : at + step], minor=2, little=header.little, more=more)
+            encode(GiopFragment(request_id), data[at : at + step], minor=2, little=header.little, more=more)
         )
     return pieces
 
@@ -375,7 +382,7 @@ def _put_head(encoder: Encoder, message: Message, minor: int) -> None:
             encoder.ulong(message.status)
         case CancelRequest():
             encoder.ulong(message.request_id)
-        case Fragment():
+        case GiopFragment():
             if (message.request_id is None) == (minor >= 2):
                 raise UsageError("A fragment names its request in GIOP 1.2, and only there.")
             if message.request_id is not None:
@@ -509,7 +516,7 @@ _KINDS: dict[type[Message], Kind] = {
     LocateReply: Kind.LOCATE_REPLY,
     CloseConnection: Kind.CLOSE_CONNECTION,
     MessageError: Kind.MESSAGE_ERROR,
-    Fragment: Kind.FRAGMENT,
+    GiopFragment: Kind.FRAGMENT,
 }
 _READERS: dict[Kind, Callable[[Decoder, int], Message]] = {
     Kind.REQUEST: _get_request,
@@ -519,5 +526,5 @@ _READERS: dict[Kind, Callable[[Decoder, int], Message]] = {
     Kind.LOCATE_REPLY: _get_locate_reply,
     Kind.CLOSE_CONNECTION: lambda decoder, minor: CloseConnection(),
     Kind.MESSAGE_ERROR: lambda decoder, minor: MessageError(),
-    Kind.FRAGMENT: lambda decoder, minor: Fragment(decoder.ulong() if minor >= 2 else None),
+    Kind.FRAGMENT: lambda decoder, minor: GiopFragment(decoder.ulong() if minor >= 2 else None),
 }

@@ -46,7 +46,7 @@ def unequal(seed: int) -> Delay:
     return delay
 
 
-class Group:
+class PlayedGroup:
     """Members, and the copies under way between them. A subclass says when they send."""
 
     def __init__(
@@ -120,7 +120,7 @@ class Group:
         heappush(self._heap, (at, self._pushed, member, data))
 
 
-class Rounds(Group):
+class Rounds(PlayedGroup):
     """Each member sends when it has heard from all: the paper's steady state."""
 
     def __init__(self, members: int, rounds: int, **protocol: Any) -> None:
@@ -137,7 +137,7 @@ class Rounds(Group):
         return False
 
 
-class Saturated(Group):
+class Saturated(PlayedGroup):
     """Each member has always something to send: windows decide."""
 
     def __init__(self, members: int, window: int, messages: int, delay: Delay, **protocol: Any) -> None:

@@ -10,21 +10,21 @@ from statistics import fmean
 from typing import Any
 
 from inga.causality.inbox import Inbox
-from inga.lab.obg.load import Load, Measured, Request, pairs_with_a_common_destination
+from inga.lab.obg.load import Load, LoadMeans, LoadRequest, pairs_with_a_common_destination
 
 
 @dataclass(slots=True)
 class _Sent:
     """A request under way, with what its sender knew."""
 
-    request: Request
+    request: LoadRequest
     src: int
     at: float
     matrix: list[list[int]]  # messages of k to j before this one
     past: frozenset[int]  # numbers of requests that precede it
 
 
-class Causal:
+class CausalSimulation:
     """One simulation of `load` under causal order."""
 
     def __init__(self, load: Load) -> None:
@@ -40,7 +40,7 @@ class Causal:
         self._waits: list[float] = []
         self._delays: list[float] = []
 
-    def run(self) -> Measured:
+    def run(self) -> LoadMeans:
         for root in self._load.plan:
             self._push(root.at, root.obj, root.requests)
         while self._events:
@@ -52,13 +52,13 @@ class Causal:
                     self._send(now, obj, request)
         pairs = pairs_with_a_common_destination(self._load)
         related = sum(1 for one, other in pairs if self._precedes(one, other) or self._precedes(other, one))
-        return Measured(100 * related / len(pairs), fmean(self._waits), fmean(self._delays))
+        return LoadMeans(100 * related / len(pairs), fmean(self._waits), fmean(self._delays))
 
     def _push(self, at: float, obj: int, what: Any) -> None:
         self._pushed += 1
         heappush(self._events, (at, self._pushed, obj, what))
 
-    def _send(self, now: float, src: int, request: Request) -> None:
+    def _send(self, now: float, src: int, request: LoadRequest) -> None:
         matrix = self._matrices[src]
         sent = _Sent(request, src, now, [row.copy() for row in matrix], frozenset(self._pasts[src]))
         self._sent[request.number] = sent

@@ -9,20 +9,20 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
-from inga.lab.obg.load import DELAY, METHODS, Load, Measured, Request, pairs_with_a_common_destination
+from inga.lab.obg.load import DELAY, METHODS, Load, LoadMeans, LoadRequest, pairs_with_a_common_destination
 from inga.model.invocation import Message, Spoken
-from inga.objects.actions import Send
+from inga.objects.actions import Transmit
 from inga.objects.declare import ObjectClass, method
 from inga.objects.instance import Instance
 from inga.objects.invoke import Host
-from inga.objects.options import Options
+from inga.objects.options import EngineOptions
 from inga.objects.roster import Pairs, Roster
 
 DELTA = 10.0
 """Time units between heartbeats."""
 
 
-class Played:
+class ObjectSimulation:
     """One simulation of `load` by one host a member."""
 
     def __init__(self, load: Load) -> None:
@@ -34,7 +34,7 @@ class Played:
         pairs = Pairs([(_op(min(pair)), _op(max(pair))) for pair in load.conflicts])
         roster = Roster.of(load.n, {name: (pairs, [index]) for index, name in enumerate(self._names)})
         self._roster = roster
-        options = Options(delta=DELTA, announce=True)
+        options = EngineOptions(delta=DELTA, announce=True)
         served = _served(load, self._names)
         self._hosts = [
             Host(index, roster, dict.fromkeys(self._names, served), options, observer=self)
@@ -49,7 +49,7 @@ class Played:
         self._missing = sum(len(request.dst) for request in load.requests.values())
         self._control = 0
 
-    def run(self) -> Measured:
+    def run(self) -> LoadMeans:
         for root in self._load.plan:
             self._push(root.at, root.obj, root.requests)
         while self._missing:
@@ -60,7 +60,7 @@ class Played:
                     continue
                 self._woken[member] = None
                 sends = host.tick(now)
-            elif isinstance(what, tuple) and isinstance(what[0], Request):
+            elif isinstance(what, tuple) and isinstance(what[0], LoadRequest):
                 host.begin(now, _body(what, self._names))
                 sends = host.sends(now)
             else:
@@ -87,7 +87,7 @@ class Played:
                 self._waits.append(now - self._received[number, here])
                 self._delays.append(now - self._sent[number])
 
-    def _measured(self) -> Measured:
+    def _measured(self) -> LoadMeans:
         load, precedes = self._load, self._pasts.precedes
         pairs = pairs_with_a_common_destination(load)
         ordered = literal = precede = 0
@@ -98,7 +98,7 @@ class Played:
             ordered += conflict
             precede += related
             literal += conflict or related
-        return Measured(
+        return LoadMeans(
             100 * ordered / len(pairs),
             fmean(self._waits),
             fmean(self._delays),
@@ -107,7 +107,7 @@ class Played:
             self._control / len(load.requests),
         )
 
-    def _act(self, now: float, member: int, sends: Iterable[Send]) -> None:
+    def _act(self, now: float, member: int, sends: Iterable[Transmit]) -> None:
         for members, packet in sends:
             for target in members:
                 self._push(now + self._delay(member, target, packet), target, packet)
@@ -165,7 +165,7 @@ def _op(number: int) -> str:
     return f"op{number}"
 
 
-def _body(requests: tuple[Request, ...], names: list[str]) -> Any:
+def _body(requests: tuple[LoadRequest, ...], names: list[str]) -> Any:
     async def body(ctx: Any) -> None:
         for request in requests:
             ctx.oneway([names[index] for index in request.dst], _op(request.op), request.number)

@@ -15,7 +15,7 @@ ACK_LEVELS = ("causal", "continuous")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ScoSettings:
     """What can be chosen. Times are in the unit of the clock that is passed in."""
 
     ack_level: str = "causal"  # what a confirmation confirms: causal or continuous acceptance
@@ -52,7 +52,7 @@ class Settings:
             check_delay(name, getattr(self, name), inf)
 
 
-class Message:
+class ScoMessage:
     """One copy of a data message: what its sender put on it, and how far it got here."""
 
     __slots__ = (
@@ -138,7 +138,7 @@ class Control(NamedTuple):
     have: int = 1  # the lsn expected next from the receiver
 
 
-class Request(NamedTuple):
+class ScoNack(NamedTuple):
     """Please send again (RET)."""
 
     src: int
@@ -148,7 +148,7 @@ class Request(NamedTuple):
     have: int = 1
 
 
-class Sent(NamedTuple):
+class ScoSent(NamedTuple):
     """A message of ours left the queue and has its number."""
 
     own: Own
@@ -157,24 +157,24 @@ class Sent(NamedTuple):
 class Copies(NamedTuple):
     """Copies of one message leave; as one datagram for all of them if `together`."""
 
-    copies: list[Message]
+    copies: list[ScoMessage]
     to: list[int]
     together: bool = False
     again: bool = False
 
 
-class Told(NamedTuple):
+class ScoControlSent(NamedTuple):
     """A control message or a request leaves."""
 
     to: int
-    what: Control | Request
+    what: Control | ScoNack
 
 
 class Happened(NamedTuple):
     """A message reached a level here: received, accepted, causal or confirmed; or, of our own, released."""
 
     level: str
-    message: Message
+    message: ScoMessage
 
 
 class Released(NamedTuple):
