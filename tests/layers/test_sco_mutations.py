@@ -6,7 +6,7 @@ import pytest
 
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import precedes
-from inga.layers.sco.parts import Pairs, ScoMessage
+from inga.layers.sco.parts import NumberPairs, ScoMessage
 
 from .sco_printed import InHand
 from .sco_script import Script, blocks
@@ -90,7 +90,7 @@ def test_coverage_not_tested() -> None:
 class StampedWithAck(ScoMachine):
     """Ordered by what was confirmed instead of by the causal clock."""
 
-    def _changes(self, since: int) -> Pairs:
+    def _changes(self, since: int) -> NumberPairs:
         reported = self.known_accepted.get(self.me, {})
         return tuple((j, upto - 1) for j, upto in sorted(reported.items()) if j != self.me)
 

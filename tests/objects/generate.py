@@ -4,7 +4,7 @@ from random import Random
 from typing import Any
 
 from inga.objects.options import EngineOptions
-from inga.objects.roster import Pairs, Place, Relation, Roster
+from inga.objects.roster import ConflictRelation, Pairs, Place, Roster
 
 from .judge import Fault, Judge
 from .world import Network, Plan, Program, World
@@ -57,7 +57,7 @@ class Generator:
         high, loss = rng.choice([low, 3 * low, 20.0]), rng.choice(losses)
         return Network(rng, (low, high), loss, 0.05, rng.random() < 0.2, self.reliable)
 
-    def relations(self) -> dict[str, Relation]:
+    def relations(self) -> dict[str, ConflictRelation]:
         rng = self.rng
         shared = rng.random() < 0.5
         table = self.table()

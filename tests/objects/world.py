@@ -21,7 +21,7 @@ from inga.objects.declare import Abort, Method, ObjectClass
 from inga.objects.instance import Instance
 from inga.objects.invoke import Host, InstanceContext, Root
 from inga.objects.options import EngineOptions
-from inga.objects.roster import Pairs, Place, Relation, Roster
+from inga.objects.roster import ConflictRelation, Pairs, Place, Roster
 from inga.wire.invocation import decode, encode
 
 Program = list[Any]
@@ -189,7 +189,9 @@ class World:
     def of_vector(cls, vector: dict[str, Any]) -> "World":
         names = vector["objects"]
         places = [Place(at, name) for at, name in enumerate(names)]
-        relations: dict[str, Relation] = {name: Pairs(pairs) for name, pairs in vector["conflicts"].items()}
+        relations: dict[str, ConflictRelation] = {
+            name: Pairs(pairs) for name, pairs in vector["conflicts"].items()
+        }
         roots = [(root["at"], names.index(root["obj"]), root["body"]) for root in vector["roots"]]
         return cls(Plan(Roster(places, relations), roots, EngineOptions(delta=5.0)), Network(Random(0)))
 

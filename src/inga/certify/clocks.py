@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inga.certify.chain import Message
+from inga.certify.chain import MessageId
 from inga.certify.chunk import EVENT, Bools, Chunk, Ints
 from inga.certify.combine import Line
 from inga.certify.evidence import Evidence, Source
@@ -462,7 +462,7 @@ def _to_bad(
     restarts = {process: faults[0] for (kind, process, _), (_, faults) in found.items() if kind == REPEATED}
     holes = {process: faults[0] for (kind, process, _), (_, faults) in found.items() if kind == HOLE}
     for (kind, process, named), (count, faults) in sorted(found.items()):
-        others: dict[RowKey, Message] = {}
+        others: dict[RowKey, MessageId] = {}
         rows = []
         for fault in faults:
             row = RowKey(process, fault.pos, process, fault.seq)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inga.certify.agree import Clash
-from inga.certify.chain import Message
+from inga.certify.chain import MessageId
 from inga.certify.verdict import ViolationGroup
 from inga.certify.work import RowKey
 
@@ -30,7 +30,7 @@ class Bad:
     count: int
     rows: list[RowKey]
     blames: str = ""  # what it is one of, in words, unless it follows from something else
-    others: dict[RowKey, Message] = field(default_factory=dict)  # clocks: the event that each names
+    others: dict[RowKey, MessageId] = field(default_factory=dict)  # clocks: the event that each names
     cause: "Cause | None" = None  # if it is known already
     clashes: list[Clash] = field(default_factory=list)  # of `total` and `object`: one for each row
     early: RowKey | None = None  # what came before the first row and should not have
@@ -47,7 +47,7 @@ class Cause:
     row: RowKey
 
 
-def named(names: list[str], message: Message) -> str:
+def named(names: list[str], message: MessageId) -> str:
     src, seq = message
     return f"message {seq} of {names[src]}"
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from inga.certify.verdict import Certificate
 from inga.cli.check import watched
-from inga.cli.output import Progress, print_json
+from inga.cli.output import ProgressLine, print_json
 from inga.cli.report import describe, write
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
@@ -74,7 +74,7 @@ def _talk(order: str, trace: Path, options: argparse.Namespace) -> Result:
     faults = Faults(loss=options.loss, duplicate=0.01, reorder=0.05, delay_max=DELAY_MAX)
     total = workload.members * workload.messages * (workload.members - 1)
     _say(options, f"{order}: {workload.members} members send {workload.messages} messages each")
-    progress = Progress(f"{order}: delivered", total, quiet=options.quiet)
+    progress = ProgressLine(f"{order}: delivered", total, quiet=options.quiet)
     case = LiveCase(workload, order, faults, options.via, options.seed, trace=trace)
     result = run_live(case, progress)
     progress.end()

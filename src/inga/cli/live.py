@@ -13,7 +13,7 @@ order kept all it promises, 1 if not. Times are in milliseconds.
 import argparse
 from collections.abc import Callable
 
-from inga.cli.output import Progress
+from inga.cli.output import ProgressLine
 from inga.cli.sim import add_trial_options, check_trial_options, show
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     total: int | None = workload.members * workload.messages * (workload.subset or workload.members - 1)
     if case.join:
         total = None  # it depends on when they come
-    progress = Progress("delivered", total, quiet=options.quiet)
+    progress = ProgressLine("delivered", total, quiet=options.quiet)
     result = run_live(case, progress, _starting(case, options))
     progress.end()
     show(result, options)
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _run_objects(case: LiveCase, options: argparse.Namespace) -> int:
     total = case.workload.members * case.workload.messages
-    progress = Progress("called", total, quiet=options.quiet)
+    progress = ProgressLine("called", total, quiet=options.quiet)
     calls = LiveCalls(case, options.objects, options.misdeclare)
     result = run_calls(calls, progress, _starting(case, options))
     progress.end()
@@ -90,7 +90,7 @@ def _run_objects(case: LiveCase, options: argparse.Namespace) -> int:
 def _starting(case: LiveCase, options: argparse.Namespace) -> Callable[[int], None]:
     """Shows how many processes there are, until there are all."""
     members = case.workload.members + case.join
-    progress = Progress("members started", members, quiet=options.quiet)
+    progress = ProgressLine("members started", members, quiet=options.quiet)
 
     def started(count: int) -> None:
         progress(count)

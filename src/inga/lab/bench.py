@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-Progress = Callable[[str], None]
+SayProgress = Callable[[str], None]
 """Told what is being measured now."""
 
 

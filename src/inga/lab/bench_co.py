@@ -7,7 +7,7 @@ control messages of the two are not the same work, and are set beside each other
 from collections import defaultdict
 from statistics import median
 
-from inga.lab.bench import BenchRow, Progress
+from inga.lab.bench import BenchRow, SayProgress
 from inga.lab.bench_net import FIFO, Variant, _throughput
 from inga.lab.co.played import Task, simulate
 from inga.sim.case import Case
@@ -19,7 +19,7 @@ LIGHT, HEAVY = 10.0, 20_000.0
 
 
 def run(
-    progress: Progress, *, members: list[int], sizes: list[int], repetitions: int, quick: bool = False
+    progress: SayProgress, *, members: list[int], sizes: list[int], repetitions: int, quick: bool = False
 ) -> list[BenchRow]:
     """All cases."""
     rows = [row for n in members for size in sizes for row in _cpu(progress, n, size, repetitions)]
@@ -36,7 +36,7 @@ def run(
     return rows
 
 
-def _cpu(progress: Progress, members: int, size: int, repetitions: int) -> list[BenchRow]:
+def _cpu(progress: SayProgress, members: int, size: int, repetitions: int) -> list[BenchRow]:
     """Interleaved, medians of each."""
     found: dict[str, list[dict[str, float]]] = defaultdict(list)
     for repetition in range(repetitions):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from inga.lab.bench import BenchRow, Progress
+from inga.lab.bench import BenchRow, SayProgress
 from inga.runs.cluster import Cluster
 from inga.runs.live import free_ports
 
@@ -43,7 +43,7 @@ ZMQ = Variant("pyzmq PUB/SUB", "zmq_throughput", slow=4)
 
 
 def throughput(
-    progress: Progress, *, members: list[int], sizes: list[int], repetitions: int
+    progress: SayProgress, *, members: list[int], sizes: list[int], repetitions: int
 ) -> list[BenchRow]:
     """CPU per delivery and messages per second and receiver, for every size of group and message."""
     rows: list[BenchRow] = []
@@ -61,7 +61,7 @@ def throughput(
     return rows
 
 
-def causal_to_fifo(progress: Progress, *, members: int, size: int, pairs: int) -> BenchRow:
+def causal_to_fifo(progress: SayProgress, *, members: int, size: int, pairs: int) -> BenchRow:
     """What causal order costs over our own FIFO: the median of the ratios of interleaved pairs."""
     ratios = []
     for pair in range(pairs):
@@ -74,7 +74,7 @@ def causal_to_fifo(progress: Progress, *, members: int, size: int, pairs: int) -
     )
 
 
-def latency(progress: Progress, *, members: list[int], rounds: int, repetitions: int) -> list[BenchRow]:
+def latency(progress: SayProgress, *, members: list[int], rounds: int, repetitions: int) -> list[BenchRow]:
     """Idle round trips: one multicasts, all others answer."""
     rows = []
     for n in members:

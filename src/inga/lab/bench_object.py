@@ -13,7 +13,7 @@ from statistics import fmean
 from time import process_time
 from typing import Any
 
-from inga.lab.bench import BenchRow, Progress
+from inga.lab.bench import BenchRow, SayProgress
 from inga.layers.shape import Faults
 from inga.objects.declare import ObjectClass, method
 from inga.recipes import Options
@@ -55,7 +55,7 @@ class Times:
     def cut(self, view: int, seqs: Sequence[int], indices: Sequence[int] | None = None) -> None: ...
 
 
-def run(progress: Progress, *, quick: bool = False, count: int | None = None) -> list[BenchRow]:
+def run(progress: SayProgress, *, quick: bool = False, count: int | None = None) -> list[BenchRow]:
     """All cases, with so many messages each."""
     count = count or (40 if quick else 200)
     rows = []

@@ -9,7 +9,7 @@ from collections import defaultdict
 from random import Random
 from time import process_time
 
-from inga.lab.bench import BenchRow, Progress
+from inga.lab.bench import BenchRow, SayProgress
 from inga.lab.bench_net import round_trips
 from inga.model.delivery import Batch
 from inga.model.view import View
@@ -22,7 +22,9 @@ STEP = 0.0005
 """Seconds of the stacks' own time between two messages."""
 
 
-def run(progress: Progress, *, members: list[int], repetitions: int, quick: bool = False) -> list[BenchRow]:
+def run(
+    progress: SayProgress, *, members: list[int], repetitions: int, quick: bool = False
+) -> list[BenchRow]:
     """All cases."""
     rows = []
     for n in members:

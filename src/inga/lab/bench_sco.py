@@ -14,7 +14,7 @@ from time import process_time
 from typing import NamedTuple
 
 from inga.causality.clock import SiteClock
-from inga.lab.bench import BenchRow, Progress
+from inga.lab.bench import BenchRow, SayProgress
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import mask
 from inga.layers.sco.parts import ScoMessage, ScoSettings
@@ -46,7 +46,7 @@ class Cost(NamedTuple):
     cpu: float
 
 
-def run(progress: Progress, *, quick: bool = False) -> list[BenchRow]:
+def run(progress: SayProgress, *, quick: bool = False) -> list[BenchRow]:
     """All cases."""
     rows = []
     for members, messages in ((10, 300), (100, 300), (1000, 120)):

@@ -16,7 +16,7 @@ from typing import Any
 
 from inga.model.errors import UsageError
 
-Progress = Callable[[str], None]
+SayProgress = Callable[[str], None]
 
 HOLDS, ROUGHLY, NOT_REPRODUCED = "holds", "roughly", "not reproduced"
 
@@ -56,7 +56,7 @@ class Outcome:
         }
 
 
-Experiment = Callable[[Path, bool, Progress], Outcome]
+Experiment = Callable[[Path, bool, SayProgress], Outcome]
 
 EXPERIMENTS = {
     "ladder": "inga.lab.ladder",

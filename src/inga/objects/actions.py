@@ -34,7 +34,7 @@ class Ended(NamedTuple):
     text: str
 
 
-Action = Transmit | Run | Resume | Ended
+EngineAction = Transmit | Run | Resume | Ended
 
 
 class Observer(Protocol):

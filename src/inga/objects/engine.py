@@ -32,7 +32,7 @@ from inga.model.invocation import (
     Path,
     Spoken,
 )
-from inga.objects.actions import Action, Observer, Run
+from inga.objects.actions import EngineAction, Observer, Run
 from inga.objects.calls import Calls
 from inga.objects.early import Early
 from inga.objects.endings import Endings
@@ -104,7 +104,7 @@ class Engine:
 
     # From the network and the clock
 
-    def receive(self, now: float, packet: Spoken) -> list[Action]:
+    def receive(self, now: float, packet: Spoken) -> list[EngineAction]:
         """Something came; whatever it is, nothing is raised."""
         local = self.local
         local.now = now
@@ -115,7 +115,7 @@ class Engine:
             self._take_from(member, packet)
         return self.actions(now)
 
-    def tick(self, now: float) -> list[Action]:
+    def tick(self, now: float) -> list[EngineAction]:
         """Time has passed: heartbeats, repair, deaths."""
         self.local.now = now
         if now >= self._tick_at:
@@ -126,13 +126,13 @@ class Engine:
             self._tick_at = self.links.next_tick(now) if is_patient else now + self.options.delta
         return self.actions(now)
 
-    def suspect(self, now: float, member: int) -> list[Action]:
+    def suspect(self, now: float, member: int) -> list[EngineAction]:
         """A member is taken for dead: hear nothing of it any more, and hand round what it said."""
         self.local.now = now
         self.failures.suspect((member,))
         return self.actions(now)
 
-    def view(self, now: float, members: Iterable[int]) -> list[Action]:
+    def view(self, now: float, members: Iterable[int]) -> list[EngineAction]:
         """Only these are left, says whoever agrees on it."""
         self.local.now = now
         self.failures.suspect(set(self.links.peers) - set(members))
@@ -156,7 +156,7 @@ class Engine:
         self._rearm()
         return running
 
-    def actions(self, now: float) -> list[Action]:
+    def actions(self, now: float) -> list[EngineAction]:
         """What is to be done since the last time."""
         local = self.local
         local.now = now

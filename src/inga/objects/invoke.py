@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from inga.model.errors import RemoteError, UsageError
 from inga.model.invocation import ASYNCHRONOUS, GONE, ONE_WAY, SYNCHRONOUS, Message, Spoken
 from inga.model.readonly import BY_EFFECT
-from inga.objects.actions import Action, Ended, Observer, Resume, Run, Transmit
+from inga.objects.actions import Ended, EngineAction, Observer, Resume, Run, Transmit
 from inga.objects.calling import AnswerShape, Calling, Invocation, find_method
 from inga.objects.declare import Abort, Effect, ObjectClass, Target, described, show_state
 from inga.objects.engine import Engine
@@ -26,7 +26,7 @@ from inga.wire.value import copied
 Body = Callable[["InstanceContext"], Awaitable[Any]]
 """`async def body(ctx)`: what a root does."""
 
-Done = Callable[["Root"], None]
+RootDone = Callable[["Root"], None]
 
 PAUSE_MAX = 1_000_000
 """Seconds of one pause. An object waits as long, and everything that conflicts with it."""
@@ -49,7 +49,7 @@ class Root:
 
     __slots__ = ("body", "done", "error", "instance", "result", "when_done")
 
-    def __init__(self, instance: Instance, body: Body, when_done: Done | None) -> None:
+    def __init__(self, instance: Instance, body: Body, when_done: RootDone | None) -> None:
         self.instance = instance
         self.body = body
         self.when_done = when_done
@@ -242,7 +242,7 @@ class Host:
         self,
         now: float,
         body: Body,
-        done: Done | None = None,
+        done: RootDone | None = None,
         *,
         at: int | None = None,
         retry_of: Root | None = None,
@@ -259,7 +259,7 @@ class Host:
         """Send one request of our client that nobody answers; it comes from `sends`."""
         self.engine.tell(now, self.roster.client(self.engine.me), dst, op, args)
 
-    def sends(self, now: float, actions: Sequence[Action] = ()) -> list[Transmit]:
+    def sends(self, now: float, actions: Sequence[EngineAction] = ()) -> list[Transmit]:
         """Do what the engine wants, these first, until it wants nothing more: what is to be sent since the last time."""
         sends: list[Transmit] = []
         while actions := actions or self.engine.actions(now):
@@ -324,7 +324,7 @@ class Host:
 
     # What the engine wants done
 
-    def _act(self, actions: Iterable[Action], sends: list[Transmit]) -> None:
+    def _act(self, actions: Iterable[EngineAction], sends: list[Transmit]) -> None:
         for action in actions:
             match action:
                 case Transmit():

@@ -24,9 +24,9 @@ from inga.model.steps import Trace
 from inga.model.view import View
 from inga.objects.actions import Transmit
 from inga.objects.declare import described
-from inga.objects.hosting import FREE, MESSAGE, Key, Layout, key_label, mailbox
+from inga.objects.hosting import FREE, MESSAGE, KeyFunction, Layout, key_label, mailbox
 from inga.objects.instance import Instance
-from inga.objects.invoke import Body, Done, Host, Root
+from inga.objects.invoke import Body, Host, Root, RootDone
 from inga.objects.options import ObjectSettings
 from inga.session.pressure import QUEUE_MIN, Unread
 from inga.wire.invocation import decode, encode
@@ -210,7 +210,7 @@ class ObjectOrder(Unordered):
 
     # Objects: what drivers do
 
-    def begin(self, body: Body, done: Done | None = None, *, retry_of: Root | None = None) -> Root:
+    def begin(self, body: Body, done: RootDone | None = None, *, retry_of: Root | None = None) -> Root:
         """Start a root of our client; `done` is called when it has ended."""
         root = self.host.begin(self.stack.now, body, done, retry_of=retry_of)
         self._act(self.host.sends(self.stack.now))
@@ -424,13 +424,13 @@ def _speaker(spoken: Spoken, member_of: list[int]) -> int:
     return member_of[spoken.src] if isinstance(spoken, Message) else spoken.member
 
 
-def _dealt(keys: int | None) -> Key:
+def _dealt(keys: int | None) -> KeyFunction:
     if keys is None:
         return lambda payload: 0
     return lambda payload: int.from_bytes(payload[:4], "big") % keys
 
 
-def _checked(key_of: Key) -> Key:
+def _checked(key_of: KeyFunction) -> KeyFunction:
     """The application's function, whose mistakes are its own: they are raised where it sends."""
 
     def checked(payload: bytes) -> Hashable:

@@ -25,8 +25,8 @@ from inga.objects.window import weight
 from inga.session.alarms import BACK_OFF, WAIT_MAX
 
 Numbered = Message | Flush
-Key = tuple[int, int]
-BELOW_NOTHING: Key = (1 << 63, 0)
+OrderKey = tuple[int, int]
+BELOW_NOTHING: OrderKey = (1 << 63, 0)
 
 NACK_MAX = 256
 """Numbers in one question; a longer gap is asked for in pieces, delta by delta."""
@@ -120,7 +120,7 @@ class Links:
             self.received[place] = 1 << 63  # what we tell ourselves is never missing
         self.moved = False  # clocks or counts have moved since this was last cleared
         self.stirred = False  # something came or was sent that makes a tick worth while, since the same
-        self.frontier: Key = (1, 0)
+        self.frontier: OrderKey = (1, 0)
         self.repaired = self.asked_for = 0
         self.weighed = (
             False  # any of what follows, or of what waits at others, has changed since this was cleared
@@ -330,11 +330,11 @@ class Links:
     def unacknowledged(self) -> int:
         return sum(len(peer.copies) for peer in self.peers.values())
 
-    def laggards(self, key: Key) -> list[int]:
+    def laggards(self, key: OrderKey) -> list[int]:
         """The members for whose clocks a request with that key waits."""
         return [member for member, peer in self.peers.items() if (peer.ts + 1, peer.lowest) <= key]
 
-    def frontier_of(self, members: frozenset[int] | None) -> Key:
+    def frontier_of(self, members: frozenset[int] | None) -> OrderKey:
         """Below it nothing new can come from any of these; from anybody, if nothing is said."""
         if members is None:
             return self.frontier

@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 
 from inga.model.invocation import Message, Spoken
-from inga.objects.actions import Action, Observer, Transmit
+from inga.objects.actions import EngineAction, Observer, Transmit
 from inga.objects.hosted import Hosted
 from inga.objects.instance import Instance
 from inga.objects.links import Links
@@ -36,7 +36,7 @@ class Local:
         self.gone = 0  # members that are gone, as all who are left have agreed upon
         self.running: dict[Instance, None] = {}
         self.inbox: deque[Message] = deque()  # from ourselves
-        self.out: list[Action] = []
+        self.out: list[EngineAction] = []
         self._observer = observer
 
     def alive_of(self, places: tuple[int, ...]) -> tuple[int, ...]:

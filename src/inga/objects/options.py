@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from inga.layers.numbers import check_number, check_seconds, check_switch
 from inga.model.errors import UsageError
-from inga.objects.hosting import Key
+from inga.objects.hosting import KeyFunction
 from inga.objects.window import WINDOW
 
 
@@ -38,7 +38,9 @@ class ObjectSettings:
     grace: float | None = None  # how long a call waits before it may be given up to end a deadlock
     announce: bool = True  # tell those who are not addressed at once that their clocks are wanted
     window: int = WINDOW  # bytes of one member that may wait at another
-    key: Key | None = None  # plain messages of equal keys are in order with each other; None = all are
+    key: KeyFunction | None = (
+        None  # plain messages of equal keys are in order with each other; None = all are
+    )
     keys: int | None = None  # deal them out to so many by their first four bytes
 
     def __post_init__(self) -> None:

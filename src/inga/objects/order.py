@@ -18,7 +18,7 @@ from typing import Any
 from inga.model.invocation import CallId, Message, Numbers, Path, SendId, StartId
 from inga.objects.declare import Call
 from inga.objects.instance import Instance
-from inga.objects.roster import Relation
+from inga.objects.roster import ConflictRelation
 
 
 class Clock:
@@ -41,7 +41,7 @@ class Clock:
 class Precedence:
     """The clocks and vectors of one place."""
 
-    def __init__(self, place: int, width: int, relation: Relation, clock: Clock) -> None:
+    def __init__(self, place: int, width: int, relation: ConflictRelation, clock: Clock) -> None:
         self.place = place
         self.width = width
         self.relation = relation

@@ -17,9 +17,9 @@ from heapq import heappop, heappush
 from inga.model.invocation import Message, Path
 from inga.objects.declare import Call
 from inga.objects.instance import Instance
-from inga.objects.roster import Relation
+from inga.objects.roster import ConflictRelation
 
-Key = tuple[int, int]
+OrderKey = tuple[int, int]
 
 
 class QueueEntry:
@@ -37,7 +37,7 @@ class QueueEntry:
     ) -> None:
         self.message = message
         self.call = call  # decides what it conflicts with
-        self.key: Key = message.key
+        self.key: OrderKey = message.key
         self.path = path
         self.entered = entered
         self.undoes = undoes  # the committed instance that is to be undone
@@ -52,11 +52,11 @@ class QueueEntry:
 class Queue:
     """All that waits or runs at one place and can conflict with something."""
 
-    def __init__(self, relation: Relation) -> None:
+    def __init__(self, relation: ConflictRelation) -> None:
         self.relation = relation
         self._waiting: dict[str, list[QueueEntry]] = {}  # by method, in the order of keys
         self._running: dict[str, list[Instance]] = {}  # by method
-        self._unclear: list[tuple[Key, QueueEntry]] = []
+        self._unclear: list[tuple[OrderKey, QueueEntry]] = []
         self._look: list[QueueEntry] = []  # whose obstacle is gone
         self._size = 0
         self._behind: dict[Instance, list[QueueEntry]] = {}  # entries that wait for an instance
@@ -68,7 +68,7 @@ class Queue:
         return (entry for entries in self._waiting.values() for entry in entries)
 
     @property
-    def unclear(self) -> Key | None:
+    def unclear(self) -> OrderKey | None:
         """The smallest key that is not clear."""
         while self._unclear and self._unclear[0][1].out:
             heappop(self._unclear)
@@ -87,7 +87,7 @@ class Queue:
             self._look += entry.waiters
             entry.waiters = []
 
-    def next_startable(self, frontier: Key) -> QueueEntry | None:
+    def next_startable(self, frontier: OrderKey) -> QueueEntry | None:
         """Something that may start, taken out; everything with a key below the frontier is clear."""
         while self._unclear and self._unclear[0][0] < frontier:
             self._look.append(heappop(self._unclear)[1])

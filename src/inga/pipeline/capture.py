@@ -19,7 +19,7 @@ from time import perf_counter, sleep
 from typing import Any
 
 from inga.model.errors import TraceError, UsageError
-from inga.pipeline.files import Progress
+from inga.pipeline.files import TaskProgress
 from inga.pipeline.order import causal_order, keep_state_on_disk
 from inga.pipeline.restore import Base
 from inga.pipeline.session import LOCAL, using
@@ -140,7 +140,7 @@ def order_stream(
     poll: float = 1.0,
     checkpoint: str | None = None,
     master: str = LOCAL,
-    progress: Progress = lambda what, done, total: None,
+    progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
 ) -> CaptureResult:
     """Restore a capture while it grows, until interrupted; with `once`, what is there now.
@@ -305,7 +305,7 @@ def _count(spark: Any, out: str) -> tuple[int, int, int]:
 # ---- waiting
 
 
-def _follow(query: Any, once: bool, give_up: float | None, progress: Progress) -> None:
+def _follow(query: Any, once: bool, give_up: float | None, progress: TaskProgress) -> None:
     """Until the query ends, or has nothing more to do, or somebody interrupts."""
     rows, seen, last_input = 0, -1, None
     try:

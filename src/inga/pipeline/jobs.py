@@ -12,7 +12,7 @@ from inga.model.errors import TraceError, UsageError
 from inga.pipeline import metrics
 from inga.pipeline.certify import SparkSource
 from inga.pipeline.diagram import TimeWindow
-from inga.pipeline.files import Files, Progress
+from inga.pipeline.files import Files, TaskProgress
 from inga.pipeline.session import LOCAL, first_reason, using
 from inga.pipeline.storage import StoredTrace, is_remote, open_trace
 from inga.trace import Row
@@ -24,7 +24,7 @@ def check_trace(
     *,
     master: str = LOCAL,
     witnesses: int = WITNESSES,
-    progress: Progress = lambda what, done, total: None,
+    progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
 ) -> tuple[StoredTrace, Certificate]:
     """Certify a trace. Without `checks` those that the run claims, with `["all"]` all there are.
@@ -62,7 +62,7 @@ def report_tables(
     *,
     master: str = LOCAL,
     witnesses: int = WITNESSES,
-    progress: Progress = lambda what, done, total: None,
+    progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
 ) -> Tables:
     """Certify a trace, and pick the rows to draw: around violations, or the first ones."""
@@ -88,7 +88,7 @@ def measure_trace(
     *,
     one_clock: bool = False,
     master: str = LOCAL,
-    progress: Progress = lambda what, done, total: None,
+    progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
 ) -> Measured:
     """Measure a trace. `one_clock` says that the wall clocks of all processes are the same."""
@@ -110,7 +110,7 @@ def incomparable(trace: StoredTrace) -> str:
     return ""
 
 
-def _measure(spark: Any, trace: StoredTrace, comparable: bool, progress: Progress) -> dict[str, Any]:
+def _measure(spark: Any, trace: StoredTrace, comparable: bool, progress: TaskProgress) -> dict[str, Any]:
     from pyspark.sql import functions as F
 
     if not trace.files:

@@ -30,7 +30,7 @@ from inga.certify.slice import (
     steps_of,
 )
 from inga.model.errors import TraceError, UsageError
-from inga.pipeline.files import Files, Progress, collect
+from inga.pipeline.files import Files, TaskProgress, collect
 from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import File, is_remote, open_trace, read_file
 from inga.trace import COLUMNS, Manifest, local_path, read_processes, schema
@@ -64,7 +64,7 @@ def stamp_trace(
     out: str,
     *,
     master: str = LOCAL,
-    progress: Progress = lambda what, done, total: None,
+    progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
     counts_max: int = slicing.COUNTS_MAX,
 ) -> StampResult:
@@ -96,7 +96,7 @@ def stamp_trace(
 
 
 class _Work:
-    def __init__(self, files: Files, session: Any, progress: Progress, counts_max: int) -> None:
+    def __init__(self, files: Files, session: Any, progress: TaskProgress, counts_max: int) -> None:
         self._files = files
         self._trace = files.trace
         self._session = session

@@ -24,7 +24,7 @@ from inga.certify.scan import Summary
 from inga.certify.verdict import FAIL, Certificate
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline.certify import SparkSource
-from inga.pipeline.files import Files, Progress
+from inga.pipeline.files import Files, TaskProgress
 from inga.pipeline.jobs import choose_checks
 from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import StoredTrace, is_remote, open_trace
@@ -134,7 +134,7 @@ class Watch:
         self._trouble: str | None = None  # what was wrong at the last look
         self.violated: Certificate | None = None  # the first that had a violation
 
-    def look(self, session: Any, progress: Progress) -> Certificate | None:
+    def look(self, session: Any, progress: TaskProgress) -> Certificate | None:
         """What is known now, if something is new; the final answer is also in the memory."""
         try:
             certificate = self._look(session, progress)
@@ -147,7 +147,7 @@ class Watch:
         self._trouble = None
         return certificate
 
-    def _look(self, session: Any, progress: Progress) -> Certificate | None:
+    def _look(self, session: Any, progress: TaskProgress) -> Certificate | None:
         trace = open_trace(self.path, session, growing=True)
         checks = choose_checks(trace, self._checks)
         self.memory.bind(trace, self._checks)
@@ -194,7 +194,7 @@ def watch_trace(
     master: str = LOCAL,
     witnesses: int = WITNESSES,
     tell: Callable[[Certificate], None] = lambda certificate: None,
-    progress: Progress = lambda what, done, total: None,
+    progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
 ) -> Certificate:
     """Look at a trace every `poll` seconds until it is complete, or a violation is found.
@@ -222,7 +222,7 @@ def _keep_looking(
     until_complete: bool,
     poll: float,
     tell: Callable[[Certificate], None],
-    progress: Progress,
+    progress: TaskProgress,
 ) -> Certificate:
     while True:
         certificate = watch.look(session, progress)

@@ -20,7 +20,7 @@ from inga.recipes import Recipe, find, refuse_unsafe
 from inga.runs.cluster import Cluster
 from inga.runs.member import LET_IN, plan
 from inga.trace.manifest import Manifest
-from inga.trial.oracle import Key, Oracle, agreed_orders
+from inga.trial.oracle import KeyOfNumber, Oracle, agreed_orders
 from inga.trial.people import names
 from inga.trial.result import Result, packets_sent, recovered
 from inga.trial.workload import Workload
@@ -140,7 +140,7 @@ def judge_diaries(
     diaries: "list[array[int]]",
     *,
     echo: bool = False,
-    agreed: Mapping[str, Key] | None = None,
+    agreed: Mapping[str, KeyOfNumber] | None = None,
 ) -> Oracle:
     """Tell the oracle all diaries, in any order in which nothing is taken before it was sent, and nobody
     says anything before all have let it in. Diaries of those who came later follow the others'."""
@@ -156,7 +156,7 @@ class _Judge:
         seed: int,
         diaries: "list[array[int]]",
         echo: bool,
-        agreed: Mapping[str, Key] | None,
+        agreed: Mapping[str, KeyOfNumber] | None,
     ) -> None:
         self.oracle = Oracle(workload.members, agreed)
         self._diaries = diaries

@@ -14,7 +14,7 @@ from typing import Protocol
 NEVER = inf
 """A time that does not come."""
 
-Key = tuple[int, int]
+AlarmKey = tuple[int, int]
 """What it is about, and whom."""
 
 BACK_OFF = 2.0
@@ -65,11 +65,11 @@ class Alarms:
     """Times by key."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, Key]] = []
-        self._set: dict[Key, float] = {}
-        self._waits: dict[Key, float] = {}  # of repetitions, where they have grown
+        self._heap: list[tuple[float, AlarmKey]] = []
+        self._set: dict[AlarmKey, float] = {}
+        self._waits: dict[AlarmKey, float] = {}  # of repetitions, where they have grown
 
-    def set(self, key: Key, due: float) -> None:
+    def set(self, key: AlarmKey, due: float) -> None:
         if self._set.get(key) != due:
             self._set[key] = due
             heap = self._heap
@@ -78,34 +78,34 @@ class Alarms:
                 heap[:] = [(at, each) for each, at in self._set.items()]
                 heapify(heap)
 
-    def sooner(self, key: Key, due: float) -> None:
+    def sooner(self, key: AlarmKey, due: float) -> None:
         """Set it, unless it is set to an earlier time."""
         if due < self._set.get(key, NEVER):
             self.set(key, due)
 
-    def again(self, key: Key, now: float, wait: float) -> None:
+    def again(self, key: AlarmKey, now: float, wait: float) -> None:
         """Set it to repeat something that brought nothing: later each time."""
         grown = self._waits.get(key, wait)
         self.set(key, now + grown)
         self._waits[key] = min(BACK_OFF * grown, WAIT_MAX * wait)
 
-    def wait(self, key: Key, first: float) -> float:
+    def wait(self, key: AlarmKey, first: float) -> float:
         """How long the next repetition waits."""
         return self._waits.get(key, first)
 
-    def progress(self, key: Key) -> None:
+    def progress(self, key: AlarmKey) -> None:
         """It brought something: repetitions begin with the first wait again."""
         self._waits.pop(key, None)
 
-    def clear(self, key: Key) -> None:
+    def clear(self, key: AlarmKey) -> None:
         self._set.pop(key, None)
         if self._waits:
             self._waits.pop(key, None)
 
-    def __contains__(self, key: Key) -> bool:
+    def __contains__(self, key: AlarmKey) -> bool:
         return key in self._set
 
-    def due(self, now: float) -> Iterator[Key]:
+    def due(self, now: float) -> Iterator[AlarmKey]:
         """Those whose time has come, each once; they may set themselves again meanwhile."""
         heap = self._heap
         while heap and heap[0][0] <= now:

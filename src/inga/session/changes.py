@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 PAUSE, PAUSE_MAX = 0.005, 0.1
 """Seconds before a question is repeated: first, and after doubling."""
 
-Build = Callable[[str], list[Layer]]
+BuildByName = Callable[[str], list[Layer]]
 """Makes the layers of a recipe by its name."""
 
 
 class Changes:
     """Leads view changes, and follows; part of the session."""
 
-    def __init__(self, session: "Session", build: Build | None, accepts: Accepts | None) -> None:
+    def __init__(self, session: "Session", build: BuildByName | None, accepts: Accepts | None) -> None:
         self._session = session
         self._build = build
         self._door = Door(session, accepts)
@@ -480,7 +480,7 @@ def view_described(told: Told) -> View:
     return View(told.number("number"), members, told.text("recipe"), told.flag("traced"), (members[-1].name,))
 
 
-def made(build: Build | None, recipe: str) -> list[Layer]:
+def made(build: BuildByName | None, recipe: str) -> list[Layer]:
     """The layers of a recipe to which a group that runs can change."""
     layers = [] if build is None else build(recipe)
     orders = [layer for layer in layers if hasattr(layer, "sent")]

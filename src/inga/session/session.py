@@ -15,7 +15,7 @@ from inga.model.errors import WireError
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.session.alarms import NEVER
-from inga.session.changes import Build, Changes
+from inga.session.changes import BuildByName, Changes
 from inga.session.door import Accepts
 from inga.session.presence import Presence
 from inga.session.pressure import Pressure
@@ -35,7 +35,7 @@ class Session(Layer):
 
     def __init__(
         self,
-        build: Build | None = None,
+        build: BuildByName | None = None,
         *,
         greet: bool = False,
         config: Mapping[str, Any] | None = None,

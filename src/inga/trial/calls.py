@@ -31,7 +31,7 @@ CONFLICTS = (("add", "look"), ("look", "put"), ("put", "put"))
 CHAIN = (1_000_003, (1 << 61) - 1)
 """How puts are chained: a factor and a modulus."""
 
-Started = tuple[str, int, int, str]
+StartedCall = tuple[str, int, int, str]
 """What began: the object, whose request it is, which of theirs, and the method."""
 
 
@@ -170,7 +170,7 @@ class CallJudge:
         self._load = load
         self._added: Counter[str] = Counter()
         self._states: dict[str, dict[str, Any]] = {name: {} for name in load.names}
-        self._began: dict[str, dict[str, list[Started]]] = {name: {} for name in load.names}
+        self._began: dict[str, dict[str, list[StartedCall]]] = {name: {} for name in load.names}
         self.started = 0
 
     def told(self, adds: Mapping[str, int]) -> None:
@@ -181,7 +181,7 @@ class CallJudge:
         """A client never heard of it again."""
         self.blame("complete", f"{asked} of {member} never ended")
 
-    def saw(self, member: str, began: Sequence[Started], states: Mapping[str, Any]) -> None:
+    def saw(self, member: str, began: Sequence[StartedCall], states: Mapping[str, Any]) -> None:
         """What began at a member's copies, in order, and how they ended."""
         for name, state in states.items():
             self._states[name][member] = tuple(state)
@@ -225,11 +225,11 @@ class CallJudge:
             self.blame("replicas", f"copies of {name} end differently: {states}")
 
     def _compare_orders(
-        self, name: str, one: str, first: Sequence[Started], other: str, second: Sequence[Started]
+        self, name: str, one: str, first: Sequence[StartedCall], other: str, second: Sequence[StartedCall]
     ) -> None:
         """Every message of the second copy against what came before it there: later at the first, and conflicting."""
         places = {each[1:3]: at for at, each in enumerate(first)}
-        last: dict[str, tuple[int, Started]] = {}  # by method: what came latest at the first copy
+        last: dict[str, tuple[int, StartedCall]] = {}  # by method: what came latest at the first copy
         for each in second:
             at = places.get(each[1:3])
             if at is None:

@@ -141,7 +141,7 @@ def ask(
     broker: Broker,
     name: str,
     *arguments: Any,
-    target: giop.Target = KEY,
+    target: giop.TargetAddress = KEY,
     minor: int = 2,
     little: bool = False,
     flags: int = 3,
@@ -190,7 +190,7 @@ PROFILE = encode_iiop(Iiop("127.0.0.1", 1, b"account"))
 @pytest.mark.parametrize(
     "target", [KEY, ProfileAddr(PROFILE), ReferenceAddr(1, "IDL:x:1.0", (Tagged(77, b""), PROFILE))]
 )
-def test_targets_in_every_form(broker: Broker, target: giop.Target) -> None:
+def test_targets_in_every_form(broker: Broker, target: giop.TargetAddress) -> None:
     reply = ask(broker, "move", 1, target=target)
     assert reply is not None
     assert reply.body.long() == 1

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inga.cli.main import main
-from inga.corba.dissect.pcap import HEADER, Address, TcpSegment
+from inga.corba.dissect.pcap import HEADER, SocketAddress, TcpSegment
 from inga.corba.dissect.streams import EARLY_MAX, MESSAGE_MAX, STREAMS_MAX, Streams
 from inga.corba.wire import giop
 from inga.corba.wire.giop import CloseConnection, KeyAddr, LocateReply, Reply, Request, Status
@@ -25,7 +25,7 @@ def request(number: int, size: int = 10, *, more: bool = False) -> bytes:
 
 
 def segment(
-    payload: bytes, at: int, frame: int = 1, *, begins: bool = False, source: Address = CLIENT
+    payload: bytes, at: int, frame: int = 1, *, begins: bool = False, source: SocketAddress = CLIENT
 ) -> TcpSegment:
     return TcpSegment(frame, 0.0, source, SERVER, (START + at) % (1 << 32), begins, payload, False)
 

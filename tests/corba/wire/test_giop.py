@@ -12,12 +12,12 @@ from inga.corba.wire.giop import (
     CancelRequest,
     CloseConnection,
     GiopFragment,
+    GiopMessage,
     KeyAddr,
     Kind,
     LocateReply,
     LocateRequest,
     LocateStatus,
-    Message,
     MessageError,
     ProfileAddr,
     ReferenceAddr,
@@ -140,7 +140,7 @@ def test_a_body_before_1_2_goes_on_with_the_alignment_of_its_head() -> None:
 
 CONTEXTS = (Tagged(1, b"\0\0\0\0\5\1\0\1\0\1\1\t"), Tagged(0x4E454F00, b""))
 REFERENCE = ReferenceAddr(1, "IDL:test/Hello:1.0", (Tagged(UIPMC, PROFILE), Tagged(77, b"unknown")))
-FOR_ALL: list[Message] = [
+FOR_ALL: list[GiopMessage] = [
     Request(7, KeyAddr(b"key"), "add", contexts=CONTEXTS),
     Request(7, KeyAddr(b""), "_is_a", response_flags=0),
     Reply(7, Status.NO_EXCEPTION, CONTEXTS),
@@ -154,7 +154,7 @@ FOR_ALL: list[Message] = [
     CloseConnection(),
     MessageError(),
 ]
-FROM_1_2: list[Message] = [
+FROM_1_2: list[GiopMessage] = [
     to_group(1, "f"),
     Request(7, REFERENCE, "f", response_flags=1, contexts=CONTEXTS),
     LocateRequest(8, REFERENCE),
@@ -170,7 +170,7 @@ FROM_1_2: list[Message] = [
     ("message", "minor"),
     [(message, minor) for message in FOR_ALL for minor in (0, 1, 2)] + [(message, 2) for message in FROM_1_2],
 )
-def test_every_message_in_every_version(message: Message, minor: int, little: bool) -> None:
+def test_every_message_in_every_version(message: GiopMessage, minor: int, little: bool) -> None:
     def write(encoder: Encoder) -> None:
         encoder.octet(1)
         encoder.double(2.5)

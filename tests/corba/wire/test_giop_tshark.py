@@ -11,12 +11,12 @@ from inga.corba.wire.giop import (
     CancelRequest,
     CloseConnection,
     GiopFragment,
+    GiopMessage,
     KeyAddr,
     Kind,
     LocateReply,
     LocateRequest,
     LocateStatus,
-    Message,
     MessageError,
     Reply,
     Request,
@@ -37,7 +37,7 @@ CODE_SETS = Tagged(1, bytes.fromhex("000000000501000100010109"))
 FAILURE = SystemFailure("IDL:omg.org/CORBA/TRANSIENT:1.0", 3, 1)
 
 # A message, and what tshark says beyond type, version, byte order and length
-SAID: list[tuple[Message, dict[str, str]]] = [
+SAID: list[tuple[GiopMessage, dict[str, str]]] = [
     (Request(7, KeyAddr(b"key"), "ping", contexts=(CODE_SETS,)), {"request_id": "7", "request_op": "ping"}),
     (Request(8, KeyAddr(b"key"), "note", response_flags=0), {"request_id": "8", "request_op": "note"}),
     (Reply(7, contexts=(CODE_SETS,)), {"request_id": "7", "replystatus": "0"}),

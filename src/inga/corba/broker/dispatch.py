@@ -42,7 +42,7 @@ from inga.corba.wire.giop import (
     Status,
     SystemFailure,
     Tagged,
-    Target,
+    TargetAddress,
 )
 from inga.corba.wire.group_request import GroupRequest, encode_request
 from inga.corba.wire.reference import (
@@ -521,7 +521,7 @@ def _detail_context(text: str) -> Tagged:
     return Tagged(EXCEPTION_DETAIL, out.data())
 
 
-def _key(target: Target) -> bytes:
+def _key(target: TargetAddress) -> bytes:
     """The key in whatever form the target is named."""
     if isinstance(target, KeyAddr):
         return target.key

@@ -114,7 +114,7 @@ class _Connection(asyncio.Protocol):
         else:
             self.transport.write(data)
 
-    def close(self, message: giop.Message | None = None) -> None:
+    def close(self, message: giop.GiopMessage | None = None) -> None:
         """End the connection, with a last word."""
         if message is not None:
             self.write(giop.encode(message))
@@ -479,7 +479,7 @@ class _Calling(_Connection):
         """We need it no longer."""
         self._end(SystemException("COMM_FAILURE", "this side was closed"), CloseConnection())
 
-    def _end(self, reason: Exception, message: giop.Message | None = None) -> None:
+    def _end(self, reason: Exception, message: giop.GiopMessage | None = None) -> None:
         """Nothing more comes; whoever waits learns why."""
         if self.gone is not None:
             return

@@ -112,7 +112,7 @@ class ReferenceAddr:
     profiles: tuple[Tagged, ...]
 
 
-Target: TypeAlias = KeyAddr | ProfileAddr | ReferenceAddr
+TargetAddress: TypeAlias = KeyAddr | ProfileAddr | ReferenceAddr
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Request:
     """
 
     request_id: int
-    target: Target
+    target: TargetAddress
     operation: str
     response_flags: int = 3
     contexts: tuple[Tagged, ...] = ()
@@ -150,7 +150,7 @@ class LocateRequest:
     """Is this object here?"""
 
     request_id: int
-    target: Target
+    target: TargetAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class GiopFragment:
     request_id: int | None
 
 
-Message: TypeAlias = (
+GiopMessage: TypeAlias = (
     Request
     | Reply
     | LocateRequest
@@ -219,7 +219,7 @@ class Decoded(NamedTuple):
     """A message, and a decoder that stands where its body begins."""
 
     header: Header
-    message: Message
+    message: GiopMessage
     body: Decoder
 
 
@@ -248,7 +248,7 @@ def read_header(data: Buffer) -> Header:
 
 
 def encode(
-    message: Message,
+    message: GiopMessage,
     body: BodyWriter | Buffer | None = None,
     *,
     minor: int = MINOR_MAX,
@@ -368,7 +368,7 @@ def _order(little: bool) -> Literal["little", "big"]:
     return "little" if little else "big"
 
 
-def _put_head(encoder: Encoder, message: Message, minor: int) -> None:
+def _put_head(encoder: Encoder, message: GiopMessage, minor: int) -> None:
     match message:
         case Request():
             _put_request(encoder, message, minor)
@@ -409,7 +409,7 @@ def _put_body(encoder: Encoder, kind: Kind, body: BodyWriter | Buffer, minor: in
         del encoder.out[start:]
 
 
-def _put_target(encoder: Encoder, target: Target, minor: int) -> None:
+def _put_target(encoder: Encoder, target: TargetAddress, minor: int) -> None:
     if minor < 2:
         if not isinstance(target, KeyAddr):
             raise UsageError(f"GIOP 1.{minor} names objects by their key only.")
@@ -428,7 +428,7 @@ def _put_target(encoder: Encoder, target: Target, minor: int) -> None:
         put_tagged(encoder, target.profiles)
 
 
-def _get_target(decoder: Decoder, minor: int) -> Target:
+def _get_target(decoder: Decoder, minor: int) -> TargetAddress:
     if minor < 2:
         return KeyAddr(decoder.octets())
     how = decoder.short()
@@ -508,7 +508,7 @@ def _get_locate_reply(decoder: Decoder, minor: int) -> LocateReply:
 _BY_NUMBER = tuple(Kind)
 _ALIGNED = frozenset((Kind.REQUEST, Kind.REPLY))
 _UNDIVIDED = frozenset((Kind.CANCEL_REQUEST, Kind.CLOSE_CONNECTION, Kind.MESSAGE_ERROR, Kind.FRAGMENT))
-_KINDS: dict[type[Message], Kind] = {
+_KINDS: dict[type[GiopMessage], Kind] = {
     Request: Kind.REQUEST,
     Reply: Kind.REPLY,
     CancelRequest: Kind.CANCEL_REQUEST,
@@ -518,7 +518,7 @@ _KINDS: dict[type[Message], Kind] = {
     MessageError: Kind.MESSAGE_ERROR,
     GiopFragment: Kind.FRAGMENT,
 }
-_READERS: dict[Kind, Callable[[Decoder, int], Message]] = {
+_READERS: dict[Kind, Callable[[Decoder, int], GiopMessage]] = {
     Kind.REQUEST: _get_request,
     Kind.REPLY: _get_reply,
     Kind.CANCEL_REQUEST: lambda decoder, minor: CancelRequest(decoder.ulong()),

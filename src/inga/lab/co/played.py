@@ -186,17 +186,17 @@ class Task:
     seed: int = 0
 
 
-Answer = dict[str, float]
+PlayedFigures = dict[str, float]
 
 
-def simulate(task: Task) -> Answer:
+def simulate(task: Task) -> PlayedFigures:
     """Play one task; runs wherever Spark puts it."""
     if task.what == "stages":
         return _stages(task)
     return _buffer(task) if task.what == "buffer" else _header(task)
 
 
-def _stages(task: Task) -> Answer:
+def _stages(task: Task) -> PlayedFigures:
     """How long after its acceptance a message is confirmed and acknowledged, in units of R."""
     rounds = 12
     group = Rounds(task.members, rounds, self_knowledge=task.self_knowledge)
@@ -216,7 +216,7 @@ def _stages(task: Task) -> Answer:
     }
 
 
-def _buffer(task: Task) -> Answer:
+def _buffer(task: Task) -> PlayedFigures:
     """Messages of others received between acceptance and acknowledgement, at most."""
     messages = 30 * task.window
     delay = equal if task.delays == "equal" else unequal(task.seed)
@@ -235,7 +235,7 @@ def _buffer(task: Task) -> Answer:
     return {"received": most}
 
 
-def _header(task: Task) -> Answer:
+def _header(task: Task) -> PlayedFigures:
     """Mean bytes of a data packet that are not its message."""
     kind = Rounds if task.delays == "all talk" else Talkers
     group = kind(task.members, 128, self_knowledge="eager")

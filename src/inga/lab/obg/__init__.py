@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from inga.lab.experiments import Outcome, Progress, Table
+from inga.lab.experiments import Outcome, SayProgress, Table
 from inga.lab.obg.causal import CausalSimulation
 from inga.lab.obg.claims import judge
 from inga.lab.obg.load import MODELS, ORDERS, Load, LoadMeans
@@ -42,7 +42,7 @@ class LoadPoint(NamedTuple):
     order: str
 
 
-def run(out: Path, quick: bool, progress: Progress, *, master: str = LOCAL) -> Outcome:
+def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -> Outcome:
     """All simulations, then tables, claims and a page."""
     tasks = list(loads(quick))
     answers = simulate_all(simulate, tasks, progress, None if quick else master)

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from inga.lab.experiments import Outcome, Progress, Table
+from inga.lab.experiments import Outcome, SayProgress, Table
 from inga.lab.sco.claims import (
     DELAYS,
     DESTINATIONS,
@@ -33,11 +33,11 @@ SIZES = (7, 10, 20, 40)
 PLAYED = ((1.0, 5), (4.0, 5), (4.0, 1), (4.0, 2), (4.0, 3), (4.0, 8))
 """(k, d) at which the protocol itself is played."""
 
-Task = tuple[str, SchemeLoad]
+SchemeTask = tuple[str, SchemeLoad]
 """Who plays it: `model` or `protocol`."""
 
 
-def run(out: Path, quick: bool, progress: Progress, *, master: str = LOCAL) -> Outcome:
+def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -> Outcome:
     """All simulations as Spark tasks, then tables, claims and a page."""
     time, seeds = (200.0, 1) if quick else (1000.0, 5)
     tasks = list(_tasks(time, seeds, quick))
@@ -51,13 +51,13 @@ def run(out: Path, quick: bool, progress: Progress, *, master: str = LOCAL) -> O
     return Outcome(claims, tables, describe(tables, claims), [page])
 
 
-def simulate(task: Task) -> SchemeCosts:
+def simulate(task: SchemeTask) -> SchemeCosts:
     """One task."""
     who, load = task
     return (Model if who == "model" else Protocol)(load).run()
 
 
-def _tasks(time: float, seeds: int, quick: bool) -> Iterable[Task]:
+def _tasks(time: float, seeds: int, quick: bool) -> Iterable[SchemeTask]:
     loads = {SchemeLoad(scheme, MEMBERS, USUAL_D, k) for scheme in SCHEMES for k in DELAYS}
     loads |= {SchemeLoad(scheme, MEMBERS, d, USUAL_K) for scheme in SCHEMES for d in DESTINATIONS}
     loads |= {SchemeLoad(scheme, n, USUAL_D, USUAL_K) for scheme in SCHEMES for n in SIZES}

@@ -33,8 +33,8 @@ from inga.layers.co.parts import (
     Confirmation,
     CoSent,
     CoSettings,
+    ExpectedNumbers,
     SentAgain,
-    Vector,
 )
 from inga.layers.machine import ALL, GaveUp
 from inga.model.packet import Runs
@@ -279,7 +279,7 @@ class CoMachine(CoOrdering):
             self._spoke()
         self.events.append(CoControlSent(to, word))
 
-    def _merge(self, src: int, expected: Vector, free: int) -> bool:
+    def _merge(self, src: int, expected: ExpectedNumbers, free: int) -> bool:
         """K2: what a member says it has. Whether that is news."""
         moved = False
         for k, number in enumerate(expected):

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from inga.causality.arrivals import missing_runs
 from inga.causality.knowledge import ALL_RISEN, FIRST, SAME, Knowledge
-from inga.layers.co.parts import AHEAD_MAX, Claims, CoMessage, CoSettings, Reached, Vector
+from inga.layers.co.parts import AHEAD_MAX, Claims, CoMessage, CoSettings, ExpectedNumbers, Reached
 from inga.layers.machine import Discarded, Machine
 from inga.model.packet import Runs
 
@@ -328,7 +328,7 @@ def insert_causally(log: list[CoMessage], message: CoMessage, start: int = 0) ->
     log.insert(at, message)
 
 
-def _with(before: Sequence[int], claims: Claims) -> Vector:
+def _with(before: Sequence[int], claims: Claims) -> ExpectedNumbers:
     vector = list(before)
     for k, number in claims:
         vector[k] = number

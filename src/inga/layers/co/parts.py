@@ -18,7 +18,7 @@ WINDOW_MAX = AHEAD_MAX // 2
 QUOTA_WINDOWS = 4
 """Windows of a sender that fit the buffers, unless told: three round trips until it is acknowledged, and one more."""
 
-Vector = tuple[int, ...]
+ExpectedNumbers = tuple[int, ...]
 """The number that is expected next from each member."""
 
 Claims = list[tuple[int, int]]
@@ -86,7 +86,7 @@ class CoMessage:
         self,
         src: int,
         seq: int,
-        vector: Vector | None,
+        vector: ExpectedNumbers | None,
         rises: Delta | None,
         free: int,
         body: Any = None,
@@ -112,8 +112,8 @@ class Confirmation(NamedTuple):
 
     src: int
     seq: int
-    expected: Vector
-    confirmed: Vector
+    expected: ExpectedNumbers
+    confirmed: ExpectedNumbers
     free: int
     poll: bool = False  # and please say the same of yourself
 
@@ -123,7 +123,7 @@ class CoNack(NamedTuple):
 
     src: int
     runs: Runs
-    expected: Vector
+    expected: ExpectedNumbers
     free: int
 
 

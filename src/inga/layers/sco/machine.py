@@ -26,8 +26,8 @@ from inga.layers.sco.ordering import members_of
 from inga.layers.sco.parts import (
     Copies,
     Heard,
+    NumberPairs,
     Own,
-    Pairs,
     Released,
     ScoMessage,
     ScoNack,
@@ -247,7 +247,7 @@ class ScoMachine(Talking):
             copies.append(copy)
         return copies
 
-    def _changes(self, since: int) -> Pairs:
+    def _changes(self, since: int) -> NumberPairs:
         """Whose clock rose after that version, and the newest of theirs that precedes; ours goes without saying."""
         changed = []
         for member, version in reversed(self._changed.items()):

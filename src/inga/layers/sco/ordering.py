@@ -17,7 +17,7 @@ from math import inf
 
 from inga.causality.arrivals import missing_runs
 from inga.layers.machine import Discarded, Machine
-from inga.layers.sco.parts import Happened, Pairs, ScoMessage, ScoSettings
+from inga.layers.sco.parts import Happened, NumberPairs, ScoMessage, ScoSettings
 from inga.model.packet import Runs
 
 LSN_WINDOW = 8192
@@ -193,14 +193,14 @@ class ScoOrdering(Machine):
         if self.settings.ack_level == "continuous":
             self._report(message)
 
-    def _merge(self, src: int, ack: Pairs, buf: int, have: int) -> None:
+    def _merge(self, src: int, ack: NumberPairs, buf: int, have: int) -> None:
         for source, upto in ack:
             self._learn(src, source, upto)
         self.free_buffers[src] = buf
         if have > self._arrived.get(src, 1):
             self._arrived[src] = have
 
-    def _exceeds(self, ack: Pairs) -> bool:
+    def _exceeds(self, ack: NumberPairs) -> bool:
         """Whether somebody claims to have accepted more of us than we have sent."""
         return any(source == self.me and upto > self.seq for source, upto in ack)
 

@@ -8,7 +8,7 @@ from inga.layers.numbers import check_choice, check_delay, check_number, check_s
 from inga.model.packet import Runs
 from inga.model.stamp import Deps
 
-Pairs = tuple[tuple[int, int], ...]
+NumberPairs = tuple[tuple[int, int], ...]
 """(member, number) of the members whose number differs from what the reader has anyway."""
 
 ACK_LEVELS = ("causal", "continuous")
@@ -81,9 +81,9 @@ class ScoMessage:
         dst: int,
         seq: int,
         lsn: int,
-        delta: Pairs,
+        delta: NumberPairs,
         *,
-        ack: Pairs = (),
+        ack: NumberPairs = (),
         buf: int = 0,
         have: int = 1,
         body: Any = None,
@@ -123,7 +123,7 @@ class Own:
         self.size = size
         self.sent_at = sent_at
         self.remaining = 0  # remote destinations that are not known to have accepted it
-        self.lsns: Pairs = ()  # of all its destinations, if one datagram is for all of them
+        self.lsns: NumberPairs = ()  # of all its destinations, if one datagram is for all of them
 
 
 class Control(NamedTuple):
@@ -132,7 +132,7 @@ class Control(NamedTuple):
     src: int
     seq: int
     lsn: int
-    ack: Pairs
+    ack: NumberPairs
     buf: int
     poll: bool
     have: int = 1  # the lsn expected next from the receiver
@@ -143,7 +143,7 @@ class ScoNack(NamedTuple):
 
     src: int
     runs: Runs
-    ack: Pairs
+    ack: NumberPairs
     buf: int
     have: int = 1
 

@@ -13,7 +13,7 @@ from math import inf
 
 from inga.layers.machine import ALL, GaveUp
 from inga.layers.sco.ordering import LSN_WINDOW, ScoOrdering
-from inga.layers.sco.parts import Control, Pairs, ScoControlSent, ScoMessage, ScoNack, ScoSettings
+from inga.layers.sco.parts import Control, NumberPairs, ScoControlSent, ScoMessage, ScoNack, ScoSettings
 from inga.model.packet import Runs
 
 SLOWER_MAX = 4.0
@@ -131,7 +131,7 @@ class Talking(ScoOrdering):
             ScoControlSent(member, Control(self.me, *numbers, poll, self.expected_lsn[member]))
         )
 
-    def _acks_for(self, member: int) -> Pairs:
+    def _acks_for(self, member: int) -> NumberPairs:
         reported = self.known_accepted.get(self.me, {})
         relevant = sorted(self._relevant.get(member, ()))
         return tuple([(source, reported[source]) for source in relevant])
