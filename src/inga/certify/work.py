@@ -48,6 +48,8 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class FoundRows:
+    """What `Wanted` asked for of one chunk: its sends, and its deliveries by source."""
+
     process: int
     sends: Sends | None
     deliveries: dict[int, Deliveries]

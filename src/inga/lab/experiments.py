@@ -14,9 +14,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from inga.lab.bench import SayProgress
 from inga.model.errors import UsageError
-
-SayProgress = Callable[[str], None]
 
 HOLDS, ROUGHLY, NOT_REPRODUCED = "holds", "roughly", "not reproduced"
 

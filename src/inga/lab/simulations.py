@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from inga.lab.experiments import SayProgress
+from inga.lab.bench import SayProgress
 from inga.pipeline.sweep import sweep
 
 Task = TypeVar("Task")

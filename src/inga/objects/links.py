@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
 
-from inga.model.invocation import Announce, Flush, Heartbeat, Message, Nack, Numbers, Spoken
+from inga.model.invocation import Announce, Flush, Heartbeat, Message, Nack, Numbers, OrderKey, Spoken
 from inga.objects.options import EngineOptions
 from inga.objects.order import Clock
 from inga.objects.roster import Roster
@@ -25,7 +25,6 @@ from inga.objects.window import weight
 from inga.session.alarms import BACK_OFF, WAIT_MAX
 
 Numbered = Message | Flush
-OrderKey = tuple[int, int]
 BELOW_NOTHING: OrderKey = (1 << 63, 0)
 
 NACK_MAX = 256

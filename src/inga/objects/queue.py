@@ -14,12 +14,10 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
-from inga.model.invocation import Message, Path
+from inga.model.invocation import Message, OrderKey, Path
 from inga.objects.declare import Call
 from inga.objects.instance import Instance
 from inga.objects.roster import ConflictRelation
-
-OrderKey = tuple[int, int]
 
 
 class QueueEntry:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from inga.causality.inbox import Inbox
+from inga.certify.chunk import Bools, Ints
 from inga.model.errors import TraceError
 from inga.trace import unpack_deps
 
@@ -26,9 +26,6 @@ FIRST = "first"
 
 Base = Sequence[int] | str
 """What came before a stream: counts per sender, or `FIRST`: whatever is before the first number seen."""
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 class TableMessage(NamedTuple):

@@ -9,7 +9,8 @@ alarms far ahead that are set and cleared for every message would otherwise fill
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import Protocol
+
+from inga.stack.stack import Rng
 
 NEVER = inf
 """A time that does not come."""
@@ -25,12 +26,6 @@ WAIT_MAX = 8.0
 
 STALE_MIN = 64
 """Entries of which most may be old ones: a heap so small is not worth rebuilding."""
-
-
-class Rng(Protocol):
-    """Where the random part of a wait comes from."""
-
-    def random(self) -> float: ...
 
 
 class Backoff:

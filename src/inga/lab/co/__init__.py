@@ -11,10 +11,11 @@ Simulations run as Spark tasks; with `quick`, fewer of them, here. What is measu
 from collections.abc import Sequence
 from pathlib import Path
 
+from inga.lab.bench import SayProgress
 from inga.lab.co import cost
 from inga.lab.co.page import describe, render
 from inga.lab.co.played import PlayedFigures, Task, simulate
-from inga.lab.experiments import HOLDS, NOT_REPRODUCED, ROUGHLY, Claim, Outcome, SayProgress, Table
+from inga.lab.experiments import HOLDS, NOT_REPRODUCED, ROUGHLY, Claim, Outcome, Table
 from inga.lab.simulations import simulate_all
 from inga.model.errors import UsageError
 from inga.pipeline.session import LOCAL

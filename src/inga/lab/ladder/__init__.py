@@ -5,7 +5,8 @@ Writes `ladder.html`, from which vector time can be learned, and each picture of
 
 from pathlib import Path
 
-from inga.lab.experiments import HOLDS, NOT_REPRODUCED, Claim, Outcome, SayProgress, Table
+from inga.lab.bench import SayProgress
+from inga.lab.experiments import HOLDS, NOT_REPRODUCED, Claim, Outcome, Table
 from inga.lab.ladder.page import render
 from inga.lab.ladder.played import Played, play
 from inga.lab.ladder.search import BOUNDS, QUICK_BOUNDS, smallest

@@ -17,7 +17,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from inga.lab.experiments import Outcome, SayProgress, Table
+from inga.lab.bench import SayProgress
+from inga.lab.experiments import Outcome, Table
 from inga.lab.obg.causal import CausalSimulation
 from inga.lab.obg.claims import judge
 from inga.lab.obg.load import MODELS, ORDERS, Load, LoadMeans

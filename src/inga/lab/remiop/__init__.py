@@ -11,7 +11,8 @@ Nothing is lost on a modern loopback at these rates, so what the paper says of l
 from collections.abc import Sequence
 from pathlib import Path
 
-from inga.lab.experiments import Outcome, SayProgress, Table
+from inga.lab.bench import SayProgress
+from inga.lab.experiments import Outcome, Table
 from inga.lab.remiop.claims import judge
 from inga.lab.remiop.live import FREE, measure, narrow_path
 from inga.lab.remiop.page import describe, render

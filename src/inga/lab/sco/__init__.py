@@ -10,7 +10,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from inga.lab.experiments import Outcome, SayProgress, Table
+from inga.lab.bench import SayProgress
+from inga.lab.experiments import Outcome, Table
 from inga.lab.sco.claims import (
     DELAYS,
     DESTINATIONS,
