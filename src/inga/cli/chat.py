@@ -34,7 +34,7 @@ from inga.cli.chat_view import (
     Say,
     Transcript,
     WrongLine,
-    complete,
+    completions,
     understand,
 )
 from inga.layers.causal import Causal
@@ -176,7 +176,7 @@ def _open_screen(
     if is_terminal() and not options.json:
         view = ChatView(people, colour="NO_COLOR" not in os.environ, ascii_only=not _has_glyphs(sys.stdout))
         others = [name for name in people if name != group.me]
-        editor = Editor(history.lines if history else (), lambda before: complete(before, others))
+        editor = Editor(history.lines if history else (), lambda before: completions(before, others))
         return Terminal(view.prompt(group.me), width_of(group.me) + 2, editor), view
     output = sys.stderr if options.json else sys.stdout
     if isinstance(output, TextIOWrapper):

@@ -155,7 +155,7 @@ def understand(line: str, me: str, members: Sequence[str]) -> Say | Do | WrongLi
     return Do(name, int(rest[:9]))
 
 
-def complete(before: str, members: Iterable[str]) -> list[str]:
+def completions(before: str, members: Iterable[str]) -> list[str]:
     """Words a line could go on with: commands, and names where a name is due."""
     word = before.rpartition(" ")[2]
     if before == word and word.startswith("/"):

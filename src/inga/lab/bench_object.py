@@ -18,7 +18,7 @@ from inga.layers.shape import Faults
 from inga.objects.declare import ObjectClass, method
 from inga.recipes import Options
 from inga.sim.simulator import Sim
-from inga.trial.people import names
+from inga.trial.people import member_names
 
 MEMBERS = 5
 PAUSE = 0.2
@@ -121,7 +121,7 @@ def _messages(order: str, faults: Faults, count: int, **protocol: Any) -> tuple[
     delays: list[float] = []
     traces = [Times(me, sent, delays) for me in range(MEMBERS)]
     sim = Sim(
-        *names(MEMBERS),
+        *member_names(MEMBERS),
         order=order,
         seed=1,
         faults=faults,
@@ -142,7 +142,7 @@ def _requests(op: str, faults: Faults, count: int) -> float:
     """Seconds from a one-way request to its start at the other copies."""
     sent: dict[tuple[int, int], float] = {}
     delays: list[float] = []
-    people = names(MEMBERS)
+    people = member_names(MEMBERS)
     shelves = {f"shelf{index}": (Shelf, [name]) for index, name in enumerate(people)}
     sim = Sim(*people, order="object", seed=1, faults=faults, objects=shelves, record=False)
     for site in sim.sites:

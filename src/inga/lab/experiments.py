@@ -67,7 +67,7 @@ EXPERIMENTS = {
 """Name and module, whose `run` is the experiment."""
 
 
-def find(name: str, master: str = "local[*]") -> Experiment:
+def find_experiment(name: str, master: str = "local[*]") -> Experiment:
     """The experiment of that name; what it does on Spark it does there."""
     if name not in EXPERIMENTS:
         raise UsageError(f"no experiment {name!r}; there is {', '.join(EXPERIMENTS)}")

@@ -11,7 +11,7 @@ from typing import Any
 from inga.model.invocation import ABORT, COMMIT, FAIL
 from inga.objects.actions import Ended
 from inga.objects.calls import Calls
-from inga.objects.declare import described
+from inga.objects.declare import error_text
 from inga.objects.early import Early
 from inga.objects.hosted import Hosted, HostedCall, Stage
 from inga.objects.instance import ABORTED, COMMITTED, RUNNING, Instance
@@ -82,7 +82,7 @@ class Endings:
             value = hosted.state.after(instance.effects)
         except Exception as error:  # the effect's, so the method's
             if instance.undoes is None:
-                text = f"{instance.call.op}: an effect raised {described(error)}"
+                text = f"{instance.call.op}: an effect raised {error_text(error)}"
                 self.abort(instance, FAIL, text)
                 return
             instance.effects, value = [], None  # the effects of what is undone are taken out instead

@@ -39,7 +39,7 @@ from inga.objects.endings import Endings
 from inga.objects.failures import Failures
 from inga.objects.incoming import Incoming
 from inga.objects.instance import ABORTED, Instance
-from inga.objects.links import members_of
+from inga.objects.links import members_at
 from inga.objects.local import Local
 from inga.objects.options import EngineOptions
 from inga.objects.queue import Queue
@@ -233,7 +233,7 @@ class Engine:
         """Hand a message to each place of ours that it is for."""
         local, kind = self.local, message.kind
         if self.options.announce and kind not in (RESPONSE, COMMIT) and local.is_ordered(message):
-            self.links.show(message.ts, members_of(local.roster, message.dst))
+            self.links.show(message.ts, members_at(local.roster, message.dst))
         for place in message.dst:
             hosted = self.hosted.get(place)
             if hosted is None:

@@ -15,7 +15,7 @@ from inga.model.invocation import ASYNCHRONOUS, GONE, ONE_WAY, SYNCHRONOUS, Mess
 from inga.model.readonly import BY_EFFECT
 from inga.objects.actions import Ended, EngineAction, Observer, Resume, Run, Transmit
 from inga.objects.calling import AnswerShape, Calling, Invocation, find_method
-from inga.objects.declare import Abort, Effect, ObjectClass, Target, described, show_state
+from inga.objects.declare import Abort, Effect, ObjectClass, Target, error_text, show_state
 from inga.objects.engine import Engine
 from inga.objects.instance import RUNNING, Instance, Pending
 from inga.objects.options import EngineOptions
@@ -386,7 +386,7 @@ class Host:
             raise
         except BaseException as error:  # a driver's own kind of cancellation, too
             task.error = error
-            self.engine.endings.fail(instance, described(error))
+            self.engine.endings.fail(instance, error_text(error))
         else:
             if instance.undoes is not None:
                 self.engine.endings.fail(instance, "what undoes something waits for nothing")

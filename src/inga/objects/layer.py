@@ -23,7 +23,7 @@ from inga.model.packet import DATA, Packet
 from inga.model.steps import Trace
 from inga.model.view import View
 from inga.objects.actions import Transmit
-from inga.objects.declare import described
+from inga.objects.declare import error_text
 from inga.objects.hosting import FREE, MESSAGE, KeyFunction, Layout, key_label, mailbox
 from inga.objects.instance import Instance
 from inga.objects.invoke import Body, Host, Root, RootDone
@@ -440,7 +440,7 @@ def _checked(key_of: KeyFunction) -> KeyFunction:
             hash(key)
             put(out, key)
         except Exception as error:
-            raise UsageError(f"the function key gives no key for a message: {described(error)}") from error
+            raise UsageError(f"the function key gives no key for a message: {error_text(error)}") from error
         if len(out) > KEY_MAX:
             raise UsageError(f"the function key gives a key of {len(out)} bytes; there is room for {KEY_MAX}")
         return key

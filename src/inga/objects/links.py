@@ -427,6 +427,6 @@ class Links:
         return self._settled_ts
 
 
-def members_of(roster: Roster, places: Sequence[int]) -> set[int]:
+def members_at(roster: Roster, places: Sequence[int]) -> set[int]:
     """The members at which these places are."""
     return {roster.member_of[place] for place in places}

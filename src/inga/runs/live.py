@@ -18,10 +18,10 @@ from inga.net.address import parse_via
 from inga.objects.hosting import Layout
 from inga.recipes import Recipe, find, refuse_unsafe
 from inga.runs.cluster import Cluster
-from inga.runs.member import LET_IN, plan
+from inga.runs.member import LET_IN, planned_sends
 from inga.trace.manifest import Manifest
 from inga.trial.oracle import KeyOfNumber, Oracle, agreed_orders
-from inga.trial.people import names
+from inga.trial.people import member_names
 from inga.trial.result import Result, packets_sent, recovered
 from inga.trial.workload import Workload
 
@@ -219,7 +219,7 @@ class _Judge:
 
 def _audiences(workload: Workload, seed: int, member: int) -> list[int | None]:
     """Destinations of a member's sends, in the order of its plan, which gives them their numbers."""
-    moves = plan(workload, member, Random(f"{seed}/{member}"))
+    moves = planned_sends(workload, member, Random(f"{seed}/{member}"))
     return [dst for _, dst, _ in moves]
 
 
@@ -240,7 +240,7 @@ def _expected(case: LiveCase) -> list[int]:
 def configs_of(case: LiveCase, scratch: Path, *, kept: bool = True) -> list[dict[str, Any]]:
     """What each member is told; `kept`: it has messages to take, and a diary."""
     founders = case.workload.members
-    people = names(founders + case.join)
+    people = member_names(founders + case.join)
     via, where, interface = _place(case.via, people)
     members = {name: where[name] for name in people[:founders]} if where else list(people[:founders])
     expected: list[int | None] = [None] * len(people)
@@ -319,11 +319,11 @@ def recorded(case: LiveCase, recipe: Recipe, layout: Layout | None = None) -> It
 
 def _manifest(case: LiveCase, recipe: Recipe, layout: Layout | None) -> Manifest:
     """What the trace of a run says about it; with objects, their copies are processes too."""
-    layout = layout or recipe.layout(names(case.workload.members), None, case.protocol)
+    layout = layout or recipe.layout(member_names(case.workload.members), None, case.protocol)
     objects = layout is not None and bool(layout.hosted)
     return Manifest(
         group="live",
-        processes=list(names(case.workload.members)) if layout is None else layout.processes.names,
+        processes=list(member_names(case.workload.members)) if layout is None else layout.processes.names,
         source="live",
         order=recipe.name,
         guarantees=recipe.claims(full=case.trace_level == "full", deliver=case.deliver, objects=objects),

@@ -23,8 +23,8 @@ from inga.runs.cluster import Cluster, WorkerDied
 from inga.runs.live import START_SECONDS, LiveCase, configs_of, gather_ready, recorded
 from inga.runs.member import Pace, joining
 from inga.runs.worker import WorkerLink
-from inga.trial.calls import CallJudge, CallLoad, CallResult, ClientRequest, tally
-from inga.trial.people import names
+from inga.trial.calls import CallJudge, CallLoad, CallResult, ClientRequest, tally_class
+from inga.trial.people import member_names
 from inga.trial.result import packets_sent
 
 AT_ONCE = 8
@@ -58,7 +58,9 @@ def run(
     """Start the members, let them call, judge what they say."""
     case, load = calls.case, calls.load
     recipe = find(case.order)
-    layout = recipe.layout(names(load.members), {name: tally() for name in load.names}, case.protocol)
+    layout = recipe.layout(
+        member_names(load.members), {name: tally_class() for name in load.names}, case.protocol
+    )
     configs = [
         {**config, "objects": calls.objects, "wrong": calls.wrong}
         for config in configs_of(case, Path(), kept=False)
@@ -96,7 +98,7 @@ def _judge(
     case, load = calls.case, calls.load
     judge = CallJudge(load)
     committed = asked = starts = 0
-    for me, (name, said, end) in enumerate(zip(names(load.members), told, ends, strict=True)):
+    for me, (name, said, end) in enumerate(zip(member_names(load.members), told, ends, strict=True)):
         plan = [each for _, each in load.plan(Random(f"{case.seed}/{me}"), me)]
         asked += len(plan)
         starts += sum(each.starts for each in plan)
@@ -130,7 +132,7 @@ async def play(config: dict[str, Any], link: WorkerLink) -> None:
     """From joining to leaving."""
     me, workload = config["me"], config["workload"]
     load = CallLoad(workload["members"], workload["messages"], config["objects"], workload["rate"])
-    cls = tally(tuple(config["wrong"]) if config["wrong"] else None)
+    cls = tally_class(tuple(config["wrong"]) if config["wrong"] else None)
     async with join(**joining(config, objects=dict.fromkeys(load.names, cls), echo=None)) as group:
         order = group.stack.layer("object")
         assert isinstance(order, ObjectOrder)

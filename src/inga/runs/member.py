@@ -177,7 +177,7 @@ class MemberTraffic:
 
     async def _talk(self) -> None:
         turn, pace = 0, Pace(self._paced)
-        for place, (gap, dst, answers) in enumerate(plan(self._workload, self._me, self._rng)):
+        for place, (gap, dst, answers) in enumerate(planned_sends(self._workload, self._me, self._rng)):
             if place == self._workload.messages // 2:
                 await self._until_all_are_here()
             await pace.wait(gap)
@@ -228,7 +228,7 @@ class MemberTraffic:
         self.sent_to.update([*audience, mine] if self._echo else audience)
 
 
-def plan(workload: Workload, me: int, rng: Random) -> list[tuple[float, int | None, bool]]:
+def planned_sends(workload: Workload, me: int, rng: Random) -> list[tuple[float, int | None, bool]]:
     """Of each send of one member the gap before it, its destinations, and whether it answers; the launcher
     knows it too."""
     return [(gap, workload.destinations(rng, me), answers) for gap, answers in list(workload.plan(rng))]

@@ -205,7 +205,7 @@ class Changes:
             if change.recipe is not None:
                 self._question(missing, "install", number=change.number)
             else:
-                self._question(missing, "view", True, **described(stack.view, stack.sizes, self.cuts))
+                self._question(missing, "view", True, **view_for_newcomer(stack.view, stack.sizes, self.cuts))
         self._warn(missing)
 
     def _warn(self, missing: set[int]) -> None:
@@ -459,7 +459,7 @@ def _key(told: Told) -> dict[str, int]:
     return {"number": told.number("number"), "attempt": told.number("attempt")}
 
 
-def described(view: View, sizes: dict[int, int], cuts: list[int]) -> dict[str, Any]:
+def view_for_newcomer(view: View, sizes: dict[int, int], cuts: list[int]) -> dict[str, Any]:
     """What a newcomer is told of its first view."""
     return {
         "number": view.number,

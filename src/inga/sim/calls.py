@@ -14,8 +14,8 @@ from inga.sim.simulator import Sim
 from inga.sim.site import Site
 from inga.trace.manifest import Manifest
 from inga.trace.writer import TraceWriter
-from inga.trial.calls import CallJudge, CallLoad, CallResult, ClientRequest, tally
-from inga.trial.people import names
+from inga.trial.calls import CallJudge, CallLoad, CallResult, ClientRequest, tally_class
+from inga.trial.people import member_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ class CallCase:
 
     def _sim(self, writers: list[TraceWriter]) -> Sim:
         case = self.case
-        cls = tally(self.wrong)
+        cls = tally_class(self.wrong)
         sim = Sim(
-            *names(case.members),
+            *member_names(case.members),
             order=case.order,
             seed=case.seed,
             faults=Faults(case.loss, case.dup, case.reorder, *case.delay),
@@ -112,8 +112,8 @@ class CallCase:
     def _recording(self, directory: Path, full: bool) -> Recording:
         """The manifest has the conflicts that there are, also if the members were told others."""
         case, recipe = self.case, find(self.case.order)
-        people = names(case.members)
-        layout = recipe.layout(people, {name: tally() for name in self.load.names}, dict(case.option))
+        people = member_names(case.members)
+        layout = recipe.layout(people, {name: tally_class() for name in self.load.names}, dict(case.option))
         assert layout is not None
         manifest = Manifest(
             group="sim",

@@ -18,7 +18,7 @@ from inga.sim.recording import Recording
 from inga.sim.simulator import DELAY, Sim
 from inga.trace.manifest import Manifest
 from inga.trace.writer import TraceWriter
-from inga.trial.people import names
+from inga.trial.people import member_names
 from inga.trial.result import Result
 from inga.trial.workload import Workload
 
@@ -76,7 +76,7 @@ class Case:
         )
         tracing: list[Trace] | None = None if traces is None else list(traces)
         sim = Sim(
-            *names(self.members),
+            *member_names(self.members),
             order=self.order,
             seed=self.seed,
             faults=faults,
@@ -86,7 +86,7 @@ class Case:
             traces=tracing,
         )
         sim.load(workload)
-        for name in names(self.members + self.join)[self.members :]:
+        for name in member_names(self.members + self.join)[self.members :]:
             sim.join(name, sim.rng.random() * self.messages / self.rate, workload)
         return sim
 
@@ -135,10 +135,10 @@ class Case:
 
     def _traced(self, directory: Path, full: bool) -> Sim:
         recipe = find(self.order)
-        layout = recipe.layout(names(self.members), None, dict(self.option))
+        layout = recipe.layout(member_names(self.members), None, dict(self.option))
         manifest = Manifest(
             group="sim",
-            processes=list(names(self.members)),
+            processes=list(member_names(self.members)),
             source="sim",
             order=recipe.name,
             guarantees=recipe.claims(full=full, deliver=self.deliver),

@@ -35,7 +35,7 @@ StartedCall = tuple[str, int, int, str]
 """What began: the object, whose request it is, which of theirs, and the method."""
 
 
-def tally(wrong: tuple[str, str] | None = None) -> type[ObjectClass]:
+def tally_class(wrong: tuple[str, str] | None = None) -> type[ObjectClass]:
     """The class of a trial's objects; `wrong` are two methods to be declared compatible though they are not."""
     if wrong is not None and tuple(sorted(wrong)) not in CONFLICTS:
         known = ", ".join("/".join(pair) for pair in CONFLICTS)

@@ -29,7 +29,7 @@ from inga.corba.wire.giop import (
     decode,
     encode,
     fragments,
-    joined,
+    join_fragments,
     read_header,
 )
 from inga.model.errors import UsageError, WireError
@@ -293,7 +293,7 @@ def test_pieces_give_the_message_again(length: int, size_max: int, little: bool)
         assert giop.fragment_id(piece, header) == 0x01020304
         if header.more:
             assert len(piece) % 8 == 0
-    assert joined(pieces) == whole
+    assert join_fragments(pieces) == whole
 
 
 def test_pieces_of_1_1_carry_no_number() -> None:
@@ -303,7 +303,7 @@ def test_pieces_of_1_1_carry_no_number() -> None:
     first[8:12] = (28).to_bytes(4, "big")
     last = encode(GiopFragment(None), whole[40:], minor=1)
     assert giop.fragment_id(last, read_header(last)) is None
-    assert joined([bytes(first), last]) == whole
+    assert join_fragments([bytes(first), last]) == whole
 
 
 def test_what_cannot_be_cut() -> None:

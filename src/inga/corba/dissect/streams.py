@@ -168,4 +168,4 @@ def _joined(direction: _Direction, header: giop.Header, whole: Whole) -> list[Wh
         return []
     del direction.pieces[key]
     frames = sorted({frame for each in pieces for frame in each.frames})
-    return [Whole(frames, giop.joined([each.octets for each in pieces]), whole.last)]
+    return [Whole(frames, giop.join_fragments([each.octets for each in pieces]), whole.last)]

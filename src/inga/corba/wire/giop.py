@@ -278,7 +278,7 @@ def encode(
 
 
 def decode(data: Buffer, *, text: str = "utf-8") -> Decoded:
-    """The one message that `data` is. Fragments are put together before: see `joined`."""
+    """The one message that `data` is. Fragments are put together before: see `join_fragments`."""
     header = read_header(data)
     if header.total != len(data):
         raise WireError("bad_length", f"{header.total} octets announced, {len(data)} there")
@@ -299,7 +299,7 @@ def fragment_id(data: Buffer, header: Header) -> int | None:
     return int.from_bytes(data[HEADER_SIZE:FRAGMENT_HEAD], _order(header.little))
 
 
-def joined(pieces: Sequence[Buffer]) -> bytes:
+def join_fragments(pieces: Sequence[Buffer]) -> bytes:
     """The message that came as `pieces`: its beginning, then its fragments in their order."""
     first = pieces[0]
     header = read_header(first)

@@ -19,7 +19,7 @@ from inga.model.view import View
 from inga.recipes import Options, find
 from inga.stack.stack import Stack, joined
 from inga.trace.memory import MemoryTrace
-from inga.trial.people import names
+from inga.trial.people import member_names
 
 R = 0.01
 """Seconds: the longest one-way delay."""
@@ -56,7 +56,7 @@ class PlayedGroup:
         self.now = 0.0
         self.headers: list[int] = []  # bytes of data packets that are not the message
         self.pdus = {"data": 0, "control": 0}
-        view = View.of(*names(members), recipe="co")
+        view = View.of(*member_names(members), recipe="co")
         self.traces = [MemoryTrace(me, members) for me in range(members)]
         settings = {"nack_delay": 2 * R, "resend": 1.0, "poll": 1.0, **protocol}
         self.stacks = []
