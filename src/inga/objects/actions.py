@@ -7,7 +7,7 @@ from inga.objects.instance import Instance
 
 
 class Transmit(NamedTuple):
-    """Transmit this to these members."""
+    """Send this packet to these members."""
 
     members: tuple[int, ...]
     packet: Spoken

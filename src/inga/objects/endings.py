@@ -20,7 +20,7 @@ from inga.objects.speech import Speech
 
 
 class Endings:
-    """Of all instances of one member."""
+    """How the instances of one member end: commit, abort, undo."""
 
     def __init__(self, local: Local, speech: Speech, calls: Calls, early: Early) -> None:
         self._local = local

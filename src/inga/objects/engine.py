@@ -105,7 +105,7 @@ class Engine:
     # From the network and the clock
 
     def receive(self, now: float, packet: Spoken) -> list[EngineAction]:
-        """Something came; whatever it is, nothing is raised."""
+        """A packet came. Whatever it holds, nothing is raised."""
         local = self.local
         local.now = now
         member = local.roster.member_of[packet.src] if isinstance(packet, Message) else packet.member
@@ -133,7 +133,7 @@ class Engine:
         return self.actions(now)
 
     def view(self, now: float, members: Iterable[int]) -> list[EngineAction]:
-        """Only these are left, says whoever agrees on it."""
+        """The group has agreed that these members are left: suspect all others."""
         self.local.now = now
         self.failures.suspect(set(self.links.peers) - set(members))
         return self.actions(now)
@@ -157,7 +157,7 @@ class Engine:
         return running
 
     def actions(self, now: float) -> list[EngineAction]:
-        """What is to be done since the last time."""
+        """The actions since the last call."""
         local = self.local
         local.now = now
         self._settle()

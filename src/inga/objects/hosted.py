@@ -40,13 +40,13 @@ class HostedCall:
 
     @property
     def entry(self) -> QueueEntry:
-        """While it waits."""
+        """The request in the queue, while the call waits."""
         assert self._entry is not None
         return self._entry
 
     @property
     def run(self) -> Instance:
-        """The instance that runs, or did."""
+        """The instance that runs the call, or has run it."""
         assert self._instance is not None
         return self._instance
 

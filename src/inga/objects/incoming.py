@@ -55,7 +55,7 @@ class Incoming:
             local.note_at("cancel", hosted.place, request)
             return
         if request.call in hosted.asked:
-            return  # another speaker has said the same; all copies will be answered
+            return  # another speaker has sent the same request; the answer goes to all copies
         if request.call in hosted.seen:
             self._answer_again(hosted, request)
             return
@@ -73,7 +73,7 @@ class Incoming:
             self._start(hosted, entry)
 
     def give_up(self, hosted: Hosted, entry: QueueEntry) -> None:
-        """Nobody is left for whom to do it."""
+        """A member that called it is gone: refuse the request if a copy of the invoker is left to be told, else drop it."""
         if self._local.has_invoker(entry.message):
             self._refuse(hosted, entry, ORPHAN, "a member that called it is gone")
         else:
@@ -100,7 +100,7 @@ class Incoming:
         self._speech.answer_for(hosted, request, reason=reason, text=text)
 
     def _cancel(self, hosted: Hosted, entry: QueueEntry) -> None:
-        """It will not be run, and nobody wants to know."""
+        """Drop a request without an answer."""
         hosted.queue.remove(entry)
         self._dequeued(entry)
         hosted.asked.pop(entry.message.call, None)
@@ -197,7 +197,7 @@ class Incoming:
         self._local.links.wait(self._local.roster.member_of[entry.message.src], entry.size)
 
     def _dequeued(self, entry: QueueEntry) -> None:
-        """It does not wait any more, if it ever did."""
+        """The bytes of the request no longer count as waiting, if they did."""
         self._local.links.wait(self._local.roster.member_of[entry.message.src], -entry.size)
         entry.size = 0
 

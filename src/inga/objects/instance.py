@@ -96,7 +96,7 @@ class Instance:
         self.finished = False  # the body has ended
         self.result: Any = None
         self.undoes: Instance | None = None  # the committed instance that this one takes back
-        self.data: Any = None  # of whoever runs the body
+        self.data: Any = None  # set and used by the host, which runs the body
 
     @property
     def awaited(self) -> bool:

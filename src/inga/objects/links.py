@@ -143,7 +143,7 @@ class Links:
         return tuple(numbers)
 
     def transmit(self, now: float, packet: Numbered) -> None:
-        """Send a numbered message to all it is numbered for."""
+        """Send a numbered message to all members that it has numbers for."""
         for member, number in packet.sq:
             peer = self.peers[member]
             if packet.ts > peer.shown:
@@ -223,7 +223,7 @@ class Links:
             self.beat(member)
 
     def asked(self, now: float, nack: Nack) -> None:
-        """Somebody lacks something."""
+        """A nack came: send the messages that a member lacks again."""
         peer = self.peers[nack.member]
         kept = [number for number in nack.numbers if number in peer.copies]
         for number in kept[:REPAIRS_MAX]:

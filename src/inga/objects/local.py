@@ -17,7 +17,7 @@ from inga.objects.roster import Roster
 
 
 class Local:
-    """One member's."""
+    """The shared state of one member's engine."""
 
     def __init__(
         self, me: int, roster: Roster, options: EngineOptions, *, now: float, observer: Observer | None

@@ -22,7 +22,7 @@ from inga.objects.roster import ConflictRelation
 
 
 class Clock:
-    """A member's: at least as large as every stamp it has seen."""
+    """The logical clock of a member: at least as large as every stamp it has seen."""
 
     __slots__ = ("value",)
 

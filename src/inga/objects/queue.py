@@ -79,7 +79,7 @@ class Queue:
         heappush(self._unclear, (entry.key, entry))
 
     def remove(self, entry: QueueEntry) -> None:
-        """It waits no more, and is not run either."""
+        """Take a request out that will not be run."""
         if not entry.out:
             self._take_out(entry)
             self._look += entry.waiters

@@ -13,10 +13,10 @@ from math import inf
 from inga.stack.stack import Rng
 
 NEVER = inf
-"""A time that does not come."""
+"""A time that is never reached: the alarm is not set."""
 
 AlarmKey = tuple[int, int]
-"""What it is about, and whom."""
+"""What an alarm is for, and the member that it concerns."""
 
 BACK_OFF = 2.0
 """A question that brings no progress is repeated after so many times the last wait."""
@@ -46,7 +46,7 @@ class Backoff:
         return self.first
 
     def reset(self) -> None:
-        """Something came of it: the next wait is the first again."""
+        """The last question was answered: the next wait is the first again."""
         self._next = self.first
 
     def next(self, rng: Rng) -> float:
@@ -79,7 +79,7 @@ class Alarms:
             self.set(key, due)
 
     def again(self, key: AlarmKey, now: float, wait: float) -> None:
-        """Set it to repeat something that brought nothing: later each time."""
+        """Set it to repeat a question that brought no progress: later each time."""
         grown = self._waits.get(key, wait)
         self.set(key, now + grown)
         self._waits[key] = min(BACK_OFF * grown, WAIT_MAX * wait)
@@ -89,7 +89,7 @@ class Alarms:
         return self._waits.get(key, first)
 
     def progress(self, key: AlarmKey) -> None:
-        """It brought something: repetitions begin with the first wait again."""
+        """There was progress: repetitions begin with the first wait again."""
         self._waits.pop(key, None)
 
     def clear(self, key: AlarmKey) -> None:
@@ -101,7 +101,7 @@ class Alarms:
         return key in self._set
 
     def due(self, now: float) -> Iterator[AlarmKey]:
-        """Those whose time has come, each once; they may set themselves again meanwhile."""
+        """The keys of alarms that are due, each once; a handler may set its alarm again meanwhile."""
         heap = self._heap
         while heap and heap[0][0] <= now:
             time, key = heappop(heap)
