@@ -271,7 +271,7 @@ def test_an_order_without_a_gate_says_why(order: str) -> None:
 
 BAD: list[tuple[type[Any], Callable[..., Layer], dict[str, Any]]] = [
     (
-        reliable.Settings,
+        reliable.ReliableSettings,
         Reliable,
         {
             "nack_delay": -1,
@@ -284,19 +284,19 @@ BAD: list[tuple[type[Any], Callable[..., Layer], dict[str, Any]]] = [
             "patience": 0,
         },
     ),
-    (flow.Settings, Flow, {"window": 0, "queue_max": 0.5, "probe": 0, "probe_max": -1}),
+    (flow.FlowSettings, Flow, {"window": 0, "queue_max": 0.5, "probe": 0, "probe_max": -1}),
     (
-        miop.Settings,
+        miop.MiopFragmentsSettings,
         MiopFragments,
         {"datagram": 1, "collect": 0, "collections_max": 0, "octets_max": "1", "polyorb": 2},
     ),
     (
-        acks.Settings,
+        acks.AcknowledgedSettings,
         Acknowledged,
         {"size": 0, "wait": 0, "resend": 0, "resend_max": 0, "ack_delay": -1, "burst": 0},
     ),
     (
-        remiop.Settings,
+        remiop.ReMiopSettings,
         ReMiop,
         {
             "size": True,
@@ -319,7 +319,7 @@ BAD: list[tuple[type[Any], Callable[..., Layer], dict[str, Any]]] = [
         },
     ),
     (
-        co.Settings,
+        co.CoSettings,
         Co,
         {
             "window": 0,
@@ -336,7 +336,7 @@ BAD: list[tuple[type[Any], Callable[..., Layer], dict[str, Any]]] = [
         },
     ),
     (
-        sco.Settings,
+        sco.ScoSettings,
         Sco,
         {
             "ack_level": "soon",
@@ -358,7 +358,7 @@ BAD: list[tuple[type[Any], Callable[..., Layer], dict[str, Any]]] = [
         },
     ),
     (
-        objects.Settings,
+        objects.ObjectSettings,
         ObjectOrder,
         {"delta": 0, "grace": -1.0, "announce": 2, "window": 0, "key": 7, "keys": 0},
     ),
@@ -380,7 +380,7 @@ def test_every_setting_is_checked_by_name(
 REPORTED = {"size": 512, "wait": True}
 USUAL: list[tuple[type[Any], dict[str, Any]]] = [
     (
-        reliable.Settings,
+        reliable.ReliableSettings,
         {
             "nack_delay": 0.001,
             "nack_again": 0.01,
@@ -392,14 +392,17 @@ USUAL: list[tuple[type[Any], dict[str, Any]]] = [
             "patience": 60.0,
         },
     ),
-    (flow.Settings, {"window": 1 << 20, "queue_max": 16 << 20, "probe": 0.05, "probe_max": 1.0}),
+    (flow.FlowSettings, {"window": 1 << 20, "queue_max": 16 << 20, "probe": 0.05, "probe_max": 1.0}),
     (
-        miop.Settings,
+        miop.MiopFragmentsSettings,
         {"datagram": 1472, "collect": 1.0, "collections_max": 64, "octets_max": 16 << 20, "polyorb": False},
     ),
-    (acks.Settings, {**REPORTED, "resend": 0.05, "resend_max": 1.0, "ack_delay": 0.005, "burst": 64}),
     (
-        remiop.Settings,
+        acks.AcknowledgedSettings,
+        {**REPORTED, "resend": 0.05, "resend_max": 1.0, "ack_delay": 0.005, "burst": 64},
+    ),
+    (
+        remiop.ReMiopSettings,
         {
             **REPORTED,
             "rmin": 10_000_000,
@@ -420,7 +423,7 @@ USUAL: list[tuple[type[Any], dict[str, Any]]] = [
         },
     ),
     (
-        co.Settings,
+        co.CoSettings,
         {
             "window": 32,
             "window_bytes": None,
@@ -436,7 +439,7 @@ USUAL: list[tuple[type[Any], dict[str, Any]]] = [
         },
     ),
     (
-        sco.Settings,
+        sco.ScoSettings,
         {
             "ack_level": "causal",
             "window": 256,
@@ -457,7 +460,7 @@ USUAL: list[tuple[type[Any], dict[str, Any]]] = [
         },
     ),
     (
-        objects.Settings,
+        objects.ObjectSettings,
         {"delta": 0.05, "grace": None, "announce": True, "window": 1 << 20, "key": None, "keys": None},
     ),
 ]

@@ -12,7 +12,7 @@ from inga.certify.checks import CHECKS, Check, Needs
 from inga.certify.chunk import SEND, Chunk
 from inga.certify.evidence import Evidence
 from inga.certify.roots import Bad
-from inga.certify.work import Row
+from inga.certify.work import RowKey
 from inga.cli.check import table
 from inga.cli.main import main
 from inga.model.errors import TraceError, UsageError
@@ -28,10 +28,10 @@ from .world import source, wander
 STATEMENT = "every message has an even number"
 
 
-def odd(chunk: Chunk, question: None) -> list[Row]:
+def odd(chunk: Chunk, question: None) -> list[RowKey]:
     rows = np.flatnonzero(((chunk.kind & SEND) != 0) & (chunk.seq % 2 == 1))
     return [
-        Row(chunk.process, *(int(each[row]) for each in (chunk.pos, chunk.src, chunk.seq))) for row in rows
+        RowKey(chunk.process, *(int(each[row]) for each in (chunk.pos, chunk.src, chunk.seq))) for row in rows
     ]
 
 

@@ -247,7 +247,7 @@ def test_what_lost_rows_may_have_held_is_not_missed() -> None:
     ("name", "replacement"),
     [
         ("merge", lambda left, right: left),  # what the second asks is forgotten
-        ("answer", lambda chunk, question, named: clocks.Wrong(chunk.process, named.seq[:0], named.deps[:0], False)),
+        ("answer", lambda chunk, question, named: clocks.WrongEvents(chunk.process, named.seq[:0], named.deps[:0], False)),
         ("_settle", lambda *args: iter(())),
     ],
 )  # fmt: skip

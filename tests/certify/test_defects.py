@@ -12,14 +12,14 @@ from inga.certify.chunk import from_table
 from inga.certify.combine import Process
 from inga.certify.local import Chunks
 from inga.certify.verdict import Certificate
-from inga.lab.traces import CONFLICTS, DEFECTS, KIND_DEFECTS, LEVEL_DEFECTS, Maker, Planted, Recipe
+from inga.lab.traces import CONFLICTS, DEFECTS, KIND_DEFECTS, LEVEL_DEFECTS, Maker, Planted, TraceRecipe
 
 EVENTS = 1500
 ORDER = [check for check in CHECKS if check not in ("total", "views", "object", "clocks")]
 """What every made trace keeps, as far as it has the rows."""
 
 
-def made(recipe: Recipe) -> tuple[Chunks, Planted | None]:
+def made(recipe: TraceRecipe) -> tuple[Chunks, Planted | None]:
     """A made trace in memory, cut into chunks at random."""
     maker, random = Maker(recipe), Random(recipe.seed)
     parts: list[list[pa.Table]] = [[] for _ in range(recipe.members)]
@@ -68,7 +68,9 @@ def plant(kind: str, defect: str, seed: int) -> None:
     receipt = "accept" if levels else "take" if seed % 2 else "deliver"
     members = 4 + seed % 3 if kind in ("total", "objects") else 3 + seed % 4
     events = (2 if levels else 1) * EVENTS
-    recipe = Recipe(events, members, burst=1 + seed % 3, receipt=receipt, seed=seed, defect=defect, kind=kind)
+    recipe = TraceRecipe(
+        events, members, burst=1 + seed % 3, receipt=receipt, seed=seed, defect=defect, kind=kind
+    )
     source, planted = made(recipe)
     assert planted is not None
     checks = recipe.guarantees if kind != "plain" else ORDER
@@ -94,7 +96,7 @@ def test_a_thousand_planted_defects_are_found(kind: str, defect: str) -> None:
 @pytest.mark.parametrize("receipt", ["deliver", "take", "accept"])
 def test_clean_traces_pass(receipt: str) -> None:
     for seed in range(20):
-        recipe = Recipe(2 * EVENTS, 3 + seed % 4, burst=1 + seed % 3, receipt=receipt, seed=seed)
+        recipe = TraceRecipe(2 * EVENTS, 3 + seed % 4, burst=1 + seed % 3, receipt=receipt, seed=seed)
         source, planted = made(recipe)
         certificate = certify(source, recipe.guarantees, seed=seed)
         assert planted is None
@@ -105,7 +107,7 @@ def test_clean_traces_pass(receipt: str) -> None:
 def test_what_only_a_receiver_did_spoils_no_other_check() -> None:
     """With receipts of their own, a lost or repeated or forged delivery leaves the stamps alone."""
     for defect, alone in (("loss", ["complete", "atomic"]), ("forgery", ["integrity"])):
-        source, _ = made(Recipe(EVENTS, receipt="take", members=4, seed=3, defect=defect))
+        source, _ = made(TraceRecipe(EVENTS, receipt="take", members=4, seed=3, defect=defect))
         certificate = certify(source, ORDER)
         assert [check.name for check in certificate.checks if check.verdict == "fail"] == alone
 
@@ -113,7 +115,7 @@ def test_what_only_a_receiver_did_spoils_no_other_check() -> None:
 def test_levels_spoil_no_other_check() -> None:
     """Acceptance makes stamps: a message never accepted was no cause, so what follows looks wrong too."""
     for defect, also in (("split", ["complete"]), ("noise", [])):
-        source, planted = made(Recipe(2 * EVENTS, receipt="accept", members=4, seed=3, defect=defect))
+        source, planted = made(TraceRecipe(2 * EVENTS, receipt="accept", members=4, seed=3, defect=defect))
         assert planted is not None
         certificate = certify(source, ORDER)
         failed = {check.name for check in certificate.checks if check.verdict == "fail"}
@@ -121,7 +123,7 @@ def test_levels_spoil_no_other_check() -> None:
 
 
 def test_without_control_rows_quiet_is_open() -> None:
-    source, _ = made(Recipe(EVENTS, receipt="take", members=4, seed=3))
+    source, _ = made(TraceRecipe(EVENTS, receipt="take", members=4, seed=3))
     (check,) = certify(source, ["quiet"]).checks
     assert check.verdict == "unknown"
     assert "control traffic" in check.reason

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inga.certify import slice as slicing
-from inga.certify.slice import COPY, RECEIPT, SEND, Chain, Plan, Slice, Steps
+from inga.certify.slice import COPY, RECEIPT, SEND, Slice, SliceEdges, SlicePlan, Steps
 from inga.model.errors import TraceError
 from inga.trace import Row
 
@@ -27,7 +27,7 @@ def steps(rows: list[Row], process: int, receipt: str = "deliver") -> Steps:
 
 def stamped(
     trace: Trace, receipt: str, counts_max: int, random: Random
-) -> tuple[dict[tuple[int, int], tuple[int, ...]], Plan]:
+) -> tuple[dict[tuple[int, int], tuple[int, ...]], SlicePlan]:
     """(process, position) to vector, by the same steps as in files; how the cuts were placed."""
     n = len(trace)
     segments: list[tuple[Steps, np.ndarray]] = []
@@ -37,7 +37,7 @@ def stamped(
             part = rows[low:high]
             if part:
                 segments.append((steps(part, process, receipt), np.array([row.time for row in part])))
-    plan = Plan([(at, slicing.outline(*each, n)) for at, each in enumerate(segments)], n, counts_max)
+    plan = SlicePlan([(at, slicing.outline(*each, n)) for at, each in enumerate(segments)], n, counts_max)
     for at, question in plan.to_place():
         plan.placed(segments[at][0].process, slicing.place(*segments[at], question))
     moved = True
@@ -54,7 +54,7 @@ def stamped(
         after = cuts.upto[at - 1] if at else np.zeros(n, np.int64)
         pieces = [each.between(after[each.process], upto[each.process]) for each, _ in segments]
         parts.append(Slice.of([piece for piece in pieces if piece.events], n))
-    chain, vectors = Chain(n), {}
+    chain, vectors = SliceEdges(n), {}
     for begin, part in zip([chain.add(slicing.symbols(part, wanted)) for part in parts], parts, strict=True):
         found, _ = slicing.vectors(part, begin.start, begin.outside)
         for row in range(len(part.kind)):

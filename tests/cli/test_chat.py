@@ -18,7 +18,7 @@ import inga
 from inga.cli import chat as chat_module
 from inga.cli.chat import Chat, choose_via, group_address, parse_members
 from inga.cli.chat_screen import Screen
-from inga.cli.chat_view import View
+from inga.cli.chat_view import ChatView
 from inga.cli.main import main
 from inga.model.errors import UsageError
 
@@ -327,7 +327,7 @@ def test_a_cause_that_never_comes_is_named(monkeypatch: pytest.MonkeyPatch) -> N
             await alice.send(b"Yes!")  # answers what cathy, not here yet, can never get
             async with inga.join("lunch", "cathy", members=PEOPLE, via=via, echo=True) as cathy:
                 wall = Wall()
-                chat = Chat(cathy, wall, View(PEOPLE), quiet=False, linger=0)
+                chat = Chat(cathy, wall, ChatView(PEOPLE), quiet=False, linger=0)
                 running = asyncio.create_task(chat.run())
                 assert await wall.rows.get() == (
                     "* messages are held back: something bob said before has not come, and bob is not here"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from inga.cli.chat_line import LINE_MAX, Editor, Signal
 from inga.cli.chat_text import MARKS_MAX, fitting, harmless, shorten, width_of, wrap
-from inga.cli.chat_view import complete
+from inga.cli.chat_view import completions
 
 LEFT, RIGHT, UP, DOWN, HOME, END, DELETE = (f"\x1b[{key}" for key in ("D", "C", "A", "B", "H", "F", "3~"))
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
@@ -85,7 +85,7 @@ def test_earlier_lines_come_back_and_the_draft_is_kept() -> None:
     ],
 )
 def test_tab_completes(keys: str, text: str) -> None:
-    editor = Editor(complete=lambda before: complete(before, ["bob", "cathy"]))
+    editor = Editor(complete=lambda before: completions(before, ["bob", "cathy"]))
     assert typed(keys, editor=editor).text == text
 
 

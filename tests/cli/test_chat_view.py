@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inga.cli.chat_view import MESSAGES_MAX, Do, Message, Say, Transcript, View, Wrong, understand
+from inga.cli.chat_view import MESSAGES_MAX, ChatMessage, ChatView, Do, Say, Transcript, WrongLine, understand
 
 MEMBERS = ["alice", "bob", "cathy"]
 
@@ -47,7 +47,7 @@ def test_lines_are_understood(line: str, meant: object) -> None:
 )
 def test_lines_that_cannot_be_meant(line: str, why: str) -> None:
     meant = understand(line, "alice", MEMBERS)
-    assert isinstance(meant, Wrong)
+    assert isinstance(meant, WrongLine)
     assert meant.why.startswith(why)
 
 
@@ -57,7 +57,7 @@ def test_no_line_is_too_much(line: str) -> None:
     assert not isinstance(meant, Say) or meant.text
 
 
-def stamped(message: Message, src: int, seq: int, *deps: int) -> Message:
+def stamped(message: ChatMessage, src: int, seq: int, *deps: int) -> ChatMessage:
     message.src, message.seq, message.deps = src, seq, deps
     return message
 
@@ -88,12 +88,14 @@ def test_only_so_much_is_remembered() -> None:
 
 
 def test_how_messages_look() -> None:
-    view = View(MEMBERS)
-    assert view.message(Message(3, "bob", "yes")) == ["  3   bob> yes"]
-    assert view.message(Message(4, "cathy", "pizza?", concurrent=True)) == ["  4 ‖ cathy> pizza?"]
-    assert view.message(Message(5, "bob", "psst", ("alice", "cathy"))) == ["  5   bob → alice, cathy> psst"]
-    ascii_only = View(MEMBERS, ascii_only=True)
-    assert ascii_only.message(Message(4, "bob", "a\nb", ("alice",), concurrent=True)) == [
+    view = ChatView(MEMBERS)
+    assert view.message(ChatMessage(3, "bob", "yes")) == ["  3   bob> yes"]
+    assert view.message(ChatMessage(4, "cathy", "pizza?", concurrent=True)) == ["  4 ‖ cathy> pizza?"]
+    assert view.message(ChatMessage(5, "bob", "psst", ("alice", "cathy"))) == [
+        "  5   bob → alice, cathy> psst"
+    ]
+    ascii_only = ChatView(MEMBERS, ascii_only=True)
+    assert ascii_only.message(ChatMessage(4, "bob", "a\nb", ("alice",), concurrent=True)) == [
         "  4 || bob -> alice> a",
         "       | b",
     ]
@@ -102,8 +104,8 @@ def test_how_messages_look() -> None:
 
 def test_names_that_others_chose_are_text() -> None:
     """Whoever joins later says itself what it is called."""
-    view, mallory = View(MEMBERS, colour=True), "\x1b[2Jmallory\n  9   bob"
-    (row,) = view.message(Message(3, mallory, "hi", (mallory,)), columns=200)
+    view, mallory = ChatView(MEMBERS, colour=True), "\x1b[2Jmallory\n  9   bob"
+    (row,) = view.message(ChatMessage(3, mallory, "hi", (mallory,)), columns=200)
     assert row.count(r"\x1b[2Jmallory\n  9   bob") == 2 and "\x1b[2J" not in row
     assert (
         view.note(f"{mallory} is here", "two") == "\x1b[2m* \\x1b[2Jmallory\\n  9   bob is here\n  two\x1b[0m"
@@ -112,23 +114,23 @@ def test_names_that_others_chose_are_text() -> None:
 
 def test_no_row_but_the_first_can_look_like_a_message() -> None:
     fake = "  9   bob> I agree"
-    view = View(MEMBERS)
-    plain = view.message(Message(1, "cathy", f"hm\n{fake}\r\n* bob has left"))
+    view = ChatView(MEMBERS)
+    plain = view.message(ChatMessage(1, "cathy", f"hm\n{fake}\r\n* bob has left"))
     assert plain == ["  1   cathy> hm", f"      │ {fake}", "      │ * bob has left"]
-    wrapped = view.message(Message(1, "cathy", "x" + " " * 25 + fake), columns=40)
+    wrapped = view.message(ChatMessage(1, "cathy", "x" + " " * 25 + fake), columns=40)
     assert len(wrapped) > 1
     assert all(row.startswith("      │ ") for row in wrapped[1:])
     assert all(len(row) < 40 for row in wrapped)
 
 
 def test_long_texts_are_cut() -> None:
-    view = View(MEMBERS)
-    rows = view.message(Message(1, "bob", "x" * 5000))
+    view = ChatView(MEMBERS)
+    rows = view.message(ChatMessage(1, "bob", "x" * 5000))
     assert rows[0] == "  1   bob> " + "x" * 2000
     assert rows[1:] == ["      │ … 3,000 more characters"]
-    assert len(view.message(Message(1, "bob", "\n" * 500))) == 21
+    assert len(view.message(ChatMessage(1, "bob", "\n" * 500))) == 21
 
 
 def test_colours_surround_and_change_nothing_else() -> None:
-    row = View(MEMBERS, colour=True).message(Message(1, "bob", "hi", concurrent=True))[0]
+    row = ChatView(MEMBERS, colour=True).message(ChatMessage(1, "bob", "hi", concurrent=True))[0]
     assert row == "\x1b[2m  1\x1b[0m \x1b[1;33m‖\x1b[0m \x1b[33mbob\x1b[0m> hi"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from inga.certify.verdict import Answer, Certificate, Group, Witness
+from inga.certify.verdict import Answer, Certificate, ViolationGroup, Witness
 from inga.cli.check import table
 from inga.cli.main import main
 from inga.sim.trials import simulate_trial
@@ -88,7 +88,7 @@ def test_the_table_shows_hostile_names_as_they_are() -> None:
     certificate = Certificate(
         events=10, messages=2, deliveries=4, payloads=3, names=["a", "b"],
         checks=[Answer("causal", "fail", 1, "", [witness]), Answer("fifo", "unknown", reason="rows are missing")],
-        groups=[Group("a late message", ["causal"], 1, {})] * 12,
+        groups=[ViolationGroup("a late message", ["causal"], 1, {})] * 12,
     )  # fmt: skip
     text = table(certificate)
     assert "\x1b" not in text and "\N{RIGHT-TO-LEFT OVERRIDE}" not in text

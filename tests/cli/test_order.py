@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from inga.cli.main import main
-from inga.lab.traces import Recipe, make
+from inga.lab.traces import TraceRecipe, make
 
 
 @pytest.fixture
 def places(tmp_path: Path) -> Path:
-    make(tmp_path / "trace", Recipe(200, 3), segment_rows=100)
+    make(tmp_path / "trace", TraceRecipe(200, 3), segment_rows=100)
     for folder, names in {"empty": [], "mixed": ["a.json", "b.parquet"], "other": ["cat.png"]}.items():
         (tmp_path / folder).mkdir()
         for name in names:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from inga.certify.verdict import Answer, Certificate, Group, Witness
+from inga.certify.verdict import Answer, Certificate, ViolationGroup, Witness
 from inga.cli.check import table
 from inga.cli.main import main
 from inga.cli.output import print_json
@@ -32,7 +32,7 @@ def test_an_error_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_a_certificate_names_processes_harmlessly() -> None:
     witness = Witness("causal", 0, 3, (0, 1), f"{EVIL} was late")
     check = Answer("causal", "fail", 1, f"rows of {EVIL} are missing", [witness], [f"see {EVIL}"])
-    group = Group(f"{EVIL} counts again", ["causal"], 1, {})
+    group = ViolationGroup(f"{EVIL} counts again", ["causal"], 1, {})
     shown = table(Certificate(1, 1, 1, 1, [EVIL], [check], [group]))
     assert all(line.isprintable() for line in shown.split("\n"))
     assert shown.count(SHOWN) == 4

@@ -7,7 +7,7 @@ import pytest
 from inga.certify.verdict import Answer, Certificate, Witness
 from inga.cli import watch
 from inga.cli.main import main
-from inga.lab.traces import Recipe, make
+from inga.lab.traces import TraceRecipe, make
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from inga.lab.traces import Recipe, make
 def test_what_is_refused_before_spark_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str, message: str
 ) -> None:
-    make(tmp_path / "trace", Recipe(200, 3), segment_rows=100)
+    make(tmp_path / "trace", TraceRecipe(200, 3), segment_rows=100)
     (tmp_path / "memory").mkdir()
     (tmp_path / "memory" / "head.json").write_text("[")
     assert main(["watch", "--quiet", *(word.replace("{}", str(tmp_path)) for word in words.split())]) == 2

@@ -29,16 +29,13 @@ from inga.corba.wire.reference import Reference, group_reference, put_reference
 from inga.lab.rungs.history import History
 from inga.layers.bundle import Bundle
 from inga.layers.co.machine import CoMachine
-from inga.layers.co.parts import Message as CoMessage
-from inga.layers.co.parts import Nack as CoNack
-from inga.layers.co.parts import SentAgain
-from inga.layers.co.parts import Settings as CoSettings
+from inga.layers.co.parts import CoMessage, CoNack, CoSettings, SentAgain
 from inga.layers.fifo import Unreliable
 from inga.layers.flow import Flow, share_of
 from inga.layers.fragment import Fragment, LossyFragment
 from inga.layers.reliable import Reliable
 from inga.layers.sco.machine import ScoMachine
-from inga.layers.sco.parts import Message as ScoMessage
+from inga.layers.sco.parts import ScoMessage
 from inga.model.errors import UsageError, WireError
 from inga.model.invocation import Message, Nack, SendId, StartId
 from inga.model.packet import Packet
@@ -49,7 +46,7 @@ from inga.objects.engine import Engine
 from inga.objects.hosted import remember
 from inga.objects.invoke import Host
 from inga.objects.links import Links
-from inga.objects.options import Options as ObjectOptions
+from inga.objects.options import EngineOptions
 from inga.objects.order import Clock
 from inga.objects.roster import Pairs, Roster
 from inga.recipes import Options, find
@@ -608,7 +605,7 @@ def links_of(n: int = 3) -> tuple[Links, list[Any]]:
     sent: list[Any] = []
     roster = Roster.of(n, {"o": (Pairs(), (0, 1))})
     links = Links(
-        0, roster, Clock(), ObjectOptions(), lambda members, spoken: sent.append(spoken), lambda: (0, 0)
+        0, roster, Clock(), EngineOptions(), lambda members, spoken: sent.append(spoken), lambda: (0, 0)
     )
     return links, sent
 
@@ -630,7 +627,7 @@ def messages_ahead_between_objects(n: int) -> bool:
 @bound("objects.failures.AHEAD_MAX")
 def messages_of_a_view_of_objects_to_come(n: int) -> bool:
     roster = Roster.of(2, {"o": (Pairs(), (0, 1))})
-    engine = Engine(0, roster, ObjectOptions())
+    engine = Engine(0, roster, EngineOptions())
     message = request_of(0, view=1)
     for _ in range(n):
         engine._take_from(1, message)

@@ -6,13 +6,13 @@ import pytest
 
 from inga.cli.main import main
 from inga.lab.bench_check import RIVALS, _alone, _is_there, _Rival
-from inga.lab.traces import Recipe, make
+from inga.lab.traces import TraceRecipe, make
 
 
 @pytest.mark.parametrize("name", RIVALS)
 def test_each_other_way_passes_a_clean_trace(tmp_path: Path, name: str) -> None:
     pytest.importorskip(RIVALS[name].package, reason=f"{RIVALS[name].package} is not installed")
-    make(tmp_path / "trace", Recipe(2000, 3), segment_rows=300)
+    make(tmp_path / "trace", TraceRecipe(2000, 3), segment_rows=300)
     cpu, peak = _alone(RIVALS[name].function, tmp_path / "trace")
     assert cpu >= 0 and peak > 1
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from inga.lab import bench_object, obg
-from inga.lab.obg import COLUMNS, Point, loads, means, simulate, tabulate
+from inga.lab.obg import COLUMNS, LoadPoint, loads, means, simulate, tabulate
 from inga.lab.obg.claims import judge
-from inga.lab.obg.load import METHODS, Load, Measured
+from inga.lab.obg.load import METHODS, Load, LoadMeans
 
 SEEDS = range(3)
 
@@ -25,7 +25,7 @@ OBJECT = {
 CAUSAL = {3: (95.0, 0.61, 5.36), 5: (92.2, 0.33, 5.24), 10: (88.5, 0.17, 5.17)}
 
 
-def mean(model: str, n: int, share: int, order: str) -> Measured:
+def mean(model: str, n: int, share: int, order: str) -> LoadMeans:
     played = [(load, simulate(load)) for load in (Load(model, n, share, order, seed) for seed in SEEDS)]
     (found,) = means(played).values()
     return found
@@ -101,15 +101,15 @@ def test_the_claim_is_judged_honestly(outcome: tuple[Any, Path]) -> None:
     }
 
 
-def made(wait: float, *, free: float = 0.0) -> dict[Point, Measured]:
+def made(wait: float, *, free: float = 0.0) -> dict[LoadPoint, LoadMeans]:
     """Results as a paper might have wished them: everything in proportion."""
     found = {}
     for model in ("methods", "pairs"):
         for share in (0, 50, 100):
             left = 1 - share / 100
-            found[Point(model, 3, share, "object")] = Measured(90 * left, wait * left or free, 5.0)
-        found[Point(model, 3, 0, "causal")] = Measured(95.0, 9.0, 5.0)
-        found[Point(model, 3, 0, "total")] = Measured(100.0, wait, 5.0)
+            found[LoadPoint(model, 3, share, "object")] = LoadMeans(90 * left, wait * left or free, 5.0)
+        found[LoadPoint(model, 3, 0, "causal")] = LoadMeans(95.0, 9.0, 5.0)
+        found[LoadPoint(model, 3, 0, "total")] = LoadMeans(100.0, wait, 5.0)
     return found
 
 
@@ -120,10 +120,10 @@ def test_claims_can_hold_and_fail() -> None:
 
 
 def test_all_that_is_asked_for_is_simulated() -> None:
-    points = {Point(load.model, load.n, load.share, load.order) for load in loads(False)}
+    points = {LoadPoint(load.model, load.n, load.share, load.order) for load in loads(False)}
     assert {point.n for point in points} == set(range(3, 11))
     assert {point.share for point in points if point.order == "object"} == {0, 20, 40, 60, 80, 90, 100}
-    table = tabulate({point: Measured(1.0, 2.0, 3.0) for point in points})["wait"]
+    table = tabulate({point: LoadMeans(1.0, 2.0, 3.0) for point in points})["wait"]
     assert len(table.rows) == 2 * 8 * 7 * 3
     assert fmean(row[4] for row in table.rows) == 2.0
 

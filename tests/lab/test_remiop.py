@@ -59,7 +59,7 @@ def test_real_round_trips() -> None:
     assert slow is not None and fast is not None and slow >= pacing_ms(trials[0], 1000)
 
 
-def check_narrow(path: live.Path) -> None:
+def check_narrow(path: live.NetworkPath) -> None:
     """MIOP loses the end of a burst; ReMIOP loses as much and brings it over all the same."""
     trials = [Setup("miop", 40_000), Setup("remiop", 40_000, 20_000), Setup("sockets", 40_000)]
     plain, reliable, sockets = measure(trials, path, 1, lambda what: None)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from inga.lab import sco, simulations
-from inga.lab.sco.claims import Point
+from inga.lab.sco.claims import SchemePoint
 from inga.lab.sco.formulas import closed_form
 from inga.lab.sco.protocol import Protocol
-from inga.lab.sco.schemes import Load, Model
+from inga.lab.sco.schemes import Model, SchemeLoad
 from inga.model.errors import UsageError
 
 TIME = 400.0
@@ -48,15 +48,15 @@ def about(number: float) -> Any:
 
 @pytest.mark.parametrize("k", BY_K)
 def test_figures_5_and_6(k: int) -> None:
-    c1, d1 = (Model(Load(scheme, delay=k, time=TIME)).run() for scheme in ("C1", "D1"))
+    c1, d1 = (Model(SchemeLoad(scheme, delay=k, time=TIME)).run() for scheme in ("C1", "D1"))
     assert (c1.pdus, d1.pdus, c1.delay, d1.delay) == about(BY_K[k])
 
 
 @pytest.mark.parametrize("d", BY_D)
 def test_figures_7_and_8(d: int) -> None:
     time = 900.0 if d == 1 else TIME  # one PDU a message is little to average
-    c1, d1 = (Model(Load(scheme, destinations=d, time=time)).run() for scheme in ("C1", "D1"))
-    c0, d0 = (Model(Load(scheme, destinations=d, time=60.0)).run() for scheme in ("C0", "D0"))
+    c1, d1 = (Model(SchemeLoad(scheme, destinations=d, time=time)).run() for scheme in ("C1", "D1"))
+    c0, d0 = (Model(SchemeLoad(scheme, destinations=d, time=60.0)).run() for scheme in ("C0", "D0"))
     assert (c1.pdus, d0.pdus, d1.pdus, c1.delay, d1.delay) == about(BY_D[d])
     assert (c0.pdus, c0.delay) == (3 * d, 12.0)
     assert d0.delay == (8.0 if d > 1 else 4.0)
@@ -64,7 +64,7 @@ def test_figures_7_and_8(d: int) -> None:
 
 @pytest.mark.parametrize(("k", "d"), PLAYED)
 def test_the_protocol_itself(k: int, d: int) -> None:
-    load = Load("D1", destinations=d, delay=k, time=100.0)
+    load = SchemeLoad("D1", destinations=d, delay=k, time=100.0)
     protocol = Protocol(load)
     pdus, delay = protocol.run()
     controls, expected = PLAYED[k, d]
@@ -76,7 +76,7 @@ def test_the_protocol_itself(k: int, d: int) -> None:
 @pytest.mark.parametrize("scheme", ["C0", "C1", "D0", "D1"])
 @pytest.mark.parametrize("d", [1, 3, 5, 9])
 def test_closed_forms(scheme: str, d: int) -> None:
-    load = Load(scheme, destinations=d, time=TIME)
+    load = SchemeLoad(scheme, destinations=d, time=TIME)
     simulated, formula = Model(load).run(), closed_form(load)
     assert formula.pdus == pytest.approx(simulated.pdus, rel=0.05)
     assert simulated.delay * 0.99 <= formula.delay <= simulated.delay * 1.07
@@ -84,9 +84,9 @@ def test_closed_forms(scheme: str, d: int) -> None:
 
 def test_a_load_that_cannot_be() -> None:
     with pytest.raises(UsageError, match="no scheme 'C2'; there are C0, C1, D0, D1"):
-        Load("C2")
+        SchemeLoad("C2")
     with pytest.raises(UsageError, match="10 destinations among 9 others"):
-        Load("C1", destinations=10)
+        SchemeLoad("C1", destinations=10)
 
 
 def test_every_claim_gets_its_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,4 +127,4 @@ def test_every_claim_gets_its_verdict(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_points_name_what_was_measured() -> None:
-    assert Point("D1", 10, 5, 4.0) == sco.point(Load("D1"))
+    assert SchemePoint("D1", 10, 5, 4.0) == sco.point(SchemeLoad("D1"))

@@ -16,7 +16,7 @@ from inga.lab.co.printed import PrintedCo
 from inga.layers.co.layer import Co
 from inga.layers.co.machine import CoMachine
 from inga.layers.co.ordering import precedes
-from inga.layers.co.parts import LEVELS, Message
+from inga.layers.co.parts import LEVELS, CoMessage
 from inga.layers.shape import Faults
 from inga.model.errors import IngaError
 from inga.model.view import View
@@ -244,10 +244,10 @@ class World(Stacks):
 
     def _judge_vectors(self) -> None:
         """3: the vectors say exactly what caused what."""
-        messages: dict[Name, Message] = {}
+        messages: dict[Name, CoMessage] = {}
         for row in self.rows:
             if row.step == "send":
-                message = messages[row.src, row.seq] = Message(row.src, row.seq, None, (), 0)
+                message = messages[row.src, row.seq] = CoMessage(row.src, row.seq, None, (), 0)
                 message.deps = row.deps
         for one, first in messages.items():
             for other, second in messages.items():

@@ -4,7 +4,7 @@ from collections import deque
 from typing import Any
 
 from inga.layers.sco.machine import ScoMachine
-from inga.layers.sco.parts import Message
+from inga.layers.sco.parts import ScoMessage
 
 
 class InHand(ScoMachine):
@@ -32,10 +32,10 @@ class InHand(ScoMachine):
         absent = {self.me} | self.gone
         return all(m in absent or m in self.accepted or self.heard_control[m] for m in range(self.members))
 
-    def _is_clear_of_all(self, top: Message) -> bool:
+    def _is_clear_of_all(self, top: ScoMessage) -> bool:
         return not any(self._lacks_evidence(top, member) for member in range(self.members))
 
-    def _lacks_evidence(self, top: Message, member: int) -> bool:
+    def _lacks_evidence(self, top: ScoMessage, member: int) -> bool:
         if member == top.src:
             return False
         queue = self.accepted.get(member)
@@ -45,7 +45,7 @@ class InHand(ScoMachine):
             return False
         return self.heard_control[member] < max(1, top.deps[member] + 1)
 
-    def _silent_blockers(self, top: Message) -> set[int]:
+    def _silent_blockers(self, top: ScoMessage) -> set[int]:
         lacking = [member for member in range(self.members) if self._lacks_evidence(top, member)]
         return {member for member in lacking if member not in self.accepted}
 
@@ -55,9 +55,9 @@ class OldestFirst(ScoMachine):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self._log_in_order: deque[Message] = deque()
+        self._log_in_order: deque[ScoMessage] = deque()
 
-    def _enter_log(self, message: Message) -> None:
+    def _enter_log(self, message: ScoMessage) -> None:
         super()._enter_log(message)
         self._log_in_order.append(message)
 

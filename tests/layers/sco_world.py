@@ -18,13 +18,13 @@ from inga.layers.sco.parts import (
     Copies,
     Happened,
     Heard,
-    Message,
     Own,
     Released,
-    Request,
-    Sent,
-    Settings,
-    Told,
+    ScoControlSent,
+    ScoMessage,
+    ScoNack,
+    ScoSent,
+    ScoSettings,
 )
 from inga.trial.world import World as VirtualWorld
 
@@ -51,7 +51,7 @@ class Plan:
     """One random run."""
 
     members: int
-    settings: Settings
+    settings: ScoSettings
     links: Links
     sends: int
     silent: frozenset[int] = frozenset()
@@ -64,10 +64,10 @@ class Broken(AssertionError):
     """An invariant does not hold."""
 
 
-def clone(message: Message) -> Message:
+def clone(message: ScoMessage) -> ScoMessage:
     """The copy as its receiver gets it: the fields of the wire and nothing else."""
     m = message
-    return Message(
+    return ScoMessage(
         m.src, m.dst, m.seq, m.lsn, m.delta, ack=m.ack, buf=m.buf, have=m.have, body=m.body, whole=m.whole
     )
 
@@ -80,7 +80,7 @@ class Judge:
         self.causal_acks = causal_acks
         self.dst: dict[Id, int] = {}
         self.causes: dict[Id, frozenset[Id]] = {}
-        self.stamped: dict[Id, Message] = {}
+        self.stamped: dict[Id, ScoMessage] = {}
         self.past: list[set[Id]] = [set() for _ in range(members)]
         self.reached: dict[str, list[list[Id]]] = {
             level: [[] for _ in range(members)] for level in ("received", "accepted", "causal", "confirmed")
@@ -95,7 +95,7 @@ class Judge:
         self.causes[key] = frozenset(self.past[member])
         self.past[member].add(key)
 
-    def happened(self, member: int, level: str, message: Message) -> None:
+    def happened(self, member: int, level: str, message: ScoMessage) -> None:
         key = (message.src, message.seq)
         if key not in self.dst or not self.dst[key] >> member & 1:
             raise Broken(f"{member} got {key}, which is not for it")
@@ -129,10 +129,10 @@ class Judge:
                         f"{p} before {q}: {p in self.causes[q]}, by stamps {precedes(first, second)}"
                     )
 
-    def _received(self, member: int, key: Id, message: Message) -> None:
+    def _received(self, member: int, key: Id, message: ScoMessage) -> None:
         pass
 
-    def _accepted(self, member: int, key: Id, message: Message) -> None:
+    def _accepted(self, member: int, key: Id, message: ScoMessage) -> None:
         on_link = [k for k in self.reached["accepted"][member] if k[0] == key[0]]
         sent = sorted(k for k, dst in self.dst.items() if k[0] == key[0] and dst >> member & 1)
         if sent[len(on_link)] != key:
@@ -143,10 +143,10 @@ class Judge:
         if member != key[0]:
             self.past[member] |= {key} | self.causes[key]
 
-    def _causal(self, member: int, key: Id, message: Message) -> None:
+    def _causal(self, member: int, key: Id, message: ScoMessage) -> None:
         self._after_its_causes("causal", member, key)
 
-    def _confirmed(self, member: int, key: Id, message: Message) -> None:
+    def _confirmed(self, member: int, key: Id, message: ScoMessage) -> None:
         self._after_its_causes("confirmed", member, key)
         level = "causal" if self.causal_acks else "accepted"
         for other in self._destinations(key):
@@ -206,7 +206,7 @@ class World(VirtualWorld[Any]):
         machine = self.machines[member]
         machine.now = self.now
         match packet:
-            case Message():
+            case ScoMessage():
                 refused = machine.receive(packet)
             case Control():
                 refused = machine.control(packet)
@@ -229,16 +229,16 @@ class World(VirtualWorld[Any]):
         events, machine.events = machine.events, []
         for event in events:
             match event:
-                case Sent(own):
+                case ScoSent(own):
                     self.judge.send(me, own)
                 case Copies(copies, to, _, again):
                     self.pdus["again" if again else "data"] += len(copies)
                     for member, copy in zip(to, copies, strict=True):
                         self._transmit(me, member, clone(copy))
-                case Told(to, Control() as control):
+                case ScoControlSent(to, Control() as control):
                     self.pdus["control"] += 1
                     self._transmit(me, to, control)
-                case Told(to, Request() as request):
+                case ScoControlSent(to, ScoNack() as request):
                     self.pdus["request"] += 1
                     self._transmit(me, to, request)
                 case Happened(level, message):
@@ -260,7 +260,7 @@ class World(VirtualWorld[Any]):
             due = self.now + low + (high - low) * random()
             if links.fifo:
                 due = self._last_due[src, to] = max(due, self._last_due.get((src, to), 0.0))
-            self.arrives(due, to, clone(what) if isinstance(what, Message) else what)
+            self.arrives(due, to, clone(what) if isinstance(what, ScoMessage) else what)
 
     def _check(self, me: int) -> None:
         """Numbers only grow, stay below what others know of themselves, and buffers are bounded."""
@@ -302,7 +302,7 @@ def plan(seed: int, **fixed: Any) -> Plan:
     members = pick(2, 3, 3, 4, 4, 5, 6)
     k = pick(0.0, 1.0, 4.0)
     mode = pick("csn", "csn", "wait")
-    settings = Settings(
+    settings = ScoSettings(
         ack_level=pick("causal", "causal", "continuous"),
         window=pick(1, 2, 4, 8),
         quota=pick(1, 2, 4, 16),

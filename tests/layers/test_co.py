@@ -15,7 +15,7 @@ from inga.recipes import Options, find
 from inga.session.pressure import WARN_AFTER
 from inga.stack.stack import joined
 from inga.trace.memory import MemoryTrace
-from inga.wire.co import Section, pack, unpack
+from inga.wire.co import CoExtension, pack, unpack
 from inga.wire.packet import encode
 
 from ..stack.harness import Net
@@ -270,7 +270,7 @@ def inject(net: Net, member: int, packet: Packet) -> None:
     net.inject(member, joined(encode(packet, net.stacks[0].group)))
 
 
-def made(src: int, kind: int = DATA, *, seq: int = 0, section: Section | None = None) -> Packet:
+def made(src: int, kind: int = DATA, *, seq: int = 0, section: CoExtension | None = None) -> Packet:
     packet = Packet(src, 1, b"\0x", kind=kind)
     packet.seq, packet.ext = seq, None if section is None else pack(section)
     return packet
@@ -280,22 +280,22 @@ def made(src: int, kind: int = DATA, *, seq: int = 0, section: Section | None = 
     ("packet", "reason"),
     [
         (made(1, seq=1), "truncated"),
-        (made(1, section=Section(3, (1, 1, 1))), "malformed"),  # no number
-        (made(1, seq=1, section=Section(3, (1, 2, 1))), "forged"),  # not its own number
-        (made(1, seq=1, section=Section(3, (2, 1, 1))), "forged"),  # we sent nothing
-        (made(1, seq=1, section=Section(3, (1, 1, AHEAD_MAX + 2))), "forged"),
-        (made(1, seq=1, section=Section(3, rises=((0, 1),))), "forged"),
-        (made(1, seq=3, section=Section(3, (7, 3, 1))), "forged"),  # early
-        (made(1, seq=AHEAD_MAX + 1, section=Section(3, (1, AHEAD_MAX + 1, 1))), "seq"),
+        (made(1, section=CoExtension(3, (1, 1, 1))), "malformed"),  # no number
+        (made(1, seq=1, section=CoExtension(3, (1, 2, 1))), "forged"),  # not its own number
+        (made(1, seq=1, section=CoExtension(3, (2, 1, 1))), "forged"),  # we sent nothing
+        (made(1, seq=1, section=CoExtension(3, (1, 1, AHEAD_MAX + 2))), "forged"),
+        (made(1, seq=1, section=CoExtension(3, rises=((0, 1),))), "forged"),
+        (made(1, seq=3, section=CoExtension(3, (7, 3, 1))), "forged"),  # early
+        (made(1, seq=AHEAD_MAX + 1, section=CoExtension(3, (1, AHEAD_MAX + 1, 1))), "seq"),
         (made(1, CO), "truncated"),
-        (made(1, CO, section=Section(3, (1, 1, 1))), "malformed"),  # neither nack nor confirmation
-        (made(1, CO, section=Section(3, (1, 1, 1), confirmed=(1, 1, 1))), "malformed"),  # no number
+        (made(1, CO, section=CoExtension(3, (1, 1, 1))), "malformed"),  # neither nack nor confirmation
+        (made(1, CO, section=CoExtension(3, (1, 1, 1), confirmed=(1, 1, 1))), "malformed"),  # no number
         (
-            made(1, CO, seq=1, section=Section(3, rises=(), confirmed=(1, 1, 1))),
+            made(1, CO, seq=1, section=CoExtension(3, rises=(), confirmed=(1, 1, 1))),
             "malformed",
         ),  # rises since when?
-        (made(1, CO, seq=1, section=Section(3, (2, 1, 1), confirmed=(1, 1, 1))), "forged"),
-        (made(1, CO, seq=AHEAD_MAX + 1, section=Section(3, (1, 1, 1), confirmed=(1, 1, 1))), "forged"),
+        (made(1, CO, seq=1, section=CoExtension(3, (2, 1, 1), confirmed=(1, 1, 1))), "forged"),
+        (made(1, CO, seq=AHEAD_MAX + 1, section=CoExtension(3, (1, 1, 1), confirmed=(1, 1, 1))), "forged"),
         (made(1, 9), "kind"),
     ],
 )
@@ -315,7 +315,7 @@ def test_what_cannot_be_right_is_counted_and_harms_nobody(packet: Packet, reason
 
 def test_a_word_tells_that_its_sender_is_here_unless_it_is_forged() -> None:
     net = group()
-    said = Section(3, (1, 1, 1), confirmed=(1, 1, 1))
+    said = CoExtension(3, (1, 1, 1), confirmed=(1, 1, 1))
     inject(net, 0, made(1, CO, seq=1, section=said))
     inject(net, 0, made(2, CO, seq=1, section=said._replace(expected=(9, 1, 1))))
     assert net.stacks[0].met == {1}
@@ -323,7 +323,7 @@ def test_a_word_tells_that_its_sender_is_here_unless_it_is_forged() -> None:
 
 def test_a_forged_early_message_is_dropped_when_it_can_be_read() -> None:
     net = group()
-    inject(net, 0, made(1, seq=2, section=Section(3, rises=((0, 5),))))
+    inject(net, 0, made(1, seq=2, section=CoExtension(3, rises=((0, 5),))))
     assert list(co(net, 0).early[1]) == [2]
     net.send(1, b"true")
     net.settle()
@@ -493,7 +493,7 @@ def test_what_is_held_is_counted_until_it_is_delivered(level: str) -> None:
 
 def test_what_is_not_kept_is_not_held() -> None:
     net = group(nack_delay=0.001)
-    inject(net, 0, made(1, seq=2, section=Section(3, rises=((0, 5),))))
+    inject(net, 0, made(1, seq=2, section=CoExtension(3, rises=((0, 5),))))
     assert net.stacks[0].held
     net.send(1, b"true")
     net.settle()
@@ -504,7 +504,7 @@ def test_what_is_not_kept_is_not_held() -> None:
 def test_what_overruns_its_senders_share_is_counted_and_not_kept() -> None:
     net = group(capacity=3)
     for seq in (2, 3):
-        inject(net, 0, made(1, seq=seq, section=Section(3, rises=())))
+        inject(net, 0, made(1, seq=seq, section=CoExtension(3, rises=())))
     assert net.stacks[0].counts["overrun"] == 1
     assert co(net, 0).held == [0, 1, 0] and list(co(net, 0).early[1]) == [2]
 
@@ -514,7 +514,7 @@ def test_only_what_is_new_says_where_a_member_is() -> None:
     net.send(1, b"x")
     (flight,) = net.to(0, DATA)
     net.lose(lambda flight: True)
-    forged = joined(encode(made(2, seq=1, section=Section(3, (9, 1, 1))), net.stacks[0].group))
+    forged = joined(encode(made(2, seq=1, section=CoExtension(3, (9, 1, 1))), net.stacks[0].group))
     net.stacks[0].receive([(forged, "anywhere")], now=0.0)
     assert net.stacks[0].met == set()
     net.stacks[0].receive([(flight.data, "home")], now=0.0)

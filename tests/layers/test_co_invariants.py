@@ -9,9 +9,9 @@ import pytest
 
 from inga.layers.co import ordering as module
 from inga.layers.co.machine import CoMachine
-from inga.layers.co.parts import Message
+from inga.layers.co.parts import CoMessage
 from inga.model.packet import Runs
-from inga.wire.co import Section, pack
+from inga.wire.co import CoExtension, pack
 
 from .co_world import Setting, World, found
 
@@ -148,25 +148,25 @@ class EarlyRelease(CoMachine):
 class RefreshedVector(CoMachine):
     """A repeated message that tells the latest."""
 
-    def _send_again(self, member: int, messages: list[Message]) -> None:
+    def _send_again(self, member: int, messages: list[CoMessage]) -> None:
         for message in messages:
             packet = message.body
             expected = tuple(packet.seq if k == self.me else a for k, a in enumerate(self.expected))
-            packet.ext, packet.encoded = pack(Section(message.free, expected)), None
+            packet.ext, packet.encoded = pack(CoExtension(message.free, expected)), None
         super()._send_again(member, messages)
 
 
 class NoQuota(CoMachine):
     """B2 without eviction or refusal."""
 
-    def _make_room(self, message: Message) -> bool:
+    def _make_room(self, message: CoMessage) -> bool:
         return True
 
 
 class SilentDuplicates(CoMachine):
     """R1 without owing a confirmation, and no polls to make up for it."""
 
-    def receive(self, message: Message) -> bool:
+    def receive(self, message: CoMessage) -> bool:
         dirty = self.dirty
         duplicate = message.seq < self.expected[message.src]
         is_new = super().receive(message)

@@ -3,7 +3,7 @@
 from itertools import count
 
 from inga.layers.co.machine import CoMachine
-from inga.layers.co.parts import Confirmation, Message, Nack, Sent, SentAgain, Settings, Told
+from inga.layers.co.parts import CoControlSent, CoMessage, CoNack, Confirmation, CoSent, CoSettings, SentAgain
 
 ALICE, BOB, CATHY = range(3)
 
@@ -12,7 +12,7 @@ class Trio:
     """Three machines, and whose words do not get through."""
 
     def __init__(self, **settings: object) -> None:
-        self.machines = [CoMachine(me, 3, Settings(**settings)) for me in range(3)]  # type: ignore[arg-type]
+        self.machines = [CoMachine(me, 3, CoSettings(**settings)) for me in range(3)]  # type: ignore[arg-type]
         self.silent: set[int] = set()  # nothing gets to them, nor from them
         self.now = 0.0
 
@@ -43,25 +43,25 @@ class Trio:
 
     def _pass_on(self, source: int, event: object) -> None:
         match event:
-            case Sent(message):
+            case CoSent(message):
                 for target in range(3):
                     self._arrive(source, target, message)
             case SentAgain(to, messages):
                 for message in messages:
                     self._arrive(source, to, message)
-            case Told(to, word):
+            case CoControlSent(to, word):
                 for target in range(3) if to is None else (to,):
                     self._arrive(source, target, word)
             case _:
                 pass
 
-    def _arrive(self, source: int, target: int, what: Message | Confirmation | Nack) -> None:
+    def _arrive(self, source: int, target: int, what: CoMessage | Confirmation | CoNack) -> None:
         if source == target or {source, target} & self.silent:
             return
         machine = self.machines[target]
         machine.now = self.now
-        if isinstance(what, Message):
-            machine.receive(Message(what.src, what.seq, what.vector, what.rises, what.free))
+        if isinstance(what, CoMessage):
+            machine.receive(CoMessage(what.src, what.seq, what.vector, what.rises, what.free))
         elif isinstance(what, Confirmation):
             assert machine.confirmed(what) is None
         else:
@@ -169,19 +169,21 @@ def test_every_few_messages_are_confirmed_at_the_end_of_the_turn() -> None:
     trio = Trio(confirm_every=3)
     alice, answers = trio.machines[ALICE], []
     for number in range(1, 10):
-        alice.receive(Message(BOB, number, None if number > 1 else (1, 1, 1), (), 100))
+        alice.receive(CoMessage(BOB, number, None if number > 1 else (1, 1, 1), (), 100))
         alice.stages()
         alice.confirm_now()
-        answers.append(sum(isinstance(event, Told) for event in alice.events))
+        answers.append(sum(isinstance(event, CoControlSent) for event in alice.events))
         alice.events.clear()
     assert answers == [0, 0, 1] * 3
 
 
 def test_a_hole_is_asked_for_before_its_sender_repeats_itself() -> None:
     alice = CoMachine(ALICE, 3)
-    alice.receive(Message(BOB, 2, None, (), 100))
+    alice.receive(CoMessage(BOB, 2, None, (), 100))
     alice.stages()
-    while not any(isinstance(event, Told) and isinstance(event.what, Nack) for event in alice.events):
+    while not any(
+        isinstance(event, CoControlSent) and isinstance(event.what, CoNack) for event in alice.events
+    ):
         assert alice.wake is not None
         alice.tick(alice.wake)
     assert alice.now < alice.settings.resend / 2

@@ -4,7 +4,7 @@ import pytest
 
 from inga.lab.co.printed import PrintedCo
 from inga.layers.co.machine import CoMachine
-from inga.layers.co.parts import Message, Reached
+from inga.layers.co.parts import CoMessage, Reached
 from inga.layers.shape import Faults
 
 from .co_world import Setting, World
@@ -16,7 +16,7 @@ def test_two_ways_to_know_are_not_mixed() -> None:
     """Both minima of row 1 are 1; the entry-wise maximum would acknowledge."""
     confirmed, reported = (1, 1, 2), (2, 2, 1)
     co = PrintedCo(0, 3)
-    message = Message(0, 1, None, (), 0)
+    message = CoMessage(0, 1, None, (), 0)
     co.log.append(message)
     co.held[0] = co.held_in_all = 1
     for reporter in range(3):

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from inga.layers.reliable import LSN_WINDOW, Reliable, Settings
+from inga.layers.reliable import LSN_WINDOW, Reliable, ReliableSettings
 from inga.model.errors import Gap
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
@@ -13,9 +13,9 @@ from inga.wire.packet import encode
 
 from ..stack.harness import RELIABLE, Flight, Net, joined
 
-DELAY = Settings().nack_delay
-BEAT = Settings().heartbeat
-REPORT = Settings().report_delay
+DELAY = ReliableSettings().nack_delay
+BEAT = ReliableSettings().heartbeat
+REPORT = ReliableSettings().report_delay
 
 
 def lossy(members: int = 2, **more: float) -> Net:

@@ -3,13 +3,13 @@
 from inga.layers.machine import GaveUp
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import mask
-from inga.layers.sco.parts import Control, Heard, Message, Released, Settings, Told
+from inga.layers.sco.parts import Control, Heard, Released, ScoControlSent, ScoMessage, ScoSettings
 
 ALICE, BOB, CATHY, DAVE = range(4)
 
 
 def machine(**settings: object) -> ScoMachine:
-    return ScoMachine(ALICE, 4, Settings(**settings))  # type: ignore[arg-type]
+    return ScoMachine(ALICE, 4, ScoSettings(**settings))  # type: ignore[arg-type]
 
 
 def send(alice: ScoMachine, *to: int) -> None:
@@ -80,10 +80,10 @@ def test_one_who_does_not_read_is_named_to_those_who_write_to_it() -> None:
 
 def test_what_is_held_awaits_what_is_missing_and_whose_word_is() -> None:
     alice = machine()
-    alice.receive(Message(BOB, mask([ALICE, DAVE]), 2, 2, ()))
+    alice.receive(ScoMessage(BOB, mask([ALICE, DAVE]), 2, 2, ()))
     alice.stages()
     assert [alice.awaited(level) for level in ("received", "accepted", "confirmed")] == [[], [BOB], [BOB]]
-    alice.receive(Message(BOB, mask([ALICE]), 1, 1, ((CATHY, 1),)))
+    alice.receive(ScoMessage(BOB, mask([ALICE]), 1, 1, ((CATHY, 1),)))
     alice.stages()
     assert alice.awaited("accepted") == []
     assert alice.awaited("causal") == [CATHY], "whether Cathy's was for us only she can say"
@@ -110,14 +110,14 @@ def test_our_own_share_of_the_buffers_waits_for_the_word_of_the_others() -> None
 def comes(alice: ScoMachine, *numbers: int) -> None:
     """Of Bob's messages to Alice."""
     for number in numbers:
-        assert alice.receive(Message(BOB, mask([ALICE]), number, number, ())) is None
+        assert alice.receive(ScoMessage(BOB, mask([ALICE]), number, number, ())) is None
         alice.stages()
 
 
 def told(alice: ScoMachine) -> int:
     """How often it has spoken since this was last asked."""
     events, alice.events = alice.events, []
-    return sum(isinstance(event, Told) for event in events)
+    return sum(isinstance(event, ScoControlSent) for event in events)
 
 
 def pauses(alice: ScoMachine, times: int) -> list[float]:
@@ -184,11 +184,13 @@ def test_what_is_asked_for_in_vain_is_given_up_after_patience_and_not_before() -
 def test_who_has_answered_may_be_asked_again_at_once() -> None:
     alice = machine(probe_after=0.5, poll_after=8.0)
     for number in (1, 2):
-        alice.receive(Message(BOB, mask([ALICE]), number, number, ((CATHY, number),)))
+        alice.receive(ScoMessage(BOB, mask([ALICE]), number, number, ((CATHY, number),)))
         alice.stages()
         told(alice)
         alice.tick(alice.now + 0.5)
-        assert [event.to for event in alice.events if isinstance(event, Told) and event.what.poll] == [CATHY]  # type: ignore[union-attr]
+        assert [
+            event.to for event in alice.events if isinstance(event, ScoControlSent) and event.what.poll
+        ] == [CATHY]  # type: ignore[union-attr]
         alice.control(Control(CATHY, number + 1, 1, (), 100, False))
         alice.stages()
         assert not alice.held_in_all

@@ -6,7 +6,7 @@ import pytest
 
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import precedes
-from inga.layers.sco.parts import Message, Pairs
+from inga.layers.sco.parts import NumberPairs, ScoMessage
 
 from ..scenarios.play_sco import ScoScript
 from .sco_printed import InHand
@@ -60,7 +60,7 @@ def test_printed_step_2() -> None:
 class ReportsWithoutPlusOne(ScoMachine):
     """AL := sqn."""
 
-    def _report(self, message: Message) -> None:
+    def _report(self, message: ScoMessage) -> None:
         super()._report(message)
         row = self.known_accepted[self.me]
         row[message.src] = message.seq
@@ -89,7 +89,7 @@ def test_coverage_not_tested() -> None:
 class StampedWithAck(ScoMachine):
     """Ordered by what was confirmed instead of by the causal clock."""
 
-    def _changes(self, since: int) -> Pairs:
+    def _changes(self, since: int) -> NumberPairs:
         reported = self.known_accepted.get(self.me, {})
         return tuple((j, upto - 1) for j, upto in sorted(reported.items()) if j != self.me)
 
@@ -177,7 +177,7 @@ def test_printed_flow_rule() -> None:
 class OwesNothingToTheSource(ScoMachine):
     """ACC for the destinations only."""
 
-    def _report(self, message: Message) -> None:
+    def _report(self, message: ScoMessage) -> None:
         owed = set(self.owed_since)
         super()._report(message)
         if not message.dst >> message.src & 1 and message.src not in owed:
@@ -187,7 +187,7 @@ class OwesNothingToTheSource(ScoMachine):
 class OwesTooSoon(ScoMachine):
     """ACC raised at continuous acceptance, though what is confirmed is causal acceptance."""
 
-    def _enter(self, message: Message) -> None:
+    def _enter(self, message: ScoMessage) -> None:
         for member in self._remote(message.dst | 1 << message.src):
             self._owe(member)
         super()._enter(message)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import inga
-from inga.trial.people import names
+from inga.trial.people import member_names
 
 from .helpers import SECONDS, FreePort, Party, Place, Run, SkippingLoop
 
@@ -48,7 +48,7 @@ def place(free_port: FreePort) -> Place:
     """Where some members meet: the arguments of `join` that say so."""
 
     def choose(via: str = "udp", members: int = 3) -> dict[str, Any]:
-        people = names(members)
+        people = member_names(members)
         if via == "udp":
             return {"via": f"udp://239.7.7.7:{free_port()}", "interface": "lo", "members": list(people)}
         return {"via": via, "members": {name: f"127.0.0.1:{free_port()}" for name in people}}
@@ -73,7 +73,7 @@ def party(place: Place, group_name: str) -> Party:
         where = place(via, members)
         async with AsyncExitStack() as stack:
             groups = []
-            for name in names(members):
+            for name in member_names(members):
                 mine = {**options, **(each or {}).get(name, {})}
                 groups.append(await stack.enter_async_context(inga.join(group_name, name, **where, **mine)))
             await asyncio.gather(*(group.ready() for group in groups))

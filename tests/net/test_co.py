@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import inga
-from inga.layers.co.parts import Settings
+from inga.layers.co.parts import CoSettings
 from inga.runs.cluster import Cluster
 from inga.trial.workload import Workload
 
@@ -164,7 +164,7 @@ def test_a_member_stopped_for_two_seconds(free_port: FreePort, group_name: str) 
         for name, each in zip(PEOPLE, cluster.gather("done", timeout=SECONDS), strict=True):
             assert each["taken"] == {**sent, name: 0}
         for each in report():
-            assert 0 < each["held_max"] <= 4 * Settings().window
+            assert 0 < each["held_max"] <= 4 * CoSettings().window
         cluster.tell("close")
         cluster.gather("closed", timeout=SECONDS)
         assert [cluster.stderr(index) for index in range(3)] == [""] * 3

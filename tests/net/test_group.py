@@ -15,7 +15,7 @@ from inga.layers.bundle import MESSAGE_BYTES_MAX
 from inga.net.group import Group
 from inga.net.join import identity
 from inga.recipes import Options, find
-from inga.runs.member import Part
+from inga.runs.member import MemberTraffic
 from inga.stack.stack import Stack
 from inga.trial.workload import Workload
 
@@ -918,7 +918,7 @@ def test_the_part_of_a_live_run_says_what_went_wrong(run: Run, party: Party) -> 
 
     async def main() -> None:
         async with party(2) as (alice, _bob):
-            part = Part(alice, Workload(members=2, messages=10), 0, 1)
+            part = MemberTraffic(alice, Workload(members=2, messages=10), 0, 1)
             playing = asyncio.create_task(part.run(10))
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(playing), 0.01)

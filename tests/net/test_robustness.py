@@ -15,7 +15,7 @@ from inga.net.join import identity
 from inga.net.tcp import FRAME_MAX, HELLO, RECONNECT
 from inga.recipes import Options, find
 from inga.stack.stack import Stack
-from inga.trial.people import names
+from inga.trial.people import member_names
 from inga.trial.workload import Workload
 
 from .helpers import LOOPS, Party, Place, Run, take, text, texts, until
@@ -37,7 +37,7 @@ def stranger() -> Iterator[socket.socket]:
 
 def datagrams_of(group: str, me: int = 0) -> list[bytes]:
     """Some real ones, of one of three members."""
-    view = inga.View.of(*names(3), recipe="vector")
+    view = inga.View.of(*member_names(3), recipe="vector")
     layers = find("vector").build(Options(greet=True))
     stack = Stack(layers, me, view, rng=Random(0), group=identity(group, "vector", view.names))
     stack.send(b"hello", now=0)

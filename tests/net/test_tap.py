@@ -7,7 +7,7 @@ import pytest
 
 from inga.model.errors import UsageError
 from inga.net.tap import Tap
-from inga.trace.log import LogWriter, Record, log_files, read_records
+from inga.trace.log import LoggedMessage, LogWriter, log_files, read_records
 
 from .helpers import Party, Run, until
 
@@ -18,10 +18,10 @@ class Kept:
     """A log in memory, with a disk that may be full."""
 
     def __init__(self, full: bool = False) -> None:
-        self.files: list[list[Record]] = []
+        self.files: list[list[LoggedMessage]] = []
         self.full = full
 
-    def append(self, records: list[Record]) -> None:
+    def append(self, records: list[LoggedMessage]) -> None:
         if self.full:
             raise OSError(28, "No space left on device")
         self.files.append(list(records))

@@ -13,7 +13,7 @@ from inga.certify.certificate import certify
 from inga.certify.local import Chunks
 from inga.pipeline.storage import open_trace, read_chunk
 from inga.trace import read_processes
-from inga.trial.people import names
+from inga.trial.people import member_names
 
 from .helpers import CARRIERS, LOOPS, FreePort, Place, Run, take, text, texts, until
 from .trials import ROUGH
@@ -44,7 +44,7 @@ def meeting(place: Place, free_port: FreePort, group_name: str) -> Meeting:
 
             groups = [
                 await stack.enter_async_context(inga.join(group_name, name, **where, **options))
-                for name in names(members)
+                for name in member_names(members)
             ]
             await asyncio.gather(*(group.ready() for group in groups))
             yield groups, come

@@ -5,7 +5,7 @@ from array import array
 
 import inga
 from inga.runs.live import expected_of, judge_diaries
-from inga.runs.member import Part
+from inga.runs.member import MemberTraffic
 from inga.trial.oracle import Oracle
 from inga.trial.workload import Workload
 
@@ -17,7 +17,7 @@ async def play(
 ) -> list["array[int]"]:
     """Everybody sends and takes everything; what each did, in order."""
     expected = expected_of(workload, seed, echo=echo)
-    parts = [Part(group, workload, me, seed) for me, group in enumerate(groups)]
+    parts = [MemberTraffic(group, workload, me, seed) for me, group in enumerate(groups)]
     async with asyncio.TaskGroup() as tasks:
         for part, count in zip(parts, expected, strict=True):
             tasks.create_task(part.run(count))

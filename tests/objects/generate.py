@@ -3,8 +3,8 @@
 from random import Random
 from typing import Any
 
-from inga.objects.options import Options
-from inga.objects.roster import Pairs, Place, Relation, Roster
+from inga.objects.options import EngineOptions
+from inga.objects.roster import ConflictRelation, Pairs, Place, Roster
 
 from .judge import Fault, Judge
 from .world import Network, Plan, Program, World
@@ -40,7 +40,7 @@ class Generator:
             at = begun + rng.choice([rng.uniform(0.5, 10), rng.uniform(0, 80)])
             crash = (roster.member_of[place], at, [at + rng.uniform(1, 50) for _ in range(self.n)])
         announce, quiet = rng.random() < 0.5, rng.random() < 0.3
-        options = Options(delta=10.0, announce=announce, quiet=quiet, reliable=self.reliable)
+        options = EngineOptions(delta=10.0, announce=announce, quiet=quiet, reliable=self.reliable)
         return Plan(roster, roots, options, crash)
 
     def roster(self) -> Roster:
@@ -57,7 +57,7 @@ class Generator:
         high, loss = rng.choice([low, 3 * low, 20.0]), rng.choice(losses)
         return Network(rng, (low, high), loss, 0.05, rng.random() < 0.2, self.reliable)
 
-    def relations(self) -> dict[str, Relation]:
+    def relations(self) -> dict[str, ConflictRelation]:
         rng = self.rng
         shared = rng.random() < 0.5
         table = self.table()

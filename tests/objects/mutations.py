@@ -17,7 +17,7 @@ from inga.objects.instance import Instance
 from inga.objects.links import BELOW_NOTHING, Links
 from inga.objects.local import Local
 from inga.objects.order import precedes
-from inga.objects.queue import Entry, Queue
+from inga.objects.queue import Queue, QueueEntry
 from inga.objects.speech import Speech
 
 from .generate import Generator, Replicated, played
@@ -59,7 +59,7 @@ def nobody_dies(patch: Patch) -> None:
 def ancestors_block(patch: Patch) -> None:
     """A call back into the object of an ancestor waits for it. It does not die of it either: nothing older waits."""
 
-    def runs(self: Queue, entry: Entry) -> Instance | None:
+    def runs(self: Queue, entry: QueueEntry) -> Instance | None:
         for op in self.relation.of(entry.call.op):
             for instance in self._running.get(op, ()):
                 return instance
@@ -71,7 +71,7 @@ def ancestors_block(patch: Patch) -> None:
 def identifiers_are_keys(patch: Patch) -> None:
     """Requests are first by the identifier of their send; what is clear is still decided by stamps."""
 
-    def add(self: Queue, entry: Entry) -> None:
+    def add(self: Queue, entry: QueueEntry) -> None:
         stamp, entry.key = entry.key, id_of(entry.message.id)  # type: ignore[assignment]
         entry.out = False
         self._size += 1
@@ -86,9 +86,9 @@ class PrintedQueue(Queue):
 
     def __init__(self, relation: Any) -> None:
         super().__init__(relation)
-        self.line: list[Entry] = []
+        self.line: list[QueueEntry] = []
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: QueueEntry) -> None:
         entry.out = False
         self._size += 1
         insort(self._waiting.setdefault(entry.call.op, []), entry)
@@ -111,7 +111,7 @@ class PrintedQueue(Queue):
         conflict = other.op in self.relation.of(one.op)
         return conflict and precedes(one, other) and not precedes(other, one)
 
-    def _take_out(self, entry: Entry) -> None:
+    def _take_out(self, entry: QueueEntry) -> None:
         super()._take_out(entry)
         self.line.remove(entry)
 
@@ -178,13 +178,13 @@ def _take_flush_without_messages(self: Failures, flush: Any) -> None:
     self._try_install()
 
 
-def _heard(local: Local, entry: Entry) -> bool:
+def _heard(local: Local, entry: QueueEntry) -> bool:
     """Whether the sender has shown a clock, without a gap, that is not before the request."""
     peer = local.links.peers.get(local.roster.member_of[entry.message.src])
     return peer is None or peer.ts >= entry.message.ts
 
 
-def _release(queue: Queue, is_clear: Callable[[Entry], bool]) -> None:
+def _release(queue: Queue, is_clear: Callable[[QueueEntry], bool]) -> None:
     """Look at those that are clear by another rule."""
     rest = []
     while queue._unclear:

@@ -7,7 +7,7 @@ from typing import Any
 from inga.model.invocation import Message, Spoken
 from inga.objects.declare import ObjectClass
 from inga.objects.invoke import Body, Root
-from inga.objects.options import Options
+from inga.objects.options import EngineOptions
 from inga.objects.roster import Roster
 
 from .world import Network, Plan, World
@@ -28,7 +28,7 @@ class Party(World):
         **options: Any,
     ) -> None:
         roster = Roster.of(members, {name: (cls.conflicts, where) for name, (cls, where) in objects.items()})
-        plan = Plan(roster, [], Options(**{"delta": 10.0, **options}), crash)
+        plan = Plan(roster, [], EngineOptions(**{"delta": 10.0, **options}), crash)
         plan.classes = {name: cls for name, (cls, _) in objects.items()}
         self.drop = drop
         super().__init__(plan, Network(Random(0)))

@@ -7,7 +7,7 @@ import pytest
 from inga.model.errors import UsageError
 from inga.model.invocation import Announce, Heartbeat, Message
 from inga.objects.declare import Abort, ObjectClass, method
-from inga.objects.invoke import Context, InvocationAborted, Root
+from inga.objects.invoke import InstanceContext, InvocationAborted, Root
 
 from .party import Party, is_message
 
@@ -17,22 +17,22 @@ class Account(ObjectClass):
         return 100
 
     @method(compatible=("deposit",), undo="take_back")
-    async def deposit(self, ctx: Context, x: int) -> None:
+    async def deposit(self, ctx: InstanceContext, x: int) -> None:
         ctx.effect(lambda state: state + x)
 
     @method(undo="deposit")
-    async def withdraw(self, ctx: Context, x: int) -> int:
+    async def withdraw(self, ctx: InstanceContext, x: int) -> int:
         if self.state < x:
             raise Abort("insufficient funds")
         ctx.effect(lambda state: state - x)
         return int(self.state - x)
 
     @method
-    async def take_back(self, ctx: Context, x: int) -> None:
+    async def take_back(self, ctx: InstanceContext, x: int) -> None:
         ctx.effect(lambda state: state - x)
 
     @method(identity=True, compatible=("balance",))
-    async def balance(self, ctx: Context) -> int:
+    async def balance(self, ctx: InstanceContext) -> int:
         return int(self.state)
 
 
@@ -43,7 +43,7 @@ class Lock(ObjectClass):
         return ()
 
     @method
-    async def hold(self, ctx: Context, name: str, then: list[Any]) -> str:
+    async def hold(self, ctx: InstanceContext, name: str, then: list[Any]) -> str:
         ctx.effect(lambda state: (*state, name))
         await ctx.pause(5)
         if then:
@@ -51,28 +51,28 @@ class Lock(ObjectClass):
         return name
 
     @method(compatible=("look", "hold"))
-    async def look(self, ctx: Context) -> int:
+    async def look(self, ctx: InstanceContext) -> int:
         return len(self.state)
 
     @method(compatible=("look", "hold", "spoil"))
-    async def spoil(self, ctx: Context) -> None:
+    async def spoil(self, ctx: InstanceContext) -> None:
         ctx.effect(lambda state: 1 / 0)
 
     @method(compatible=("look", "hold", "odd"))
-    async def odd(self, ctx: Context) -> Any:
+    async def odd(self, ctx: InstanceContext) -> Any:
         return object()
 
 
 class Teller(ObjectClass):
     @method(compatible=("transfer",))
-    async def transfer(self, ctx: Context, a: str, b: str, x: int) -> list[int]:
+    async def transfer(self, ctx: InstanceContext, a: str, b: str, x: int) -> list[int]:
         await ctx.call(a, "withdraw", x)
         deposit = ctx.start(b, "deposit", x)
         await deposit
         return await ctx.all(ctx.start(a, "balance"), ctx.start(b, "balance"))
 
     @method(compatible=("transfer", "generous"))
-    async def generous(self, ctx: Context, b: str, a: str, x: int) -> None:
+    async def generous(self, ctx: InstanceContext, b: str, a: str, x: int) -> None:
         """Gives before it takes."""
         await ctx.call(b, "deposit", x)
         await ctx.call(a, "withdraw", x)
@@ -147,7 +147,7 @@ def test_two_roots_that_lock_each_other_end_with_one_retry() -> None:
     party = locks()
 
     def body(name: str, first: str, then: str) -> Any:
-        async def run(ctx: Context) -> Any:
+        async def run(ctx: InstanceContext) -> Any:
             return await ctx.call(first, "hold", name, [then])
 
         return run
@@ -168,7 +168,7 @@ def test_two_roots_that_lock_each_other_end_with_one_retry() -> None:
 def test_a_retried_root_is_older_than_whatever_began_since() -> None:
     party = locks()
 
-    async def nothing(ctx: Context) -> None:
+    async def nothing(ctx: InstanceContext) -> None:
         return None
 
     first = party.begin(0, nothing)
@@ -185,13 +185,13 @@ def test_a_retried_root_is_older_than_whatever_began_since() -> None:
 def test_all_and_any() -> None:
     party = bank()
 
-    async def both(ctx: Context) -> Any:
+    async def both(ctx: InstanceContext) -> Any:
         return await ctx.all(ctx.start("a", "balance"), ctx.start("b", "balance"))
 
-    async def either(ctx: Context) -> Any:
+    async def either(ctx: InstanceContext) -> Any:
         return await ctx.any(ctx.start("a", "withdraw", 500), ctx.start("b", "withdraw", 10))
 
-    async def neither(ctx: Context) -> Any:
+    async def neither(ctx: InstanceContext) -> Any:
         return await ctx.any(ctx.start("a", "withdraw", 500), ctx.start("b", "withdraw", 500))
 
     assert party.done(party.begin(2, both)) == [100, 100]
@@ -206,7 +206,7 @@ def test_a_body_goes_on_once_for_what_it_waited_for(how: str) -> None:
     """An answer that comes later is none of what it waits for by then."""
     party = locks()
 
-    async def body(ctx: Context) -> float:
+    async def body(ctx: InstanceContext) -> float:
         slow = ctx.start("x", "hold", "me", [])
         await getattr(ctx, how)(ctx.start("x", "look"), ctx.start("y", "look"))
         assert party.now < 5
@@ -220,7 +220,7 @@ def test_a_body_goes_on_once_for_what_it_waited_for(how: str) -> None:
 def test_any_takes_back_those_that_lose() -> None:
     party = bank()
 
-    async def either(ctx: Context) -> Any:
+    async def either(ctx: InstanceContext) -> Any:
         return await ctx.any(ctx.start("a", "withdraw", 10), ctx.start("b", "withdraw", 10))
 
     party.done(party.begin(2, either))
@@ -233,7 +233,7 @@ def test_several_objects_are_one_call() -> None:
     with pytest.raises(InvocationAborted):
         party.ask(2, ["a", "b"], "withdraw", 101)
 
-    async def drain(ctx: Context) -> Any:
+    async def drain(ctx: InstanceContext) -> Any:
         await ctx.call("a", "withdraw", 60)
         return await ctx.call(["a", "b"], "withdraw", 60)
 
@@ -245,7 +245,7 @@ def test_several_objects_are_one_call() -> None:
 def test_one_way_calls_stand_on_their_own() -> None:
     party = bank()
 
-    async def shout(ctx: Context) -> None:
+    async def shout(ctx: InstanceContext) -> None:
         ctx.oneway(("a", "b"), "deposit", 1)
         raise Abort("and that is that")
 
@@ -267,7 +267,7 @@ def test_a_client_goes_on_with_the_first_answer_and_commits_with_the_last() -> N
     party = Party(3, {"a": (Account, (0, 1, 2))}, drop=lambda src, to, packet: to == 2 and party.now < 100)
     seen: list[float] = []
 
-    async def body(ctx: Context) -> Any:
+    async def body(ctx: InstanceContext) -> Any:
         await ctx.call("a", "balance", first=True)
         seen.append(party.now)
 
@@ -303,7 +303,7 @@ def test_another_copy_speaks_for_one_that_is_gone() -> None:
     cut_off = lambda src, to, packet: src == 0 and is_message(packet, op="withdraw")  # noqa: E731
     party = Party(3, objects, drop=cut_off, crash=crash)
 
-    async def body(ctx: Context) -> Any:
+    async def body(ctx: InstanceContext) -> Any:
         return await ctx.call("teller", "transfer", "a", "b", 30)
 
     root = party.begin(2, body)
@@ -319,7 +319,7 @@ def test_what_a_crashed_member_said_to_some_is_said_to_all() -> None:
         3, objects, drop=lambda src, to, packet: (src, to) == (0, 2), crash=(0, 5.0, [20.0, 21.0, 30.0])
     )
 
-    async def body(ctx: Context) -> None:
+    async def body(ctx: InstanceContext) -> None:
         ctx.oneway(("a", "b"), "deposit", 1)
 
     party.begin(0, body)
@@ -331,7 +331,7 @@ def test_calls_on_a_member_that_is_gone_abort() -> None:
     party = Party(3, {"a": (Account, (0,)), "b": (Account, (1,))}, crash=(0, 5.0, [20.0, 21.0, 22.0]))
     party.run(4.0)
 
-    async def late(ctx: Context) -> Any:
+    async def late(ctx: InstanceContext) -> Any:
         await ctx.call("b", "deposit", 5)
         await ctx.pause(10)
         return await ctx.call("a", "withdraw", 1)
@@ -348,7 +348,7 @@ def test_calls_on_a_member_that_is_gone_abort() -> None:
 def test_a_root_can_be_given_up() -> None:
     party = bank()
 
-    async def slow(ctx: Context) -> None:
+    async def slow(ctx: InstanceContext) -> None:
         await ctx.call("a", "withdraw", 10)
         await ctx.pause(500)
 
@@ -378,7 +378,7 @@ def test_a_body_may_wait_for_what_a_driver_knows() -> None:
     party = locks()
     future = Future()
 
-    async def body(ctx: Context) -> Any:
+    async def body(ctx: InstanceContext) -> Any:
         return await future
 
     root = party.begin(0, body)
@@ -401,7 +401,7 @@ def test_a_body_that_was_aborted_can_clean_up_but_not_go_on() -> None:
     party = bank()
     cleaned: list[str] = []
 
-    async def stubborn(ctx: Context) -> None:
+    async def stubborn(ctx: InstanceContext) -> None:
         try:
             await ctx.call("a", "withdraw", 500)
         except InvocationAborted as error:
@@ -421,13 +421,13 @@ class Box(ObjectClass):
         return []
 
     @method(undo="spill")
-    async def put(self, ctx: Context, things: list[Any]) -> list[Any]:
+    async def put(self, ctx: InstanceContext, things: list[Any]) -> list[Any]:
         things.append("mine")
         ctx.effect(lambda state: things)
         return things
 
     @method
-    async def spill(self, ctx: Context, things: list[Any]) -> None:
+    async def spill(self, ctx: InstanceContext, things: list[Any]) -> None:
         ctx.effect(lambda state: 1 / 0)
 
 
@@ -435,7 +435,7 @@ def test_what_travels_is_copied_even_if_it_stays_here() -> None:
     party = Party(2, {"x": (Box, (0, 1)), "y": (Box, (0,))})
     given: list[Any] = [1]
 
-    async def body(ctx: Context) -> None:
+    async def body(ctx: InstanceContext) -> None:
         found = await ctx.call("x", "put", given)
         found.append("spoilt")
         await ctx.call(["x", "y"], "put", [2])
@@ -448,7 +448,7 @@ def test_what_travels_is_copied_even_if_it_stays_here() -> None:
 def test_an_undo_that_fails_takes_the_effects_out() -> None:
     party = Party(2, {"y": (Box, (0,))})
 
-    async def body(ctx: Context) -> None:
+    async def body(ctx: InstanceContext) -> None:
         await ctx.call("y", "put", [1])
         raise Abort("no")
 
@@ -460,7 +460,7 @@ def test_an_undo_that_fails_takes_the_effects_out() -> None:
 
 class Endless(ObjectClass):
     @method(compatible=("again",))
-    async def again(self, ctx: Context, other: str, me: str) -> None:
+    async def again(self, ctx: InstanceContext, other: str, me: str) -> None:
         await ctx.call(other, "again", me, other)
 
 
@@ -478,7 +478,7 @@ class Cancelled(BaseException):
 def test_what_no_body_should_raise_aborts_it_like_anything_else() -> None:
     party = locks()
 
-    async def body(ctx: Context) -> None:
+    async def body(ctx: InstanceContext) -> None:
         raise Cancelled
 
     with pytest.raises(Cancelled):
@@ -491,14 +491,14 @@ def test_free_requests_wait_for_nobody() -> None:
 
     class Free(ObjectClass):
         @method(compatible=("ping",), identity=True)
-        async def ping(self, ctx: Context) -> str:
+        async def ping(self, ctx: InstanceContext) -> str:
             return "here"
 
     party = Party(
         3, {"x": (Free, (0,))}, drop=lambda src, to, packet: isinstance(packet, Heartbeat) and src == 2
     )
 
-    async def body(ctx: Context) -> Any:
+    async def body(ctx: InstanceContext) -> Any:
         return await ctx.call("x", "ping")
 
     root = party.begin(1, body)
@@ -512,7 +512,7 @@ def test_an_announcement_saves_the_wait_for_heartbeats() -> None:
         party = Party(3, {"x": (Account, (0,))}, announce=announce, delta=50.0)
         ends: list[float] = []
 
-        async def body(ctx: Context) -> None:
+        async def body(ctx: InstanceContext) -> None:
             await ctx.call("x", "withdraw", 1)
             ends.append(party.now)
 
@@ -528,7 +528,7 @@ def test_only_those_who_may_call_are_waited_for() -> None:
     silent = lambda src, to, packet: src == 2  # noqa: E731
     party = Party(3, {"x": (Account, (0,))}, drop=silent, invoking={"x": (0, 1)})
 
-    async def body(ctx: Context) -> Any:
+    async def body(ctx: InstanceContext) -> Any:
         return await ctx.call("x", "withdraw", 1)
 
     root = party.begin(1, body)
@@ -563,7 +563,7 @@ def test_what_is_closed_keeps_nothing() -> None:
 def test_blocked_says_who_waits_for_whom() -> None:
     party = locks()
 
-    async def long(ctx: Context) -> Any:
+    async def long(ctx: InstanceContext) -> Any:
         return await ctx.call("x", "hold", "first", [])
 
     roots = [party.begin(1, long), party.begin(0, long)]
@@ -583,32 +583,32 @@ class Board(ObjectClass):
         return {"notes": ["welcome"]}
 
     @method
-    async def assign(self, ctx: Context) -> None:
+    async def assign(self, ctx: InstanceContext) -> None:
         self.state = {}
 
     @method
-    async def assign_by_context(self, ctx: Context) -> None:
+    async def assign_by_context(self, ctx: InstanceContext) -> None:
         ctx.state = {}
 
     @method
-    async def put(self, ctx: Context) -> None:
+    async def put(self, ctx: InstanceContext) -> None:
         self.state["notes"] = []
 
     @method
-    async def append(self, ctx: Context) -> None:
+    async def append(self, ctx: InstanceContext) -> None:
         ctx.state["notes"].append("me too")
 
     @method
-    async def append_in_effect(self, ctx: Context) -> None:
+    async def append_in_effect(self, ctx: InstanceContext) -> None:
         ctx.effect(lambda state: state["notes"].append("me too") or state)
 
     @method
-    async def append_to_new(self, ctx: Context) -> None:
+    async def append_to_new(self, ctx: InstanceContext) -> None:
         ctx.effect(lambda state: {**state, "new": []})
         ctx.effect(lambda state: state["new"].append("me too") or state)
 
     @method
-    async def pin(self, ctx: Context, note: str) -> Any:
+    async def pin(self, ctx: InstanceContext, note: str) -> Any:
         ctx.effect(lambda state: {**state, "notes": [*state["notes"], note]})
         return self.state
 
@@ -637,7 +637,7 @@ def test_a_state_from_elsewhere_is_not_shared() -> None:
             return {"notes": kept}
 
         @method
-        async def keep(self, ctx: Context) -> None:
+        async def keep(self, ctx: InstanceContext) -> None:
             ctx.effect(lambda state: {"notes": kept})
 
     party = Party(1, {"board": (Shared, (0,))})

@@ -10,7 +10,7 @@ from inga.model.errors import UsageError
 from inga.model.invocation import ASYNCHRONOUS, SYNCHRONOUS, Message
 from inga.model.packet import Packet
 from inga.model.view import View
-from inga.objects.calling import Invocation, Shape
+from inga.objects.calling import AnswerShape, Invocation
 from inga.objects.declare import Abort, Call
 from inga.objects.hosting import Keyed
 from inga.objects.layer import KEY_MAX, ObjectOrder
@@ -246,7 +246,7 @@ def test_a_call_to_a_mailbox_is_counted_and_does_no_harm(over: str, kind: str, o
     sim = Sim(*NAMES, order="object", seed=1, options=Options(protocol={"over": over}))
     (place,) = sim["alice"].objects.roster.find("@1")
     said = (0, 1, 1, (), (), bundle.join([b"\0\0\0\1made up"]))
-    forged = Invocation(kind, (place,), op, said, {}, False, Shape(((place,),), False, False))
+    forged = Invocation(kind, (place,), op, said, {}, False, AnswerShape(((place,),), False, False))
 
     async def body(ctx: Any) -> None:
         await ctx.make(forged)

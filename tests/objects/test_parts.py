@@ -12,9 +12,9 @@ from inga.objects.declare import Call
 from inga.objects.engine import Engine
 from inga.objects.instance import Instance
 from inga.objects.links import REPAIRS_MAX, Links
-from inga.objects.options import Options
+from inga.objects.options import EngineOptions
 from inga.objects.order import Clock
-from inga.objects.queue import Entry, Queue
+from inga.objects.queue import Queue, QueueEntry
 from inga.objects.roster import Everything, Pairs, Place, Roster
 from inga.objects.state import State
 from inga.objects.window import weight
@@ -33,11 +33,11 @@ def message(ts: int, src: int = 0, op: str = "f", **rest: Any) -> Message:
     )
 
 
-def entry(ts: int, op: str = "f", src: int = 0, args: tuple[Any, ...] = ()) -> Entry:
-    return Entry(message(ts, src, op), Call(op, args), ((ts, src, 0),), 0.0)
+def entry(ts: int, op: str = "f", src: int = 0, args: tuple[Any, ...] = ()) -> QueueEntry:
+    return QueueEntry(message(ts, src, op), Call(op, args), ((ts, src, 0),), 0.0)
 
 
-def instance(of: Entry) -> Instance:
+def instance(of: QueueEntry) -> Instance:
     made = Instance(1, StartId(of.key[0], 1), (*of.path, 0), (), of.message)
     made.call = of.call
     return made
@@ -177,7 +177,7 @@ class Wire:
         self.out: list[tuple[tuple[int, ...], Any]] = []
         roster = Roster([Place(member, f"x{member}") for member in range(members)], {})
         self.clock = Clock()
-        made = Options(**{"delta": 10.0, **options})
+        made = EngineOptions(**{"delta": 10.0, **options})
         self.links = Links(1, roster, self.clock, made, lambda *send: self.out.append(send), lambda: (0,))
 
     def sent(self) -> list[Any]:
@@ -343,8 +343,8 @@ def test_only_what_others_were_told_too_is_kept_for_them() -> None:
 
 
 def test_a_request_waits_for_a_few_heartbeats_before_it_gives_way() -> None:
-    assert Options(delta=2.0).patience == 6.0
-    assert Options(delta=2.0, grace=1.0).patience == 1.0
+    assert EngineOptions(delta=2.0).patience == 6.0
+    assert EngineOptions(delta=2.0, grace=1.0).patience == 1.0
 
 
 def test_over_something_reliable_nothing_is_kept_or_asked_for() -> None:
@@ -360,7 +360,7 @@ def test_over_something_reliable_nothing_is_kept_or_asked_for() -> None:
 def test_what_is_said_after_a_crash_waits_for_what_was_said_before() -> None:
     """The next speaker's request comes before the flush that brings the last one's."""
     roster = Roster([Place(0, "x"), Place(1, "y"), Place(2, "x")], {"y": Pairs()})
-    engine = Engine(1, roster, Options(delta=10.0))
+    engine = Engine(1, roster, EngineOptions(delta=10.0))
     started: list[Any] = []
 
     def run(actions: list[Any]) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from inga.objects.declare import ObjectClass, method
-from inga.objects.invoke import Context
-from inga.objects.options import Options
+from inga.objects.invoke import InstanceContext
+from inga.objects.options import EngineOptions
 from inga.objects.roster import Roster
 
 from .generate import Generator, Repaired, Replicated, played
@@ -95,24 +95,24 @@ class Counter(ObjectClass):
         return 0
 
     @method(compatible=("inc", "dec"), undo="dec")
-    async def inc(self, ctx: Context, k: int) -> None:
+    async def inc(self, ctx: InstanceContext, k: int) -> None:
         ctx.effect(lambda state: state + k)
 
     @method(compatible=("inc", "dec"), undo="inc")
-    async def dec(self, ctx: Context, k: int) -> None:
+    async def dec(self, ctx: InstanceContext, k: int) -> None:
         ctx.effect(lambda state: state - k)
 
     @method(identity=True)
-    async def show(self, ctx: Context, k: int) -> Any:
+    async def show(self, ctx: InstanceContext, k: int) -> Any:
         return self.state
 
     @method
-    async def reset(self, ctx: Context, k: int) -> Any:
+    async def reset(self, ctx: InstanceContext, k: int) -> Any:
         ctx.effect(lambda state: k)
         return self.state
 
     @method(compatible=("inc", "dec", "show", "reset", "ping"), identity=True)
-    async def ping(self, ctx: Context, k: int) -> str:
+    async def ping(self, ctx: InstanceContext, k: int) -> str:
         return "here"
 
 
@@ -135,7 +135,7 @@ def count_on(seed: int) -> tuple[World, int]:
         if rng.random() < 0.2:
             steps.append(["fail"])
         roots.append((rng.uniform(0, 40), roster.client(rng.randrange(n)), steps))
-    options = Options(delta=10.0, announce=rng.random() < 0.5, quiet=rng.random() < 0.5)
+    options = EngineOptions(delta=10.0, announce=rng.random() < 0.5, quiet=rng.random() < 0.5)
     world = World(
         Plan(roster, roots, options, classes={"hits": Counter}),
         Network(rng, (1, 9), rng.choice([0, 0.2]), 0.05),

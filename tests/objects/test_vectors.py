@@ -8,7 +8,7 @@ import pytest
 
 from inga.model.invocation import Heartbeat
 from inga.objects.engine import Engine
-from inga.objects.options import Options
+from inga.objects.options import EngineOptions
 from inga.objects.order import precedes
 from inga.objects.roster import Pairs, Place, Roster
 
@@ -47,7 +47,7 @@ def test_whoever_holds_a_response_asks_the_others_how_far_they_are() -> None:
         [Place(at, name) for at, name in enumerate("djk")],
         {"j": Pairs([("x", "y")]), "k": Pairs([("u", "v")])},
     )
-    engine = Engine(0, roster, Options(quiet=True))
+    engine = Engine(0, roster, EngineOptions(quiet=True))
     root = engine.begin(0.0, 0)
     for member, op in ((1, "x"), (2, "u")):
         engine.calls.call(root, "a", (member,), op)

@@ -15,12 +15,12 @@ from random import Random
 from typing import Any, NamedTuple
 
 from inga.model.invocation import ABORT, REQUESTS, RESPONSE, Flush, Message, Spoken
-from inga.objects.actions import Send
+from inga.objects.actions import Transmit
 from inga.objects.declare import Abort, Method, ObjectClass
 from inga.objects.instance import Instance
-from inga.objects.invoke import Context, Host, Root
-from inga.objects.options import Options
-from inga.objects.roster import Pairs, Place, Relation, Roster
+from inga.objects.invoke import Host, InstanceContext, Root
+from inga.objects.options import EngineOptions
+from inga.objects.roster import ConflictRelation, Pairs, Place, Roster
 from inga.trial.world import World as VirtualWorld
 from inga.wire.invocation import decode, encode
 
@@ -66,7 +66,7 @@ class Log:
         raise AssertionError(f"no {step} of {op}")
 
 
-async def play(ctx: Context, program: Program) -> list[Any]:
+async def play(ctx: InstanceContext, program: Program) -> list[Any]:
     """Run a program; which alternatives were chosen."""
     chosen: list[Any] = []
     for what, *rest in program:
@@ -89,7 +89,7 @@ async def play(ctx: Context, program: Program) -> list[Any]:
     return chosen
 
 
-async def run_method(target: ObjectClass, ctx: Context, program: Program) -> Any:
+async def run_method(target: ObjectClass, ctx: InstanceContext, program: Program) -> Any:
     """Every method does what it is told; its effect is that it has been there, and what it has chosen."""
     call = ctx._instance.request.call  # type: ignore[union-attr]
     chosen = await play(ctx, program)
@@ -142,7 +142,7 @@ class Plan:
 
     roster: Roster
     roots: list[tuple[float, int, Program]]  # when, at which place, what
-    options: Options = field(default_factory=lambda: Options(delta=10.0))
+    options: EngineOptions = field(default_factory=lambda: EngineOptions(delta=10.0))
     crash: tuple[int, float, list[float]] | None = None  # who, when, and when each member suspects it
     classes: dict[str, type[ObjectClass]] | None = None
 
@@ -187,9 +187,11 @@ class World(VirtualWorld[Spoken]):
     def of_vector(cls, vector: dict[str, Any]) -> "World":
         names = vector["objects"]
         places = [Place(at, name) for at, name in enumerate(names)]
-        relations: dict[str, Relation] = {name: Pairs(pairs) for name, pairs in vector["conflicts"].items()}
+        relations: dict[str, ConflictRelation] = {
+            name: Pairs(pairs) for name, pairs in vector["conflicts"].items()
+        }
         roots = [(root["at"], names.index(root["obj"]), root["body"]) for root in vector["roots"]]
-        return cls(Plan(Roster(places, relations), roots, Options(delta=5.0)), Network(Random(0)))
+        return cls(Plan(Roster(places, relations), roots, EngineOptions(delta=5.0)), Network(Random(0)))
 
     # Time
 
@@ -275,7 +277,7 @@ class World(VirtualWorld[Spoken]):
 
     # The network
 
-    def _transmit(self, src: int, sends: Iterable[Send]) -> None:
+    def _transmit(self, src: int, sends: Iterable[Transmit]) -> None:
         for members, packet in sends:
             self.packets += 1
             if self.network.encoded:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inga.cli.main import main
-from inga.lab.traces import Recipe, make
+from inga.lab.traces import TraceRecipe, make
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("lent")]
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.u
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bad") / "clean"
-    make(path, Recipe(1500, 3), segment_rows=200)
+    make(path, TraceRecipe(1500, 3), segment_rows=200)
     return path
 
 

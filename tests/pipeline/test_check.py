@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from inga.lab.traces import DEFECTS, KIND_DEFECTS, LEVEL_DEFECTS, Recipe, make
+from inga.lab.traces import DEFECTS, KIND_DEFECTS, LEVEL_DEFECTS, TraceRecipe, make
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline import files as pipeline_files
 from inga.pipeline.capture import open_capture, order_capture
@@ -38,7 +38,7 @@ def check(path: Path, spark: Any, checks: list[str] | None = None, **more: Any) 
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("traces") / "clean"
-    make(path, Recipe(EVENTS, 4), segment_rows=SEGMENT_ROWS)
+    make(path, TraceRecipe(EVENTS, 4), segment_rows=SEGMENT_ROWS)
     return path
 
 
@@ -54,7 +54,7 @@ def test_three_of_each_defect_are_found(spark: Any, tmp_path: Path, defect: str)
         path = tmp_path / str(seed)
         planted = make(
             path,
-            Recipe(EVENTS, 3 + seed, receipt="take" if seed else "deliver", seed=seed, defect=defect),
+            TraceRecipe(EVENTS, 3 + seed, receipt="take" if seed else "deliver", seed=seed, defect=defect),
             segment_rows=SEGMENT_ROWS,
         )
         assert planted is not None
@@ -73,7 +73,7 @@ def test_three_of_each_defect_are_found(spark: Any, tmp_path: Path, defect: str)
 def test_other_kinds_of_traces_from_files(spark: Any, tmp_path: Path, kind: str) -> None:
     """Three of each of their defects, and a clean one; messages meet in a shuffle."""
     for seed, defect in enumerate((None, *KIND_DEFECTS[kind] * 3)):
-        recipe = Recipe(EVENTS, 4, seed=seed, defect=defect, kind=kind)
+        recipe = TraceRecipe(EVENTS, 4, seed=seed, defect=defect, kind=kind)
         planted = make(tmp_path / str(seed), recipe, segment_rows=200)
         certificate = check(tmp_path / str(seed), spark, witnesses=100)
         assert [each.name for each in certificate.checks] == recipe.guarantees
@@ -121,7 +121,7 @@ def test_simulated_runs_keep_what_they_claim(
 def test_levels_are_certified_from_files(spark: Any, tmp_path: Path, defect: str | None) -> None:
     """Three of each of their defects, and a clean one."""
     for seed in range(2, 3 if defect is None else 5):
-        recipe = Recipe(1500, members=3, receipt="accept", seed=seed, defect=defect)
+        recipe = TraceRecipe(1500, members=3, receipt="accept", seed=seed, defect=defect)
         planted = make(tmp_path / str(seed), recipe, segment_rows=200)
         certificate = check(tmp_path / str(seed), spark, witnesses=50)
         assert [each.name for each in certificate.checks] == recipe.guarantees
@@ -277,7 +277,7 @@ def test_a_trace_elsewhere_comes_through_spark(spark: Any, clean: Path, tmp_path
     with pytest.raises(TraceError, match=r"viewfs://there/clean/events .*, so it is not a trace"):
         check_trace(f"{there}/events", session=spark)
 
-    planted = make(tmp_path / "bad", Recipe(EVENTS, 4, seed=2, defect="swap"), segment_rows=SEGMENT_ROWS)
+    planted = make(tmp_path / "bad", TraceRecipe(EVENTS, 4, seed=2, defect="swap"), segment_rows=SEGMENT_ROWS)
     assert planted is not None
     tables = report_tables("viewfs://there/more/bad", ["causal"], session=spark)
     assert (planted.process, planted.pos) in {(row.process, row.pos) for row in tables.rows}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from inga.lab.traces import Recipe, make
+from inga.lab.traces import TraceRecipe, make
 from inga.pipeline.diagram import ROWS_MAX
 from inga.pipeline.jobs import report_tables
 from inga.sim.trials import simulate_trial
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
 def test_rows_around_a_violation(spark: Any, tmp_path: Path) -> None:
-    planted = make(tmp_path / "t", Recipe(20_000, 4, seed=2, defect="swap"), segment_rows=1000)
+    planted = make(tmp_path / "t", TraceRecipe(20_000, 4, seed=2, defect="swap"), segment_rows=1000)
     assert planted is not None
     tables = report_tables(str(tmp_path / "t"), ["causal"], session=spark)
     shown = {(row.process, row.pos) for row in tables.rows}
@@ -29,14 +29,14 @@ def test_rows_around_a_violation(spark: Any, tmp_path: Path) -> None:
 
 
 def test_a_lost_message_is_shown_where_it_was_sent(spark: Any, tmp_path: Path) -> None:
-    planted = make(tmp_path / "t", Recipe(5_000, 4, seed=2, defect="loss"), segment_rows=500)
+    planted = make(tmp_path / "t", TraceRecipe(5_000, 4, seed=2, defect="loss"), segment_rows=500)
     assert planted is not None
     rows = report_tables(str(tmp_path / "t"), ["complete"], session=spark).rows
     assert any(row.step == "send" and (row.src, row.seq) == planted.message for row in rows)
 
 
 def test_the_beginning_of_a_clean_trace(spark: Any, tmp_path: Path) -> None:
-    make(tmp_path / "large", Recipe(20_000, 4), segment_rows=1000)
+    make(tmp_path / "large", TraceRecipe(20_000, 4), segment_rows=1000)
     large = report_tables(str(tmp_path / "large"), session=spark)
     assert len(large.rows) == ROWS_MAX
     assert {row.process for row in large.rows} == set(range(4))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from inga.lab.traces import Recipe, make
+from inga.lab.traces import TraceRecipe, make
 from inga.pipeline.session import QUICK, find_java
 
 pytestmark = pytest.mark.spark
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def clean(tmp_path: Path) -> Path:
-    make(tmp_path / "trace", Recipe(2000, 4), segment_rows=300)
+    make(tmp_path / "trace", TraceRecipe(2000, 4), segment_rows=300)
     return tmp_path / "trace"
 
 

@@ -15,9 +15,9 @@ from inga.model.errors import TraceError
 from inga.pipeline import restore
 from inga.pipeline.restore import (
     Marker,
-    Message,
     Restored,
     Restorer,
+    TableMessage,
     read_message,
     read_places,
     read_vectors,
@@ -28,7 +28,7 @@ from .messages import Id, Talk
 seeds = st.integers(0, 10_000)
 
 
-def messages(talk: Talk, ids: Iterable[Id]) -> list[Message]:
+def messages(talk: Talk, ids: Iterable[Id]) -> list[TableMessage]:
     return [read_message(*id_, talk.deps(id_), id_) for id_ in ids]
 
 

@@ -11,7 +11,7 @@ from inga.model.errors import TraceError, UsageError
 from inga.pipeline import register
 from inga.pipeline import source as tapped
 from inga.pipeline.source import TapSource, TapStreamReader, slices
-from inga.trace.log import LogFile, LogWriter, Record, log_files
+from inga.trace.log import LogFile, LoggedMessage, LogWriter, log_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -22,7 +22,9 @@ def append(path: Path, *sizes: int) -> None:
         numbers = range(writer.next, writer.next + size)
         writer.append(
             [
-                Record(n * 1000, "alice", 1, 0, n + 1, 0, (n, 0) if n % 5 else None, n + 1, False, b"%d" % n)
+                LoggedMessage(
+                    n * 1000, "alice", 1, 0, n + 1, 0, (n, 0) if n % 5 else None, n + 1, False, b"%d" % n
+                )
                 for n in numbers
             ]
         )

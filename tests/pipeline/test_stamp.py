@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inga.cli.main import main
-from inga.lab.traces import Recipe, make
+from inga.lab.traces import TraceRecipe, make
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline.jobs import check_trace
 from inga.pipeline.stamp import stamp_trace
@@ -59,7 +59,7 @@ def test_a_simulated_run_gets_its_vectors_back(spark: Any, tmp_path: Path, order
 
 
 def test_clocks_that_are_wrong_only_move_the_cuts(spark: Any, tmp_path: Path) -> None:
-    make(tmp_path / "run", Recipe(2000, 4, seed=1), segment_rows=200)
+    make(tmp_path / "run", TraceRecipe(2000, 4, seed=1), segment_rows=200)
     bare = strip(tmp_path / "run", tmp_path / "bare", skew=30_000)
     done = stamp_trace(str(bare), str(tmp_path / "out"), session=spark, counts_max=2000)
     assert done.moved > 0 and done.slices > 3
@@ -69,7 +69,7 @@ def test_clocks_that_are_wrong_only_move_the_cuts(spark: Any, tmp_path: Path) ->
 
 def test_copies_that_arrived_stand_for_receipts(spark: Any, tmp_path: Path) -> None:
     """A log of sends and receives alone, as somebody else may write it; the result can be certified."""
-    make(tmp_path / "run", Recipe(1500, 3, seed=2), segment_rows=200)
+    make(tmp_path / "run", TraceRecipe(1500, 3, seed=2), segment_rows=200)
     bare = strip(tmp_path / "run", tmp_path / "bare")
     for path in (bare / "events").iterdir():
         table = pq.read_table(path)
@@ -82,7 +82,7 @@ def test_copies_that_arrived_stand_for_receipts(spark: Any, tmp_path: Path) -> N
 
 
 def test_what_cannot_be_stamped_leaves_nothing_behind(spark: Any, tmp_path: Path) -> None:
-    make(tmp_path / "run", Recipe(1500, 3, seed=2, defect="unsent"), segment_rows=200)
+    make(tmp_path / "run", TraceRecipe(1500, 3, seed=2, defect="unsent"), segment_rows=200)
     with pytest.raises(TraceError, match="no row says that it was sent"):
         stamp_trace(str(tmp_path / "run"), str(tmp_path / "out"), session=spark)
     empty = tmp_path / "empty"
@@ -94,7 +94,7 @@ def test_what_cannot_be_stamped_leaves_nothing_behind(spark: Any, tmp_path: Path
 
 
 def test_where_to_write_is_looked_at_first(tmp_path: Path) -> None:
-    make(tmp_path / "run", Recipe(1500, 3))
+    make(tmp_path / "run", TraceRecipe(1500, 3))
     for out, message in (
         (str(tmp_path / "run"), "exists already"),
         (str(tmp_path / "no" / "where"), "is not a directory"),
@@ -106,7 +106,7 @@ def test_where_to_write_is_looked_at_first(tmp_path: Path) -> None:
 
 
 def test_as_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], lent: None) -> None:
-    make(tmp_path / "run", Recipe(1500, 3), segment_rows=200)
+    make(tmp_path / "run", TraceRecipe(1500, 3), segment_rows=200)
     words = ["stamp", str(tmp_path / "run"), str(tmp_path / "out"), "--quiet", "--json"]
     assert main(words) == 0
     told = json.loads(capsys.readouterr().out)

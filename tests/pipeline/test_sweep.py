@@ -6,14 +6,14 @@ import pytest
 
 from inga.lab import obg
 from inga.lab.sco import simulate
-from inga.lab.sco.schemes import Load
+from inga.lab.sco.schemes import SchemeLoad
 from inga.pipeline.sweep import sweep
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
 def test_answers_come_in_the_order_of_their_tasks(spark: Any) -> None:
-    tasks = [("model", Load(scheme, time=60.0)) for scheme in ("C0", "D0", "C0")]
+    tasks = [("model", SchemeLoad(scheme, time=60.0)) for scheme in ("C0", "D0", "C0")]
     seen: list[tuple[int, int]] = []
     answers = sweep(
         simulate, tasks, session=spark, progress=lambda what, done, total: seen.append((done, total))

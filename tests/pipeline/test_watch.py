@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from inga.certify.verdict import Certificate
-from inga.lab.traces import Recipe, make
+from inga.lab.traces import TraceRecipe, make
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline import watch as watching
 from inga.pipeline.jobs import check_trace
@@ -63,7 +63,7 @@ class Growing:
 
 
 def growing(tmp_path: Path, events: int = 1800, **recipe: Any) -> tuple[Growing, Any]:
-    planted = make(tmp_path / "whole", Recipe(events, 3, **recipe), segment_rows=200)
+    planted = make(tmp_path / "whole", TraceRecipe(events, 3, **recipe), segment_rows=200)
     return Growing(tmp_path / "whole", tmp_path / "trace"), planted
 
 

@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 import inga
-from inga.runs.worker import Link
+from inga.runs.worker import WorkerLink
 
 
-async def chatter(config: dict[str, Any], link: Link) -> None:
+async def chatter(config: dict[str, Any], link: WorkerLink) -> None:
     """Send and take as fast as it goes, until told to stop; then take all that was sent."""
     names = list(config["members"])
     async with inga.join(
@@ -74,7 +74,7 @@ async def chatter(config: dict[str, Any], link: Link) -> None:
     link.say("closed")
 
 
-async def fail(config: dict[str, Any], link: Link) -> None:
+async def fail(config: dict[str, Any], link: WorkerLink) -> None:
     """End as told."""
     link.say("ready")
     await link.hear()

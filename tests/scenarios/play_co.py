@@ -18,7 +18,7 @@ from inga.lab.co.printed import PrintedCo
 from inga.layers.co.layer import Co
 from inga.layers.co.machine import CoMachine
 from inga.layers.co.ordering import insert_causally, precedes
-from inga.layers.co.parts import Message
+from inga.layers.co.parts import CoMessage
 from inga.model.packet import DATA, Packet
 from inga.model.view import View
 from inga.stack.stack import Stack, joined
@@ -37,9 +37,9 @@ class Observed(PrintedCo):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.inserted: list[Message] = []
+        self.inserted: list[CoMessage] = []
 
-    def _confirmed(self, message: Message, *rest: Any) -> None:
+    def _confirmed(self, message: CoMessage, *rest: Any) -> None:
         self.inserted.append(message)
         super()._confirmed(message, *rest)
 
@@ -69,7 +69,7 @@ class CoScript(Script):
             for me in range(n)
         ]
         self._names: dict[tuple[int, int], str] = {}
-        self._messages: dict[str, Message] = {}
+        self._messages: dict[str, CoMessage] = {}
         self._data: dict[str, bytes] = {}
         self._request = b""
         self._told = 0  # rows so far
@@ -103,7 +103,7 @@ class CoScript(Script):
         return [answer(precedes(one, other))]
 
     def do_insert(self, words: list[str]) -> list[str]:
-        log: list[Message] = []
+        log: list[CoMessage] = []
         lines = []
         for name in words:
             try:

@@ -28,10 +28,10 @@ from collections.abc import Callable
 from typing import Any
 
 from inga.model.invocation import REQUESTS, Heartbeat, Message, Nack, SendId, StartId
-from inga.objects.actions import Run, Send
+from inga.objects.actions import Run, Transmit
 from inga.objects.engine import Engine
 from inga.objects.instance import Instance
-from inga.objects.options import Options
+from inga.objects.options import EngineOptions
 from inga.objects.order import Clock, Precedence, call_of, precedes
 from inga.objects.roster import Pairs, Place, Roster
 
@@ -171,7 +171,7 @@ class ObgScript(Script):
 
     def do_starts(self, words: list[str]) -> list[str]:
         place = self._place(words[0])
-        engine = Engine(place, self._roster(), Options(delta=10.0))
+        engine = Engine(place, self._roster(), EngineOptions(delta=10.0))
         sent = dict.fromkeys(range(len(self.names)), 0)
         packets: list[Message | Heartbeat] = []
         for message in self.messages.values():
@@ -205,7 +205,7 @@ class ObgScript(Script):
 
     def do_at(self, words: list[str]) -> list[str]:
         self._me = self._place(words[0])
-        self._engine = Engine(self._me, self._roster(), Options(delta=10.0))
+        self._engine = Engine(self._me, self._roster(), EngineOptions(delta=10.0))
         self._calls = dict.fromkeys(range(len(self.names)), 0)
         return []
 
@@ -282,7 +282,7 @@ def _run(
                 assert action.instance.request is not None
                 started(action.instance.request)
                 engine.endings.finish(action.instance, None)
-            elif isinstance(action, Send) and isinstance(action.packet, Nack):
+            elif isinstance(action, Transmit) and isinstance(action.packet, Nack):
                 asked.append((action.members[0], tuple(action.packet.numbers)))
         actions = engine.actions(1.0)
     return asked

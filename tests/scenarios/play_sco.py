@@ -17,7 +17,7 @@ from math import inf
 
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import mask, precedes
-from inga.layers.sco.parts import Control, Copies, Happened, Message, Request, Settings, Told
+from inga.layers.sco.parts import Control, Copies, Happened, ScoControlSent, ScoMessage, ScoNack, ScoSettings
 
 from ..layers.sco_printed import variant
 from ..layers.sco_world import clone
@@ -30,7 +30,7 @@ TIMES = {
     "T_poll": "poll_after",
     "T_probe": "probe_after",
 }
-PAPER = Settings(
+PAPER = ScoSettings(
     confirm_delay=4.0,
     confirm_every=0,
     nack_delay=0.0,
@@ -49,9 +49,9 @@ class ScoScript(Script):
     def __init__(self, make: type[ScoMachine] = ScoMachine) -> None:
         self._make = make
         self._names: dict[tuple[int, int], str] = {}
-        self._copies: dict[tuple[str, int], Message] = {}
+        self._copies: dict[tuple[str, int], ScoMessage] = {}
         self._acks: dict[str, list[int]] = {}
-        self._stamped: dict[str, Message] = {}
+        self._stamped: dict[str, ScoMessage] = {}
         self._moves: dict[int, list[str]] = {}
         self.now = 0.0
 
@@ -110,7 +110,7 @@ class ScoScript(Script):
     def do_ret(self, words: list[str]) -> list[str]:
         machine = self.machines[int(words[0]) - 1]
         runs = ((int(words[4]), int(words[5])),)
-        assert machine.asked(Request(int(words[2]) - 1, runs, (), machine.capacity)) is None
+        assert machine.asked(ScoNack(int(words[2]) - 1, runs, (), machine.capacity)) is None
         machine.stages()
         return self._said(machine)
 
@@ -156,19 +156,19 @@ class ScoScript(Script):
                     self._stamped[self._name(message)] = message
                 case Happened("causal", message):
                     moved.append(self._name(message))
-                case Told(to, Control() as control):
+                case ScoControlSent(to, Control() as control):
                     poll = " poll" if control.poll else ""
                     lines.append(
                         f"{machine.me + 1} CTL to {to + 1} sqn {control.seq} lsn {control.lsn}{poll}"
                     )
-                case Told(to, Request(_, runs)):
+                case ScoControlSent(to, ScoNack(_, runs)):
                     lines += [f"{machine.me + 1} RET to {to + 1} lo {lo} hi {hi}" for lo, hi in runs]
                 case _:
                     pass
         self._moves[machine.me] += moved
         return [*([f"{machine.me + 1} moves {' '.join(moved)}"] if moved else []), *lines]
 
-    def _name(self, message: Message) -> str:
+    def _name(self, message: ScoMessage) -> str:
         return self._names[message.src, message.seq]
 
     def _row(self, machine: ScoMachine) -> list[int]:

@@ -12,7 +12,7 @@ from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.recipes import Options, find
 from inga.sim import Sim
-from inga.trial.people import names
+from inga.trial.people import member_names
 from inga.trial.workload import Workload
 
 ORDERS = ("none", "fifo", "vector")
@@ -38,7 +38,7 @@ class Plan:
             delay_max=0.01,
         )
         sim = Sim(
-            *names(founders),
+            *member_names(founders),
             order=rng.choice(ORDERS),
             seed=self.seed,
             faults=faults,
@@ -49,7 +49,7 @@ class Plan:
         self.wanted.append(sim.order)
         workload = Workload(founders, rng.randint(4, 12), size=rng.choice((64, 64, 2000)))
         sim.load(workload)
-        for name in names(founders + late)[founders:]:
+        for name in member_names(founders + late)[founders:]:
             sim.join(name, 0.12 * rng.random(), workload)
         for _ in range(rng.randint(1, 3) if self.uses else 0):
             sim.run(until=sim.now + 0.1 * rng.random())
@@ -97,7 +97,7 @@ def test_gates_in_virtual_time() -> None:
     """Open at some, closed at others: nothing is lost or doubled, and those that are closed keep order."""
     for seed in range(20):
         rng = Random(seed)
-        sim = Sim(*names(4), seed=seed, faults=Faults(0.1, 0.1, 0.3, 0.001, 0.01), record=False)
+        sim = Sim(*member_names(4), seed=seed, faults=Faults(0.1, 0.1, 0.3, 0.001, 0.01), record=False)
         sim.load(Workload(4, 12))
         for _ in range(4):
             sim.run(until=sim.now + 0.04)

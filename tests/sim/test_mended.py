@@ -29,7 +29,7 @@ from inga.model.packet import Buffer, Packet
 from inga.model.view import Member, View
 from inga.objects.layer import ObjectOrder
 from inga.session import changes, presence
-from inga.session.changes import Changes, described
+from inga.session.changes import Changes, view_for_newcomer
 from inga.session.presence import Presence
 from inga.session.pressure import Pressure
 from inga.sim import Sim
@@ -461,7 +461,7 @@ def a_forged_view_is_counted() -> None:
         alice, bob = (site.stack for site in Sim("alice", "bob", order=order, record=False).sites)
         session: Any = alice.layer("session")
         more = alice.view.extended(Member("mallory", 1, ""))
-        session.say(1, alice.view.number, "view", described(more, alice.sizes, []))
+        session.say(1, alice.view.number, "view", view_for_newcomer(more, alice.sizes, []))
         bob.receive([(joined(data), None) for _, data in alice.ready().send], now=0.0)
         assert bob.rejected["malformed"] == 1 and len(bob.view) == 2
 

@@ -9,14 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inga.model.errors import TraceError, UsageError
-from inga.trace.log import LogWriter, Record, log_files, read_records
+from inga.trace.log import LoggedMessage, LogWriter, log_files, read_records
 
 pytest.importorskip("pyarrow")
 
 
-def records(first: int, count: int) -> list[Record]:
+def records(first: int, count: int) -> list[LoggedMessage]:
     return [
-        Record(1_700_000_000_000_000_000 + n, "alice", 1, 0, n + 1, 0, (n, 0), n + 1, n % 2 == 1, b"%d" % n)
+        LoggedMessage(
+            1_700_000_000_000_000_000 + n, "alice", 1, 0, n + 1, 0, (n, 0), n + 1, n % 2 == 1, b"%d" % n
+        )
         for n in range(first, first + count)
     ]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from inga.lab.traces import Recipe, make
+from inga.lab.traces import TraceRecipe, make
 from inga.sim.trials import simulate_trial
 from inga.trace import Manifest, TraceWriter, rows, write_perfetto
 from inga.trial.trial import Trial
@@ -101,9 +101,9 @@ def run(name: str, path: Path) -> None:
             for now, step in enumerate("window_closed window_closed window_opened window_closed".split()):
                 trace.row(step, float(now), 1)
     elif name == "lost":
-        assert make(path, Recipe(600, 3, defect="loss"), segment_rows=100)
+        assert make(path, TraceRecipe(600, 3, defect="loss"), segment_rows=100)
     else:
-        make(path, Recipe(600, 4, kind=name), segment_rows=100)
+        make(path, TraceRecipe(600, 4, kind=name), segment_rows=100)
 
 
 @pytest.mark.parametrize("name", ["loss", "subset", "window", "lost", "views", "objects"])

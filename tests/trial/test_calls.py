@@ -7,7 +7,7 @@ import pytest
 
 from inga.model.errors import UsageError
 from inga.obg import check_compatible
-from inga.trial.calls import CONFLICTS, CallJudge, CallLoad, tally
+from inga.trial.calls import CONFLICTS, CallJudge, CallLoad, tally_class
 
 ADD, PUT, LOOK = ("tally1", 0, 1, "add"), ("tally1", 0, 2, "put"), ("tally1", 1, 1, "look")
 LATER = ("tally1", 1, 2, "put")
@@ -58,18 +58,18 @@ CALLS = [("add", 2), ("add", 5), ("take", 2), ("put", 3), ("put", 4), ("look",)]
 
 
 def test_a_tally_is_declared_as_it_is() -> None:
-    assert check_compatible(tally(), [(0, 0), (5, 2)], CALLS) == []
-    assert {tuple(pair) for pair in tally().conflicts.pairs} - {("look", "take")} == set(CONFLICTS)
+    assert check_compatible(tally_class(), [(0, 0), (5, 2)], CALLS) == []
+    assert {tuple(pair) for pair in tally_class().conflicts.pairs} - {("look", "take")} == set(CONFLICTS)
 
 
 @pytest.mark.parametrize("wrong", CONFLICTS)
 def test_what_is_declared_wrongly_is_found_by_trying(wrong: tuple[str, str]) -> None:
-    found = check_compatible(tally(wrong), [(0, 0), (5, 2)], CALLS, show=None)
+    found = check_compatible(tally_class(wrong), [(0, 0), (5, 2)], CALLS, show=None)
     assert {tuple(sorted(call.op for call in each.calls)) for each in found} == {wrong}
 
 
 def test_only_what_conflicts_can_be_declared_wrongly() -> None:
     with pytest.raises(UsageError, match="only what conflicts can be declared wrongly: add/look"):
-        tally(("add", "put"))
+        tally_class(("add", "put"))
     with pytest.raises(UsageError, match="needs at least one"):
         CallLoad(2, 1, 0)

@@ -5,18 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inga.model.errors import WireError
-from inga.wire.co import Section, pack, unpack
+from inga.wire.co import CoExtension, pack, unpack
 
 MEMBERS = 4
 SRC = 1
 
 GOLDEN = {
-    "data": (Section(500, rises=((0, 1), (2, 3))), "02 f403 0200010103"),
-    "data without rises": (Section(0, rises=()), "02 00 00"),
-    "data in full": (Section(500, (1, 33, 300, 1)), "01 f403 0121ac0201"),
-    "nack": (Section(500, (1, 33, 300, 1), runs=((1, 4), (6, 7))), "09 f403 0121ac0201 0201030201"),
+    "data": (CoExtension(500, rises=((0, 1), (2, 3))), "02 f403 0200010103"),
+    "data without rises": (CoExtension(0, rises=()), "02 00 00"),
+    "data in full": (CoExtension(500, (1, 33, 300, 1)), "01 f403 0121ac0201"),
+    "nack": (CoExtension(500, (1, 33, 300, 1), runs=((1, 4), (6, 7))), "09 f403 0121ac0201 0201030201"),
     "confirmation": (
-        Section(500, (1, 34, 300, 1), confirmed=(1, 30, 290, 1)),
+        CoExtension(500, (1, 34, 300, 1), confirmed=(1, 30, 290, 1)),
         "05 f403 0122ac0201 011ea20201",
     ),
 }
@@ -32,7 +32,7 @@ sections = st.one_of(
     st.tuples(count, vector, nothing, nothing, nothing),
     st.tuples(count, vector, nothing, vector, nothing),
     st.tuples(count, vector, nothing, nothing, st.just(((3, 5), (9, 10), (10, 300)))),
-).map(Section._make)
+).map(CoExtension._make)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -43,12 +43,12 @@ def test_golden_bytes(name: str) -> None:
 
 
 @given(sections)
-def test_what_was_packed_is_unpacked(section: Section) -> None:
+def test_what_was_packed_is_unpacked(section: CoExtension) -> None:
     assert unpack(pack(section), SRC, MEMBERS) == section
 
 
 @given(sections, st.data())
-def test_every_cut_and_every_addition_is_noticed(section: Section, data: st.DataObject) -> None:
+def test_every_cut_and_every_addition_is_noticed(section: CoExtension, data: st.DataObject) -> None:
     whole = pack(section)
     cut = data.draw(st.integers(0, len(whole) - 1))
     for wrong in (whole[:cut], whole + data.draw(st.binary(min_size=1, max_size=9))):

@@ -17,7 +17,7 @@ from inga.certify.compare import Range, Sends
 from inga.certify.evidence import Evidence
 from inga.certify.pairs import ROWS_AT_ONCE, closed_view, gone, meant_for
 from inga.certify.roots import Bad
-from inga.certify.work import Fates, Row
+from inga.certify.work import Fates, RowKey
 
 
 def atomic(evidence: Evidence) -> Iterator[Bad]:
@@ -79,6 +79,6 @@ class _Judge:
     ) -> Iterator[Bad]:
         seqs = sends.seq[wrong]
         if len(seqs):
-            rows = [Row(destination, 0, source, seq) for seq in seqs[: self._listed_max].tolist()]
+            rows = [RowKey(destination, 0, source, seq) for seq in seqs[: self._listed_max].tolist()]
             blames = f"a message of {self._processes[source].name} {what}"
             yield Bad("atomic", destination, source, what, len(seqs), rows, blames=blames, step=step)

@@ -17,7 +17,7 @@ from inga.certify.explain import Explainer
 from inga.certify.fingerprint import Keys
 from inga.certify.roots import Bad, group_by_root
 from inga.certify.verdict import FAIL, PASS, UNKNOWN, Answer, Certificate
-from inga.certify.work import Row
+from inga.certify.work import RowKey
 
 WITNESSES = 5
 
@@ -62,13 +62,13 @@ def _answer(name: str, evidence: Evidence, explainer: Explainer, found: list[Bad
     return Answer(name, verdict, violations, "; ".join(reasons), witnesses, evidence.warnings.get(name, []))
 
 
-def _spread(bad: Sequence[Bad], count: int) -> list[tuple[Row, Bad]]:
+def _spread(bad: Sequence[Bad], count: int) -> list[tuple[RowKey, Bad]]:
     """Some of the violations: the first of each process and sender, then others."""
     listed = [(row, each) for each in bad for row in each.rows]
     listed.sort(key=lambda pair: (pair[0].process, pair[0].pos, pair[0].seq))
     seen: set[tuple[int, int]] = set()
-    firsts: list[tuple[Row, Bad]] = []
-    others: list[tuple[Row, Bad]] = []
+    firsts: list[tuple[RowKey, Bad]] = []
+    others: list[tuple[RowKey, Bad]] = []
     for row, each in listed:
         key = (row.process, row.src)
         (others if key in seen else firsts).append((row, each))

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from inga.certify.chunk import CONFIRM, DELIVER, RECEIPT, REQUEST, SEND, START, Chunk, Ints
-from inga.certify.combine import Line, Link
+from inga.certify.combine import Line, PlacedChunk
 from inga.certify.scan import Summary
 
 ReadChunk = Callable[[int], Chunk]
 """The chunk of a segment, by its number."""
 
-Message = tuple[int, int]
+MessageId = tuple[int, int]
 """Source and number."""
 
 
@@ -32,7 +32,7 @@ class Step:
     process: int
     pos: int
     step: str
-    message: Message
+    message: MessageId
 
     def to_json(self) -> dict[str, Any]:
         src, seq = self.message
@@ -43,7 +43,7 @@ class Step:
 class _Node:
     """`message` leads to the effect: it was received before `then` was sent."""
 
-    message: Message
+    message: MessageId
     then: "_Node | None"
 
 
@@ -58,7 +58,7 @@ class Chains:
         self._read = read
         self._receipt = receipt
 
-    def find(self, cause: Message, effect: Message) -> list[Step]:
+    def find(self, cause: MessageId, effect: MessageId) -> list[Step]:
         """From the send of the cause to the send of the effect; empty if nothing links them."""
         path = self._path(cause, effect)
         if path is None:
@@ -73,7 +73,7 @@ class Chains:
             node = node.then
         return [step for step in steps if step is not None]
 
-    def reached(self, message: Message, step: str, *, besides: int, view: int | None) -> Step | None:
+    def reached(self, message: MessageId, step: str, *, besides: int, view: int | None) -> Step | None:
         """Where somebody other than its sender and one process has come so far with a message, the first of them."""
         source, seq = message
         bit = _BITS[step]
@@ -89,13 +89,13 @@ class Chains:
                     return Step(process, int(chunk.pos[int(mine.argmax())]), step, message)
         return None
 
-    def _may_have(self, link: Link, step: str, source: int, seq: int) -> bool:
+    def _may_have(self, link: PlacedChunk, step: str, source: int, seq: int) -> bool:
         summary = link.summary
         if step == "confirm":
             return summary.confirms > 0 and max(link.received[source], summary.received_high[source]) >= seq
         return bool(summary.delivered_low[source] <= seq <= summary.delivered_high[source])
 
-    def _shortened(self, path: _Node, cause: Message) -> _Node:
+    def _shortened(self, path: _Node, cause: MessageId) -> _Node:
         """The cause itself as first message, if it was received in time and not only a later one."""
         if path.then is None:
             return path
@@ -105,7 +105,7 @@ class Chains:
             return _Node(cause, path.then)
         return path
 
-    def _path(self, cause: Message, effect: Message) -> _Node | None:
+    def _path(self, cause: MessageId, effect: MessageId) -> _Node | None:
         source, seq = cause
         layer = [_Node(effect, None)]
         limits = {effect[0]: effect[1]}  # the latest message of each process that leads to the effect
@@ -122,7 +122,7 @@ class Chains:
             layer = following
         return None
 
-    def _heard_before(self, message: Message) -> Ints:
+    def _heard_before(self, message: MessageId) -> Ints:
         """The highest number that its sender had received of each process before sending it."""
         link = self._link_of_send(message)
         if link is None:
@@ -136,7 +136,7 @@ class Chains:
 
     # ---- what summaries say
 
-    def _heard_of(self, link: Link) -> Ints:
+    def _heard_of(self, link: PlacedChunk) -> Ints:
         """The highest number of each process that was received before a chunk."""
         return link.received.copy()
 
@@ -148,7 +148,7 @@ class Chains:
         """The highest number of each process that was received in a chunk."""
         return summary.received_high
 
-    def _link_of_send(self, message: Message) -> Link | None:
+    def _link_of_send(self, message: MessageId) -> PlacedChunk | None:
         source, seq = message
         for link in self._lines[source]:
             low, high = self._numbers(link.summary)
@@ -166,7 +166,7 @@ class Chains:
         row = np.flatnonzero(((chunk.kind & self.sends) != 0) & (chunk.seq == seq))[0]
         return Step(source, int(chunk.pos[row]), self.sent, (source, seq))
 
-    def _received(self, process: int, message: Message) -> Step | None:
+    def _received(self, process: int, message: MessageId) -> Step | None:
         """The receipt of a message at a process: in the first chunk that saw so high a number."""
         source, seq = message
         for link in self._lines[process]:
@@ -189,7 +189,7 @@ class RequestChains(Chains):
     def __init__(self, lines: list[Line], read: ReadChunk) -> None:
         super().__init__(lines, read, "start")
 
-    def _heard_of(self, link: Link) -> Ints:
+    def _heard_of(self, link: PlacedChunk) -> Ints:
         heard = np.zeros(len(self._lines), np.int64)
         for earlier in self._lines[link.summary.process]:
             if earlier is link:

@@ -28,7 +28,7 @@ class Needs(Enum):
     EVENTS = "there are no events of an imported log"
 
 
-class Growing(Enum):
+class WhileGrowing(Enum):
     """When a check is judged while its trace is still being written."""
 
     EVERY_LOOK = "at every look"  # what is wrong can never be put right again
@@ -48,7 +48,7 @@ class Check:
     judge: Judge
     needs: Needs = Needs.MESSAGES
     columns: tuple[str, ...] = ()  # of a trace, beside those that every check reads
-    growing: Growing = Growing.AT_THE_END
+    growing: WhileGrowing = WhileGrowing.AT_THE_END
 
 
 def _in(module: str, name: str) -> Judge:
@@ -67,7 +67,7 @@ _ALL = [
         "what is delivered was sent, to this process, and is delivered once, with the vector it was sent with",
         "bad deliveries",
         _in("pairs", "integrity"),
-        growing=Growing.NOW_AND_THEN,
+        growing=WhileGrowing.NOW_AND_THEN,
     ),
     Check(
         "complete",
@@ -80,21 +80,21 @@ _ALL = [
         "messages of one sender are delivered in the order of their numbers",
         "late deliveries",
         _in("late", "fifo"),
-        growing=Growing.EVERY_LOOK,
+        growing=WhileGrowing.EVERY_LOOK,
     ),
     Check(
         "stamps",
         "the vector of a send is the join of all that its process had sent and received",
         "sends with a wrong vector",
         _in("late", "stamps"),
-        growing=Growing.EVERY_LOOK,
+        growing=WhileGrowing.EVERY_LOOK,
     ),
     Check(
         "causal",
         "nothing is delivered before something that precedes it",
         "late deliveries",
         _in("late", "causal"),
-        growing=Growing.EVERY_LOOK,
+        growing=WhileGrowing.EVERY_LOOK,
     ),
     Check(
         "atomic",

@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inga.certify.chain import Message
+from inga.certify.chain import MessageId
 from inga.certify.chunk import EVENT, Bools, Chunk, Ints
 from inga.certify.combine import Line
 from inga.certify.evidence import Evidence, Source
 from inga.certify.roots import Bad, Cause
-from inga.certify.work import Row
+from inga.certify.work import RowKey
 
 REPEATED, HOLE, FORGOTTEN, UNKNOWN_EVENT, BELOW = 1, 2, 3, 4, 5
 """What can be wrong with a pair of an event and one that it names; REPEATED is about the event alone."""
@@ -216,7 +216,7 @@ def merge(left: Named, right: Named) -> Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class WrongEvents:
     """Events of a process that know more than some that name them; `is_suspect` as in `Named`."""
 
     process: int
@@ -225,7 +225,7 @@ class Wrong:
     is_suspect: bool
 
 
-def answer(chunk: Chunk, question: tuple[int, Routes], named: Named) -> Wrong:
+def answer(chunk: Chunk, question: tuple[int, Routes], named: Named) -> WrongEvents:
     """Which of the named events are above somebody who names them."""
     segment, routes = question
     events = events_of(chunk, segment, routes)
@@ -236,7 +236,7 @@ def answer(chunk: Chunk, question: tuple[int, Routes], named: Named) -> Wrong:
         above &= events.seq[at] == named.seq  # an event without a clock is above nothing
     else:
         above = np.zeros(len(named.seq), np.bool_)
-    return Wrong(chunk.process, named.seq[above], _with_own(chunk, events, at[above]), named.is_suspect)
+    return WrongEvents(chunk.process, named.seq[above], _with_own(chunk, events, at[above]), named.is_suspect)
 
 
 def _with_own(chunk: Chunk, events: Events, at: Ints) -> NDArray[np.int32]:
@@ -258,7 +258,7 @@ class Fault:
 
 
 @dataclass(slots=True)
-class Faults:
+class ChunkFaults:
     """What is wrong in a chunk: counts and first examples by kind and named process.
 
     `open` are faults of events whose predecessor is in another chunk, and may have named the same already.
@@ -273,14 +273,14 @@ Above = dict[int, tuple[Ints, NDArray[np.int32]]]
 """By process, the numbers and clocks of events that know more than somebody who names them."""
 
 
-def judge(chunk: Chunk, question: tuple[int, Routes, Above, bool, int]) -> Faults:
+def judge(chunk: Chunk, question: tuple[int, Routes, Above, bool, int]) -> ChunkFaults:
     """What is wrong with a chunk's events, given events that some must be below; lists at most so many of a kind.
 
     Faults that a chunk finds by itself are told if the question says so.
     """
     segment, routes, above, tells_own, listed_max = question
     events = events_of(chunk, segment, routes)
-    process, found = chunk.process, Faults(Counter(), {}, [])
+    process, found = chunk.process, ChunkFaults(Counter(), {}, [])
 
     def note(kind: int, rows: Any, named: int, values: Ints) -> None:
         if len(rows):
@@ -398,10 +398,10 @@ def _find_faults(
     return found, late
 
 
-def _rounds(wrong: list[Wrong], n: int) -> Iterator[Above]:
+def _rounds(wrong: list[WrongEvents], n: int) -> Iterator[Above]:
     """Events that are above others, not too many at a time; at least one round, for suspects."""
     room = max(EVENTS_AT_ONCE // n, 1)
-    above: dict[int, list[Wrong]] = {}
+    above: dict[int, list[WrongEvents]] = {}
     size = 0
     wrong = [part for part in wrong if len(part.seq)]
     for at, part in enumerate(wrong):
@@ -413,7 +413,7 @@ def _rounds(wrong: list[Wrong], n: int) -> Iterator[Above]:
     yield _joined(above)
 
 
-def _joined(above: dict[int, list[Wrong]]) -> Above:
+def _joined(above: dict[int, list[WrongEvents]]) -> Above:
     found: Above = {}
     for process, parts in above.items():
         seqs = np.concatenate([part.seq for part in parts])
@@ -423,7 +423,7 @@ def _joined(above: dict[int, list[Wrong]]) -> Above:
 
 
 def _settle(
-    source: Source, routes: Routes, process_of: dict[int, int], parts: list[tuple[int, Faults]]
+    source: Source, routes: Routes, process_of: dict[int, int], parts: list[tuple[int, ChunkFaults]]
 ) -> Iterator[tuple[int, Fault]]:
     """Of the open faults, those whose event did not take the entry over from the event before it."""
     faults = [(process_of[segment], fault) for segment, part in parts for fault in part.open]
@@ -462,10 +462,10 @@ def _to_bad(
     restarts = {process: faults[0] for (kind, process, _), (_, faults) in found.items() if kind == REPEATED}
     holes = {process: faults[0] for (kind, process, _), (_, faults) in found.items() if kind == HOLE}
     for (kind, process, named), (count, faults) in sorted(found.items()):
-        others: dict[Row, Message] = {}
+        others: dict[RowKey, MessageId] = {}
         rows = []
         for fault in faults:
-            row = Row(process, fault.pos, process, fault.seq)
+            row = RowKey(process, fault.pos, process, fault.seq)
             rows.append(row)
             if kind != REPEATED:
                 others[row] = (named, fault.value)
@@ -481,7 +481,7 @@ def _to_bad(
 
 def _restart(process: int, fault: Fault, names: Sequence[str], place: Callable[[int, int], str]) -> Cause:
     text = f"{names[process]} counts again from event {fault.seq} ({place(process, fault.pos)})"
-    return Cause(("clocks", "restart", process), text, Row(process, fault.pos, process, fault.seq))
+    return Cause(("clocks", "restart", process), text, RowKey(process, fault.pos, process, fault.seq))
 
 
 def _cause(
@@ -496,4 +496,4 @@ def _cause(
         text = f"{name} names events of {other} that are not in the log, first {fault.value} ({where})"
     else:
         text = f"{name} names events of {other} and lacks what they know, first {fault.value} ({where})"
-    return Cause(("clocks", kind, process, named), text, Row(process, fault.pos, process, fault.seq))
+    return Cause(("clocks", kind, process, named), text, RowKey(process, fault.pos, process, fault.seq))

@@ -16,7 +16,7 @@ from inga.model.errors import TraceError
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class PlacedChunk:
     """A chunk at its place: the carry it starts with, and the highest number received before it."""
 
     summary: Summary
@@ -36,7 +36,7 @@ class Process:
     crashed: bool
 
 
-Line = list[Link]
+Line = list[PlacedChunk]
 """The chunks of one process, in order."""
 
 
@@ -55,7 +55,7 @@ def line_up(summaries: Sequence[tuple[int, Summary]], processes: Sequence[Proces
             )
         if not summary.events:
             summary.first = expected
-        line.append(Link(summary, segment, carries[at], received[at]))
+        line.append(PlacedChunk(summary, segment, carries[at], received[at]))
         carries[at] = carries[at].after(summary)
         received[at] = np.maximum(received[at], summary.received_high)
     for index, (process, line) in enumerate(zip(processes, lines, strict=True)):
@@ -88,23 +88,23 @@ def last_silent(n: int, wrote: Container[int], is_complete: Callable[[int], bool
     return next((at for at in reversed(range(n)) if at not in wrote and not is_complete(at)), None)
 
 
-def suspects(lines: Iterable[Line], checks: Iterable[str]) -> list[Link]:
+def suspects(lines: Iterable[Line], checks: Iterable[str]) -> list[PlacedChunk]:
     """The chunks that a second scan must judge, with their carry."""
     tests = [_SUSPICIONS[check] for check in checks if check in _SUSPICIONS]
     return [link for line in lines for link in line if any(test(link) for test in tests)]
 
 
-def _is_causally_suspect(link: Link) -> bool:
+def _is_causally_suspect(link: PlacedChunk) -> bool:
     late = link.carry.required >= link.summary.delivered_low
     return link.summary.late_causal > 0 or bool(late.any())
 
 
-def _is_fifo_suspect(link: Link) -> bool:
+def _is_fifo_suspect(link: PlacedChunk) -> bool:
     late = link.carry.delivered > link.summary.delivered_low
     return link.summary.late_fifo > 0 or bool(late.any())
 
 
-def _is_stamp_suspect(link: Link) -> bool:
+def _is_stamp_suspect(link: PlacedChunk) -> bool:
     summary = link.summary
     if summary.wrong_stamps or not summary.first_send:
         return summary.wrong_stamps > 0

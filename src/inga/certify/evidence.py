@@ -6,11 +6,11 @@ from typing import Any, Protocol, TypeVar
 
 from inga.certify.checks import CHECKS, Needs
 from inga.certify.chunk import Chunk
-from inga.certify.combine import Line, Link, Pair, Process, unequal_pairs
+from inga.certify.combine import Line, Pair, PlacedChunk, Process, unequal_pairs
 from inga.certify.fingerprint import Keys
 from inga.certify.roots import EXPLAINED_MAX
 from inga.certify.scan import Summary
-from inga.certify.work import Row
+from inga.certify.work import RowKey
 
 Found = TypeVar("Found")
 
@@ -72,7 +72,7 @@ class Evidence:
         self.processes = source.processes
         self.names = [process.name for process in source.processes]
         self.lines = lines
-        self.links: list[Link] = [link for line in lines for link in line]
+        self.links: list[PlacedChunk] = [link for line in lines for link in line]
         self.summaries = [link.summary for link in self.links]
         self.wanted = frozenset(wanted)  # names of checks
         self.keys = keys
@@ -80,7 +80,7 @@ class Evidence:
         self.listed_max = max(witnesses, EXPLAINED_MAX)  # violations of one kind to list
         self.open: dict[str, list[str]] = {}  # per check, why it cannot be decided
         self.warnings: dict[str, list[str]] = {}  # per check, what is strange but breaks nothing
-        self.restarts: dict[int, Row] = {}  # where a process began to count its messages again
+        self.restarts: dict[int, RowKey] = {}  # where a process began to count its messages again
         self._done: dict[Any, Any] = {}
         self._find_holes()
 
@@ -106,7 +106,7 @@ class Evidence:
         """Pairs of processes for which what was sent and what was delivered differ."""
         return unequal_pairs(self.lines, self.processes)
 
-    def link_at(self, process: int, pos: int) -> Link:
+    def link_at(self, process: int, pos: int) -> PlacedChunk:
         """Where some row is."""
         return next(link for link in self.lines[process] if link.summary.first <= pos <= link.summary.last)
 

@@ -9,11 +9,11 @@ from inga.certify.agree import Clash
 from inga.certify.chain import Chains, RequestChains, Step
 from inga.certify.chunk import DELIVER, Chunk, Ints
 from inga.certify.clocks import place_of
-from inga.certify.combine import Link
+from inga.certify.combine import PlacedChunk
 from inga.certify.evidence import Evidence
 from inga.certify.roots import Bad, named
 from inga.certify.verdict import Witness
-from inga.certify.work import Row
+from inga.certify.work import RowKey
 
 SENT = (Chains.sent, RequestChains.sent)
 
@@ -28,7 +28,7 @@ class Explainer:
         self._chains = Chains(evidence.lines, self._read, evidence.source.receipt)
         self._requests = RequestChains(evidence.lines, self._read)
 
-    def witness(self, row: Row, bad: Bad) -> Witness:
+    def witness(self, row: RowKey, bad: Bad) -> Witness:
         names, link_at = self._evidence.source.segment_names, self._evidence.link_at
         segment = names[link_at(row.process, row.pos).segment] if row.pos else None
         found = Witness(bad.check, row.process, row.pos, (row.src, row.seq), "", segment)
@@ -42,7 +42,7 @@ class Explainer:
             self._explain_pair(found, bad)
         return found
 
-    def effect(self, row: Row, check: str) -> Row | None:
+    def effect(self, row: RowKey, check: str) -> RowKey | None:
         """The first delivery at that process that should have come after this one."""
         for link in self._evidence.lines[row.process]:
             if check == "fifo":
@@ -57,10 +57,10 @@ class Explainer:
                 newer |= chunk.deps[:, row.src] >= row.seq
             at = np.flatnonzero(newer & ((chunk.kind & DELIVER) != 0) & (chunk.pos < row.pos))
             if len(at):
-                return Row(row.process, *(int(a[at[0]]) for a in (chunk.pos, chunk.src, chunk.seq)))
+                return RowKey(row.process, *(int(a[at[0]]) for a in (chunk.pos, chunk.src, chunk.seq)))
         return None
 
-    def _explain_late(self, witness: Witness, row: Row) -> None:
+    def _explain_late(self, witness: Witness, row: RowKey) -> None:
         effect = self.effect(row, witness.check)
         assert effect is not None, f"{row} is late, but nothing came before it"
         witness.other, witness.other_pos = (effect.src, effect.seq), effect.pos
@@ -74,7 +74,7 @@ class Explainer:
         early, late = self._message(witness.other), self._message(witness.message)
         witness.text = f"{self._names[row.process]} delivered {early} before {late}, which {why}"
 
-    def _explain_stamp(self, witness: Witness, row: Row) -> None:
+    def _explain_stamp(self, witness: Witness, row: RowKey) -> None:
         link = self._evidence.link_at(row.process, row.pos)
         chunk = self._read(link.segment)
         at = int(np.searchsorted(chunk.pos, row.pos))
@@ -131,7 +131,7 @@ class Explainer:
             witness.text = f"{message} {bad.what}"
             self._follow(witness, bad)
         elif bad.check == "clocks":
-            row = Row(witness.process, witness.pos, *witness.message)
+            row = RowKey(witness.process, witness.pos, *witness.message)
             witness.other = bad.others.get(row)
             witness.text = f"{self._event(row)} {bad.what}{self._named_event(witness.other)}"
         elif bad.check == "object":
@@ -159,7 +159,7 @@ class Explainer:
         told.append(f"{self._names[last.process]} had {self._message(last.message)} when it sent {effect}")
         return ", and ".join(told)
 
-    def _event(self, row: Row) -> str:
+    def _event(self, row: RowKey) -> str:
         """An imported event, with its line in the log."""
         chunk = self._read(self._evidence.link_at(row.process, row.pos).segment)
         return f"{place_of(chunk, row.pos)}: event {row.seq} of {self._names[row.process]}"
@@ -171,7 +171,7 @@ class Explainer:
         return named(self._names, message)
 
 
-def _known_before(chunk: Chunk, link: Link, at: int) -> Ints:
+def _known_before(chunk: Chunk, link: PlacedChunk, at: int) -> Ints:
     """What the process had sent and received before a row of the chunk."""
     known = link.carry.known.copy()
     rows = np.flatnonzero(chunk.is_known()[:at])

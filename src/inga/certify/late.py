@@ -11,7 +11,7 @@ from inga.certify import work
 from inga.certify.combine import suspects
 from inga.certify.evidence import Evidence
 from inga.certify.roots import Bad
-from inga.certify.work import Row
+from inga.certify.work import RowKey
 
 
 def fifo(evidence: Evidence) -> Iterator[Bad]:
@@ -40,12 +40,12 @@ def _found(evidence: Evidence, check: str) -> Iterator[Bad]:
     return (bad for bad in evidence.once(_rescan)[0] if bad.check == check)
 
 
-def _rescan(evidence: Evidence) -> tuple[list[Bad], dict[int, Row]]:
+def _rescan(evidence: Evidence) -> tuple[list[Bad], dict[int, RowKey]]:
     """What is wrong in suspect chunks, and where processes began to count their messages again."""
     links = {link.segment: link for link in suspects(evidence.lines, evidence.wanted)}
     questions = [(at, (evidence.keys, link.carry, evidence.listed_max)) for at, link in links.items()]
     bad: list[Bad] = []
-    restarts: dict[int, Row] = {}
+    restarts: dict[int, RowKey] = {}
     for segment, findings in evidence.ask("suspect segments read", work.rescan, questions):
         process = links[segment].summary.process
         for check, broken in findings.broken.items():

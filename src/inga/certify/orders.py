@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from inga.certify.agree import Agreement, Rules
 from inga.certify.evidence import Evidence
-from inga.certify.precede import Precedence
+from inga.certify.precede import LateRequests
 from inga.certify.roots import Bad
-from inga.certify.work import Row
+from inga.certify.work import RowKey
 
 
 def total(evidence: Evidence) -> Iterator[Bad]:
@@ -20,7 +20,7 @@ def objects(evidence: Evidence) -> Iterator[Bad]:
         evidence.leave_open("object", "the manifest does not say which methods conflict")
         return
     rules = Rules.objects(evidence.names, declared)
-    precedence = Precedence(evidence, rules)
+    precedence = LateRequests(evidence, rules)
     if rules.methods:
         yield from _clashes(evidence, "object", rules)
         yield from precedence.late()
@@ -37,7 +37,7 @@ def _clashes(evidence: Evidence, check: str, rules: Rules) -> Iterator[Bad]:
     n = len(evidence.names)
     agreement = Agreement(evidence.lines, rules, evidence.source, max(evidence.witnesses, 1))
     for (process, _), count, clashes in agreement.clashes():
-        rows = [Row(process, clash.pos, clash.key % n, clash.key // n) for clash in clashes]
+        rows = [RowKey(process, clash.pos, clash.key % n, clash.key // n) for clash in clashes]
         yield Bad(check, process, rows[0].src, check, count, rows, clashes=clashes)
     if agreement.open is not None:
         evidence.leave_open(check, agreement.open)

@@ -6,12 +6,12 @@ import numpy as np
 
 from inga.certify import compare, work
 from inga.certify.chunk import Bools, Ints
-from inga.certify.combine import Line, Link, Pair, Process, is_member
+from inga.certify.combine import Line, Pair, PlacedChunk, Process, is_member
 from inga.certify.compare import Deliveries, Range, Sends
 from inga.certify.evidence import Evidence
 from inga.certify.roots import Bad
 from inga.certify.scan import NEVER
-from inga.certify.work import Found, Row, Wanted
+from inga.certify.work import FoundRows, RowKey, Wanted
 
 ROWS_AT_ONCE = 1 << 22
 PAIRS_AT_ONCE = 64
@@ -55,7 +55,7 @@ def _sent_high(line: Line) -> int:
     return max((link.summary.sent_high for link in line), default=0)
 
 
-def _wanted(link: Link, pairs: list[Pair], numbers: Range) -> Wanted | None:
+def _wanted(link: PlacedChunk, pairs: list[Pair], numbers: Range) -> Wanted | None:
     """What a chunk has to contribute, if anything."""
     summary = link.summary
     is_source = any(pair.source == summary.process for pair in pairs)
@@ -79,7 +79,7 @@ class _Judge:
         self._closed_view = closed_view(self._lines)
         self._crashed = crashed(self._lines, self._processes)
 
-    def judge(self, pairs: list[Pair], parts: list[Found]) -> Iterator[Bad]:
+    def judge(self, pairs: list[Pair], parts: list[FoundRows]) -> Iterator[Bad]:
         n = len(self._processes)
         for pair in pairs:
             sent = [part.sends for part in parts if part.process == pair.source and part.sends is not None]
@@ -132,7 +132,7 @@ class _Judge:
 
     def _bad(self, check: str, pair: Pair, what: str, blames: str, seqs: Ints, positions: Ints) -> Bad:
         rows = [
-            Row(pair.destination, pos, pair.source, seq)
+            RowKey(pair.destination, pos, pair.source, seq)
             for pos, seq in zip(
                 positions[: self._listed_max].tolist(), seqs[: self._listed_max].tolist(), strict=True
             )

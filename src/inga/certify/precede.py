@@ -16,23 +16,23 @@ from inga.certify.chunk import Chunk, Ints
 from inga.certify.evidence import Evidence
 from inga.certify.roots import Bad
 from inga.certify.scan import NEVER
-from inga.certify.work import Row
+from inga.certify.work import RowKey
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class RequiredNumbers:
     """By method and sender: the highest number that what began depends on, and what that was."""
 
     required: Ints
     by: Ints  # position, sender and number of it
 
     @classmethod
-    def none(cls, methods: int, n: int) -> "Needs":
+    def none(cls, methods: int, n: int) -> "RequiredNumbers":
         return cls(np.zeros((methods, n), np.int64), np.zeros((methods, n, 3), np.int64))
 
-    def after(self, other: "Needs") -> "Needs":
+    def after(self, other: "RequiredNumbers") -> "RequiredNumbers":
         more = other.required > self.required
-        return Needs(
+        return RequiredNumbers(
             np.where(more, other.required, self.required), np.where(more[:, :, None], other.by, self.by)
         )
 
@@ -41,23 +41,23 @@ class Needs:
 class Began:
     """Of the requests that began in a chunk, by method and sender."""
 
-    needs: Needs
+    needs: RequiredNumbers
     low: Ints  # their lowest number
     judged: int  # how many have methods that conflict with any
     unstamped: int
-    late: list[tuple[Row, Row]]  # each with one that came too early
+    late: list[tuple[RowKey, RowKey]]  # each with one that came too early
     count: int
 
 
-def began(chunk: Chunk, question: tuple[Rules, Needs | None, int]) -> Began:
+def began(chunk: Chunk, question: tuple[Rules, RequiredNumbers | None, int]) -> Began:
     """One look at a chunk; without a carry, as if nothing had begun before."""
     rules, carry, listed_max = question
     rows, codes = rules.rows(chunk)
     shape = (len(rules.methods), chunk.n)
     src, seq = chunk.src[rows], chunk.seq[rows]
-    needs, low = Needs.none(*shape), np.full(shape, NEVER)
+    needs, low = RequiredNumbers.none(*shape), np.full(shape, NEVER)
     np.minimum.at(low, (codes, src), seq)
-    start = carry or Needs.none(*shape)
+    start = carry or RequiredNumbers.none(*shape)
     late = np.zeros(len(rows), np.bool_)
     conflicts = rules.conflicts[chunk.process]
     for other in range(shape[0]):
@@ -73,23 +73,25 @@ def began(chunk: Chunk, question: tuple[Rules, Needs | None, int]) -> Began:
     return Began(needs, low, len(rows), int((~chunk.stamped[rows]).sum()), found, len(which))
 
 
-def _pair(chunk: Chunk, rules: Rules, rows: Ints, codes: Any, at: int, start: Needs) -> tuple[Row, Row]:
+def _pair(
+    chunk: Chunk, rules: Rules, rows: Ints, codes: Any, at: int, start: RequiredNumbers
+) -> tuple[RowKey, RowKey]:
     """A late row, and something that began before it and should not have."""
     row, conflicts = rows[at], rules.conflicts[chunk.process, codes[at]]
     source, seq = int(chunk.src[row]), int(chunk.seq[row])
     before = np.flatnonzero(conflicts & (start.required[:, source] >= seq))
     if len(before):
         pos, *message = start.by[before[0], source].tolist()
-        return _row(chunk, row), Row(chunk.process, pos, *message)
+        return _row(chunk, row), RowKey(chunk.process, pos, *message)
     early = (chunk.deps[rows[:at], source] >= seq) & conflicts[codes[:at]]
     return _row(chunk, row), _row(chunk, rows[int(np.argmax(early))])
 
 
-def _row(chunk: Chunk, row: Any) -> Row:
-    return Row(chunk.process, int(chunk.pos[row]), int(chunk.src[row]), int(chunk.seq[row]))
+def _row(chunk: Chunk, row: Any) -> RowKey:
+    return RowKey(chunk.process, int(chunk.pos[row]), int(chunk.src[row]), int(chunk.seq[row]))
 
 
-class Precedence:
+class LateRequests:
     """Requests that began too late. Counted are those that could be held against others, and those of them of
     which nothing is known."""
 
@@ -103,9 +105,9 @@ class Precedence:
         found = self._ask({link.segment: None for link in self._evidence.links if link.summary.starts})
         self.judged = sum(each.judged for each in found.values())
         self.unstamped = sum(each.unstamped for each in found.values())
-        carries: dict[int, Needs | None] = {}
+        carries: dict[int, RequiredNumbers | None] = {}
         for line in lines:
-            carry = Needs.none(len(self._rules.methods), len(lines))
+            carry = RequiredNumbers.none(len(self._rules.methods), len(lines))
             for link in line:
                 if link.segment in found:
                     part = found[link.segment]
@@ -115,7 +117,7 @@ class Precedence:
         for part in self._ask(carries).values():
             yield from self._bad(part)
 
-    def _ask(self, carries: dict[int, Needs | None]) -> dict[int, Began]:
+    def _ask(self, carries: dict[int, RequiredNumbers | None]) -> dict[int, Began]:
         questions = [
             (segment, (self._rules, carry, self._evidence.listed_max)) for segment, carry in carries.items()
         ]

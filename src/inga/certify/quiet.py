@@ -6,7 +6,7 @@ from inga.certify import work
 from inga.certify.chunk import NEVER_YET
 from inga.certify.evidence import Evidence
 from inga.certify.roots import Bad
-from inga.certify.work import Row
+from inga.certify.work import RowKey
 
 
 def quiet(evidence: Evidence) -> Iterator[Bad]:
@@ -22,6 +22,6 @@ def quiet(evidence: Evidence) -> Iterator[Bad]:
         process = noisy[segment].summary.process
         _, time, step = found.first[0]
         what = f"still sent control traffic ({step}) {(time - progress) / 1e9:.3g} s after the last message"
-        rows = [Row(process, pos, process, 0) for pos, _, _ in found.first]
+        rows = [RowKey(process, pos, process, 0) for pos, _, _ in found.first]
         blames = f"{evidence.names[process]} did not go quiet"
         yield Bad("quiet", process, process, what, found.count, rows, blames=blames)

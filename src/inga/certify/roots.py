@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inga.certify.agree import Clash
-from inga.certify.chain import Message
-from inga.certify.verdict import Group
-from inga.certify.work import Row
+from inga.certify.chain import MessageId
+from inga.certify.verdict import ViolationGroup
+from inga.certify.work import RowKey
 
 EXPLAINED_MAX = 200  # late deliveries of which each is traced to its root; beyond that only counted
 LOST_MAX = 50  # missing messages that are grouped one by one
 
-FindEffect = Callable[[Row, str], Row | None]
+FindEffect = Callable[[RowKey, str], RowKey | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,12 @@ class Bad:
     source: int
     what: str  # is wrong, in words
     count: int
-    rows: list[Row]
+    rows: list[RowKey]
     blames: str = ""  # what it is one of, in words, unless it follows from something else
-    others: dict[Row, Message] = field(default_factory=dict)  # clocks: the event that each names
+    others: dict[RowKey, MessageId] = field(default_factory=dict)  # clocks: the event that each names
     cause: "Cause | None" = None  # if it is known already
     clashes: list[Clash] = field(default_factory=list)  # of `total` and `object`: one for each row
-    early: Row | None = None  # what came before the first row and should not have
+    early: RowKey | None = None  # what came before the first row and should not have
     step: str = "deliver"  # of `atomic` and `views`: what others have done with the message,
     view: int | None = None  # in which view, if that matters
 
@@ -44,36 +44,36 @@ class Cause:
 
     key: tuple[Any, ...]
     text: str
-    row: Row
+    row: RowKey
 
 
-def named(names: list[str], message: Message) -> str:
+def named(names: list[str], message: MessageId) -> str:
     src, seq = message
     return f"message {seq} of {names[src]}"
 
 
 def group_by_root(
-    names: list[str], bad: list[Bad], restarts: dict[int, Row], effect: FindEffect
-) -> list[Group]:
+    names: list[str], bad: list[Bad], restarts: dict[int, RowKey], effect: FindEffect
+) -> list[ViolationGroup]:
     """Largest first. `restarts`: where a process began to count again."""
     return _Roots(names, bad, restarts, effect).groups()
 
 
 class _Roots:
     def __init__(
-        self, names: list[str], bad: list[Bad], restarts: dict[int, Row], effect: FindEffect
+        self, names: list[str], bad: list[Bad], restarts: dict[int, RowKey], effect: FindEffect
     ) -> None:
         self._names = names
         self._bad = bad
         self._restarts = restarts
         self._effect = effect
-        self._stamps: dict[int, Row] = {}  # the first wrong one of each process
+        self._stamps: dict[int, RowKey] = {}  # the first wrong one of each process
         for each in bad:
             if each.check == "stamps" and each.rows:
                 self._stamps.setdefault(each.process, each.rows[0])
-        self._groups: dict[tuple[Any, ...], Group] = {}
+        self._groups: dict[tuple[Any, ...], ViolationGroup] = {}
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[ViolationGroup]:
         explained = self._count("causal") <= EXPLAINED_MAX
         one_by_one = self._count("complete") <= LOST_MAX
         for each in self._bad:
@@ -98,9 +98,9 @@ class _Roots:
     def _count(self, check: str) -> int:
         return sum(each.count for each in self._bad if each.check == check)
 
-    def _add(self, key: tuple[Any, ...], cause: str, check: str, count: int, row: Row) -> None:
+    def _add(self, key: tuple[Any, ...], cause: str, check: str, count: int, row: RowKey) -> None:
         first = {"process": row.process, "pos": row.pos, "message": [row.src, row.seq]}
-        group = self._groups.setdefault(key, Group(cause, [], 0, first))
+        group = self._groups.setdefault(key, ViolationGroup(cause, [], 0, first))
         group.count += count
         if check not in group.checks:
             group.checks.append(check)
@@ -148,7 +148,7 @@ class _Roots:
         if each.check == "object":
             verb = f"began requests that conflict ({' and '.join(clash.methods)})"
         cause = f"{self._names[root]} {verb} in another order than others"
-        row = Row(
+        row = RowKey(
             root,
             each.rows[0].pos if root == each.process else clash.against_pos,
             each.rows[0].src,

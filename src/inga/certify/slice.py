@@ -175,7 +175,7 @@ def crossings(steps: Steps, cuts: Cuts) -> tuple[Ints, Ints]:
 # ---- cuts
 
 
-class Plan:
+class SlicePlan:
     """Where to cut: as many slices as are needed to keep each small, at equal times, moved back where needed."""
 
     def __init__(self, outlines: Sequence[tuple[int, Outline]], n: int, counts_max: int = COUNTS_MAX) -> None:
@@ -438,7 +438,7 @@ class Beginning:
     outside: Ints  # the vectors of its messages from outside, process by process
 
 
-class Chain:
+class SliceEdges:
     """Vectors at the edges of slices: the only thing that is done one after the other."""
 
     def __init__(self, n: int) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from inga.certify.chain import Message, Step
+from inga.certify.chain import MessageId, Step
 
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
 
@@ -15,10 +15,10 @@ class Witness:
     check: str
     process: int
     pos: int  # of the row that is wrong; 0 if the wrong is that there is none
-    message: Message
+    message: MessageId
     text: str
     segment: str | None = None  # the file with the row
-    other: Message | None = None  # the second message: what came too early, or was sent in truth
+    other: MessageId | None = None  # the second message: what came too early, or was sent in truth
     other_pos: int = 0  # its position at the same process
     chain: list[Step] = field(default_factory=list)
     against: tuple[int, int, int] | None = None  # a process that has both the other way round, and where
@@ -39,7 +39,7 @@ class Witness:
 
 
 @dataclass(slots=True)
-class Group:
+class ViolationGroup:
     """Violations with one root. `first` is where to begin to look."""
 
     cause: str
@@ -83,7 +83,7 @@ class Certificate:
     payloads: int
     names: list[str]
     checks: list[Answer]
-    groups: list[Group]
+    groups: list[ViolationGroup]
     seconds: float = 0.0
 
     @property

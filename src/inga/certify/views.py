@@ -16,7 +16,7 @@ from inga.certify.evidence import Evidence
 from inga.certify.pairs import ROWS_AT_ONCE, gone, meant_for
 from inga.certify.roots import Bad
 from inga.certify.scan import Summary
-from inga.certify.work import Fates, Row
+from inga.certify.work import Fates, RowKey
 
 NOWHERE = -1  # the view of a message that was not delivered
 
@@ -95,7 +95,7 @@ class _Judge:
         if len(seqs):
             name = self._processes[here].name
             what = f"was delivered in view {view} by others that came through it, but not in it at {name}"
-            rows = [Row(here, 0, source, seq) for seq in seqs[: self._listed_max].tolist()]
+            rows = [RowKey(here, 0, source, seq) for seq in seqs[: self._listed_max].tolist()]
             sender = self._processes[source].name
             blames = f"{name} lacks messages of {sender} that others delivered in the same view"
             yield Bad("views", here, source, what, len(seqs), rows, blames=blames, view=view)

@@ -12,7 +12,7 @@ from inga.certify.scan import Carry, Summary, scan
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RowKey:
     """Enough of a row to find it again."""
 
     process: int
@@ -26,7 +26,7 @@ class Broken:
     """Rows of a chunk that break one property: how many per sender, and the first ones."""
 
     counts: Ints
-    rows: list[Row]
+    rows: list[RowKey]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Findings:
     """What a second scan found, by check."""
 
     broken: dict[str, Broken]
-    restarts: list[Row] = field(default_factory=list)  # sends that count from an earlier number again
+    restarts: list[RowKey] = field(default_factory=list)  # sends that count from an earlier number again
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,9 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRows:
+    """What `Wanted` asked for of one chunk: its sends, and its deliveries by source."""
+
     process: int
     sends: Sends | None
     deliveries: dict[int, Deliveries]
@@ -73,10 +75,10 @@ def rescan(chunk: Chunk, question: tuple[Keys, Carry, int]) -> Findings:
     return Findings(broken, _listed(chunk, sends[chunk.seq[sends] <= highest], 1))
 
 
-def collect(chunk: Chunk, question: tuple[Keys, Wanted]) -> Found:
+def collect(chunk: Chunk, question: tuple[Keys, Wanted]) -> FoundRows:
     """The rows that have to be compared one by one."""
     keys, wanted = question
-    return Found(
+    return FoundRows(
         chunk.process,
         sends_of(chunk, keys, wanted.numbers) if wanted.sends else None,
         {source: deliveries_of(chunk, keys, source, wanted.numbers) for source in wanted.sources},
@@ -136,8 +138,8 @@ def _broken(chunk: Chunk, rows: Ints, listed_max: int) -> Broken:
     return Broken(np.bincount(chunk.src[rows], minlength=chunk.n), _listed(chunk, rows[shown], len(shown)))
 
 
-def _listed(chunk: Chunk, rows: Ints, listed_max: int) -> list[Row]:
+def _listed(chunk: Chunk, rows: Ints, listed_max: int) -> list[RowKey]:
     return [
-        Row(chunk.process, int(chunk.pos[row]), int(chunk.src[row]), int(chunk.seq[row]))
+        RowKey(chunk.process, int(chunk.pos[row]), int(chunk.src[row]), int(chunk.seq[row]))
         for row in rows[:listed_max]
     ]

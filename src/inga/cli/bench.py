@@ -66,8 +66,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _measure(
-    options: argparse.Namespace, progress: bench.Progress, note: bench.Progress
-) -> tuple[list[bench.Row], str]:
+    options: argparse.Namespace, progress: bench.SayProgress, note: bench.SayProgress
+) -> tuple[list[bench.BenchRow], str]:
     """The rows, and a profile where one was asked for; `note` hears of what could not be measured."""
     if options.name in ("sim", "sco", "object"):
         measured = import_module(f"inga.lab.bench_{options.name}")

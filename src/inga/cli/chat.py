@@ -28,13 +28,13 @@ from inga.cli.chat_text import harmless, width_of
 from inga.cli.chat_view import (
     COMMANDS,
     GLYPHS,
+    ChatMessage,
+    ChatView,
     Do,
-    Message,
     Say,
     Transcript,
-    View,
-    Wrong,
-    complete,
+    WrongLine,
+    completions,
     understand,
 )
 from inga.layers.causal import Causal
@@ -171,17 +171,17 @@ def _open_history(path: Path | None) -> HistoryFile | None:
 
 def _open_screen(
     options: argparse.Namespace, group: Group, history: HistoryFile | None
-) -> tuple[Screen, View]:
+) -> tuple[Screen, ChatView]:
     people = group.view.names
     if is_terminal() and not options.json:
-        view = View(people, colour="NO_COLOR" not in os.environ, ascii_only=not _has_glyphs(sys.stdout))
+        view = ChatView(people, colour="NO_COLOR" not in os.environ, ascii_only=not _has_glyphs(sys.stdout))
         others = [name for name in people if name != group.me]
-        editor = Editor(history.lines if history else (), lambda before: complete(before, others))
+        editor = Editor(history.lines if history else (), lambda before: completions(before, others))
         return Terminal(view.prompt(group.me), width_of(group.me) + 2, editor), view
     output = sys.stderr if options.json else sys.stdout
     if isinstance(output, TextIOWrapper):
         output.reconfigure(errors="backslashreplace")
-    return Plain(output), View(people, ascii_only=not _has_glyphs(output))
+    return Plain(output), ChatView(people, ascii_only=not _has_glyphs(output))
 
 
 def _has_glyphs(output: TextIO) -> bool:
@@ -195,7 +195,7 @@ def _has_glyphs(output: TextIO) -> bool:
 class Chat:
     """One member at its terminal."""
 
-    def __init__(self, group: Group, screen: Screen, view: View, *, quiet: bool, linger: float) -> None:
+    def __init__(self, group: Group, screen: Screen, view: ChatView, *, quiet: bool, linger: float) -> None:
         self.transcript = Transcript()
         self._group = group
         self._screen = screen
@@ -242,7 +242,7 @@ class Chat:
                 break
             if isinstance(meant, Say):
                 await self._say(meant)
-            elif isinstance(meant, Wrong):
+            elif isinstance(meant, WrongLine):
                 self._note(meant.why)
             elif meant is not None:
                 self._do(meant)
@@ -368,7 +368,7 @@ class Chat:
         here = self._group.here
         return [name for name in self._others if name not in here and name not in self._left]
 
-    def _show_all(self, messages: list[Message], otherwise: str) -> None:
+    def _show_all(self, messages: list[ChatMessage], otherwise: str) -> None:
         rows = [row for message in messages for row in self._view.message(message, self._screen.columns)]
         self._screen.show(rows or [self._view.note(otherwise)])
 

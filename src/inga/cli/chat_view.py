@@ -34,7 +34,7 @@ COMMANDS = {
 
 
 @dataclass(slots=True)
-class Message:
+class ChatMessage:
     """One message as it was shown here. What `src`, `seq` and `deps` are: `inga.relation`."""
 
     number: int
@@ -51,17 +51,17 @@ class Transcript:
     """The messages of this session, in the order in which they were shown."""
 
     def __init__(self) -> None:
-        self.messages: deque[Message] = deque(maxlen=MESSAGES_MAX)
+        self.messages: deque[ChatMessage] = deque(maxlen=MESSAGES_MAX)
         self._count = 0
-        self._unstamped: deque[Message] = deque()  # our own, whose echo has not come
+        self._unstamped: deque[ChatMessage] = deque()  # our own, whose echo has not come
 
-    def add(self, sender: str, text: str, to: Iterable[str] = (), *, concurrent: bool = False) -> Message:
+    def add(self, sender: str, text: str, to: Iterable[str] = (), *, concurrent: bool = False) -> ChatMessage:
         self._count += 1
-        message = Message(self._count, sender, text, tuple(to), concurrent)
+        message = ChatMessage(self._count, sender, text, tuple(to), concurrent)
         self.messages.append(message)
         return message
 
-    def add_own(self, sender: str, text: str, to: Iterable[str] = ()) -> Message:
+    def add_own(self, sender: str, text: str, to: Iterable[str] = ()) -> ChatMessage:
         """A message of ours: shown when it is sent, stamped a moment later."""
         message = self.add(sender, text, to)
         self._unstamped.append(message)
@@ -73,17 +73,17 @@ class Transcript:
             message = self._unstamped.popleft()
             message.src, message.seq, message.deps = src, seq, deps
 
-    def find(self, number: int | None = None) -> Message | None:
+    def find(self, number: int | None = None) -> ChatMessage | None:
         """The message of that number; without one, the last that was marked as concurrent."""
         for message in reversed(self.messages):
             if message.concurrent if number is None else message.number == number:
                 return message
         return None
 
-    def last(self, count: int) -> list[Message]:
+    def last(self, count: int) -> list[ChatMessage]:
         return list(islice(self.messages, max(0, len(self.messages) - count), None))
 
-    def concurrent_with(self, message: Message) -> list[Message]:
+    def concurrent_with(self, message: ChatMessage) -> list[ChatMessage]:
         """Those of which neither was written in sight of the other."""
         if message.deps is None:
             return []
@@ -125,13 +125,13 @@ class Do:
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class WrongLine:
     """A line that cannot be meant."""
 
     why: str
 
 
-def understand(line: str, me: str, members: Sequence[str]) -> Say | Do | Wrong | None:
+def understand(line: str, me: str, members: Sequence[str]) -> Say | Do | WrongLine | None:
     """What a line asks for; an empty one for nothing."""
     text, line = line.rstrip(), line.strip()
     if not line:
@@ -147,15 +147,15 @@ def understand(line: str, me: str, members: Sequence[str]) -> Say | Do | Wrong |
     if name == "to":
         return _private(rest, me, members)
     if name not in {command.split()[0][1:] for command in COMMANDS}:
-        return Wrong(f"no command /{name}; /help lists them, //{name} says it")
+        return WrongLine(f"no command /{name}; /help lists them, //{name} says it")
     if not rest:
         return Do(name)
     if name not in ("why", "history") or not rest.isdecimal():
-        return Wrong(f"/{name} {rest}: see /help")
+        return WrongLine(f"/{name} {rest}: see /help")
     return Do(name, int(rest[:9]))
 
 
-def complete(before: str, members: Iterable[str]) -> list[str]:
+def completions(before: str, members: Iterable[str]) -> list[str]:
     """Words a line could go on with: commands, and names where a name is due."""
     word = before.rpartition(" ")[2]
     if before == word and word.startswith("/"):
@@ -169,16 +169,16 @@ def complete(before: str, members: Iterable[str]) -> list[str]:
     return [candidate for candidate in words if candidate.startswith(word)]
 
 
-def _private(rest: str, me: str, members: Sequence[str]) -> Say | Wrong:
+def _private(rest: str, me: str, members: Sequence[str]) -> Say | WrongLine:
     names, _, text = rest.partition(" ")
     to = tuple(dict.fromkeys(name for name in names.split(",") if name))
     for name in to:
         if name not in members:
-            return Wrong(f"no member {name!r}; there are {', '.join(members)}")
+            return WrongLine(f"no member {name!r}; there are {', '.join(members)}")
     if me in to:
-        return Wrong("that is you")
+        return WrongLine("that is you")
     if not to or not text.strip():
-        return Wrong("/to NAME TEXT, or @NAME TEXT")
+        return WrongLine("/to NAME TEXT, or @NAME TEXT")
     return Say(text.strip(), to)
 
 
@@ -192,7 +192,7 @@ GLYPHS, ASCII = ("‖", "→", "│", "…"), ("||", "->", "|", "...")
 """Concurrent, to, goes on, left out; and the same for terminals that know only ASCII."""
 
 
-class View:
+class ChatView:
     """Turns messages into rows: wrapped and coloured for a terminal, plain elsewhere."""
 
     def __init__(self, members: Sequence[str], *, colour: bool = False, ascii_only: bool = False) -> None:
@@ -200,7 +200,7 @@ class View:
         self._colour = colour
         self._mark, self._arrow, self._bar, self._more = ASCII if ascii_only else GLYPHS
 
-    def message(self, message: Message, columns: int | None = None) -> list[str]:
+    def message(self, message: ChatMessage, columns: int | None = None) -> list[str]:
         """One message. Whatever its text, no row but the first looks like the beginning of one."""
         mark = self._mark if message.concurrent else " " * len(self._mark)
         who = printable(message.sender)
@@ -225,7 +225,7 @@ class View:
     def prompt(self, name: str) -> str:
         return self._paint(f"{name}> ", 1)
 
-    def _head(self, message: Message, mark: str, who: str) -> str:
+    def _head(self, message: ChatMessage, mark: str, who: str) -> str:
         if message.sender not in self._members:  # it joined later
             self._members.append(message.sender)
         place = self._members.index(message.sender) % len(PALETTE)

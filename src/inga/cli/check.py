@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from inga.certify.checks import CHECKS, check_names
-from inga.cli.output import Progress, listed, print_json
+from inga.cli.output import ProgressLine, listed, print_json
 from inga.model.errors import UsageError
 from inga.model.text import printable
 
@@ -77,10 +77,10 @@ def watched(options: argparse.Namespace) -> Iterator[Callable[[str, int, int], N
     """Progress on standard error, one bar for each thing that is done."""
     from inga.pipeline.session import describe
 
-    bars: dict[str, Progress] = {}
+    bars: dict[str, ProgressLine] = {}
 
     def progress(what: str, done: int, total: int) -> None:
-        bar = bars.setdefault(what, Progress(what, total, quiet=options.quiet))
+        bar = bars.setdefault(what, ProgressLine(what, total, quiet=options.quiet))
         bar(done)
         if done == total:
             bar.end()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from inga.certify.verdict import Certificate
 from inga.cli.check import watched
-from inga.cli.output import Progress, print_json
+from inga.cli.output import ProgressLine, print_json
 from inga.cli.report import describe, write
 from inga.model.errors import UsageError
 from inga.pipeline.jobs import Tables, report_tables
@@ -82,7 +82,7 @@ def _talk(order: str, trace: Path, options: argparse.Namespace) -> Result:
     )
     total = trial.members * trial.messages * (trial.members - 1)
     _say(options, f"{order}: {trial.members} members send {trial.messages} messages each")
-    progress = Progress(f"{order}: delivered", total, quiet=options.quiet)
+    progress = ProgressLine(f"{order}: delivered", total, quiet=options.quiet)
     result = run_live(trial, trace, progress=progress)
     progress.end()
     pdus = result.pdus

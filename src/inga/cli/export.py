@@ -19,7 +19,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TextIO
 
-from inga.cli.output import Progress, print_json
+from inga.cli.output import ProgressLine, print_json
 from inga.model.errors import UsageError
 from inga.model.text import printable
 from inga.trace import ALIASES, read_processes, write_jsonl, write_perfetto, write_shiviz
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--json prints its summary where - prints the steps: name a file")
     started = monotonic()
     total = sum(process.last_pos for process in read_processes(options.trace))
-    progress = Progress("exported rows", total, quiet=options.quiet)
+    progress = ProgressLine("exported rows", total, quiet=options.quiet)
     with _standard_output() if to_output else _file(Path(options.file), force=options.force) as out:
         exported = FORMATS[options.format](options.trace, out, options.alias, progress)
     progress.end()

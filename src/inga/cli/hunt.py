@@ -15,7 +15,7 @@ import argparse
 import os
 from time import perf_counter
 
-from inga.cli.output import Progress, print_json
+from inga.cli.output import ProgressLine, print_json
 from inga.model.errors import UsageError
 from inga.recipes import find, names
 from inga.sim.hunt import search, search_for
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         return _play(Plan.parse(options.plan), options)
     order = "all orders" if options.order is None else find(options.order).name
     runs = None if options.until_failure else options.runs
-    progress = Progress(f"hunting {order}", runs, quiet=options.quiet)
+    progress = ProgressLine(f"hunting {order}", runs, quiet=options.quiet)
     started = perf_counter()
     jobs = 1 if runs is not None and runs < 400 else options.jobs
     done, failure = search(search_for(options.order), runs, options.seed, jobs=jobs, progress=progress)

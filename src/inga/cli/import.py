@@ -16,7 +16,7 @@ from dataclasses import asdict
 from time import monotonic
 
 from inga.certify.checks import check_names
-from inga.cli.output import Progress, listed, print_json
+from inga.cli.output import ProgressLine, listed, print_json
 from inga.model.text import printable
 from inga.trace.importers import DEFAULT, IMPORTERS, Imported, Roles, import_log, takers
 
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     claims = options.claims.split(",") if options.claims else []
     check_names(claims)
     started = monotonic()
-    progress = Progress("events read", None, quiet=options.quiet)
+    progress = ProgressLine("events read", None, quiet=options.quiet)
     try:
         found = import_log(
             options.format,

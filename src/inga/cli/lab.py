@@ -20,7 +20,7 @@ from pathlib import Path
 from time import perf_counter
 
 from inga.cli.output import print_json
-from inga.lab.experiments import EXPERIMENTS, find
+from inga.lab.experiments import EXPERIMENTS, find_experiment
 from inga.model.errors import UsageError
 
 
@@ -38,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    experiment = find(options.experiment, options.master)
+    experiment = find_experiment(options.experiment, options.master)
     out = options.out or Path("inga-lab") / options.experiment
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; --out names a directory")

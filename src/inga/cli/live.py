@@ -13,7 +13,7 @@ order kept all it promises, 1 if not. Times are in milliseconds.
 import argparse
 from collections.abc import Callable
 
-from inga.cli.output import Progress
+from inga.cli.output import ProgressLine
 from inga.cli.sim import add_trial_options, check_trial_options, show, trial_of
 from inga.model.errors import UsageError
 from inga.runs.live import NO_DELAY
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     # Of those who come later nobody knows how much it will be: it depends on when.
     deliveries = None if trial.join else requests * (trial.subset or trial.members - 1)
     what, total = ("delivered", deliveries) if trial.objects is None else ("called", requests)
-    progress = Progress(what, total, quiet=options.quiet)
+    progress = ProgressLine(what, total, quiet=options.quiet)
     drive: Callable[..., Result] = run_live if trial.objects is None else run_calls
     full, starting = options.trace_level == "full", _starting(trial, options)
     result = drive(trial, options.trace, full=full, progress=progress, starting=starting)
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 def _starting(trial: Trial, options: argparse.Namespace) -> Callable[[int], None]:
     """Shows how many processes there are, until there are all."""
     members = trial.members + trial.join
-    progress = Progress("members started", members, quiet=options.quiet)
+    progress = ProgressLine("members started", members, quiet=options.quiet)
 
     def started(count: int) -> None:
         progress(count)

@@ -18,7 +18,7 @@ def listed(title: str, entries: dict[str, str]) -> str:
     return "\n".join([f"{title}:", *(f"  {name:<{width}}{text}" for name, text in entries.items())])
 
 
-class Progress:
+class ProgressLine:
     """A bar on a terminal, a plain line now and then elsewhere, nothing when quiet."""
 
     WIDTH = 30

@@ -20,7 +20,7 @@ from inga.sim.board import replay
 from inga.sim.schedule import letter
 from inga.sim.simulator import Unquiet
 from inga.sim.trials import simulate_trial
-from inga.trial.calls import CallLoad, CallResult, tally
+from inga.trial.calls import CallLoad, CallResult, tally_class
 from inga.trial.result import Result, judge
 from inga.trial.trial import DATAGRAM, Trial
 
@@ -128,7 +128,7 @@ def _check_objects(recipe: Recipe, options: argparse.Namespace) -> None:
     if options.join or options.subset is not None:
         raise UsageError("--objects: every member has a copy from the start, so not with --join or --subset")
     CallLoad(options.members, options.messages, options.objects)
-    tally(options.misdeclare)
+    tally_class(options.misdeclare)
 
 
 def show(result: Result, options: argparse.Namespace) -> None:

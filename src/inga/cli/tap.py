@@ -14,7 +14,7 @@ import signal
 import sys
 
 from inga.cli.chat import choose_via, parse_members
-from inga.cli.output import Progress, print_json
+from inga.cli.output import ProgressLine, print_json
 from inga.model.errors import UsageError
 from inga.model.text import printable
 from inga.net.join import join
@@ -81,7 +81,7 @@ async def _tap(
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
-    progress = Progress("records written", None, quiet=options.quiet)
+    progress = ProgressLine("records written", None, quiet=options.quiet)
 
     def told(records: int) -> None:
         progress(records)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-Progress = Callable[[str], None]
+SayProgress = Callable[[str], None]
 """Told what is being measured now."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BenchRow:
     """One measured case. `ratio` is value / baseline."""
 
     case: str
@@ -37,7 +37,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def table(rows: list[Row]) -> str:
+def table(rows: list[BenchRow]) -> str:
     """For a person."""
     lines = [("case", "value", "unit", "baseline", "ratio", "baseline is")]
     lines += [

@@ -26,13 +26,13 @@ from typing import Any
 from inga.certify.certificate import certify
 from inga.certify.chunk import JUDGED_COLUMNS, Chunk
 from inga.certify.combine import Process
-from inga.lab.bench import Row
-from inga.lab.traces import Recipe, make
+from inga.lab.bench import BenchRow
+from inga.lab.traces import TraceRecipe, make
 from inga.model.errors import UsageError
 from inga.pipeline.certify import SparkSource
 from inga.pipeline.files import Files
 from inga.pipeline.session import open_session
-from inga.pipeline.storage import Trace, open_trace, read_chunk
+from inga.pipeline.storage import StoredTrace, open_trace, read_chunk
 
 REPETITIONS = 5
 CHECKS = ("integrity", "complete", "fifo", "stamps", "causal")
@@ -55,7 +55,7 @@ def run(
     sizes: Sequence[int] | None = None,
     repetitions: int = REPETITIONS,
     note: Callable[[str], None] = lambda text: None,
-) -> list[Row]:
+) -> list[BenchRow]:
     """All cases. `quick` leaves out all but the smallest traces, `large` adds the largest; `note` hears of what
     could not be measured."""
     if not Path("/proc/self/stat").exists():
@@ -64,7 +64,7 @@ def run(
         sizes = EVENTS[:1] if quick else (*EVENTS, EVENTS_LARGE) if large else EVENTS
     others = {name: rival for name, rival in RIVALS.items() if _is_there(name, rival, note)}
     session = open_session(name="inga bench", quick=False)
-    rows: list[Row] = []
+    rows: list[BenchRow] = []
     costs: Sizes = {}
     peaks: Sizes = {}
     try:
@@ -73,23 +73,27 @@ def run(
                 case = f"{events:,} events, n = {n}"
                 progress(case)
                 path = Path(scratch) / f"{n}-{events}"
-                make(path, Recipe(events, n))
+                make(path, TraceRecipe(events, n))
                 (scan, scan_wall), (check, check_wall) = _measure(session, path, repetitions)
                 costs[n, events] = check
                 peaks[n, events] = _peak(WORKER)
-                rows.append(Row(f"check, {case}", scan, check, "cpu s", SCAN))
-                rows.append(Row(f"check, {case}", scan_wall, check_wall, "s", SCAN))
-                rows.append(Row(f"inga check, {case}", events / scan, events / check, SPEED, SCAN))
-                rows.append(Row(f"peak of a worker, {case}", _peak(JAVA), peaks[n, events], "MB", "the JVM"))
+                rows.append(BenchRow(f"check, {case}", scan, check, "cpu s", SCAN))
+                rows.append(BenchRow(f"check, {case}", scan_wall, check_wall, "s", SCAN))
+                rows.append(BenchRow(f"inga check, {case}", events / scan, events / check, SPEED, SCAN))
+                rows.append(
+                    BenchRow(f"peak of a worker, {case}", _peak(JAVA), peaks[n, events], "MB", "the JVM")
+                )
                 for name, rival in others.items():
                     if events > rival.events_max:
                         note(f"nothing for {name}, {case}: it keeps all rows in memory")
                         continue
                     progress(f"{name}, {case}")
                     cpu, peak = _alone(rival.function, path)
-                    rows.append(Row(f"{name}, {case}", events / scan, events / cpu, SPEED, SCAN))
+                    rows.append(BenchRow(f"{name}, {case}", events / scan, events / cpu, SPEED, SCAN))
                     rows.append(
-                        Row(f"{name}, peak, {case}", peaks[n, events], peak, "MB", "a worker of inga check")
+                        BenchRow(
+                            f"{name}, peak, {case}", peaks[n, events], peak, "MB", "a worker of inga check"
+                        )
                     )
                 shutil.rmtree(path)  # a large one is several gigabytes
             rows += _growth(costs, peaks)
@@ -98,7 +102,7 @@ def run(
     return rows
 
 
-def _growth(costs: Sizes, peaks: Sizes) -> list[Row]:
+def _growth(costs: Sizes, peaks: Sizes) -> list[BenchRow]:
     """The largest trace against the next: cost per event and memory, both 1 if they do not grow."""
     rows = []
     for members in sorted({n for n, _ in costs}):
@@ -108,8 +112,8 @@ def _growth(costs: Sizes, peaks: Sizes) -> list[Row]:
         small, large = (members, sizes[-2]), (members, sizes[-1])
         what, baseline = f"n = {members}, {large[1]:,} events", f"{small[1]:,} events"
         before, after = (1e9 * costs[size] / size[1] for size in (small, large))
-        rows.append(Row(f"cost, {what}", before, after, "cpu ns per event", baseline))
-        rows.append(Row(f"peak of a worker, {what}", peaks[small], peaks[large], "MB", baseline))
+        rows.append(BenchRow(f"cost, {what}", before, after, "cpu ns per event", baseline))
+        rows.append(BenchRow(f"peak of a worker, {what}", peaks[small], peaks[large], "MB", baseline))
     return rows
 
 
@@ -125,7 +129,7 @@ def _with_pyarrow(path: Path) -> None:
 class _OneProcess:
     """A trace whose segments are read here."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: StoredTrace) -> None:
         self._trace = trace
         self.processes: Sequence[Process] = trace.processes
         self.receipt = trace.receipt

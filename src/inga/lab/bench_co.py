@@ -7,7 +7,7 @@ control messages of the two are not the same work, and are set beside each other
 from collections import defaultdict
 from statistics import median
 
-from inga.lab.bench import Progress, Row
+from inga.lab.bench import BenchRow, SayProgress
 from inga.lab.bench_net import FIFO, Variant, _throughput
 from inga.lab.co.played import Task, simulate
 from inga.sim.trials import simulate_trial
@@ -20,8 +20,8 @@ LIGHT, HEAVY = 10.0, 20_000.0
 
 
 def run(
-    progress: Progress, *, members: list[int], sizes: list[int], repetitions: int, quick: bool = False
-) -> list[Row]:
+    progress: SayProgress, *, members: list[int], sizes: list[int], repetitions: int, quick: bool = False
+) -> list[BenchRow]:
     """All cases."""
     rows = [row for n in members for size in sizes for row in _cpu(progress, n, size, repetitions)]
     progress("control messages, in virtual time")
@@ -31,11 +31,13 @@ def run(
     for n in (*members, 32):
         for who in ("all talk", "two talk"):
             measured = simulate(Task("header", n, delays=who))["bytes"]
-            rows.append(Row(f"header, {n} members, {who}", 20 + 8 * n, measured, "bytes/packet", "20 + 8n"))
+            rows.append(
+                BenchRow(f"header, {n} members, {who}", 20 + 8 * n, measured, "bytes/packet", "20 + 8n")
+            )
     return rows
 
 
-def _cpu(progress: Progress, members: int, size: int, repetitions: int) -> list[Row]:
+def _cpu(progress: SayProgress, members: int, size: int, repetitions: int) -> list[BenchRow]:
     """Interleaved, medians of each."""
     found: dict[str, list[dict[str, float]]] = defaultdict(list)
     for repetition in range(repetitions):
@@ -48,12 +50,12 @@ def _cpu(progress: Progress, members: int, size: int, repetitions: int) -> list[
 
     case, note = f"{members} x {size} B {CO.name}", f"{FIFO.name}; {mid('co', 'repairs'):g} repairs"
     return [
-        Row(case, mid("fifo", "cpu"), mid("co", "cpu"), "us CPU/delivery", note),
-        Row(case, mid("fifo", "rate"), mid("co", "rate"), "messages/s and receiver", note),
+        BenchRow(case, mid("fifo", "cpu"), mid("co", "cpu"), "us CPU/delivery", note),
+        BenchRow(case, mid("fifo", "rate"), mid("co", "rate"), "messages/s and receiver", note),
     ]
 
 
-def _control(members: int, name: str, rate: float, messages: int) -> Row:
+def _control(members: int, name: str, rate: float, messages: int) -> BenchRow:
     """Control packets for each message of an application; one for everybody counts once."""
 
     def per_message(order: str) -> float:
@@ -61,4 +63,4 @@ def _control(members: int, name: str, rate: float, messages: int) -> Row:
         return result.pdus["control"] / result.sent
 
     case = f"control, {members} members, {name} ({rate:,g} messages/s and member)"
-    return Row(case, per_message("fifo"), per_message("co"), "packets/message", "recipe fifo")
+    return BenchRow(case, per_message("fifo"), per_message("co"), "packets/message", "recipe fifo")

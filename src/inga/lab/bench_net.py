@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from inga.lab.bench import Progress, Row
+from inga.lab.bench import BenchRow, SayProgress
 from inga.runs.cluster import Cluster
 from inga.runs.live import free_ports
 
@@ -42,9 +42,11 @@ RAW = Variant("raw sockets", "raw_throughput")
 ZMQ = Variant("pyzmq PUB/SUB", "zmq_throughput", slow=4)
 
 
-def throughput(progress: Progress, *, members: list[int], sizes: list[int], repetitions: int) -> list[Row]:
+def throughput(
+    progress: SayProgress, *, members: list[int], sizes: list[int], repetitions: int
+) -> list[BenchRow]:
     """CPU per delivery and messages per second and receiver, for every size of group and message."""
-    rows: list[Row] = []
+    rows: list[BenchRow] = []
     variants = [FAST, FIFO, EACH, RAW]
     if importlib.util.find_spec("zmq") is not None:
         variants.append(ZMQ)
@@ -59,7 +61,7 @@ def throughput(progress: Progress, *, members: list[int], sizes: list[int], repe
     return rows
 
 
-def causal_to_fifo(progress: Progress, *, members: int, size: int, pairs: int) -> Row:
+def causal_to_fifo(progress: SayProgress, *, members: int, size: int, pairs: int) -> BenchRow:
     """What causal order costs over our own FIFO: the median of the ratios of interleaved pairs."""
     ratios = []
     for pair in range(pairs):
@@ -67,12 +69,12 @@ def causal_to_fifo(progress: Progress, *, members: int, size: int, pairs: int) -
         order = (FAST, FIFO) if pair % 2 == 0 else (FIFO, FAST)
         cost = {variant: _throughput(variant, members, size)["cpu"] for variant in order}
         ratios.append(cost[FAST] / cost[FIFO])
-    return Row(
+    return BenchRow(
         f"{members} x {size} B causal/fifo, {pairs} pairs", 1.0, median(ratios), "times the CPU", "fifo"
     )
 
 
-def latency(progress: Progress, *, members: list[int], rounds: int, repetitions: int) -> list[Row]:
+def latency(progress: SayProgress, *, members: list[int], rounds: int, repetitions: int) -> list[BenchRow]:
     """Idle round trips: one multicasts, all others answer."""
     rows = []
     for n in members:
@@ -84,7 +86,7 @@ def latency(progress: Progress, *, members: list[int], rounds: int, repetitions:
                 for key, value in round_trips(job, n, rounds).items():
                     into[key].append(value)
         rows += [
-            Row(f"{n} members, {key}", median(raw[key]), median(ours[key]), "us", "blocking sockets")
+            BenchRow(f"{n} members, {key}", median(raw[key]), median(ours[key]), "us", "blocking sockets")
             for key in ("p50", "p99")
         ]
     return rows
@@ -95,7 +97,7 @@ def profile(members: int, size: int) -> str:
     return str(_play(FAST, members, size, profile=True)[0]["profile"])
 
 
-def _rows(case: str, results: dict[Variant, list[dict[str, float]]]) -> list[Row]:
+def _rows(case: str, results: dict[Variant, list[dict[str, float]]]) -> list[BenchRow]:
     def mid(variant: Variant, key: str) -> float:
         return median(result[key] for result in results[variant])
 
@@ -103,9 +105,11 @@ def _rows(case: str, results: dict[Variant, list[dict[str, float]]]) -> list[Row
     for variant in (FAST, EACH):
         name, cost = f"{case} {variant.name}", mid(variant, "cpu")
         baselines = [other for other in results if other not in (FAST, EACH)]
-        rows += [Row(name, mid(other, "cpu"), cost, "us CPU/delivery", other.name) for other in baselines]
+        rows += [
+            BenchRow(name, mid(other, "cpu"), cost, "us CPU/delivery", other.name) for other in baselines
+        ]
         note = f"{RAW.name}; {mid(variant, 'repairs'):g} repairs"
-        rows.append(Row(name, mid(RAW, "rate"), mid(variant, "rate"), "messages/s and receiver", note))
+        rows.append(BenchRow(name, mid(RAW, "rate"), mid(variant, "rate"), "messages/s and receiver", note))
     return rows
 
 

@@ -13,12 +13,12 @@ from statistics import fmean
 from time import process_time
 from typing import Any
 
-from inga.lab.bench import Progress, Row
+from inga.lab.bench import BenchRow, SayProgress
 from inga.layers.shape import Faults
 from inga.objects.declare import ObjectClass, method
 from inga.recipes import Options
 from inga.sim.simulator import Sim
-from inga.trial.people import names
+from inga.trial.people import member_names
 
 MEMBERS = 5
 PAUSE = 0.2
@@ -55,7 +55,7 @@ class Times:
     def cut(self, view: int, seqs: Sequence[int], indices: Sequence[int] | None = None) -> None: ...
 
 
-def run(progress: Progress, *, quick: bool = False, count: int | None = None) -> list[Row]:
+def run(progress: SayProgress, *, quick: bool = False, count: int | None = None) -> list[BenchRow]:
     """All cases, with so many messages each."""
     count = count or (40 if quick else 200)
     rows = []
@@ -65,11 +65,13 @@ def run(progress: Progress, *, quick: bool = False, count: int | None = None) ->
         how = "order none"
         for case, order, protocol in MESSAGES:
             delay, cpu = _messages(order, faults, count, **protocol)
-            rows.append(Row(f"{case}, {words}", 1000 * base, 1000 * delay, UNIT, how))
+            rows.append(BenchRow(f"{case}, {words}", 1000 * base, 1000 * delay, UNIT, how))
             if faults is STEADY:
-                rows.append(Row(f"{case}, CPU", base_cpu, cpu, "us/delivery", how))
+                rows.append(BenchRow(f"{case}, CPU", base_cpu, cpu, "us/delivery", how))
         for case, op in REQUESTS:
-            rows.append(Row(f"{case}, {words}", 1000 * base, 1000 * _requests(op, faults, count), UNIT, how))
+            rows.append(
+                BenchRow(f"{case}, {words}", 1000 * base, 1000 * _requests(op, faults, count), UNIT, how)
+            )
     return rows
 
 
@@ -119,7 +121,7 @@ def _messages(order: str, faults: Faults, count: int, **protocol: Any) -> tuple[
     delays: list[float] = []
     traces = [Times(me, sent, delays) for me in range(MEMBERS)]
     sim = Sim(
-        *names(MEMBERS),
+        *member_names(MEMBERS),
         order=order,
         seed=1,
         faults=faults,
@@ -140,7 +142,7 @@ def _requests(op: str, faults: Faults, count: int) -> float:
     """Seconds from a one-way request to its start at the other copies."""
     sent: dict[tuple[int, int], float] = {}
     delays: list[float] = []
-    people = names(MEMBERS)
+    people = member_names(MEMBERS)
     shelves = {f"shelf{index}": (Shelf, [name]) for index, name in enumerate(people)}
     sim = Sim(*people, order="object", seed=1, faults=faults, objects=shelves, record=False)
     for site in sim.sites:

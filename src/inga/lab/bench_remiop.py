@@ -9,7 +9,7 @@ from collections import defaultdict
 from random import Random
 from time import process_time
 
-from inga.lab.bench import Progress, Row
+from inga.lab.bench import BenchRow, SayProgress
 from inga.lab.bench_net import round_trips
 from inga.model.delivery import Batch
 from inga.model.view import View
@@ -22,7 +22,9 @@ STEP = 0.0005
 """Seconds of the stacks' own time between two messages."""
 
 
-def run(progress: Progress, *, members: list[int], repetitions: int, quick: bool = False) -> list[Row]:
+def run(
+    progress: SayProgress, *, members: list[int], repetitions: int, quick: bool = False
+) -> list[BenchRow]:
     """All cases."""
     rows = []
     for n in members:
@@ -32,7 +34,7 @@ def run(progress: Progress, *, members: list[int], repetitions: int, quick: bool
             for order in (PLAIN, RELIABLE) if repetition % 2 else (RELIABLE, PLAIN):
                 found[order].append(round_trips("latency", n, 400 if quick else 2000, order)["p50"])
         case = f"{n} members, one packet, p50, best of {repetitions}"
-        rows.append(Row(case, min(found[PLAIN]), min(found[RELIABLE]), "us round trip", "plain MIOP"))
+        rows.append(BenchRow(case, min(found[PLAIN]), min(found[RELIABLE]), "us round trip", "plain MIOP"))
     progress("CPU of the stacks alone")
     spent: dict[str, list[float]] = defaultdict(list)
     for _ in range(3 if quick else 7):
@@ -40,7 +42,7 @@ def run(progress: Progress, *, members: list[int], repetitions: int, quick: bool
             spent[order].append(processing(order, 1000 if quick else 4000))
     return [
         *rows,
-        Row(
+        BenchRow(
             "one packet, sent and received",
             min(spent[PLAIN]),
             min(spent[RELIABLE]),

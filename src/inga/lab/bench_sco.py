@@ -14,10 +14,10 @@ from time import process_time
 from typing import NamedTuple
 
 from inga.causality.clock import SiteClock
-from inga.lab.bench import Progress, Row
+from inga.lab.bench import BenchRow, SayProgress
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import mask
-from inga.layers.sco.parts import Message, Settings
+from inga.layers.sco.parts import ScoMessage, ScoSettings
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.recipes import Options, find
@@ -46,7 +46,7 @@ class Cost(NamedTuple):
     cpu: float
 
 
-def run(progress: Progress, *, quick: bool = False) -> list[Row]:
+def run(progress: SayProgress, *, quick: bool = False) -> list[BenchRow]:
     """All cases."""
     rows = []
     for members, messages in ((10, 300), (100, 300), (1000, 120)):
@@ -61,7 +61,7 @@ def run(progress: Progress, *, quick: bool = False) -> list[Row]:
     return rows
 
 
-def _group(members: int, messages: int) -> list[Row]:
+def _group(members: int, messages: int) -> list[BenchRow]:
     ours = _simulated("sco", members, messages)
     if members <= 100:
         theirs, how = _simulated("vector", members, messages), "vector: headers to all"
@@ -69,13 +69,13 @@ def _group(members: int, messages: int) -> list[Row]:
         theirs, how = _header_to_all(members, messages), "vector: headers to all, computed"
     name = f"{members} members, {SUBSET} destinations"
     rows = [
-        Row(name, theirs.bytes, ours.bytes, "bytes/message", how),
-        Row(name, theirs.cpu, ours.cpu, "us CPU/delivery", how),
+        BenchRow(name, theirs.bytes, ours.bytes, "bytes/message", how),
+        BenchRow(name, theirs.cpu, ours.cpu, "us CPU/delivery", how),
     ]
     if HAS_MATRIX and members <= 100:
         matrix = _simulated("vector", members, messages, matrix=True)
-        rows.append(Row(name, matrix.bytes, ours.bytes, "bytes/message", "vector, matrix"))
-        rows.append(Row(name, matrix.cpu, ours.cpu, "us CPU/delivery", "vector, matrix"))
+        rows.append(BenchRow(name, matrix.bytes, ours.bytes, "bytes/message", "vector, matrix"))
+        rows.append(BenchRow(name, matrix.cpu, ours.cpu, "us CPU/delivery", "vector, matrix"))
     return rows
 
 
@@ -122,17 +122,17 @@ def _header_to_all(members: int, messages: int) -> Cost:
     return Cost(size / messages, 0.0, 1e6 * each() * (members - 1) / SUBSET)
 
 
-def _machine(members: int, messages: int) -> Row:
+def _machine(members: int, messages: int) -> BenchRow:
     """One machine and messages whose stamps name three changes each: CPU per message, against a group of ten."""
     changes = 3
 
     def cost(n: int) -> float:
-        machine = ScoMachine(0, n, Settings(window=1 << 20, quota=1 << 20))
+        machine = ScoMachine(0, n, ScoSettings(window=1 << 20, quota=1 << 20))
         rng = Random(n)
         arriving = []
         for number in range(messages):
             delta = tuple(sorted((m, number // n + 1) for m in rng.sample(range(2, n), changes)))
-            arriving.append(Message(1, 0b101, number + 1, number + 1, delta, buf=1 << 20))
+            arriving.append(ScoMessage(1, 0b101, number + 1, number + 1, delta, buf=1 << 20))
         machine.covered = [1 << 30 if m > 1 else 1 for m in range(n)]
         started = process_time()
         for message in arriving:
@@ -142,14 +142,16 @@ def _machine(members: int, messages: int) -> Row:
         return 1e6 * (process_time() - started) / messages
 
     value, base = _medians(lambda: cost(members), lambda: cost(10))
-    return Row(f"machine, {members} members, 3 changes a stamp", base, value, "us CPU/message", "10 members")
+    return BenchRow(
+        f"machine, {members} members, 3 changes a stamp", base, value, "us CPU/message", "10 members"
+    )
 
 
-def _questions(members: int, messages: int) -> Row:
+def _questions(members: int, messages: int) -> BenchRow:
     """Control packets per message when one is sent a second, against a thousand."""
     sparse = _simulated("sco", members, messages, SPARSE)
     dense = _simulated("sco", members, messages, DENSE)
-    return Row(
+    return BenchRow(
         f"control, {members} members, one message a second",
         dense.control,
         sparse.control,

@@ -12,7 +12,7 @@ from time import process_time
 
 from inga.causality.clock import SiteClock
 from inga.causality.inbox import Inbox
-from inga.lab.bench import Row
+from inga.lab.bench import BenchRow
 from inga.model.packet import Packet
 from inga.model.stamp import Deps
 from inga.model.view import View
@@ -27,7 +27,7 @@ BATCH = 64
 OVERTAKES = 64  # places by which a packet may be overtaken
 
 
-def run(progress: Callable[[str], None], *, quick: bool = False) -> list[Row]:
+def run(progress: Callable[[str], None], *, quick: bool = False) -> list[BenchRow]:
     """All cases."""
     scale = 5 if quick else 1
     progress("schedules of 3 members and 6 messages")
@@ -40,7 +40,7 @@ def run(progress: Callable[[str], None], *, quick: bool = False) -> list[Row]:
     return rows
 
 
-def _schedules(runs: int) -> Row:
+def _schedules(runs: int) -> BenchRow:
     def rate(order: str) -> float:
         build = lossless(order)
         started = process_time()
@@ -49,10 +49,10 @@ def _schedules(runs: int) -> Row:
         return runs / (process_time() - started)
 
     value, baseline = _medians(lambda: rate("causal"), lambda: rate("none"))
-    return Row("schedules, 3 members x 6 messages", baseline, value, "runs/s and core", "order none")
+    return BenchRow("schedules, 3 members x 6 messages", baseline, value, "runs/s and core", "order none")
 
 
-def _recipe(members: int, traffic: list[tuple[Packet, bytes]]) -> Row:
+def _recipe(members: int, traffic: list[tuple[Packet, bytes]]) -> BenchRow:
     """One member receives what all others send, each answering what it has seen."""
     datagrams = [data for _, data in traffic]
 
@@ -71,10 +71,10 @@ def _recipe(members: int, traffic: list[tuple[Packet, bytes]]) -> Row:
         return taken / elapsed
 
     value, baseline = _medians(lambda: rate("causal"), lambda: rate("fifo"))
-    return Row(f"causal recipe, {members} members", baseline, value, "packets/s and core", "recipe fifo")
+    return BenchRow(f"causal recipe, {members} members", baseline, value, "packets/s and core", "recipe fifo")
 
 
-def _inbox(members: int, traffic: list[tuple[Packet, bytes]]) -> Row:
+def _inbox(members: int, traffic: list[tuple[Packet, bytes]]) -> BenchRow:
     """The hold queue alone: wait index and deltas against scanning with full vectors."""
 
     def indexed() -> float:
@@ -94,7 +94,7 @@ def _inbox(members: int, traffic: list[tuple[Packet, bytes]]) -> Row:
         return len(traffic) / (process_time() - started)
 
     value, baseline = _medians(indexed, scanned)
-    return Row(
+    return BenchRow(
         f"hold queue, {members} members", baseline, value, "packets/s and core", "scanned, full vectors"
     )
 
@@ -126,7 +126,7 @@ def _scan(members: int, arrivals: list[tuple[int, int, Deps | None]]) -> None:
                     break
 
 
-def _stamp_bytes(members: int, packets: int) -> Row:
+def _stamp_bytes(members: int, packets: int) -> BenchRow:
     """Mean over packets of random senders, each of which has seen what was sent a while ago."""
     ours = full = 0
     for packet, _ in _traffic(members, packets, seldom=0.1):
@@ -139,7 +139,7 @@ def _stamp_bytes(members: int, packets: int) -> Row:
         for count in packet.deps:
             varint.put(vector, count)
         full += len(vector)
-    return Row(
+    return BenchRow(
         f"stamp, {members} members",
         full / packets,
         ours / packets,

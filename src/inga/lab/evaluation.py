@@ -57,7 +57,9 @@ def _html_table(table: Table) -> str:
     marks = ["" if is_word else ' class="number"' for is_word in words]
     lines = [
         "<tr>"
-        + "".join(f"<td{mark}>{escape(show(value))}</td>" for mark, value in zip(marks, row, strict=True))
+        + "".join(
+            f"<td{mark}>{escape(cell_text(value))}</td>" for mark, value in zip(marks, row, strict=True)
+        )
         + "</tr>"
         for row in table.rows
     ]
@@ -67,6 +69,6 @@ def _html_table(table: Table) -> str:
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
 
 
-def show(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """A cell of a table."""
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -14,9 +14,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from inga.lab.bench import SayProgress
 from inga.model.errors import UsageError
-
-Progress = Callable[[str], None]
 
 HOLDS, ROUGHLY, NOT_REPRODUCED = "holds", "roughly", "not reproduced"
 
@@ -56,7 +55,7 @@ class Outcome:
         }
 
 
-Experiment = Callable[[Path, bool, Progress], Outcome]
+Experiment = Callable[[Path, bool, SayProgress], Outcome]
 
 EXPERIMENTS = {
     "ladder": "inga.lab.ladder",
@@ -68,7 +67,7 @@ EXPERIMENTS = {
 """Name and module, whose `run` is the experiment."""
 
 
-def find(name: str, master: str = "local[*]") -> Experiment:
+def find_experiment(name: str, master: str = "local[*]") -> Experiment:
     """The experiment of that name; what it does on Spark it does there."""
     if name not in EXPERIMENTS:
         raise UsageError(f"no experiment {name!r}; there is {', '.join(EXPERIMENTS)}")

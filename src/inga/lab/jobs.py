@@ -18,7 +18,7 @@ from typing import Any
 
 from inga.net.group import Group
 from inga.net.join import join
-from inga.runs.worker import Link
+from inga.runs.worker import WorkerLink
 
 WARM_UP = 4
 """The first round has this part of the messages."""
@@ -30,7 +30,7 @@ RAW_WINDOW = 8
 """Datagrams each raw sender keeps under way."""
 
 
-async def throughput(config: dict[str, Any], link: Link) -> None:
+async def throughput(config: dict[str, Any], link: WorkerLink) -> None:
     """All members send as fast as the window lets them, and read everything."""
     others = len(config["members"]) - 1
     data = b"x" * config["size"]
@@ -49,7 +49,7 @@ async def throughput(config: dict[str, Any], link: Link) -> None:
 
 async def _measure(
     config: dict[str, Any],
-    link: Link,
+    link: WorkerLink,
     play: Callable[[int], Awaitable[None]],
     group: Group | None = None,
 ) -> None:
@@ -126,7 +126,7 @@ _READERS = {"batches": _batches, "each": _one_by_one}
 _WRITERS = {"many": _send_many, "each": _send_one_by_one}
 
 
-async def raw_throughput(config: dict[str, Any], link: Link) -> None:
+async def raw_throughput(config: dict[str, Any], link: WorkerLink) -> None:
     """The same datagrams over bare sockets, in a plain loop: no order, no repair, no messages."""
     shared, own, target = _raw_sockets(config)
     members = len(config["members"])
@@ -167,7 +167,7 @@ async def raw_throughput(config: dict[str, Any], link: Link) -> None:
     own.close()
 
 
-async def zmq_throughput(config: dict[str, Any], link: Link) -> None:
+async def zmq_throughput(config: dict[str, Any], link: WorkerLink) -> None:
     """pyzmq PUB/SUB over TCP: in order per sender, message by message."""
     import zmq
 
@@ -207,7 +207,7 @@ async def zmq_throughput(config: dict[str, Any], link: Link) -> None:
     context.destroy(linger=0)
 
 
-async def latency(config: dict[str, Any], link: Link) -> None:
+async def latency(config: dict[str, Any], link: WorkerLink) -> None:
     """The first member multicasts, all others answer, it goes on when it has every answer."""
     others = len(config["members"]) - 1
     async with _join(config) as group:
@@ -230,7 +230,7 @@ async def latency(config: dict[str, Any], link: Link) -> None:
         await link.hear()
 
 
-async def raw_latency(config: dict[str, Any], link: Link) -> None:
+async def raw_latency(config: dict[str, Any], link: WorkerLink) -> None:
     """The same with blocking bare sockets."""
     shared, own, target = _raw_sockets(config)
     others = len(config["members"]) - 1

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from inga.lab.experiments import Progress
+from inga.lab.bench import SayProgress
 from inga.pipeline.sweep import sweep
 
 Task = TypeVar("Task")
@@ -14,7 +14,7 @@ TOLD = 10
 
 
 def simulate_all(
-    simulate: Callable[[Task], Answer], tasks: Sequence[Task], progress: Progress, master: str | None
+    simulate: Callable[[Task], Answer], tasks: Sequence[Task], progress: SayProgress, master: str | None
 ) -> list[Answer]:
     """The answers in the order of the tasks. Without a master they are worked out here: few and short ones are done
     before Spark has started."""

@@ -71,7 +71,7 @@ class Planted:
 
 
 @dataclass(slots=True)
-class Rows:
+class MemberRows:
     """Rows of one member, as columns."""
 
     step: NDArray[np.int8]
@@ -81,8 +81,8 @@ class Rows:
     view: NDArray[np.int32]
     spared: NDArray[np.int32]  # on a send: the one member that it is not for, or EVERYBODY
 
-    def take(self, order: Any) -> "Rows":
-        return Rows(*(getattr(self, name)[order] for name in self.__slots__))
+    def take(self, order: Any) -> "MemberRows":
+        return MemberRows(*(getattr(self, name)[order] for name in self.__slots__))
 
     def table(self, process: int, first: int) -> Any:
         """With the columns of a trace; time is the position."""
@@ -135,7 +135,7 @@ RECEIPT_ROWS = {"deliver": 1, "take": 2, "accept": 3}
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class TraceRecipe:
     """What to make. `events` is rounded up to whole rounds."""
 
     events: int
@@ -198,7 +198,7 @@ class Recipe:
 class Maker:
     """Makes the rows, block after block, so that memory does not grow with the trace."""
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: TraceRecipe) -> None:
         self.recipe = recipe
         self.planted: Planted | None = None
         self._random = np.random.default_rng(recipe.seed)
@@ -214,7 +214,7 @@ class Maker:
             self._defect_round = middle if middle < last else max(last - 2, 1)
         self._positions = [0] * recipe.members
 
-    def blocks(self) -> Iterator[list[Rows]]:
+    def blocks(self) -> Iterator[list[MemberRows]]:
         """Rows for all members: `block[process]`."""
         recipe = self.recipe
         last_stamps = np.zeros((recipe.members, recipe.burst, recipe.members), np.int32)
@@ -254,7 +254,7 @@ class Maker:
         sends[:, :, process] = rounds[:, None] * burst + np.arange(burst)
         return labels, sends
 
-    def _rows(self, process: int, rounds: Any, labels: Any, own: Any, earlier: Any) -> Rows:
+    def _rows(self, process: int, rounds: Any, labels: Any, own: Any, earlier: Any) -> MemberRows:
         recipe = self.recipe
         burst, (count, slots) = recipe.burst, labels.shape
         order = np.argsort(labels, axis=1, kind="stable")
@@ -269,7 +269,9 @@ class Maker:
         kept = np.where(is_send, rounds[:, None] < recipe.rounds, rounds[:, None] > 0)
         view = recipe.view((seq[kept] - 1) // burst).astype(np.int32)
         step = np.where(is_send, SEND, DELIVER)[kept].astype(np.int8)
-        rows = Rows(step, labels[kept], seq[kept], deps[kept], view, np.full(len(view), EVERYBODY, np.int32))
+        rows = MemberRows(
+            step, labels[kept], seq[kept], deps[kept], view, np.full(len(view), EVERYBODY, np.int32)
+        )
         if recipe.kind == "objects":
             rows.step[:] = np.where(rows.step == SEND, REQUEST, START)
             return rows
@@ -287,7 +289,7 @@ class Maker:
             rows = _with_control(rows)
         return rows
 
-    def _with_views(self, rows: Rows, *, first: bool) -> Rows:
+    def _with_views(self, rows: MemberRows, *, first: bool) -> MemberRows:
         """A row for each view before the first row that belongs to it."""
         highest = np.maximum.accumulate(rows.view)
         new = np.flatnonzero(np.diff(highest, prepend=0 if first else highest[:1]) > 0)
@@ -309,7 +311,7 @@ class Maker:
         seq = self._defect_round * burst + number + 1
         self.planted = Planted("stamp", "stamps", process, 0, (process, seq))
 
-    def _break_rows(self, block: list[Rows], rounds: Any) -> None:
+    def _break_rows(self, block: list[MemberRows], rounds: Any) -> None:
         defect = self.recipe.defect
         if defect == "stamp":
             assert self.planted is not None
@@ -334,7 +336,7 @@ class Maker:
         pos = 0 if absent else self._positions[process] + where + 1
         self.planted = Planted(str(defect), check, process, pos, message)
 
-    def _plant_swap(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+    def _plant_swap(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
         """Change places with the next delivery of the same sender."""
         same = np.flatnonzero((rows.step == DELIVER) & (rows.src == rows.src[at]))
         place = int(np.searchsorted(same, at))
@@ -343,27 +345,27 @@ class Maker:
         order[[one, two]] = two, one
         return rows.take(order), two, "causal"
 
-    def _plant_disorder(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+    def _plant_disorder(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
         """Change places with the next delivery of another sender, which is of the same round and so concurrent."""
         return (*self._exchange(rows, at, (rows.step == DELIVER) & (rows.src != rows.src[at])), "total")
 
-    def _plant_conflict(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+    def _plant_conflict(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
         """Change places with the next request of another sender that conflicts."""
         return (*self._exchange(rows, at, self._conflicting(rows, at) & (rows.src != rows.src[at])), "object")
 
-    def _plant_precedence(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+    def _plant_precedence(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
         """Begin after a request that this one precedes; elsewhere too, so that only precedence tells."""
         after = self._conflicting(rows, at) & (rows.deps[:, rows.src[at]] >= rows.seq[at])
         return (*self._exchange(rows, at, after), "object")
 
-    def _conflicting(self, rows: Rows, at: int) -> Any:
+    def _conflicting(self, rows: MemberRows, at: int) -> Any:
         table = np.zeros((len(METHODS), len(METHODS)), np.bool_)
         for one, other in CONFLICTS:
             pair = METHODS.index(one), METHODS.index(other)
             table[pair] = table[pair[::-1]] = True
         return (rows.step == START) & table[rows.method[at], rows.method]
 
-    def _exchange(self, rows: Rows, at: int, others: Any) -> tuple[Rows, int]:
+    def _exchange(self, rows: MemberRows, at: int, others: Any) -> tuple[MemberRows, int]:
         """The row goes behind the next of the others; where it is now."""
         after = np.flatnonzero(others[at + 1 :])
         assert len(after), "the trace goes on for a while after a defect"
@@ -371,52 +373,52 @@ class Maker:
         order = np.insert(np.delete(np.arange(len(rows.step)), at), then, at)
         return rows.take(order), then
 
-    def _spare(self, rows: Rows, seq: int, process: int) -> None:
+    def _spare(self, rows: MemberRows, seq: int, process: int) -> None:
         """The send of a message is not for a process any more."""
         sends = (rows.step == SEND) & (rows.seq == seq)
         assert sends.any(), "it was sent in the same block"
         rows.spared[sends] = process
 
-    def _plant_destination(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+    def _plant_destination(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
         return rows, at, "integrity"
 
-    def _plant_view(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+    def _plant_view(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
         return rows.take(np.delete(np.arange(len(rows.step)), at)), at, "views"
 
-    def _plant_loss(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+    def _plant_loss(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
         return rows.take(np.delete(np.arange(len(rows.step)), at)), at, "complete"
 
-    def _plant_duplicate(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+    def _plant_duplicate(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
         again = int(self._random.integers(at + 1, min(at + 50, len(rows.step)) + 1))
         return rows.take(np.insert(np.arange(len(rows.step)), again, at)), again, "integrity"
 
-    def _plant_forgery(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+    def _plant_forgery(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
         others = [other for other in range(self.recipe.members) if other != rows.src[at]]
         rows.deps[at, int(self._random.choice(others))] -= 1
         return rows, at, "integrity"
 
-    def _plant_split(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+    def _plant_split(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
         return rows.take(np.delete(np.arange(len(rows.step)), at)), at, "atomic"
 
-    def _plant_unaccepted(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+    def _plant_unaccepted(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
         same = (rows.src == rows.src[at]) & (rows.seq == rows.seq[at]) & (rows.step == ACCEPT)
         accept = int(np.flatnonzero(same)[0])
         return rows.take(np.delete(np.arange(len(rows.step)), accept)), accept, "atomic"
 
-    def _plant_noise(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+    def _plant_noise(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
         """Control traffic with a number, by which `table` knows it, and a time far from the others."""
         rows = rows.take(np.insert(np.arange(len(rows.step)), at, at))
         rows.step[at], rows.seq[at] = CONTROL, 1
         return rows, at, "quiet"
 
-    def _plant_unsent(self, rows: Rows, at: int) -> tuple[Rows, int, str]:
+    def _plant_unsent(self, rows: MemberRows, at: int) -> tuple[MemberRows, int, str]:
         """After the last message of a sender comes one that it never sent."""
         rows = rows.take(np.insert(np.arange(len(rows.step)), at + 1, at))
         rows.seq[at + 1] = (self.recipe.rounds + 5) * self.recipe.burst
         return rows, at + 1, "integrity"
 
 
-def _with_control(rows: Rows) -> Rows:
+def _with_control(rows: MemberRows) -> MemberRows:
     """One control message before everything else of a block."""
     if not len(rows.step):
         return rows
@@ -425,7 +427,7 @@ def _with_control(rows: Rows) -> Rows:
     return rows
 
 
-def make(directory: Path, recipe: Recipe, *, segment_rows: int = SEGMENT_ROWS) -> Planted | None:
+def make(directory: Path, recipe: TraceRecipe, *, segment_rows: int = SEGMENT_ROWS) -> Planted | None:
     """Write the trace; what was planted in it."""
     maker = Maker(recipe)
     names = [f"member{index + 1}" for index in range(recipe.members)]
@@ -454,7 +456,7 @@ class _Segments:
         self._waiting: list[Any] = []
         self._count = self._number = self._pos = 0
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: MemberRows) -> None:
         self._waiting.append(rows.table(self._process, self._pos + 1))
         self._pos += len(rows.step)
         self._count += len(rows.step)
@@ -502,7 +504,7 @@ def main() -> None:
     defects = (*DEFECTS, *LEVEL_DEFECTS, *(each for kind in KIND_DEFECTS.values() for each in kind))
     parser.add_argument("--defect", choices=defects)
     given = vars(parser.parse_args())
-    planted = make(given.pop("out"), Recipe(**given))
+    planted = make(given.pop("out"), TraceRecipe(**given))
     print(json.dumps({"planted": None if planted is None else planted.to_json()}))
 
 

@@ -30,7 +30,7 @@ WINDOW_MIN = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class FlowSettings:
     """What can be chosen. Times are in seconds."""
 
     window: int = WINDOW_MAX  # charged bytes on their way
@@ -53,10 +53,10 @@ class Flow(Layer):
     requires = frozenset({"reliable"})
     provides = frozenset({"flow"})
     grows = True
-    settings = Settings
+    settings = FlowSettings
 
     def __init__(self, **said: Any) -> None:
-        made = settle(Settings, self.name, said)
+        made = settle(FlowSettings, self.name, said)
         self.window = made.window
         self.queue_max = made.queue_max
         self.probe = Backoff(made.probe, made.probe_max)

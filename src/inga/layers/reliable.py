@@ -35,7 +35,7 @@ _BEATING, _REPORTING = (_BEAT, 0), (_REPORT, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ReliableSettings:
     """What can be chosen. Times are in seconds."""
 
     nack_delay: float = 0.001  # a packet may only have been overtaken
@@ -63,10 +63,10 @@ class Reliable(Layer):
     provides = frozenset({"reliable"})
     levels: tuple[str, ...] = ("confirmed",)
     grows = True
-    settings = Settings
+    settings = ReliableSettings
 
     def __init__(self, **said: Any) -> None:
-        self._settings = settle(Settings, self.name, said)
+        self._settings = settle(ReliableSettings, self.name, said)
         self.heartbeat = Backoff(self._settings.heartbeat, self._settings.heartbeat_max)
 
     def view(self, view: View) -> None:

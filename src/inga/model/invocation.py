@@ -48,6 +48,9 @@ object that runs it. Of two paths the smaller is the older; an ancestor's is a p
 Numbers: TypeAlias = tuple[tuple[int, int], ...]
 """(member, number) for each member that a message goes to."""
 
+OrderKey: TypeAlias = tuple[int, int]
+"""Clock and sender of a message. Smaller is earlier, at every destination."""
+
 
 class Message(NamedTuple):
     """One message, as all its destinations get it."""
@@ -74,8 +77,8 @@ class Message(NamedTuple):
     view: int = 0  # how many members were gone, as its sender had agreed upon
 
     @property
-    def key(self) -> tuple[int, int]:
-        """Smaller is earlier, at every destination."""
+    def key(self) -> OrderKey:
+        """Its place in the order."""
         return self.ts, self.src
 
 

@@ -19,8 +19,8 @@ from inga.net.log import log
 from inga.stack.native import Outsider
 from inga.stack.stack import Address, Datagram
 
-Arrivals = list[tuple[Buffer, Hashable]]
-Deliver = Callable[[Arrivals], None]
+ArrivedDatagrams = list[tuple[Buffer, Hashable]]
+Deliver = Callable[[ArrivedDatagrams], None]
 
 BURST = 16
 """Datagrams read before others in the loop get a turn."""
@@ -83,7 +83,7 @@ class UdpCarrier(Carrier):
         self._loop.add_reader(sock, self._drain, sock, deliver)
 
     def _drain(self, sock: socket.socket, deliver: Deliver) -> None:
-        burst: Arrivals = []
+        burst: ArrivedDatagrams = []
         receive = sock.recvfrom_into
         for buffer in self._buffers:
             try:

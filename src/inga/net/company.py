@@ -10,7 +10,7 @@ from inga.stack.stack import Stack
 MISSED_SECONDS = 5.0
 """Of waiting for members, after which a warning names those that are missing."""
 
-Listener = Callable[[str], None]
+NameListener = Callable[[str], None]
 
 
 class Company:
@@ -23,8 +23,8 @@ class Company:
         self._stack = stack
         self._loop = asyncio.get_running_loop()
         self._seen = 0  # how many have come or left, when we last looked
-        self._on_join: list[Listener] = []
-        self._on_leave: list[Listener] = []
+        self._on_join: list[NameListener] = []
+        self._on_leave: list[NameListener] = []
 
     @property
     def here(self) -> tuple[str, ...]:
@@ -53,12 +53,12 @@ class Company:
             if watcher in self.watchers:
                 self.watchers.remove(watcher)
 
-    def on_join(self, listener: Listener) -> None:
+    def on_join(self, listener: NameListener) -> None:
         self._on_join.append(listener)
         for member in sorted(self.present):
             self._tell(listener, member)
 
-    def on_leave(self, listener: Listener) -> None:
+    def on_leave(self, listener: NameListener) -> None:
         self._on_leave.append(listener)
 
     def notice(self) -> None:
@@ -80,7 +80,7 @@ class Company:
                 if count >= wanted and not future.done():
                     future.set_result(None)
 
-    def _tell(self, listener: Listener, member: int) -> None:
+    def _tell(self, listener: NameListener, member: int) -> None:
         """What a listener raises goes to the event loop's exception handler, and concerns nobody else."""
         try:
             listener(self._stack.view.names[member])

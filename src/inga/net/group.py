@@ -18,8 +18,8 @@ from inga.model.delivery import Batch, Delivery
 from inga.model.errors import Concurrent, IngaError, TraceError, UsageError, WouldBlock
 from inga.model.view import View
 from inga.net.address import parse_host_port
-from inga.net.carrier import Arrivals, Carrier
-from inga.net.company import Company, Listener
+from inga.net.carrier import ArrivedDatagrams, Carrier
+from inga.net.company import Company, NameListener
 from inga.net.log import log
 from inga.net.objects import ObjectCalls
 from inga.net.reading import Reading
@@ -152,14 +152,14 @@ class Group(ObjectCalls):
         self._check_open()
         await self._company.ready(at_least, timeout)
 
-    def on_join(self, listener: Listener) -> None:
+    def on_join(self, listener: NameListener) -> None:
         """Call with a member's name when it is first met; at once for those already here.
 
         What a listener raises goes to the event loop's exception handler, and concerns nobody else.
         """
         self._company.on_join(listener)
 
-    def on_leave(self, listener: Listener) -> None:
+    def on_leave(self, listener: NameListener) -> None:
         """Call with a member's name when it leaves; what it raises is treated as in `on_join`."""
         self._company.on_leave(listener)
 
@@ -270,7 +270,7 @@ class Group(ObjectCalls):
                 self._end_turn()
             self._loop.call_later(1.0, self._poll_trace)
 
-    def receive(self, burst: Arrivals) -> None:
+    def receive(self, burst: ArrivedDatagrams) -> None:
         """What the sockets have for us."""
         stack = self.stack
         stack.receive(burst, now=self._time())

@@ -14,7 +14,7 @@ from inga.layers.flow import WINDOW_MAX
 from inga.model.errors import IngaError, TraceError, UsageError
 from inga.model.view import Member, View
 from inga.net.address import Via, choose_interface, parse_host_port, parse_via
-from inga.net.carrier import Arrivals, Carrier, MulticastCarrier, UnicastCarrier
+from inga.net.carrier import ArrivedDatagrams, Carrier, MulticastCarrier, UnicastCarrier
 from inga.net.group import Group, learn_addresses
 from inga.net.log import log
 from inga.net.options import JoinOptions, complete
@@ -166,7 +166,7 @@ class _Door:
         self._addresses = addresses
         self._loop = loop
         self._heard = asyncio.Event()
-        self._then: Callable[[Arrivals], None] | None = None
+        self._then: Callable[[ArrivedDatagrams], None] | None = None
 
     async def knock(self) -> None:
         """Ask until we are let in, or told why not."""
@@ -184,12 +184,12 @@ class _Door:
                 self._carrier.transmit(to, datagram)
         self._carrier.close()
 
-    def lead_to(self, receive: Callable[[Arrivals], None]) -> None:
+    def lead_to(self, receive: Callable[[ArrivedDatagrams], None]) -> None:
         """From now on somebody else takes what comes, and what has come."""
         self._then = receive
         receive(list(self._newcomer.backlog))
 
-    def _receive(self, burst: Arrivals) -> None:
+    def _receive(self, burst: ArrivedDatagrams) -> None:
         if self._then is not None:
             self._then(burst)
         else:

@@ -24,7 +24,7 @@ RETRIES = 8
 """How often `transact` begins again after a deadlock, unless something else is said."""
 
 
-class Calls:
+class ClientCalls:
     """What a group does with objects. `schedule` lets the stack get ready at the end of this turn."""
 
     def __init__(
@@ -120,7 +120,7 @@ class ObjectCalls:
     """The face of a group towards objects: what `Group` can do if its order has them."""
 
     stack: Stack
-    _object_calls: Calls | None = None  # of the order in force, if it has objects
+    _object_calls: ClientCalls | None = None  # of the order in force, if it has objects
 
     async def call(self, target: Target, op: str, /, *args: Any, **named: Any) -> Any:
         """Call a method of an object, or of several, and wait for what it gives. Of a replicated object the
@@ -158,7 +158,7 @@ class ObjectCalls:
         """The state of our own copy of an object, as committed."""
         return self._calls().order.host.state(name)
 
-    def _calls(self) -> Calls:
+    def _calls(self) -> ClientCalls:
         self._check_open()
         self._know_objects()
         if self._object_calls is None:
@@ -173,7 +173,7 @@ class ObjectCalls:
             self._dismiss_calls("the order of the group has changed")
             self._object_calls = None
         if self._object_calls is None and order is not None:
-            self._object_calls = Calls(order, asyncio.get_running_loop(), self._schedule_end)
+            self._object_calls = ClientCalls(order, asyncio.get_running_loop(), self._schedule_end)
 
     def _dismiss_calls(self, why: str) -> None:
         if self._object_calls is not None:
@@ -193,7 +193,7 @@ class Transaction:
     committed on the way is taken back.
     """
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: ClientCalls) -> None:
         self._calls = calls
         self._commands: asyncio.Queue[Callable[[Any], Awaitable[Any]] | None] = asyncio.Queue()
         self._root: Root | None = None

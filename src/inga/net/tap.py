@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from inga.model.delivery import Batch
 from inga.net.group import Group
-from inga.trace.log import LogWriter, Record
+from inga.trace.log import LoggedMessage, LogWriter
 
 FLUSH_SECONDS = 0.5
 RECORDS_MAX = 65_536  # in a file
@@ -28,7 +28,7 @@ class Tap:
         self._log = log
         self._flush_seconds = flush
         self._told = told
-        self._waiting: list[Record] = []
+        self._waiting: list[LoggedMessage] = []
         self._bytes = 0
         self._something = asyncio.Event()  # waits to be written
         self._writing: asyncio.Future[None] | None = None
@@ -66,7 +66,7 @@ class Tap:
             content = bytes(data)
             self._bytes += len(content)
             self._waiting.append(
-                Record(
+                LoggedMessage(
                     now,
                     batch.sender,
                     batch.view,

@@ -13,7 +13,7 @@ from typing import cast
 
 from inga.model.errors import UsageError
 from inga.net.address import LOOPBACK_DATAGRAM
-from inga.net.carrier import BACKLOG_MAX, Arrivals, Carrier, Deliver
+from inga.net.carrier import BACKLOG_MAX, ArrivedDatagrams, Carrier, Deliver
 from inga.net.log import log
 from inga.stack.native import Outsider
 from inga.stack.stack import Address, Datagram
@@ -172,7 +172,7 @@ class _Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, count: int) -> None:
         self._filled += count
-        burst: Arrivals = []
+        burst: ArrivedDatagrams = []
         view = memoryview(self._buffer)
         at = 0
         while self._filled - at >= 4:

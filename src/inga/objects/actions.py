@@ -6,8 +6,8 @@ from inga.model.invocation import Message, Spoken
 from inga.objects.instance import Instance
 
 
-class Send(NamedTuple):
-    """Transmit this to these members."""
+class Transmit(NamedTuple):
+    """Send this packet to these members."""
 
     members: tuple[int, ...]
     packet: Spoken
@@ -34,7 +34,7 @@ class Ended(NamedTuple):
     text: str
 
 
-Action = Send | Run | Resume | Ended
+EngineAction = Transmit | Run | Resume | Ended
 
 
 class Observer(Protocol):

@@ -19,7 +19,7 @@ FIRST, ALL = ANSWERS = ("first", "all")
 """Whose answers a call to a replicated object gives: one copy's, or a list of all copies'."""
 
 
-class Shape(NamedTuple):
+class AnswerShape(NamedTuple):
     """What a caller wants to see of the answers: for each object that was called, its copies."""
 
     copies: tuple[tuple[int, ...], ...]
@@ -45,7 +45,7 @@ class Invocation(NamedTuple):
     args: tuple[Any, ...]
     named: dict[str, Any]
     first: bool  # go on with the first answer
-    shape: Shape
+    shape: AnswerShape
 
 
 class Calling:
@@ -89,7 +89,7 @@ class Calling:
         args, named = copied(args), copied(named)
         self.check_size((op, args, named))
         copies = tuple(self._roster.copies[name] for name in names)
-        shape = Shape(copies, not isinstance(target, str), answers == ALL)
+        shape = AnswerShape(copies, not isinstance(target, str), answers == ALL)
         places = self._roster.find(names)
         return Invocation(kind, places, op, args, named, first and not shape.all, shape)
 

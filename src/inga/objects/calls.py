@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from inga.model.invocation import ABORT, CHILD, FAIL, GONE, ONE_WAY, CallId, Message
 from inga.objects.actions import Resume
 from inga.objects.early import Early
-from inga.objects.instance import RUNNING, Alternatives, Instance, Pending, Wait
+from inga.objects.instance import RUNNING, Alternatives, AwaitedCalls, Instance, Pending
 from inga.objects.local import Local
 from inga.objects.order import precedes
 from inga.objects.speech import Speech
@@ -31,7 +31,7 @@ class Ends(Protocol):
 class Calls:
     """All calls from the places of one member."""
 
-    ends: Ends  # set by whoever puts the parts together
+    ends: Ends  # set by the engine, once all its parts are made
 
     def __init__(self, local: Local, speech: Speech, early: Early) -> None:
         self._local = local
@@ -39,8 +39,8 @@ class Calls:
         self._early = early
         self._awaiting: dict[tuple[int, CallId], Instance] = {}
         self.holding: dict[Instance, None] = {}  # instances with answers that wait for others
-        self._answered: deque[Instance] = deque()  # with answers that were there before the question
-        self._lost: deque[tuple[Instance, Pending]] = deque()  # calls of those who are gone
+        self._answered: deque[Instance] = deque()  # instances whose answers came before their calls were made
+        self._lost: deque[tuple[Instance, Pending]] = deque()  # calls that no copy is left to answer
 
     def call(
         self,
@@ -88,7 +88,7 @@ class Calls:
             alternatives = Alternatives(calls)
             for call in calls:
                 call.alternatives = alternatives
-        instance.waits = Wait(calls, alternatives)
+        instance.waits = AwaitedCalls(calls, alternatives)
         self.look_at_wait(instance)
 
     def answer(self, place: int, response: Message) -> None:
@@ -172,7 +172,7 @@ class Calls:
             self.ends.try_commit(instance)
 
     def forget(self, instance: Instance) -> None:
-        """It has ended: nobody waits for answers any more."""
+        """The instance has ended: answers to its calls are no longer awaited."""
         self.holding.pop(instance, None)
         instance.waits, instance.held = None, []
         for call in instance.calls:

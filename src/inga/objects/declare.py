@@ -53,7 +53,7 @@ class Abort(Exception):
     """Raised by a method: the instance ends without effect, and its caller is told why."""
 
 
-def described(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """What a caller is told of an error: why it aborted, or the type and the text of anything else."""
     name = type(error).__name__
     try:
@@ -416,7 +416,7 @@ def _run(cls: type[ObjectClass], state: Any, *calls: Call) -> tuple[Any, list[tu
         except _CannotTry:
             raise
         except Exception as error:
-            outputs.append(("aborts" if isinstance(error, Abort) else "raises", f"({described(error)})"))
+            outputs.append(("aborts" if isinstance(error, Abort) else "raises", f"({error_text(error)})"))
         else:
             outputs.append(("gives", repr(result)))
             value = after

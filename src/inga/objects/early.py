@@ -13,14 +13,14 @@ from inga.objects.speech import Speech
 
 
 class Early:
-    """For all places of one member."""
+    """Answers that came before their calls, for all places of one member."""
 
     def __init__(self, local: Local, speech: Speech) -> None:
         self._local = local
         self._speech = speech
 
     def keep(self, hosted: Hosted, response: Message) -> None:
-        """An answer came that nobody here waits for."""
+        """Keep an answer to a call that no instance here has made yet."""
         base = response.call[:-1]
         if len(base) < 4 or not self._local.roster.is_replicated[hosted.place] or hosted.ended.get(base):
             return
@@ -44,7 +44,7 @@ class Early:
         return [each for each in answers if each.call == call]
 
     def forget(self, hosted: Hosted, base: CallId, *, committed: bool = False) -> None:
-        """That instance has ended, or will never begin."""
+        """The instance has ended, or will never begin: forget answers to its calls."""
         if self._local.roster.is_replicated[hosted.place]:
             remember(hosted.ended, base, committed)
             for response in hosted.early.pop(base, ()):

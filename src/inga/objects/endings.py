@@ -11,16 +11,16 @@ from typing import Any
 from inga.model.invocation import ABORT, COMMIT, FAIL
 from inga.objects.actions import Ended
 from inga.objects.calls import Calls
-from inga.objects.declare import described
+from inga.objects.declare import error_text
 from inga.objects.early import Early
-from inga.objects.hosted import Asked, Hosted, Stage
+from inga.objects.hosted import Hosted, HostedCall, Stage
 from inga.objects.instance import ABORTED, COMMITTED, RUNNING, Instance
 from inga.objects.local import Local
 from inga.objects.speech import Speech
 
 
 class Endings:
-    """Of all instances of one member."""
+    """How the instances of one member end: commit, abort, undo."""
 
     def __init__(self, local: Local, speech: Speech, calls: Calls, early: Early) -> None:
         self._local = local
@@ -58,7 +58,7 @@ class Endings:
         self._speech.tell_called(instance, ABORT)
         if request is not None and instance.awaited:
             if respond:
-                hosted.asked[request.call] = Asked(Stage.REFUSED)
+                hosted.asked[request.call] = HostedCall(Stage.REFUSED)
                 self._speech.respond(instance, reason=reason, text=text)
             else:
                 del hosted.asked[request.call]
@@ -82,7 +82,7 @@ class Endings:
             value = hosted.state.after(instance.effects)
         except Exception as error:  # the effect's, so the method's
             if instance.undoes is None:
-                text = f"{instance.call.op}: an effect raised {described(error)}"
+                text = f"{instance.call.op}: an effect raised {error_text(error)}"
                 self.abort(instance, FAIL, text)
                 return
             instance.effects, value = [], None  # the effects of what is undone are taken out instead
@@ -105,7 +105,7 @@ class Endings:
             self._speech.tell_called(instance, COMMIT)
         else:
             self._speech.respond(instance, value=instance.result)
-            hosted.asked[name] = Asked(Stage.DONE, instance=instance)
+            hosted.asked[name] = HostedCall(Stage.DONE, instance=instance)
 
     def _undone(self, hosted: Hosted, instance: Instance, undoes: Instance, value: Any) -> None:
         request = undoes.request

@@ -1,6 +1,6 @@
 """Everything one member does for the objects it has: order, invocation, commit and abort, members that fail.
 
-Time and packets go in, actions come out: `Send` these, `Run` that instance, `Resume` another one. Bodies are not
+Time and packets go in, actions come out: `Transmit` these, `Run` that instance, `Resume` another one. Bodies are not
 run here; `inga.objects.invoke.Host` does that, and is what drivers use. The engine puts its parts together, hands
 each message to the one it is for, and lets happen what can:
 
@@ -32,16 +32,16 @@ from inga.model.invocation import (
     Path,
     Spoken,
 )
-from inga.objects.actions import Action, Observer, Run
+from inga.objects.actions import EngineAction, Observer, Run
 from inga.objects.calls import Calls
 from inga.objects.early import Early
 from inga.objects.endings import Endings
 from inga.objects.failures import Failures
 from inga.objects.incoming import Incoming
 from inga.objects.instance import ABORTED, Instance
-from inga.objects.links import members_of
+from inga.objects.links import members_at
 from inga.objects.local import Local
-from inga.objects.options import Options
+from inga.objects.options import EngineOptions
 from inga.objects.queue import Queue
 from inga.objects.roster import Roster
 from inga.objects.speech import Speech
@@ -54,13 +54,13 @@ class Engine:
         self,
         me: int,
         roster: Roster,
-        options: Options | None = None,
+        options: EngineOptions | None = None,
         *,
         now: float = 0.0,
         observer: Observer | None = None,
     ) -> None:
         self.me = me
-        self.options = options or Options()
+        self.options = options or EngineOptions()
         self.local = local = Local(me, roster, self.options, now=now, observer=observer)
         self.links, self.hosted, self.counts = local.links, local.hosted, local.counts
         self.speech = Speech(local)
@@ -104,8 +104,8 @@ class Engine:
 
     # From the network and the clock
 
-    def receive(self, now: float, packet: Spoken) -> list[Action]:
-        """Something came; whatever it is, nothing is raised."""
+    def receive(self, now: float, packet: Spoken) -> list[EngineAction]:
+        """A packet came. Whatever it holds, nothing is raised."""
         local = self.local
         local.now = now
         member = local.roster.member_of[packet.src] if isinstance(packet, Message) else packet.member
@@ -115,7 +115,7 @@ class Engine:
             self._take_from(member, packet)
         return self.actions(now)
 
-    def tick(self, now: float) -> list[Action]:
+    def tick(self, now: float) -> list[EngineAction]:
         """Time has passed: heartbeats, repair, deaths."""
         self.local.now = now
         if now >= self._tick_at:
@@ -126,14 +126,14 @@ class Engine:
             self._tick_at = self.links.next_tick(now) if is_patient else now + self.options.delta
         return self.actions(now)
 
-    def suspect(self, now: float, member: int) -> list[Action]:
+    def suspect(self, now: float, member: int) -> list[EngineAction]:
         """A member is taken for dead: hear nothing of it any more, and hand round what it said."""
         self.local.now = now
         self.failures.suspect((member,))
         return self.actions(now)
 
-    def view(self, now: float, members: Iterable[int]) -> list[Action]:
-        """Only these are left, says whoever agrees on it."""
+    def view(self, now: float, members: Iterable[int]) -> list[EngineAction]:
+        """The group has agreed that these members are left: suspect all others."""
         self.local.now = now
         self.failures.suspect(set(self.links.peers) - set(members))
         return self.actions(now)
@@ -156,8 +156,8 @@ class Engine:
         self._rearm()
         return running
 
-    def actions(self, now: float) -> list[Action]:
-        """What is to be done since the last time."""
+    def actions(self, now: float) -> list[EngineAction]:
+        """The actions since the last call."""
         local = self.local
         local.now = now
         self._settle()
@@ -233,7 +233,7 @@ class Engine:
         """Hand a message to each place of ours that it is for."""
         local, kind = self.local, message.kind
         if self.options.announce and kind not in (RESPONSE, COMMIT) and local.is_ordered(message):
-            self.links.show(message.ts, members_of(local.roster, message.dst))
+            self.links.show(message.ts, members_at(local.roster, message.dst))
         for place in message.dst:
             hosted = self.hosted.get(place)
             if hosted is None:

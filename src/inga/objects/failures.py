@@ -25,7 +25,7 @@ AHEAD_MAX = 1 << 16
 
 
 class Failures:
-    """Who is gone, as one member sees it."""
+    """The members that are gone or suspected, as one member sees it."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Failures:
         return True
 
     def take_flush(self, flush: Flush) -> None:
-        """Somebody hands round what the suspects said."""
+        """A member forwards the messages of the suspects that it has."""
         local = self._local
         self._flushed.setdefault(flush.member, set()).update(flush.suspects)
         for message in flush.messages:
@@ -91,7 +91,7 @@ class Failures:
 
     @property
     def _others(self) -> list[int]:
-        """Those who are left, but for us."""
+        """The members that are left, without ourselves."""
         return [member for member in self._local.links.peers if member not in self.suspects]
 
     def _try_install(self) -> None:

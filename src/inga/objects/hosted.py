@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from inga.model.invocation import CallId, Message
 from inga.objects.instance import Instance
 from inga.objects.order import Clock, Precedence
-from inga.objects.queue import Entry, Queue
+from inga.objects.queue import Queue, QueueEntry
 from inga.objects.roster import Roster
 from inga.objects.state import State
 
@@ -26,25 +26,27 @@ class Stage(Enum):
     REFUSED = auto()  # aborted here, and its invoker has not said so yet
 
 
-class Asked:
+class HostedCall:
     """A call that somebody waits for, as one place knows it."""
 
     __slots__ = ("_entry", "_instance", "stage")
 
-    def __init__(self, stage: Stage, *, entry: Entry | None = None, instance: Instance | None = None) -> None:
+    def __init__(
+        self, stage: Stage, *, entry: QueueEntry | None = None, instance: Instance | None = None
+    ) -> None:
         self.stage = stage
         self._entry = entry
         self._instance = instance
 
     @property
-    def entry(self) -> Entry:
-        """While it waits."""
+    def entry(self) -> QueueEntry:
+        """The request in the queue, while the call waits."""
         assert self._entry is not None
         return self._entry
 
     @property
     def run(self) -> Instance:
-        """The instance that runs, or did."""
+        """The instance that runs the call, or has run it."""
         assert self._instance is not None
         return self._instance
 
@@ -69,7 +71,7 @@ class Hosted:
         self.order = Precedence(place, len(roster.places), relation, clock)
         self.queue = Queue(relation)
         self.state = State()
-        self.asked: dict[CallId, Asked] = {}  # calls that somebody waits for
+        self.asked: dict[CallId, HostedCall] = {}  # calls that somebody waits for
         self.cancelled: OrderedDict[CallId, None] = OrderedDict()  # aborted before they came
         # Of instances of which there are copies, by what the names of their calls begin with: those that run, those
         # that have ended and whether they have committed, answers to those that have not begun.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from inga.model.errors import UsageError
 from inga.objects.declare import Call, ObjectClass
-from inga.objects.roster import Everything, Relation, Roster
+from inga.objects.roster import ConflictRelation, Everything, Roster
 
 MAILBOX = "@"
 """What the names of mailboxes begin with; the member's index follows."""
@@ -24,7 +24,7 @@ MESSAGE, FREE = "message", "free"
 Objects = Mapping[Any, Any]
 """As users say it: a class, or a class and the names of the members that have a copy, by name."""
 
-Key = Callable[[bytes], Hashable]
+KeyFunction = Callable[[bytes], Hashable]
 """Of a plain message: which others it is in order with; None: none."""
 
 
@@ -71,7 +71,7 @@ def hosted(objects: Objects | None, names: Sequence[str]) -> dict[str, Declared]
 
 def roster_of(objects: Mapping[str, Declared], members: int, *, total: bool = False) -> Roster:
     """Clients, copies and mailboxes; with `total` all calls of one object conflict."""
-    relations: dict[str, tuple[Relation, Sequence[int]]] = {}
+    relations: dict[str, tuple[ConflictRelation, Sequence[int]]] = {}
     for name, (cls, where) in objects.items():
         relations[name] = (Everything(*cls.methods) if total else cls.conflicts, where)
     for member in range(members):

@@ -1,6 +1,6 @@
 """The requests that come to the places of one member, until nobody will say a word about them any more.
 
-A request that somebody waits for has a record, `Asked`, which is in one of these states:
+A request that somebody waits for has a record, `HostedCall`, which is in one of these states:
 
     waiting     in the queue           start -> running      refused -> refused      abort -> gone
     running     an instance of ours    commit -> done        abort of its own -> refused      abort -> gone
@@ -26,10 +26,10 @@ from inga.model.invocation import (
 from inga.objects.actions import Run
 from inga.objects.early import Early
 from inga.objects.endings import Endings
-from inga.objects.hosted import Asked, Hosted, Stage, base_of, remember
+from inga.objects.hosted import Hosted, HostedCall, Stage, base_of, remember
 from inga.objects.local import Local
 from inga.objects.order import call_of
-from inga.objects.queue import Entry
+from inga.objects.queue import QueueEntry
 from inga.objects.speech import Speech
 from inga.objects.window import weight
 
@@ -55,25 +55,25 @@ class Incoming:
             local.note_at("cancel", hosted.place, request)
             return
         if request.call in hosted.asked:
-            return  # another speaker has said the same; all copies will be answered
+            return  # another speaker has sent the same request; the answer goes to all copies
         if request.call in hosted.seen:
             self._answer_again(hosted, request)
             return
         if local.roster.is_replicated[request.src]:
             remember(hosted.seen, request.call)
         local.note_at("receive", hosted.place, request)
-        entry = Entry(request, call_of(request), request.path, local.now)
+        entry = QueueEntry(request, call_of(request), request.path, local.now)
         if local.is_orphan(request):
             self.give_up(hosted, entry)
         elif hosted.order.relation.of(request.op):
             self._enqueue(hosted, entry)
             if request.kind != ONE_WAY:
-                hosted.asked[request.call] = Asked(Stage.WAITING, entry=entry)
+                hosted.asked[request.call] = HostedCall(Stage.WAITING, entry=entry)
         else:
             self._start(hosted, entry)
 
-    def give_up(self, hosted: Hosted, entry: Entry) -> None:
-        """Nobody is left for whom to do it."""
+    def give_up(self, hosted: Hosted, entry: QueueEntry) -> None:
+        """A member that called it is gone: refuse the request if a copy of the invoker is left to be told, else drop it."""
         if self._local.has_invoker(entry.message):
             self._refuse(hosted, entry, ORPHAN, "a member that called it is gone")
         else:
@@ -89,18 +89,18 @@ class Incoming:
         else:
             self._speech.answer_for(hosted, request, value=done.result)
 
-    def _refuse(self, hosted: Hosted, entry: Entry, reason: str, text: str) -> None:
+    def _refuse(self, hosted: Hosted, entry: QueueEntry, reason: str, text: str) -> None:
         """Answer a request without running it."""
         request = entry.message
         hosted.queue.remove(entry)
         self._dequeued(entry)
-        hosted.asked[request.call] = Asked(Stage.REFUSED)
+        hosted.asked[request.call] = HostedCall(Stage.REFUSED)
         self._early.forget(hosted, base_of(request, hosted.object))
         self._local.note_at("die", hosted.place, request)
         self._speech.answer_for(hosted, request, reason=reason, text=text)
 
-    def _cancel(self, hosted: Hosted, entry: Entry) -> None:
-        """It will not be run, and nobody wants to know."""
+    def _cancel(self, hosted: Hosted, entry: QueueEntry) -> None:
+        """Drop a request without an answer."""
         hosted.queue.remove(entry)
         self._dequeued(entry)
         hosted.asked.pop(entry.message.call, None)
@@ -130,11 +130,11 @@ class Incoming:
             case Stage.REFUSED:
                 del hosted.asked[message.call]
 
-    def undo(self, hosted: Hosted, asked: Asked, message: Message) -> None:
+    def undo(self, hosted: Hosted, asked: HostedCall, message: Message) -> None:
         """Put the undoing of a committed instance where it belongs in the order."""
         asked.stage = Stage.UNDOING
         instance = asked.run
-        entry = Entry(message, instance.call, instance.path, self._local.now, undoes=instance)
+        entry = QueueEntry(message, instance.call, instance.path, self._local.now, undoes=instance)
         if hosted.order.relation.of(instance.call.op):
             self._enqueue(hosted, entry)
         else:
@@ -164,7 +164,7 @@ class Incoming:
                 members.update(self._local.links.laggards(key))
         return members
 
-    def _start(self, hosted: Hosted, entry: Entry) -> None:
+    def _start(self, hosted: Hosted, entry: QueueEntry) -> None:
         local, request = self._local, entry.message
         base = base_of(request, hosted.object)
         path = (*entry.path, hosted.object) if entry.undoes is None else entry.path
@@ -185,19 +185,19 @@ class Incoming:
             if len(instance.copies) > 1:
                 hosted.bases[base] = instance
             if request.kind != ONE_WAY:
-                hosted.asked[request.call] = Asked(Stage.RUNNING, instance=instance)
+                hosted.asked[request.call] = HostedCall(Stage.RUNNING, instance=instance)
             local.counts["started"] += 1
             local.note("start", instance, request)
         local.out.append(Run(instance))
 
-    def _enqueue(self, hosted: Hosted, entry: Entry) -> None:
+    def _enqueue(self, hosted: Hosted, entry: QueueEntry) -> None:
         hosted.queue.add(entry)
         self.queues[hosted] = None
         entry.size = weight(entry.message)
         self._local.links.wait(self._local.roster.member_of[entry.message.src], entry.size)
 
-    def _dequeued(self, entry: Entry) -> None:
-        """It does not wait any more, if it ever did."""
+    def _dequeued(self, entry: QueueEntry) -> None:
+        """The bytes of the request no longer count as waiting, if they did."""
         self._local.links.wait(self._local.roster.member_of[entry.message.src], -entry.size)
         entry.size = 0
 
@@ -216,7 +216,7 @@ class Incoming:
                 text = f"{entry.call.op} gave way to something older, to avoid a deadlock"
                 self._refuse(hosted, entry, DEADLOCK, text)
 
-    def _is_mortal(self, entry: Entry) -> bool:
+    def _is_mortal(self, entry: QueueEntry) -> bool:
         """Whether it may give way: it keeps something that others may wait for, and has waited for long."""
         return (
             entry.message.holds
@@ -226,7 +226,7 @@ class Incoming:
         )
 
 
-def _doomed(hosted: Hosted, mortal: set[Entry]) -> Entry | None:
+def _doomed(hosted: Hosted, mortal: set[QueueEntry]) -> QueueEntry | None:
     """One of these that waits for something older that waits itself."""
     if mortal:
         for entry, blockers in hosted.queue.blockers().items():

@@ -89,14 +89,14 @@ class Instance:
         self.sends = 0  # messages so far: the number of the next
         self.number = 0  # calls so far
         self.calls: dict[CallId, Pending] = {}
-        self.waits: Wait | None = None
+        self.waits: AwaitedCalls | None = None
         self.held: list[Message] = []  # answers that wait for others
         self.effects: list[Effect] = []
         self.status = RUNNING
         self.finished = False  # the body has ended
         self.result: Any = None
         self.undoes: Instance | None = None  # the committed instance that this one takes back
-        self.data: Any = None  # of whoever runs the body
+        self.data: Any = None  # set and used by the host, which runs the body
 
     @property
     def awaited(self) -> bool:
@@ -113,7 +113,7 @@ class Instance:
         return self.undoes is None and len(path) > len(mine) and path[: len(mine)] == mine
 
 
-class Wait:
+class AwaitedCalls:
     """What a body waits for: all of these calls, or one of them."""
 
     __slots__ = ("alternatives", "calls")

@@ -13,20 +13,20 @@ from typing import Any, NamedTuple
 from inga.model.errors import RemoteError, UsageError
 from inga.model.invocation import ASYNCHRONOUS, GONE, ONE_WAY, SYNCHRONOUS, Message, Spoken
 from inga.model.readonly import BY_EFFECT
-from inga.objects.actions import Action, Ended, Observer, Resume, Run, Send
-from inga.objects.calling import Calling, Invocation, Shape, find_method
-from inga.objects.declare import Abort, Effect, ObjectClass, Target, described, show_state
+from inga.objects.actions import Ended, EngineAction, Observer, Resume, Run, Transmit
+from inga.objects.calling import AnswerShape, Calling, Invocation, find_method
+from inga.objects.declare import Abort, Effect, ObjectClass, Target, error_text, show_state
 from inga.objects.engine import Engine
 from inga.objects.instance import RUNNING, Instance, Pending
-from inga.objects.options import Options
+from inga.objects.options import EngineOptions
 from inga.objects.roster import Roster
 from inga.objects.state import State
 from inga.wire.value import copied
 
-Body = Callable[["Context"], Awaitable[Any]]
+Body = Callable[["InstanceContext"], Awaitable[Any]]
 """`async def body(ctx)`: what a root does."""
 
-Done = Callable[["Root"], None]
+RootDone = Callable[["Root"], None]
 
 PAUSE_MAX = 1_000_000
 """Seconds of one pause. An object waits as long, and everything that conflicts with it."""
@@ -49,7 +49,7 @@ class Root:
 
     __slots__ = ("body", "done", "error", "instance", "result", "when_done")
 
-    def __init__(self, instance: Instance, body: Body, when_done: Done | None) -> None:
+    def __init__(self, instance: Instance, body: Body, when_done: RootDone | None) -> None:
         self.instance = instance
         self.body = body
         self.when_done = when_done
@@ -74,7 +74,7 @@ class Handle:
 
     __slots__ = ("_shape", "call")
 
-    def __init__(self, call: Pending, shape: Shape) -> None:
+    def __init__(self, call: Pending, shape: AnswerShape) -> None:
         self.call = call
         self._shape = shape
 
@@ -89,7 +89,7 @@ class Handle:
         return self._shape.result(self.call.answers)
 
 
-class Context:
+class InstanceContext:
     """What a body is given: its way to change the state, to other objects, and to wait.
 
     `target` is the name of an object, or several names. Of a replicated object all copies run the method; the result
@@ -195,7 +195,7 @@ class Host:
         me: int,
         roster: Roster,
         classes: Mapping[str, type[ObjectClass]],
-        options: Options | None = None,
+        options: EngineOptions | None = None,
         *,
         mail: Mapping[int, Callable[[Message], None]] | None = None,
         now: float = 0.0,
@@ -222,14 +222,14 @@ class Host:
 
     # What drivers do
 
-    def receive(self, now: float, packets: Iterable[Spoken]) -> list[Send]:
+    def receive(self, now: float, packets: Iterable[Spoken]) -> list[Transmit]:
         """Packets came."""
-        sends: list[Send] = []
+        sends: list[Transmit] = []
         for packet in packets:
             self._act(self.engine.receive(now, packet), sends)
         return sends + self.sends(now)
 
-    def tick(self, now: float) -> list[Send]:
+    def tick(self, now: float) -> list[Transmit]:
         """The time `wake` has come."""
         self.engine.local.now = now
         while self._pauses and self._pauses[0][0] <= now:
@@ -242,7 +242,7 @@ class Host:
         self,
         now: float,
         body: Body,
-        done: Done | None = None,
+        done: RootDone | None = None,
         *,
         at: int | None = None,
         retry_of: Root | None = None,
@@ -259,32 +259,32 @@ class Host:
         """Send one request of our client that nobody answers; it comes from `sends`."""
         self.engine.tell(now, self.roster.client(self.engine.me), dst, op, args)
 
-    def sends(self, now: float, actions: Sequence[Action] = ()) -> list[Send]:
+    def sends(self, now: float, actions: Sequence[EngineAction] = ()) -> list[Transmit]:
         """Do what the engine wants, these first, until it wants nothing more: what is to be sent since the last time."""
-        sends: list[Send] = []
+        sends: list[Transmit] = []
         while actions := actions or self.engine.actions(now):
             self._act(actions, sends)
             actions = ()
         return sends
 
-    def resume(self, now: float, instance: Instance) -> list[Send]:
+    def resume(self, now: float, instance: Instance) -> list[Transmit]:
         """Something `foreign` that the instance waited for is done."""
         self.engine.local.now = now
         if instance.status == RUNNING:
             self._step(instance, None)
         return self.sends(now)
 
-    def cancel(self, now: float, root: Root, text: str = "it was given up") -> list[Send]:
+    def cancel(self, now: float, root: Root, text: str = "it was given up") -> list[Transmit]:
         """Abort a root from outside."""
         self.engine.local.now = now
         self.engine.endings.fail(root.instance, text)
         return self.sends(now)
 
-    def suspect(self, now: float, member: int) -> list[Send]:
+    def suspect(self, now: float, member: int) -> list[Transmit]:
         """A member is taken for dead."""
         return self.sends(now, self.engine.suspect(now, member))
 
-    def view(self, now: float, members: Iterable[int]) -> list[Send]:
+    def view(self, now: float, members: Iterable[int]) -> list[Transmit]:
         """Only these are left."""
         return self.sends(now, self.engine.view(now, members))
 
@@ -324,10 +324,10 @@ class Host:
 
     # What the engine wants done
 
-    def _act(self, actions: Iterable[Action], sends: list[Send]) -> None:
+    def _act(self, actions: Iterable[EngineAction], sends: list[Transmit]) -> None:
         for action in actions:
             match action:
-                case Send():
+                case Transmit():
                     sends.append(action)
                 case Run(instance):
                     if instance.status == RUNNING:
@@ -344,7 +344,7 @@ class Host:
             self.engine.endings.finish(instance, None)
             return
         root = self._roots.pop(instance, None)
-        context = Context(self, instance)
+        context = InstanceContext(self, instance)
         target = self._targets.get(instance.place)
         try:
             if root is not None:
@@ -356,7 +356,9 @@ class Host:
         instance.data = _Task(_as_coroutine(coroutine), target, root)
         self._step(instance, None)
 
-    def _body(self, instance: Instance, target: ObjectClass | None, context: Context) -> Awaitable[Any]:
+    def _body(
+        self, instance: Instance, target: ObjectClass | None, context: InstanceContext
+    ) -> Awaitable[Any]:
         op, args, named = instance.call
         if target is None:
             raise UsageError("a client has no methods")
@@ -384,7 +386,7 @@ class Host:
             raise
         except BaseException as error:  # a driver's own kind of cancellation, too
             task.error = error
-            self.engine.endings.fail(instance, described(error))
+            self.engine.endings.fail(instance, error_text(error))
         else:
             if instance.undoes is not None:
                 self.engine.endings.fail(instance, "what undoes something waits for nothing")

@@ -22,12 +22,12 @@ from inga.model.invocation import ONE_WAY, Flush, Message, Spoken
 from inga.model.packet import DATA, Packet
 from inga.model.steps import Trace
 from inga.model.view import View
-from inga.objects.actions import Send
-from inga.objects.declare import described
-from inga.objects.hosting import FREE, MESSAGE, Key, Layout, key_label, mailbox
+from inga.objects.actions import Transmit
+from inga.objects.declare import error_text
+from inga.objects.hosting import FREE, MESSAGE, KeyFunction, Layout, key_label, mailbox
 from inga.objects.instance import Instance
-from inga.objects.invoke import Body, Done, Host, Root
-from inga.objects.options import Settings
+from inga.objects.invoke import Body, Host, Root, RootDone
+from inga.objects.options import ObjectSettings
 from inga.session.pressure import QUEUE_MIN, Unread
 from inga.wire.invocation import decode, encode
 from inga.wire.value import copied, put
@@ -58,7 +58,7 @@ class ObjectOrder(Unordered):
     grows = False
     reliable = True  # what is below loses nothing
     no_gate = "what it holds has no place yet that members agree on"
-    settings = Settings
+    settings = ObjectSettings
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class ObjectOrder(Unordered):
         heartbeats wait with everything else, so none is added to those that do. `queue_max`: unread bytes above which
         senders wait, where nothing below sees to that. The rest are `settings`."""
         super().__init__(echo=echo)
-        made = settle(Settings, self.name, said)
+        made = settle(ObjectSettings, self.name, said)
         self.objects = objects
         self.total = total
         self.crowded = crowded
@@ -160,7 +160,7 @@ class ObjectOrder(Unordered):
             self.host.tell(self.stack.now, places, op, self.key, *said)
         self._act(self.host.sends(self.stack.now), packet)
 
-    def _act(self, sends: Iterable[Send], origin: Packet | None = None) -> None:
+    def _act(self, sends: Iterable[Transmit], origin: Packet | None = None) -> None:
         """Pass on what the host wants sent. `origin` is the packet of the application that made it send."""
         if self._is_over:
             return
@@ -210,7 +210,7 @@ class ObjectOrder(Unordered):
 
     # Objects: what drivers do
 
-    def begin(self, body: Body, done: Done | None = None, *, retry_of: Root | None = None) -> Root:
+    def begin(self, body: Body, done: RootDone | None = None, *, retry_of: Root | None = None) -> Root:
         """Start a root of our client; `done` is called when it has ended."""
         root = self.host.begin(self.stack.now, body, done, retry_of=retry_of)
         self._act(self.host.sends(self.stack.now))
@@ -421,13 +421,13 @@ def _speaker(spoken: Spoken, member_of: list[int]) -> int:
     return member_of[spoken.src] if isinstance(spoken, Message) else spoken.member
 
 
-def _dealt(keys: int | None) -> Key:
+def _dealt(keys: int | None) -> KeyFunction:
     if keys is None:
         return lambda payload: 0
     return lambda payload: int.from_bytes(payload[:4], "big") % keys
 
 
-def _checked(key_of: Key) -> Key:
+def _checked(key_of: KeyFunction) -> KeyFunction:
     """The application's function, whose mistakes are its own: they are raised where it sends."""
 
     def checked(payload: bytes) -> Hashable:
@@ -437,7 +437,7 @@ def _checked(key_of: Key) -> Key:
             hash(key)
             put(out, key)
         except Exception as error:
-            raise UsageError(f"the function key gives no key for a message: {described(error)}") from error
+            raise UsageError(f"the function key gives no key for a message: {error_text(error)}") from error
         if len(out) > KEY_MAX:
             raise UsageError(f"the function key gives a key of {len(out)} bytes; there is room for {KEY_MAX}")
         return key

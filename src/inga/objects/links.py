@@ -17,16 +17,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
 
-from inga.model.invocation import Announce, Flush, Heartbeat, Message, Nack, Numbers, Spoken
-from inga.objects.options import Options
+from inga.model.invocation import Announce, Flush, Heartbeat, Message, Nack, Numbers, OrderKey, Spoken
+from inga.objects.options import EngineOptions
 from inga.objects.order import Clock
 from inga.objects.roster import Roster
 from inga.objects.window import weight
 from inga.session.alarms import BACK_OFF, WAIT_MAX
 
 Numbered = Message | Flush
-Key = tuple[int, int]
-BELOW_NOTHING: Key = (1 << 63, 0)
+BELOW_NOTHING: OrderKey = (1 << 63, 0)
 
 NACK_MAX = 256
 """Numbers in one question; a longer gap is asked for in pieces, delta by delta."""
@@ -102,7 +101,7 @@ class Links:
         me: int,
         roster: Roster,
         clock: Clock,
-        options: Options,
+        options: EngineOptions,
         send: Callable[[tuple[int, ...], Spoken], None],
         evs: Callable[[], tuple[int, ...]],
     ) -> None:
@@ -120,7 +119,7 @@ class Links:
             self.received[place] = 1 << 63  # what we tell ourselves is never missing
         self.moved = False  # clocks or counts have moved since this was last cleared
         self.stirred = False  # something came or was sent that makes a tick worth while, since the same
-        self.frontier: Key = (1, 0)
+        self.frontier: OrderKey = (1, 0)
         self.repaired = self.asked_for = 0
         self.weighed = (
             False  # any of what follows, or of what waits at others, has changed since this was cleared
@@ -144,7 +143,7 @@ class Links:
         return tuple(numbers)
 
     def transmit(self, now: float, packet: Numbered) -> None:
-        """Send a numbered message to all it is numbered for."""
+        """Send a numbered message to all members that it has numbers for."""
         for member, number in packet.sq:
             peer = self.peers[member]
             if packet.ts > peer.shown:
@@ -224,7 +223,7 @@ class Links:
             self.beat(member)
 
     def asked(self, now: float, nack: Nack) -> None:
-        """Somebody lacks something."""
+        """A nack came: send the messages that a member lacks again."""
         peer = self.peers[nack.member]
         kept = [number for number in nack.numbers if number in peer.copies]
         for number in kept[:REPAIRS_MAX]:
@@ -330,11 +329,11 @@ class Links:
     def unacknowledged(self) -> int:
         return sum(len(peer.copies) for peer in self.peers.values())
 
-    def laggards(self, key: Key) -> list[int]:
+    def laggards(self, key: OrderKey) -> list[int]:
         """The members for whose clocks a request with that key waits."""
         return [member for member, peer in self.peers.items() if (peer.ts + 1, peer.lowest) <= key]
 
-    def frontier_of(self, members: frozenset[int] | None) -> Key:
+    def frontier_of(self, members: frozenset[int] | None) -> OrderKey:
         """Below it nothing new can come from any of these; from anybody, if nothing is said."""
         if members is None:
             return self.frontier
@@ -429,6 +428,6 @@ class Links:
         return self._settled_ts
 
 
-def members_of(roster: Roster, places: Sequence[int]) -> set[int]:
+def members_at(roster: Roster, places: Sequence[int]) -> set[int]:
     """The members at which these places are."""
     return {roster.member_of[place] for place in places}

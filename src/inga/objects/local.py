@@ -7,20 +7,20 @@ from collections import Counter, deque
 from collections.abc import Iterable
 
 from inga.model.invocation import Message, Spoken
-from inga.objects.actions import Action, Observer, Send
+from inga.objects.actions import EngineAction, Observer, Transmit
 from inga.objects.hosted import Hosted
 from inga.objects.instance import Instance
 from inga.objects.links import Links
-from inga.objects.options import Options
+from inga.objects.options import EngineOptions
 from inga.objects.order import Clock
 from inga.objects.roster import Roster
 
 
 class Local:
-    """One member's."""
+    """The shared state of one member's engine."""
 
     def __init__(
-        self, me: int, roster: Roster, options: Options, *, now: float, observer: Observer | None
+        self, me: int, roster: Roster, options: EngineOptions, *, now: float, observer: Observer | None
     ) -> None:
         self.me = me
         self.roster = roster
@@ -36,7 +36,7 @@ class Local:
         self.gone = 0  # members that are gone, as all who are left have agreed upon
         self.running: dict[Instance, None] = {}
         self.inbox: deque[Message] = deque()  # from ourselves
-        self.out: list[Action] = []
+        self.out: list[EngineAction] = []
         self._observer = observer
 
     def alive_of(self, places: tuple[int, ...]) -> tuple[int, ...]:
@@ -80,7 +80,7 @@ class Local:
         return None if members is None else frozenset(members)
 
     def _send(self, members: tuple[int, ...], packet: Spoken) -> None:
-        self.out.append(Send(members, packet))
+        self.out.append(Transmit(members, packet))
 
     def _evs(self) -> tuple[int, ...]:
         return tuple(hosted.order.ev for hosted in self.hosted.values())

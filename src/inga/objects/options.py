@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 from inga.layers.numbers import check_number, check_seconds, check_switch
 from inga.model.errors import UsageError
-from inga.objects.hosting import Key
+from inga.objects.hosting import KeyFunction
 from inga.objects.window import WINDOW
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class EngineOptions:
     """Times are in seconds, or whatever unit `now` is in."""
 
     delta: float = 0.05  # between heartbeats, the papers' δ
@@ -31,14 +31,16 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ObjectSettings:
     """What a user can choose. Times are in seconds."""
 
     delta: float = 0.05  # between heartbeats while anybody has use for them
     grace: float | None = None  # how long a call waits before it may be given up to end a deadlock
     announce: bool = True  # tell those who are not addressed at once that their clocks are wanted
     window: int = WINDOW  # bytes of one member that may wait at another
-    key: Key | None = None  # plain messages of equal keys are in order with each other; None = all are
+    key: KeyFunction | None = (
+        None  # plain messages of equal keys are in order with each other; None = all are
+    )
     keys: int | None = None  # deal them out to so many by their first four bytes
 
     def __post_init__(self) -> None:
@@ -52,8 +54,8 @@ class Settings:
         if self.keys is not None:
             check_number("keys", self.keys, 1)
 
-    def options(self, *, reliable: bool) -> Options:
+    def options(self, *, reliable: bool) -> EngineOptions:
         """Of the engine, over something that loses nothing or not."""
-        return Options(
+        return EngineOptions(
             self.delta, self.grace, bool(self.announce), quiet=True, reliable=reliable, window=self.window
         )

@@ -18,11 +18,11 @@ from typing import Any
 from inga.model.invocation import CallId, Message, Numbers, Path, SendId, StartId
 from inga.objects.declare import Call
 from inga.objects.instance import Instance
-from inga.objects.roster import Relation
+from inga.objects.roster import ConflictRelation
 
 
 class Clock:
-    """A member's: at least as large as every stamp it has seen."""
+    """The logical clock of a member: at least as large as every stamp it has seen."""
 
     __slots__ = ("value",)
 
@@ -41,7 +41,7 @@ class Clock:
 class Precedence:
     """The clocks and vectors of one place."""
 
-    def __init__(self, place: int, width: int, relation: Relation, clock: Clock) -> None:
+    def __init__(self, place: int, width: int, relation: ConflictRelation, clock: Clock) -> None:
         self.place = place
         self.width = width
         self.relation = relation

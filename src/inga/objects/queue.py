@@ -14,15 +14,13 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
-from inga.model.invocation import Message, Path
+from inga.model.invocation import Message, OrderKey, Path
 from inga.objects.declare import Call
 from inga.objects.instance import Instance
-from inga.objects.roster import Relation
-
-Key = tuple[int, int]
+from inga.objects.roster import ConflictRelation
 
 
-class Entry:
+class QueueEntry:
     """A request that waits, or the undoing of one."""
 
     __slots__ = ("call", "entered", "key", "message", "out", "path", "size", "undoes", "waiters")
@@ -37,57 +35,57 @@ class Entry:
     ) -> None:
         self.message = message
         self.call = call  # decides what it conflicts with
-        self.key: Key = message.key
+        self.key: OrderKey = message.key
         self.path = path
         self.entered = entered
         self.undoes = undoes  # the committed instance that is to be undone
-        self.waiters: list[Entry] = []  # entries that wait for this one
+        self.waiters: list[QueueEntry] = []  # entries that wait for this one
         self.size = 0  # bytes, as long as it counts as waiting
         self.out = True  # of the queue: passed over wherever it is still listed
 
-    def __lt__(self, other: "Entry") -> bool:
+    def __lt__(self, other: "QueueEntry") -> bool:
         return self.key < other.key
 
 
 class Queue:
     """All that waits or runs at one place and can conflict with something."""
 
-    def __init__(self, relation: Relation) -> None:
+    def __init__(self, relation: ConflictRelation) -> None:
         self.relation = relation
-        self._waiting: dict[str, list[Entry]] = {}  # by method, in the order of keys
+        self._waiting: dict[str, list[QueueEntry]] = {}  # by method, in the order of keys
         self._running: dict[str, list[Instance]] = {}  # by method
-        self._unclear: list[tuple[Key, Entry]] = []
-        self._look: list[Entry] = []  # whose obstacle is gone
+        self._unclear: list[tuple[OrderKey, QueueEntry]] = []
+        self._look: list[QueueEntry] = []  # whose obstacle is gone
         self._size = 0
-        self._behind: dict[Instance, list[Entry]] = {}  # entries that wait for an instance
+        self._behind: dict[Instance, list[QueueEntry]] = {}  # entries that wait for an instance
 
     def __len__(self) -> int:
         return self._size
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[QueueEntry]:
         return (entry for entries in self._waiting.values() for entry in entries)
 
     @property
-    def unclear(self) -> Key | None:
+    def unclear(self) -> OrderKey | None:
         """The smallest key that is not clear."""
         while self._unclear and self._unclear[0][1].out:
             heappop(self._unclear)
         return self._unclear[0][0] if self._unclear else None
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: QueueEntry) -> None:
         entry.out = False
         self._size += 1
         insort(self._waiting.setdefault(entry.call.op, []), entry)
         heappush(self._unclear, (entry.key, entry))
 
-    def remove(self, entry: Entry) -> None:
-        """It waits no more, and is not run either."""
+    def remove(self, entry: QueueEntry) -> None:
+        """Take a request out that will not be run."""
         if not entry.out:
             self._take_out(entry)
             self._look += entry.waiters
             entry.waiters = []
 
-    def next_startable(self, frontier: Key) -> Entry | None:
+    def next_startable(self, frontier: OrderKey) -> QueueEntry | None:
         """Something that may start, taken out; everything with a key below the frontier is clear."""
         while self._unclear and self._unclear[0][0] < frontier:
             self._look.append(heappop(self._unclear)[1])
@@ -99,13 +97,13 @@ class Queue:
             if obstacle is None:
                 self._take_out(entry)
                 return entry
-            if isinstance(obstacle, Entry):
+            if isinstance(obstacle, QueueEntry):
                 obstacle.waiters.append(entry)
             else:
                 self._behind.setdefault(obstacle, []).append(entry)
         return None
 
-    def started(self, instance: Instance, entry: Entry | None) -> None:
+    def started(self, instance: Instance, entry: QueueEntry | None) -> None:
         """An instance runs; what waited for its request waits for it now. A descendant of it may be there already,
         called by another copy of our object that was faster."""
         if self.relation.of(instance.call.op):
@@ -129,9 +127,9 @@ class Queue:
         waiting = (each.path for running in self._running.values() for each in running if each.unanswered)
         return min(waiting, default=None)
 
-    def blockers(self) -> dict[Entry, set[Instance]]:
+    def blockers(self) -> dict[QueueEntry, set[Instance]]:
         """For each request the running instances that keep it waiting, also by way of others that wait."""
-        found: dict[Entry, set[Instance]] = {}
+        found: dict[QueueEntry, set[Instance]] = {}
         for entry in sorted(self):
             blockers = found[entry] = set(self._all_running(entry))
             for op in self.relation.of(entry.call.op):
@@ -142,7 +140,7 @@ class Queue:
                         blockers |= found[other]
         return found
 
-    def _take_out(self, entry: Entry) -> None:
+    def _take_out(self, entry: QueueEntry) -> None:
         entries = self._waiting[entry.call.op]
         del entries[bisect_left(entries, entry)]
         if not entries:
@@ -150,9 +148,9 @@ class Queue:
         entry.out = True
         self._size -= 1
 
-    def _nearest(self, entry: Entry) -> Entry | None:
+    def _nearest(self, entry: QueueEntry) -> QueueEntry | None:
         """The last request before it that conflicts with it."""
-        nearest: Entry | None = None
+        nearest: QueueEntry | None = None
         for op in self.relation.of(entry.call.op):
             entries = self._waiting.get(op)
             if not entries:
@@ -165,10 +163,10 @@ class Queue:
                     nearest = other
         return nearest
 
-    def _runs(self, entry: Entry) -> Instance | None:
+    def _runs(self, entry: QueueEntry) -> Instance | None:
         return next(self._all_running(entry), None)
 
-    def _all_running(self, entry: Entry) -> Iterator[Instance]:
+    def _all_running(self, entry: QueueEntry) -> Iterator[Instance]:
         for op in self.relation.of(entry.call.op):
             for instance in self._running.get(op, ()):
                 if self.relation.between(instance.call, entry.call) and not instance.is_ancestor_of(

@@ -14,7 +14,7 @@ CLIENT = ""
 """The name of the object that a client is: none."""
 
 
-class Relation(Protocol):
+class ConflictRelation(Protocol):
     """Which calls conflict at objects of one class: `inga.objects.declare.Conflicts` is one."""
 
     def of(self, op: str) -> frozenset[str]:
@@ -64,7 +64,7 @@ class Everything:
 class Roster:
     """All places, in an order on which the members agree."""
 
-    def __init__(self, places: Iterable[Place], relations: Mapping[str, Relation]) -> None:
+    def __init__(self, places: Iterable[Place], relations: Mapping[str, ConflictRelation]) -> None:
         self.places = tuple(places)
         self.relations = [relations.get(place.object, NOTHING) for place in self.places]
         self.members = tuple(sorted({place.member for place in self.places}))
@@ -87,7 +87,7 @@ class Roster:
             raise UsageError("a member has the same object twice; name each object once for each member")
 
     @classmethod
-    def of(cls, members: int, objects: Mapping[str, tuple[Relation, Iterable[int]]]) -> "Roster":
+    def of(cls, members: int, objects: Mapping[str, tuple[ConflictRelation, Iterable[int]]]) -> "Roster":
         """Members by number, each of them a client too, and the objects with the members that have a copy."""
         places = [
             place
@@ -114,5 +114,5 @@ class Roster:
         return f"{members[member]}/{name}" if name != CLIENT else str(members[member])
 
 
-NOTHING: Relation = Pairs()
+NOTHING: ConflictRelation = Pairs()
 """The relation in which nothing conflicts."""

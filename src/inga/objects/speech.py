@@ -18,7 +18,7 @@ from inga.model.invocation import (
 )
 from inga.objects.hosted import Hosted, Unspoken
 from inga.objects.instance import ABORTED, RUNNING, Instance, Pending
-from inga.objects.links import members_of
+from inga.objects.links import members_at
 from inga.objects.local import Local
 
 SAID = {
@@ -94,7 +94,7 @@ class Speech:
         dst = local.alive_of(dst)
         if not dst:
             return
-        members = members_of(local.roster, dst)
+        members = members_at(local.roster, dst)
         numbers = local.links.number(sorted(members - {local.me}))
         message = local.hosted[instance.place].order.send(
             instance, kind, dst, numbers, view=local.gone, **rest

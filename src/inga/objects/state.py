@@ -55,14 +55,14 @@ class State:
             self._log.append(applied)
 
     def final(self, name: Hashable) -> None:
-        """Nothing will undo these."""
+        """The effects committed under that name will not be undone."""
         applied = self._open.pop(name, None)
         if applied is not None:
             applied.final = True
             self._shorten()
 
     def undo(self, name: Hashable) -> None:
-        """Take these out, as if they had never been."""
+        """Take out the effects committed under that name, as if they had never been."""
         applied = self._open.pop(name, None)
         if applied is None:
             return

@@ -23,7 +23,7 @@ HEAD, SCALAR = 64, 8
 
 
 def weight(packet: Message | Flush) -> int:
-    """About as many bytes as it takes."""
+    """About as many bytes as a message takes."""
     if isinstance(packet, Flush):
         return HEAD + sum(map(weight, packet.messages))
     size = HEAD

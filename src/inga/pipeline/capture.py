@@ -19,7 +19,7 @@ from time import perf_counter, sleep
 from typing import Any
 
 from inga.model.errors import TraceError, UsageError
-from inga.pipeline.files import Progress
+from inga.pipeline.files import TaskProgress
 from inga.pipeline.order import causal_order, keep_state_on_disk
 from inga.pipeline.restore import Base
 from inga.pipeline.session import LOCAL, using
@@ -51,7 +51,7 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CaptureResult:
     """What became of a capture."""
 
     rows: int
@@ -112,7 +112,7 @@ def order_capture(
     base: Base = (),
     master: str = LOCAL,
     session: Any = None,
-) -> Outcome:
+) -> CaptureResult:
     """Restore a finished capture. What is left behind is all of it, or nothing."""
     started = perf_counter()
     _check_free(out)
@@ -127,7 +127,7 @@ def order_capture(
     finally:
         if hidden != out:
             shutil.rmtree(local_path(hidden), ignore_errors=True)
-    return Outcome(rows, concurrent, gaps, perf_counter() - started)
+    return CaptureResult(rows, concurrent, gaps, perf_counter() - started)
 
 
 def order_stream(
@@ -140,9 +140,9 @@ def order_stream(
     poll: float = 1.0,
     checkpoint: str | None = None,
     master: str = LOCAL,
-    progress: Progress = lambda what, done, total: None,
+    progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
-) -> Outcome:
+) -> CaptureResult:
     """Restore a capture while it grows, until interrupted; with `once`, what is there now.
 
     Started again with the same output it goes on where it was, however it ended.
@@ -160,7 +160,7 @@ def order_stream(
             writer = writer.trigger(processingTime=f"{max(1, round(poll * 1000))} milliseconds")
         _follow(writer.start(), once, give_up, progress)
         rows, concurrent, gaps = _count(spark, out)
-    return Outcome(rows, concurrent, gaps, perf_counter() - started)
+    return CaptureResult(rows, concurrent, gaps, perf_counter() - started)
 
 
 # ---- reading
@@ -305,7 +305,7 @@ def _count(spark: Any, out: str) -> tuple[int, int, int]:
 # ---- waiting
 
 
-def _follow(query: Any, once: bool, give_up: float | None, progress: Progress) -> None:
+def _follow(query: Any, once: bool, give_up: float | None, progress: TaskProgress) -> None:
     """Until the query ends, or has nothing more to do, or somebody interrupts."""
     rows, seen, last_input = 0, -1, None
     try:

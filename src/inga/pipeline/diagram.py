@@ -37,7 +37,7 @@ def extent(file: File, content: bytes | None, n: int) -> Extent | None:
     return Extent(pos[0].as_py(), pos[-1].as_py(), time[0].as_py(), time[-1].as_py())
 
 
-class Window:
+class TimeWindow:
     """Picks rows of a trace by time. Times decide nothing here but what is drawn."""
 
     def __init__(self, files: Files) -> None:

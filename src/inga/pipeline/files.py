@@ -5,9 +5,9 @@ from typing import Any
 from uuid import uuid4
 
 from inga.model.errors import TraceError
-from inga.pipeline.storage import File, Trace
+from inga.pipeline.storage import File, StoredTrace
 
-Progress = Callable[[str, int, int], None]
+TaskProgress = Callable[[str, int, int], None]
 """Told what is being done, how many are done, and of how many."""
 
 Work = Callable[[File, bytes | None, Any], Any]
@@ -23,7 +23,7 @@ FAILED = -1  # in place of a file that answers: why one could not ask
 class Files:
     """The segments of one trace, numbered as in `trace.files`."""
 
-    def __init__(self, session: Any, trace: Trace, progress: Progress) -> None:
+    def __init__(self, session: Any, trace: StoredTrace, progress: TaskProgress) -> None:
         self.trace = trace
         self._session = session
         self._progress = progress
@@ -157,7 +157,7 @@ class Files:
         return files.select("path", "content").rdd.map(lambda row: (*by_path[row.path], bytes(row.content)))
 
 
-def collect(session: Any, rdd: Any, what: str, total: int, progress: Progress) -> list[Any]:
+def collect(session: Any, rdd: Any, what: str, total: int, progress: TaskProgress) -> list[Any]:
     """What a job returns, with progress while it runs; an interruption cancels it."""
     from pyspark import InheritableThread
 

@@ -11,10 +11,10 @@ from inga.certify.verdict import Certificate
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline import metrics
 from inga.pipeline.certify import SparkSource
-from inga.pipeline.diagram import Window
-from inga.pipeline.files import Files, Progress
+from inga.pipeline.diagram import TimeWindow
+from inga.pipeline.files import Files, TaskProgress
 from inga.pipeline.session import LOCAL, first_reason, using
-from inga.pipeline.storage import Trace, is_remote, open_trace
+from inga.pipeline.storage import StoredTrace, is_remote, open_trace
 from inga.trace import Row
 
 
@@ -24,9 +24,9 @@ def check_trace(
     *,
     master: str = LOCAL,
     witnesses: int = WITNESSES,
-    progress: Progress = lambda what, done, total: None,
+    progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
-) -> tuple[Trace, Certificate]:
+) -> tuple[StoredTrace, Certificate]:
     """Certify a trace. Without `checks` those that the run claims, with `["all"]` all there are.
 
     Bad input is found before Spark is started, as far as that is possible. A session that is given stays open.
@@ -50,7 +50,7 @@ def check_trace(
 class Tables:
     """What a report shows of a trace."""
 
-    trace: Trace
+    trace: StoredTrace
     certificate: Certificate
     rows: list[Row]
     shown: str  # which rows these are
@@ -62,7 +62,7 @@ def report_tables(
     *,
     master: str = LOCAL,
     witnesses: int = WITNESSES,
-    progress: Progress = lambda what, done, total: None,
+    progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
 ) -> Tables:
     """Certify a trace, and pick the rows to draw: around violations, or the first ones."""
@@ -70,7 +70,7 @@ def report_tables(
         open_trace(path)  # what is wrong with it is said before Spark starts
     with using(session, master) as spark:
         trace, certificate = check_trace(path, checks, witnesses=witnesses, progress=progress, session=spark)
-        rows, shown = Window(Files(spark, trace, progress)).pick(certificate)
+        rows, shown = TimeWindow(Files(spark, trace, progress)).pick(certificate)
     return Tables(trace, certificate, rows, shown)
 
 
@@ -78,7 +78,7 @@ def report_tables(
 class Measured:
     """The tables of `inga.pipeline.metrics` as pyarrow tables, by name; `reason` if delays mean nothing."""
 
-    trace: Trace
+    trace: StoredTrace
     tables: dict[str, Any]
     reason: str
 
@@ -88,7 +88,7 @@ def measure_trace(
     *,
     one_clock: bool = False,
     master: str = LOCAL,
-    progress: Progress = lambda what, done, total: None,
+    progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
 ) -> Measured:
     """Measure a trace. `one_clock` says that the wall clocks of all processes are the same."""
@@ -100,7 +100,7 @@ def measure_trace(
     return Measured(trace, tables, reason)
 
 
-def incomparable(trace: Trace) -> str:
+def incomparable(trace: StoredTrace) -> str:
     """Why times of different processes must not be compared, if so."""
     manifest = trace.manifest
     if manifest.source.startswith("import:"):
@@ -110,7 +110,7 @@ def incomparable(trace: Trace) -> str:
     return ""
 
 
-def _measure(spark: Any, trace: Trace, comparable: bool, progress: Progress) -> dict[str, Any]:
+def _measure(spark: Any, trace: StoredTrace, comparable: bool, progress: TaskProgress) -> dict[str, Any]:
     from pyspark.sql import functions as F
 
     if not trace.files:
@@ -141,7 +141,7 @@ def _measure(spark: Any, trace: Trace, comparable: bool, progress: Progress) -> 
     return found
 
 
-def _table(frame: Any, trace: Trace) -> Any:
+def _table(frame: Any, trace: StoredTrace) -> Any:
     """A small result. What Spark cannot read is bad input, and one line is enough of it."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -152,7 +152,7 @@ def _table(frame: Any, trace: Trace) -> Any:
         raise TraceError(f"{trace.path} cannot be measured: {first_reason(error)}") from error
 
 
-def choose_checks(trace: Trace, checks: Sequence[str] | None) -> list[str]:
+def choose_checks(trace: StoredTrace, checks: Sequence[str] | None) -> list[str]:
     if checks is None:
         if not trace.manifest.guarantees:
             raise UsageError(f"{trace.path} claims no guarantee, so say what to check: --checks all")

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from inga.causality.inbox import Inbox
+from inga.certify.chunk import Bools, Ints
 from inga.model.errors import TraceError
 from inga.trace import unpack_deps
 
@@ -27,11 +27,8 @@ FIRST = "first"
 Base = Sequence[int] | str
 """What came before a stream: counts per sender, or `FIRST`: whatever is before the first number seen."""
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
-
-class Message(NamedTuple):
+class TableMessage(NamedTuple):
     """What orders a message, and the row it came in."""
 
     height: int
@@ -51,7 +48,7 @@ class Restored(NamedTuple):
     gap: bool
 
 
-def read_message(src: Any, seq: Any, deps: Any, row: Any = None) -> Message:
+def read_message(src: Any, seq: Any, deps: Any, row: Any = None) -> TableMessage:
     """Check what a table says of one message; `deps` are numbers, or little-endian int32 as in a trace."""
     if src is None or seq is None or deps is None or src != src or seq != seq:
         raise TraceError(f"A row has no {'src' if src is None else 'seq' if seq is None else 'deps'}.")
@@ -67,7 +64,7 @@ def read_message(src: Any, seq: Any, deps: Any, row: Any = None) -> Message:
     _check_place(src, seq, len(counts))
     if counts and min(counts) < 0:
         raise TraceError(f"Message {seq} of {src}: deps holds the negative count {min(counts)}.")
-    return Message(_height(src, seq, counts), src, seq, counts, row)
+    return TableMessage(_height(src, seq, counts), src, seq, counts, row)
 
 
 def _check_place(src: int, seq: int, width: int) -> None:
@@ -183,7 +180,9 @@ class Restorer:
 
     def __init__(self, base: Base = ()) -> None:
         self._from_first = isinstance(base, str)
-        self._inbox: Inbox[tuple[float, Message]] = Inbox.for_stream(() if isinstance(base, str) else base)
+        self._inbox: Inbox[tuple[float, TableMessage]] = Inbox.for_stream(
+            () if isinstance(base, str) else base
+        )
         self._marker = Marker.of(base)
         self._begun: set[int] = set()  # senders whose first number is known
         self.order = 0  # of the last message released
@@ -192,13 +191,13 @@ class Restorer:
     def held(self) -> int:
         return self._inbox.held
 
-    def offer(self, messages: Iterable[Message], now: float = 0.0) -> list[Restored]:
+    def offer(self, messages: Iterable[TableMessage], now: float = 0.0) -> list[Restored]:
         """What these messages release. They are sorted first, so that the result does not depend on how a
         shuffle happened to mix them."""
         arrived = sorted(messages, key=lambda message: message[:3])
         inbox = self._inbox
         inbox.grow(max((max(each.src + 1, len(each.deps)) for each in arrived), default=0))
-        out: list[tuple[float, Message]] = []
+        out: list[tuple[float, TableMessage]] = []
         if self._from_first:
             self._begin(arrived, out)
         for message in arrived:
@@ -209,7 +208,7 @@ class Restorer:
 
     def give_up(self, since: float) -> list[Restored]:
         """Wait no longer for what messages lack that came at that time or before."""
-        out: list[tuple[float, Message]] = []
+        out: list[tuple[float, TableMessage]] = []
         if self._inbox.held:
             self._inbox.give_up(lambda item: item[0] <= since, out)
         return self._release(out)
@@ -231,7 +230,7 @@ class Restorer:
         restorer._inbox = Inbox.loads(inbox)
         return restorer
 
-    def _begin(self, arrived: list[Message], out: list[tuple[float, Message]]) -> None:
+    def _begin(self, arrived: list[TableMessage], out: list[tuple[float, TableMessage]]) -> None:
         """The lowest number in the first part of the stream that has any of a sender is its first."""
         firsts: dict[int, int] = {}
         for message in arrived:
@@ -241,7 +240,7 @@ class Restorer:
             self._inbox.begin(src, seq, out)
         self._begun |= firsts.keys()
 
-    def _release(self, out: list[tuple[float, Message]]) -> list[Restored]:
+    def _release(self, out: list[tuple[float, TableMessage]]) -> list[Restored]:
         if not out:
             return []
         messages = [message for _, message in out]

@@ -25,7 +25,7 @@ SCHEMA = (
 PARTITION_RECORDS = 65_536  # a task reads about so many, if files are small
 
 
-class Slice(InputPartition):
+class LogSlice(InputPartition):
     """Records of some files, as one task reads them."""
 
     def __init__(self, files: list[LogFile], first: int, end: int) -> None:
@@ -116,27 +116,27 @@ class TapStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return files[-1].next if files else 0
 
 
-def slices(files: list[LogFile], first: int, end: int) -> list[Slice]:
+def slices(files: list[LogFile], first: int, end: int) -> list[LogSlice]:
     """The records [first, end) for tasks: whole small files together, large ones alone."""
     wanted = [file for file in files if file.first < end and file.next > first]
     if end > first and (not wanted or wanted[0].first > first or wanted[-1].next < end):
         raise UsageError(
             f"records {first} to {end - 1} are wanted, and not all of them are in the log any more"
         )
-    found: list[Slice] = []
+    found: list[LogSlice] = []
     part: list[LogFile] = []
     for file in wanted:
         part.append(file)
         if part[-1].next - part[0].first >= PARTITION_RECORDS:
-            found.append(Slice(part, first, end))
+            found.append(LogSlice(part, first, end))
             part = []
-    return [*found, Slice(part, first, end)] if part else found
+    return [*found, LogSlice(part, first, end)] if part else found
 
 
 def read_slice(partition: InputPartition) -> Iterator[Any]:
     import pyarrow as pa
 
-    assert isinstance(partition, Slice)
+    assert isinstance(partition, LogSlice)
     # Spark compares names of list elements, and what may be null, too.
     wanted = pa.schema([field.with_nullable(True) for field in record_schema()])
     counts = pa.field("deps", pa.list_(pa.field("element", pa.int32())))

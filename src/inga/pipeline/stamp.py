@@ -18,9 +18,19 @@ import numpy as np
 
 from inga.certify import slice as slicing
 from inga.certify.chunk import JUDGED_COLUMNS, from_table
-from inga.certify.slice import Beginning, Chain, Cuts, Outline, Plan, Slice, Steps, Symbols, steps_of
+from inga.certify.slice import (
+    Beginning,
+    Cuts,
+    Outline,
+    Slice,
+    SliceEdges,
+    SlicePlan,
+    Steps,
+    Symbols,
+    steps_of,
+)
 from inga.model.errors import TraceError, UsageError
-from inga.pipeline.files import Files, Progress, collect
+from inga.pipeline.files import Files, TaskProgress, collect
 from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import File, is_remote, open_trace, read_file
 from inga.trace import COLUMNS, Manifest, local_path, read_processes, schema
@@ -33,7 +43,7 @@ RECEIVE = "receive"
 
 
 @dataclass(frozen=True, slots=True)
-class Stamped:
+class StampResult:
     """What was done. `moved` counts how often a cut had to be moved."""
 
     trace: str
@@ -54,10 +64,10 @@ def stamp_trace(
     out: str,
     *,
     master: str = LOCAL,
-    progress: Progress = lambda what, done, total: None,
+    progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
     counts_max: int = slicing.COUNTS_MAX,
-) -> Stamped:
+) -> StampResult:
     """Write the trace again with vectors. `counts_max`: entries of vectors that a task may keep in memory."""
     started = perf_counter()
     for each in (path, out):
@@ -79,14 +89,14 @@ def stamp_trace(
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
     events = sum(each.events for each in work.outlines.values())
-    return Stamped(
+    return StampResult(
         path, str(target), events, work.messages, trace.n, len(work.cuts.upto), work.moved,
         perf_counter() - started,
     )  # fmt: skip
 
 
 class _Work:
-    def __init__(self, files: Files, session: Any, progress: Progress, counts_max: int) -> None:
+    def __init__(self, files: Files, session: Any, progress: TaskProgress, counts_max: int) -> None:
         self._files = files
         self._trace = files.trace
         self._session = session
@@ -103,7 +113,7 @@ class _Work:
         self._cut()
         work = self._slices()
         wanted = self._crossings()
-        chain = Chain(self._trace.n)
+        chain = SliceEdges(self._trace.n)
         n, cuts, receipt = self._trace.n, self.cuts, self._receipt
 
         def first(task: "_Task") -> Symbols:
@@ -142,7 +152,7 @@ class _Work:
 
     def _cut(self) -> None:
         n, receipt = self._trace.n, self._receipt
-        plan = Plan(sorted(self.outlines.items()), n, self._counts_max)
+        plan = SlicePlan(sorted(self.outlines.items()), n, self._counts_max)
 
         def place(file: File, content: bytes | None, question: Any) -> Any:
             return slicing.place(*_read(file, n, receipt), question)

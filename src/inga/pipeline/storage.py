@@ -36,7 +36,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class StoredTrace:
     """What is known of a trace before its rows are read."""
 
     path: str
@@ -62,7 +62,7 @@ class Trace:
         return float(said)
 
 
-def open_trace(path: str, session: Any = None, *, growing: bool = False) -> Trace:
+def open_trace(path: str, session: Any = None, *, growing: bool = False) -> StoredTrace:
     """Read what the trace says about itself. Only a trace elsewhere needs a session for that."""
     if not is_remote(path):
         directory = local_path(path).absolute()
@@ -73,7 +73,7 @@ def open_trace(path: str, session: Any = None, *, growing: bool = False) -> Trac
         ]
         if not growing:  # else somebody may have joined and not written yet
             _check_claims(found, files)
-        return Trace(
+        return StoredTrace(
             str(directory), found.manifest, _processes(found, str(directory)), files, is_remote=False
         )
     with TemporaryDirectory() as scratch:
@@ -84,7 +84,7 @@ def open_trace(path: str, session: Any = None, *, growing: bool = False) -> Trac
         except TraceError as error:
             raise TraceError(str(error).replace(scratch, path)) from None
         files = [File(s.process, *sizes[s.path.name], f"events/{s.path.name}") for s in outline]
-    return Trace(path, found.manifest, _processes(found, path), files, is_remote=True)
+    return StoredTrace(path, found.manifest, _processes(found, path), files, is_remote=True)
 
 
 def _check_claims(found: Description, files: list[File]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from inga.pipeline.files import Progress, collect
+from inga.pipeline.files import TaskProgress, collect
 from inga.pipeline.session import LOCAL, using
 
 HANDS_PER_CORE = 8
@@ -17,7 +17,7 @@ def sweep(
     tasks: Sequence[Task],
     *,
     master: str = LOCAL,
-    progress: Progress = lambda what, done, total: None,
+    progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
 ) -> list[Answer]:
     """The answers, in the order of the tasks; a session that is given stays open.

@@ -18,19 +18,19 @@ from typing import Any
 
 from inga.certify import work
 from inga.certify.certificate import WITNESSES, certify
-from inga.certify.checks import CHECKS, Growing
+from inga.certify.checks import CHECKS, WhileGrowing
 from inga.certify.chunk import Chunk
 from inga.certify.scan import Summary
 from inga.certify.verdict import FAIL, Certificate
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline.certify import SparkSource
-from inga.pipeline.files import Files, Progress
+from inga.pipeline.files import Files, TaskProgress
 from inga.pipeline.jobs import choose_checks
 from inga.pipeline.session import LOCAL, using
-from inga.pipeline.storage import Trace, is_remote, open_trace
+from inga.pipeline.storage import StoredTrace, is_remote, open_trace
 
 GROWTH = 1.5  # of the trace, after which messages under way are compared again
-FORMAT = 4
+FORMAT = 5
 
 
 class Memory:
@@ -51,7 +51,7 @@ class Memory:
         if self.directory is not None and (self.directory / "head.json").exists():
             self._load(self.directory)
 
-    def bind(self, trace: Trace, asked: Sequence[str] | None) -> None:
+    def bind(self, trace: StoredTrace, asked: Sequence[str] | None) -> None:
         """See that this is memory of that trace. If the trace has more processes now, vectors have more
         entries, and all has to be read again."""
         wanted = None if asked is None else list(asked)
@@ -134,7 +134,7 @@ class Watch:
         self._trouble: str | None = None  # what was wrong at the last look
         self.violated: Certificate | None = None  # the first that had a violation
 
-    def look(self, session: Any, progress: Progress) -> Certificate | None:
+    def look(self, session: Any, progress: TaskProgress) -> Certificate | None:
         """What is known now, if something is new; the final answer is also in the memory."""
         try:
             certificate = self._look(session, progress)
@@ -147,7 +147,7 @@ class Watch:
         self._trouble = None
         return certificate
 
-    def _look(self, session: Any, progress: Progress) -> Certificate | None:
+    def _look(self, session: Any, progress: TaskProgress) -> Certificate | None:
         trace = open_trace(self.path, session, growing=True)
         checks = choose_checks(trace, self._checks)
         self.memory.bind(trace, self._checks)
@@ -175,11 +175,11 @@ class Watch:
             return []
         if is_due:
             self._compared = segments
-        due = {Growing.EVERY_LOOK, *([Growing.NOW_AND_THEN] if is_due else [])}
+        due = {WhileGrowing.EVERY_LOOK, *([WhileGrowing.NOW_AND_THEN] if is_due else [])}
         return [check for check in checks if CHECKS[check].growing in due]
 
 
-def is_finished(trace: Trace) -> bool:
+def is_finished(trace: StoredTrace) -> bool:
     """Whether no row can come any more."""
     return trace.manifest.complete or all(each.complete or each.crashed for each in trace.processes)
 
@@ -194,7 +194,7 @@ def watch_trace(
     master: str = LOCAL,
     witnesses: int = WITNESSES,
     tell: Callable[[Certificate], None] = lambda certificate: None,
-    progress: Progress = lambda what, done, total: None,
+    progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
 ) -> Certificate:
     """Look at a trace every `poll` seconds until it is complete, or a violation is found.
@@ -222,7 +222,7 @@ def _keep_looking(
     until_complete: bool,
     poll: float,
     tell: Callable[[Certificate], None],
-    progress: Progress,
+    progress: TaskProgress,
 ) -> Certificate:
     while True:
         certificate = watch.look(session, progress)
@@ -235,7 +235,7 @@ def _keep_looking(
         sleep(poll)
 
 
-def open_trace_leniently(path: str) -> Trace:
+def open_trace_leniently(path: str) -> StoredTrace:
     """A trace that is being written may be seen in between two of its files; not twice in the same way."""
     try:
         return open_trace(path)

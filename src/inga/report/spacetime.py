@@ -14,6 +14,8 @@ from importlib.resources import files
 from math import hypot
 from typing import NamedTuple
 
+from inga.report.chart import Point
+
 COLUMN, LANE = 50, 68  # distances
 LEFT, RIGHT, TOP, BOTTOM = 84, 92, 42, 28  # margins
 RADIUS = 10
@@ -23,8 +25,6 @@ BENDS = (0, 30, -30, 60, -60, 90)  # how far an arrow may swerve, tried in this 
 CURVE_STEPS = 24
 
 PASSABLE = {"wait", "mark"}  # dots that cover nothing
-
-Point = tuple[float, float]
 
 
 class Dot(NamedTuple):

@@ -17,9 +17,9 @@ from inga.model.errors import UsageError
 from inga.net.address import parse_via
 from inga.recipes import find, refuse_unsafe
 from inga.runs.cluster import Cluster
-from inga.runs.member import LET_IN, plan
-from inga.trial.oracle import Key, Oracle, agreed_orders
-from inga.trial.people import names
+from inga.runs.member import LET_IN, planned_sends
+from inga.trial.oracle import KeyOfNumber, Oracle, agreed_orders
+from inga.trial.people import member_names
 from inga.trial.result import Result, packets_sent, recovered
 from inga.trial.trial import Trial
 from inga.trial.workload import Workload
@@ -35,7 +35,7 @@ MEMBERS_MAX = 256
 NO_FAULTS = Faults()
 NO_DELAY = (0.0, 0.0)
 
-Told = Callable[[int], None]
+CountProgress = Callable[[int], None]
 """Is told how far a run is."""
 
 
@@ -49,8 +49,8 @@ def run(
     trace: Path | None = None,
     *,
     full: bool = True,
-    progress: Told = lambda taken: None,
-    starting: Told = lambda started: None,
+    progress: CountProgress = lambda taken: None,
+    starting: CountProgress = lambda started: None,
 ) -> Result:
     """Start the members, let them talk, judge what they wrote in their diaries."""
     recipe = find(trial.order)
@@ -111,7 +111,7 @@ def judge_diaries(
     diaries: "list[array[int]]",
     *,
     echo: bool = False,
-    agreed: Mapping[str, Key] | None = None,
+    agreed: Mapping[str, KeyOfNumber] | None = None,
 ) -> Oracle:
     """Tell the oracle all diaries, in any order in which nothing is taken before it was sent, and nobody
     says anything before all have let it in. Diaries of those who came later follow the others'."""
@@ -127,7 +127,7 @@ class _Judge:
         seed: int,
         diaries: "list[array[int]]",
         echo: bool,
-        agreed: Mapping[str, Key] | None,
+        agreed: Mapping[str, KeyOfNumber] | None,
     ) -> None:
         self.oracle = Oracle(workload.members, agreed)
         self._diaries = diaries
@@ -190,7 +190,7 @@ class _Judge:
 
 def _audiences(workload: Workload, seed: int, member: int) -> list[int | None]:
     """Destinations of a member's sends, in the order of its plan, which gives them their numbers."""
-    moves = plan(workload, member, Random(f"{seed}/{member}"))
+    moves = planned_sends(workload, member, Random(f"{seed}/{member}"))
     return [dst for _, dst, _ in moves]
 
 
@@ -216,7 +216,7 @@ def configs_of(trial: Trial, scratch: Path, trace: Path | None, *, full: bool) -
             f"{founders + trial.join} live members would be as many processes, and {MEMBERS_MAX} are the most that "
             "are started; inga sim plays larger groups"
         )
-    people = names(founders + trial.join)
+    people = member_names(founders + trial.join)
     via, where, interface = _place(trial.via, people)
     members = {name: where[name] for name in people[:founders]} if where else list(people[:founders])
     expected: list[int | None] = [None] * len(people)

@@ -18,10 +18,10 @@ from inga.objects.declare import Abort
 from inga.objects.layer import ObjectOrder
 from inga.recipes import find
 from inga.runs.cluster import Cluster, WorkerDied
-from inga.runs.live import START_SECONDS, Told, configs_of, gather_ready, patience, recorded
+from inga.runs.live import START_SECONDS, CountProgress, configs_of, gather_ready, patience, recorded
 from inga.runs.member import Pace, joining
-from inga.runs.worker import Link
-from inga.trial.calls import Asked, CallJudge, CallResult
+from inga.runs.worker import WorkerLink
+from inga.trial.calls import CallJudge, CallResult, ClientRequest
 from inga.trial.result import packets_sent
 from inga.trial.trial import Trial
 
@@ -39,8 +39,8 @@ def run(
     trace: Path | None = None,
     *,
     full: bool = True,
-    progress: Told = lambda done: None,
-    starting: Told = lambda started: None,
+    progress: CountProgress = lambda done: None,
+    starting: CountProgress = lambda started: None,
 ) -> CallResult:
     """Start the members, let them call, judge what they say."""
     configs = configs_of(trial, Path(), trace, full=full)
@@ -107,7 +107,7 @@ def _judge(
 # One member
 
 
-async def play(config: dict[str, Any], link: Link) -> None:
+async def play(config: dict[str, Any], link: WorkerLink) -> None:
     """From joining to leaving."""
     trial, me = Trial(**config["trial"]), config["me"]
     load = trial.load
@@ -131,7 +131,9 @@ async def play(config: dict[str, Any], link: Link) -> None:
     link.say("closed", counts=dict(group.stack.counts), cpu=cpu, began=order.diary, states=states)
 
 
-async def _ask(group: Group, plan: list[tuple[float, Asked]], link: Link, pace: Pace) -> list[str]:
+async def _ask(
+    group: Group, plan: list[tuple[float, ClientRequest]], link: WorkerLink, pace: Pace
+) -> list[str]:
     """Make all requests, some at a time; what became of each."""
     outcomes = [""] * len(plan)
     left = iter(enumerate(plan))

@@ -20,7 +20,7 @@ from inga.layers.shape import Faults
 from inga.model.errors import WouldBlock
 from inga.net.group import Group
 from inga.net.join import join
-from inga.runs.worker import Link
+from inga.runs.worker import WorkerLink
 from inga.trial.trial import Trial
 from inga.trial.workload import Workload, number_of
 
@@ -38,7 +38,7 @@ LET_IN = 1 << 48
 """In a diary, plus an index: from here on, what is sent to all is for that newcomer too."""
 
 
-async def play(config: dict[str, Any], link: Link) -> None:
+async def play(config: dict[str, Any], link: WorkerLink) -> None:
     """One member, from joining to leaving."""
     trial, me, late = Trial(**config["trial"]), config["me"], config["join"]["late"]
     if late:
@@ -50,7 +50,7 @@ async def play(config: dict[str, Any], link: Link) -> None:
             await link.hear()
         started = process_time()
         everybody, paced = trial.members + trial.join, trial.rate is not None
-        part = Part(group, trial.workload, me, trial.seed, everybody, paced=paced, echo=trial.echo)
+        part = MemberTraffic(group, trial.workload, me, trial.seed, everybody, paced=paced, echo=trial.echo)
         reports = asyncio.create_task(_report(part, link))
         try:
             if "complete" not in group.recipe.guarantees:
@@ -96,7 +96,7 @@ class Pace:
             await asyncio.sleep(max(self._due - self._time(), 0.0))
 
 
-class Part:
+class MemberTraffic:
     """A member's sends and takes."""
 
     def __init__(
@@ -148,7 +148,7 @@ class Part:
         finally:
             listening.cancel()
 
-    async def run_open_ended(self, link: Link) -> None:
+    async def run_open_ended(self, link: WorkerLink) -> None:
         """The same, while members join: only when all have sent everything it is known what to take."""
         listening = asyncio.create_task(self._listen(None))
         try:
@@ -177,7 +177,7 @@ class Part:
 
     async def _talk(self) -> None:
         turn, pace = 0, Pace(self._paced)
-        for place, (gap, dst, answers) in enumerate(plan(self._workload, self._me, self._rng)):
+        for place, (gap, dst, answers) in enumerate(planned_sends(self._workload, self._me, self._rng)):
             if place == self._workload.messages // 2:
                 await self._until_all_are_here()
             await pace.wait(gap)
@@ -228,7 +228,7 @@ class Part:
         self.sent_to.update([*audience, mine] if self._echo else audience)
 
 
-def plan(workload: Workload, me: int, rng: Random) -> list[tuple[float, int | None, bool]]:
+def planned_sends(workload: Workload, me: int, rng: Random) -> list[tuple[float, int | None, bool]]:
     """Of each send of one member the gap before it, its destinations, and whether it answers; the launcher
     knows it too."""
     return [(gap, workload.destinations(rng, me), answers) for gap, answers in list(workload.plan(rng))]
@@ -246,7 +246,7 @@ async def _first_of(work: Coroutine[Any, Any, None], listening: "asyncio.Task[No
         working.cancel()
 
 
-async def _report(part: Part, link: Link) -> None:
+async def _report(part: MemberTraffic, link: WorkerLink) -> None:
     while True:
         await asyncio.sleep(PROGRESS_SECONDS)
         link.say("progress", taken=part.taken)

@@ -21,7 +21,7 @@ from inga.model.errors import IngaError
 from inga.net.loop import run
 
 
-class Link:
+class WorkerLink:
     """The worker's end of the conversation with its launcher."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -54,7 +54,7 @@ class Link:
             self._waiter.set_result(None)
 
 
-Job = Callable[[dict[str, Any], Link], Awaitable[None]]
+Job = Callable[[dict[str, Any], WorkerLink], Awaitable[None]]
 
 
 async def _work(job: Job, config: dict[str, Any]) -> None:
@@ -62,7 +62,7 @@ async def _work(job: Job, config: dict[str, Any]) -> None:
     task = asyncio.current_task()
     assert task is not None
     loop.add_signal_handler(signal.SIGTERM, task.cancel)
-    link = Link(loop)
+    link = WorkerLink(loop)
     link.say("started")
     try:
         await job(config, link)

@@ -9,13 +9,14 @@ alarms far ahead that are set and cleared for every message would otherwise fill
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import Protocol
+
+from inga.stack.stack import Rng
 
 NEVER = inf
-"""A time that does not come."""
+"""A time that is never reached: the alarm is not set."""
 
-Key = tuple[int, int]
-"""What it is about, and whom."""
+AlarmKey = tuple[int, int]
+"""What an alarm is for, and the member that it concerns."""
 
 BACK_OFF = 2.0
 """A question that brings no progress is repeated after so many times the last wait."""
@@ -25,12 +26,6 @@ WAIT_MAX = 8.0
 
 STALE_MIN = 64
 """Entries of which most may be old ones: a heap so small is not worth rebuilding."""
-
-
-class Rng(Protocol):
-    """Where the random part of a wait comes from."""
-
-    def random(self) -> float: ...
 
 
 class Backoff:
@@ -51,7 +46,7 @@ class Backoff:
         return self.first
 
     def reset(self) -> None:
-        """Something came of it: the next wait is the first again."""
+        """The last question was answered: the next wait is the first again."""
         self._next = self.first
 
     def next(self, rng: Rng) -> float:
@@ -65,11 +60,11 @@ class Alarms:
     """Times by key."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, Key]] = []
-        self._set: dict[Key, float] = {}
-        self._waits: dict[Key, float] = {}  # of repetitions, where they have grown
+        self._heap: list[tuple[float, AlarmKey]] = []
+        self._set: dict[AlarmKey, float] = {}
+        self._waits: dict[AlarmKey, float] = {}  # of repetitions, where they have grown
 
-    def set(self, key: Key, due: float) -> None:
+    def set(self, key: AlarmKey, due: float) -> None:
         if self._set.get(key) != due:
             self._set[key] = due
             heap = self._heap
@@ -78,35 +73,35 @@ class Alarms:
                 heap[:] = [(at, each) for each, at in self._set.items()]
                 heapify(heap)
 
-    def sooner(self, key: Key, due: float) -> None:
+    def sooner(self, key: AlarmKey, due: float) -> None:
         """Set it, unless it is set to an earlier time."""
         if due < self._set.get(key, NEVER):
             self.set(key, due)
 
-    def again(self, key: Key, now: float, wait: float) -> None:
-        """Set it to repeat something that brought nothing: later each time."""
+    def again(self, key: AlarmKey, now: float, wait: float) -> None:
+        """Set it to repeat a question that brought no progress: later each time."""
         grown = self._waits.get(key, wait)
         self.set(key, now + grown)
         self._waits[key] = min(BACK_OFF * grown, WAIT_MAX * wait)
 
-    def wait(self, key: Key, first: float) -> float:
+    def wait(self, key: AlarmKey, first: float) -> float:
         """How long the next repetition waits."""
         return self._waits.get(key, first)
 
-    def progress(self, key: Key) -> None:
-        """It brought something: repetitions begin with the first wait again."""
+    def progress(self, key: AlarmKey) -> None:
+        """There was progress: repetitions begin with the first wait again."""
         self._waits.pop(key, None)
 
-    def clear(self, key: Key) -> None:
+    def clear(self, key: AlarmKey) -> None:
         self._set.pop(key, None)
         if self._waits:
             self._waits.pop(key, None)
 
-    def __contains__(self, key: Key) -> bool:
+    def __contains__(self, key: AlarmKey) -> bool:
         return key in self._set
 
-    def due(self, now: float) -> Iterator[Key]:
-        """Those whose time has come, each once; they may set themselves again meanwhile."""
+    def due(self, now: float) -> Iterator[AlarmKey]:
+        """The keys of alarms that are due, each once; a handler may set its alarm again meanwhile."""
         heap = self._heap
         while heap and heap[0][0] <= now:
             time, key = heappop(heap)

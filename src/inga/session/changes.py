@@ -45,29 +45,29 @@ if TYPE_CHECKING:
 PAUSE, PAUSE_MAX = 0.005, 0.1
 """Seconds before a question is repeated: first, and after doubling."""
 
-Build = Callable[[str], list[Layer]]
+BuildByName = Callable[[str], list[Layer]]
 """Makes the layers of a recipe by its name."""
 
 
 class Changes:
     """Leads view changes, and follows; part of the session."""
 
-    def __init__(self, session: "Session", build: Build | None, accepts: Accepts | None) -> None:
+    def __init__(self, session: "Session", build: BuildByName | None, accepts: Accepts | None) -> None:
         self._session = session
         self._build = build
         self._door = Door(session, accepts)
         self._wish: _Wish | None = None
         self._wishes = 0  # so far
-        self._attempts = 0  # to change the recipe, which we led
+        self._attempts = 0  # attempts to change the recipe that we led
         self._ended = 0  # the last attempt that we could not follow, or that was refused
-        self._why = ""  # why the last one was that we could not follow
-        self._change: _Change | None = None  # which we lead
-        self._closing: _Closing | None = None  # which we follow
+        self._why = ""  # the reason for which we could not follow the last attempt
+        self._change: _Change | None = None  # the change that we lead
+        self._closing: _Closing | None = None  # the change that we follow
         self.cuts: list[int] = []  # what members had sent in views that are closed, if any
         self._since = 0.0
         self._warned = False
         self._pause = Backoff(PAUSE, PAUSE_MAX, 0.0)
-        self._asked: set[tuple[Any, ...]] = set()  # whom we have asked what since the last tick
+        self._asked: set[tuple[Any, ...]] = set()  # (member, question) asked since the last tick
         self.wake = NEVER
 
     @property
@@ -116,11 +116,11 @@ class Changes:
             self._cannot(closing, why)
 
     def stop(self) -> None:
-        """We leave: whatever is under way goes on without us, or comes to nothing."""
+        """We leave: our own request for another recipe ends; a change under way goes on without us, or fails."""
         self._end_wish("this member leaves the group")
 
     def ahead(self, number: int) -> None:
-        """Whoever is in the next view knows that everybody has reached the cut."""
+        """A member that is in the next view knows that every member has reached the cut."""
         closing = self._closing
         if closing is not None and closing.reached and closing.number == number:
             self._install(closing)
@@ -131,7 +131,7 @@ class Changes:
         self._work()
 
     def hear(self, src: int, told: Told) -> None:
-        """A member says something; WireError if it cannot be right."""
+        """Handle a session message of a member; WireError if its content cannot be right."""
         answer = _ANSWERS.get(told.do)
         if answer is None:
             raise WireError("malformed", f"nobody does {told.do!r}")
@@ -205,7 +205,7 @@ class Changes:
             if change.recipe is not None:
                 self._question(missing, "install", number=change.number)
             else:
-                self._question(missing, "view", True, **described(stack.view, stack.sizes, self.cuts))
+                self._question(missing, "view", True, **view_for_newcomer(stack.view, stack.sizes, self.cuts))
         self._warn(missing)
 
     def _warn(self, missing: set[int]) -> None:
@@ -250,7 +250,7 @@ class Changes:
         if closing is not None:
             if closing.attempt >= attempt:
                 return
-            self._reopen(closing)  # of an attempt that was refused, as we have not heard
+            self._reopen(closing)  # of an attempt whose refusal has not reached us
         try:
             layers = made(self._build, recipe)
         except UsageError as error:
@@ -304,13 +304,13 @@ class Changes:
         self.stack.views.install(self.stack.view.reordered(closing.recipe), closing.layers, closing.sent)
 
     def _cannot(self, closing: "_Closing", why: str) -> None:
-        """As a member: we do not follow any further."""
+        """As a follower: refuse the change, and go on in this view."""
         self._ended, self._why = closing.attempt, why
         self._reopen(closing)
         self._tell_leader("cannot", **closing.key, why=why)
 
     def _on_cannot(self, src: int, told: Told) -> None:
-        """To the leader: somebody cannot follow."""
+        """To the leader: a member cannot follow the change."""
         key, why = _key(told), told.text("why")
         change, closing = self._change, self._closing
         is_decided = closing is not None and closing.installing
@@ -318,7 +318,7 @@ class Changes:
             self._give_up(change, why)
 
     def _give_up(self, change: "_Change", why: str) -> None:
-        """As the leader: everybody goes on as before."""
+        """As the leader: give the change up; all members go on in this view."""
         self._change = None
         self._refuse(change, why)
 
@@ -350,13 +350,13 @@ class Changes:
         if wish is not None:
             wish.done(why)
 
-    # A member more
+    # A newcomer joins
 
     def _on_hello(self, told: Told, address: Hashable) -> None:
         if self._leader() != self.stack.me:
             return  # not ours to answer
         newcomer = self._door.look(told, address)
-        if newcomer is not None and self._change is None:  # else it has to wait
+        if newcomer is not None and self._change is None:  # else the newcomer has to wait
             view = self.stack.view.extended(newcomer)
             self._begin()
             self._change = _Change(view.number, None)
@@ -421,18 +421,18 @@ class _Change:
         self, number: int, recipe: str | None, attempt: int = 0, asker: int = 0, wish: int = 0
     ) -> None:
         self.number = number
-        self.recipe = recipe  # None: somebody joins
+        self.recipe = recipe  # None: a newcomer joins
         self.attempt = attempt  # of those to change the recipe
-        self.asker = asker  # who wished it, and which of its wishes it was
+        self.asker = asker  # the member that asked for the change, and the number of its request
         self.wish = wish
         self.counts: dict[int, list[int]] = {}  # what each member has sent to each
         self.reached: set[int] = set()
         self.installed = False
-        self.unconfirmed: set[int] = set()  # who may not be in the new view yet
+        self.unconfirmed: set[int] = set()  # members that may not have installed the new view yet
 
     @property
     def key(self) -> dict[str, int]:
-        """What tells it from others."""
+        """The fields by which members tell this change from others."""
         return {"number": self.number, "attempt": self.attempt}
 
 
@@ -445,8 +445,8 @@ class _Closing:
         self.recipe = recipe
         self.layers = layers
         self.counts: list[int] | None = None  # what we have sent, once all of it has left
-        self.cut: list[int] | None = None  # what we must have got
-        self.sent: list[int] = []  # what everybody has sent
+        self.cut: list[int] | None = None  # how many packets of each member we must have received
+        self.sent: list[int] = []  # how many packets each member has sent in this view
         self.reached = False
         self.installing = False
 
@@ -459,7 +459,7 @@ def _key(told: Told) -> dict[str, int]:
     return {"number": told.number("number"), "attempt": told.number("attempt")}
 
 
-def described(view: View, sizes: dict[int, int], cuts: list[int]) -> dict[str, Any]:
+def view_for_newcomer(view: View, sizes: dict[int, int], cuts: list[int]) -> dict[str, Any]:
     """What a newcomer is told of its first view."""
     return {
         "number": view.number,
@@ -480,7 +480,7 @@ def view_described(told: Told) -> View:
     return View(told.number("number"), members, told.text("recipe"), told.flag("traced"), (members[-1].name,))
 
 
-def made(build: Build | None, recipe: str) -> list[Layer]:
+def made(build: BuildByName | None, recipe: str) -> list[Layer]:
     """The layers of a recipe to which a group that runs can change."""
     layers = [] if build is None else build(recipe)
     orders = [layer for layer in layers if hasattr(layer, "sent")]
@@ -491,7 +491,7 @@ def made(build: Build | None, recipe: str) -> list[Layer]:
 
 
 def _ignore(changes: Changes, src: int, told: Told) -> None:
-    """Meant for a newcomer, or heard of already."""
+    """A message for a newcomer, or one that repeats what is known here."""
 
 
 _ANSWERS: dict[str, Callable[[Changes, int, Told], None]] = {

@@ -16,7 +16,7 @@ REFUSED_MAX = 64
 """Newcomers that are remembered as refused."""
 
 Accepts = Callable[[Member], str | None]
-"""Why somebody cannot join, if so."""
+"""Asks the driver about a newcomer: the reason for which it cannot join, or None."""
 
 
 class Door:
@@ -25,12 +25,12 @@ class Door:
     def __init__(self, session: "Session", accepts: Accepts | None) -> None:
         self._session = session
         self._accepts = accepts  # the driver's objections
-        # Who was told no has gone, and may not be let in because a greeting of it comes late.
+        # A newcomer that was refused has given up: a late copy of its request must not let it in.
         self._refused: dict[Member, str] = {}
         self._bases: dict[str, int] = {}  # what the newcomer of this view has to know of us
 
     def look(self, told: Told, address: Hashable) -> Member | None:
-        """Who asks, if it may join and is no member yet; otherwise it is told why not."""
+        """The newcomer that asks, if it may join and is no member yet; otherwise it is told why not."""
         newcomer = Member(told.text("name"), told.number("incarnation"), told.text("address"))
         if newcomer in self._session.stack.view.members:
             return None  # its view is on the way

@@ -26,7 +26,7 @@ BACKLOG_MAX = 4096
 
 
 class _Steady:
-    """No chance: who asks to be let in asks alone."""
+    """Waits have no random part: a newcomer asks alone, so there is nobody to collide with."""
 
     def random(self) -> float:
         return 0.0
@@ -38,7 +38,7 @@ GOODBYES_MAX = 32
 """Goodbyes to those who let us in, if they do not answer: a few seconds."""
 
 NOBODY = INDEX_MAX - 1
-"""The source of packets of one who has no index yet."""
+"""The source of packets of a newcomer, which has no index yet."""
 
 
 class Newcomer:
@@ -60,7 +60,7 @@ class Newcomer:
         self._pause.start()
         self._heard: dict[int, dict[str, int]] = {}
         self._gives_up: UsageError | None = None  # why, while those who let us in are told
-        self._unaware: set[int] = set()  # who may not know
+        self._unaware: set[int] = set()  # members that may not know that we gave up
         self._goodbyes = 0
 
     @property
@@ -112,7 +112,7 @@ class Newcomer:
                 return
             self._learn(packet.src, Told.read(packet.ext), now)
         except WireError:
-            return  # whatever it was, it was no answer
+            return  # not readable, so no answer
 
     def _learn(self, src: int, told: Told, now: float) -> None:
         match told.do:

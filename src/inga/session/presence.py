@@ -49,7 +49,7 @@ class Presence:
         self._greeting = Backoff(GREETING, GREETING_MAX)
         self._leaving = Backoff(GOODBYE, GOODBYE_MAX)
         self._goodbyes = 0
-        self._unaware: set[int] = set()  # who may not know that we leave
+        self._unaware: set[int] = set()  # members that have not confirmed our goodbye
         self.early: list[Told] = []  # goodbyes in a view that is not installed here yet
         self._told: set[tuple[str, str]] = set()  # differences that a person was told of
 
@@ -63,13 +63,13 @@ class Presence:
         return str(self._config.get("order", self._session.stack.view.recipe))
 
     def view(self) -> None:
-        """Members may have come."""
+        """A view is installed, which may have new members: greet them."""
         if self._greet and self._unmet() and self.wake == NEVER:
             self._greeting.reset()
             self.wake = self._session.stack.now
 
     def turn(self) -> None:
-        """The view in which somebody has left may be installed by now."""
+        """Look again at goodbyes that came early: the view to which they belong may be installed by now."""
         early, self.early = self.early, []
         for told in early:
             self.on_goodbye(told)
@@ -92,7 +92,7 @@ class Presence:
         self._say_goodbye(stack.now)
 
     def ask_about(self, members: set[int]) -> None:
-        """We wait for these: has anybody heard that they left? And are they where we think?"""
+        """We wait for these members: ask all whether they have left, and doubt the addresses we have of them."""
         session, people = self._session, self._session.stack.view.members
         if not members:
             return
@@ -122,12 +122,12 @@ class Presence:
             self._session.say_outside(packet.src, "here", **self._ourselves(asks=False))
 
     def on_goodbye(self, told: Told) -> None:
-        """Somebody leaves, or is known to have left."""
+        """A member leaves, or is reported to have left."""
         member, view = self._find(told), told.number("view")
         if member is None:
             return
         if view == self._session.stack.view.number + 1:
-            # Whoever speaks in the next view knows that it is installed; there it has left.
+            # A member that sends in the next view has installed it: in that view the member has left.
             self._session.changes.ahead(view)
             if len(self.early) < GOODBYES_MAX:
                 self.early.append(told)
@@ -162,7 +162,7 @@ class Presence:
     # What we say
 
     def say_gone(self, to: int | None, person: Member) -> None:
-        """Somebody else is gone."""
+        """Tell others that another member has left."""
         self._session.say_outside(to, "goodbye", **self._signed(person), itself=False)
 
     def _say_here(self, now: float) -> None:
@@ -205,7 +205,7 @@ class Presence:
         }
 
     def _find(self, told: Told) -> int | None:
-        """The member that somebody speaks of, if it is of this group."""
+        """The member that a message names, if it is of this group."""
         who, group = (told.text("name"), told.number("incarnation")), told.text("group")
         if group != self._session.digest:
             return None
@@ -213,7 +213,7 @@ class Presence:
         return next((i for i, person in enumerate(people) if (person.name, person.incarnation) == who), None)
 
     def _tell_difference(self, name: str, told: Told) -> None:
-        """Somebody means another group by this name: say what differs, once."""
+        """The sender means another group by this name: tell a person what differs, once."""
         ours = self._ourselves(asks=False)
         order, members = told.text("order"), told.texts("members")
         if order != ours["order"]:

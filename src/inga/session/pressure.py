@@ -111,7 +111,7 @@ class Pressure:
         elif what == "sending":
             whom = ": our own application does not read"
         else:
-            return  # what is missing was to come from somebody who has left
+            return  # the packets that are missing were those of a member that has left
         self._warned.add(what)
         stack.notice(f"{what} has waited {WARN_AFTER:g} s{whom}")
 

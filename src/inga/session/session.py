@@ -15,7 +15,7 @@ from inga.model.errors import WireError
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.session.alarms import NEVER
-from inga.session.changes import Build, Changes
+from inga.session.changes import BuildByName, Changes
 from inga.session.door import Accepts
 from inga.session.presence import Presence
 from inga.session.pressure import Pressure
@@ -35,7 +35,7 @@ class Session(Layer):
 
     def __init__(
         self,
-        build: Build | None = None,
+        build: BuildByName | None = None,
         *,
         greet: bool = False,
         config: Mapping[str, Any] | None = None,
@@ -142,23 +142,23 @@ class Session(Layer):
         return {key: count for base in self.stack.chain.hooks("introduce") for key, count in base().items()}
 
     def got_to_know(self, packet: Packet, told: Told) -> None:
-        """A member has said that of itself."""
+        """A member has told what layers have to know of it."""
         for introduced in self.stack.chain.hooks("introduced"):
             introduced(packet.src, told.counts("bases"))
 
     def say(self, to: int | None, view: int, do: str, what: Mapping[str, Any]) -> None:
-        """Something to one member, or to all, that belongs to a view."""
+        """Send a session message that belongs to a view, to one member or to all."""
         packet = Packet(self.stack.me, view, kind=self.id)
         packet.to = to
         packet.ext = said(do, **what)
         self.stack.emit([packet])
 
     def answer(self, address: Hashable, do: str, **what: Any) -> None:
-        """Something to one who is no member, where it wrote from."""
+        """Send a session message to a sender that is no member, at the address from which it wrote."""
         packet = Packet(self.stack.me, OUTSIDE, kind=self.id)
         packet.ext = said(do, **what)
         self.stack.wire.answer(packet, address)
 
     def say_outside(self, to: int | None, do: str, **what: Any) -> None:
-        """Something that belongs to no view."""
+        """Send a session message that belongs to no view."""
         self.say(to, OUTSIDE, do, what)

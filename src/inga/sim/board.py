@@ -59,7 +59,7 @@ PARTINGS = {"closed": closed_cut, "gapless": gapless_cut, "none": None, "forgott
 way), or one that is only free of gaps; nothing; or forget at once that the member ever was."""
 
 
-class Entry:
+class JoiningSite:
     """Somebody is joining."""
 
     def __init__(self, view: View) -> None:
@@ -115,7 +115,7 @@ class Board:
         self._time = 0.0
         self._entry = entry
         self._eager = eager
-        self._entering: Entry | None = None
+        self._entering: JoiningSite | None = None
         self._parting = parting
         self.gone: set[int] = set()
         self._parted: set[int] = set()  # survivors that know of the last crash
@@ -160,7 +160,7 @@ class Board:
             raise UsageError(f"{letter(site)} cannot join: newcomers do so one after another, by letter")
         event = Join(site)
         self.played.append(event)
-        self._entering = Entry(self._view.extended(Member(letter(site))))
+        self._entering = JoiningSite(self._view.extended(Member(letter(site))))
         self.wakes.append(None)
         self.taken.append([])
         self.sent.append([])
@@ -307,7 +307,7 @@ class Board:
         """Whether the newcomer waits for its bases."""
         return self._entering is not None and len(self.stacks) < len(self._entering.view)
 
-    def _start(self, entering: Entry, bases: dict[str, list[int]]) -> None:
+    def _start(self, entering: JoiningSite, bases: dict[str, list[int]]) -> None:
         view = entering.view
         stack = self._stack(len(view) - 1, view)
         stack.sizes[view.number - 1] = len(view) - 1

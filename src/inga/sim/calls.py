@@ -6,17 +6,19 @@ from typing import Any
 from inga.objects.invoke import Root
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
-from inga.trial.calls import Asked, CallJudge, CallResult
+from inga.trial.calls import CallJudge, CallResult, ClientRequest
 from inga.trial.trial import Trial
 
 
-class Calls:
+class TrialCalls:
     """All requests of a trial, each at its time, and what came of them."""
 
     def __init__(self, trial: Trial, sim: Sim) -> None:
         self._trial = trial
         self._sim = sim
-        self._roots: list[tuple[Site, Asked, list[Root]]] = []  # a root is in its list once it has begun
+        self._roots: list[
+            tuple[Site, ClientRequest, list[Root]]
+        ] = []  # a root is in its list once it has begun
         for site in sim.sites:
             site.objects.diary = []
             at = 0.0
@@ -50,5 +52,5 @@ class Calls:
         )
 
 
-def _begin(site: Site, asked: Asked, begun: list[Root]) -> Callable[[], None]:
+def _begin(site: Site, asked: ClientRequest, begun: list[Root]) -> Callable[[], None]:
     return lambda: begun.append(site.begin(asked.body))

@@ -39,7 +39,7 @@ class Recorder:
             self._arrived.add(key)
 
 
-class Tap:
+class RecordingTrace:
     """Stands where a site's trace stands: tells the recorder, and passes rows on to the trace."""
 
     def __init__(self, recorder: Recorder, site: int, trace: Trace | None) -> None:

@@ -36,7 +36,7 @@ from inga.session.newcomer import Newcomer
 from inga.sim.board import Board, lossless, sees_concurrency
 from inga.sim.ledger import Ledger
 from inga.sim.network import Link, Network
-from inga.sim.recorder import Tap
+from inga.sim.recorder import RecordingTrace
 from inga.sim.schedule import Schedule
 from inga.sim.site import PAUSE_MAX, Site
 from inga.sim.timeline import Timeline
@@ -112,7 +112,7 @@ class Sim:
         for site in self.sites:
             trace = None if traces is None else traces[site.index]
             if self.ledger.recorder is not None:
-                trace = Tap(self.ledger.recorder, site.index, trace)
+                trace = RecordingTrace(self.ledger.recorder, site.index, trace)
             self._start(site, (build or recipe.build)(options), view, trace)
         # Flags are exact, unless nobody wants them or coarse bundles may hide concurrency.
         wanted = options.on_concurrent != "ignore" and not options.coarse

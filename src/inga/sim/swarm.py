@@ -22,7 +22,7 @@ from inga.session.pressure import QUEUE_MIN
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
 from inga.trace.memory import MemoryTrace
-from inga.trial.people import names
+from inga.trial.people import member_names
 from inga.trial.workload import HEADER
 
 GROWING = ("none", "fifo", "vector", "relay")
@@ -126,7 +126,7 @@ class Plan:
     def sim(self) -> Sim:
         """The group, with everything that is to happen."""
         faults = Faults(self.loss, self.duplicate, self.reorder, min(0.001, self.delay), self.delay)
-        people = names(self.members)
+        people = member_names(self.members)
         traces = [MemoryTrace(me, len(people)) for me in range(len(people))] if self.traced else None
         sim = Sim(
             *people,
@@ -157,7 +157,7 @@ class _Play:
         self._sim = sim
         self._plan = plan
         last = max([plan.members - 1, *plan.newcomers])
-        self._names = names(last + 1)
+        self._names = member_names(last + 1)
         self._sites = dict(enumerate(sim.sites))
         self._relays = plan.order == "relay" or any(action.argument == "relay" for action in plan.actions)
 

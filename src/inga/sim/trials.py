@@ -8,11 +8,11 @@ from typing import Any
 from inga.layers.flow import WINDOW_MAX
 from inga.recipes import find
 from inga.session.newcomer import Newcomer
-from inga.sim.calls import Calls
+from inga.sim.calls import TrialCalls
 from inga.sim.recording import Recording
 from inga.sim.simulator import DELAY, Sim
 from inga.trace.writer import TraceWriter
-from inga.trial.people import names
+from inga.trial.people import member_names
 from inga.trial.result import Result
 from inga.trial.trial import Trial
 from inga.trial.workload import RATE
@@ -28,7 +28,7 @@ def simulate_trial(trial: Trial, trace: Path | None = None, *, full: bool = True
     started = process_time()
     recording = None if trace is None else _recording(trial, trace, full)
     sim = group_of(trial, recording=recording)
-    calls = None if trial.objects is None else Calls(trial, sim)
+    calls = None if trial.objects is None else TrialCalls(trial, sim)
     if calls is None:
         load(sim, trial)
     if recording is None:
@@ -73,7 +73,7 @@ def load(sim: Sim, trial: Trial) -> None:
     """Give members what they have to say, and those who join later a time."""
     workload = trial.workload
     sim.load(workload)
-    for name in names(trial.members + trial.join)[trial.members :]:
+    for name in member_names(trial.members + trial.join)[trial.members :]:
         sim.join(name, sim.rng.random() * workload.messages / workload.rate, workload)
 
 

@@ -75,7 +75,7 @@ class Chain:
 
     @property
     def order(self) -> Any:
-        """The layer that counts what was sent and released, if there is one: see `hooks.Ordering`."""
+        """The layer that counts what was sent and released, if there is one: see `hooks.OrderKeeping`."""
         return next(iter(self.having("sent")), None)
 
     @property
@@ -144,11 +144,11 @@ class Chain:
 
 
 class _Silent(Layer):
-    """Stands for a layer that has nothing to do any more."""
+    """Takes the place of a layer whose work has ended."""
 
 
 def _drop(batch: list[Packet]) -> None:
-    """Nobody is there to read it."""
+    """Drop packets that no layer is left to read."""
 
 
 @cache

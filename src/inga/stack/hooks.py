@@ -106,12 +106,12 @@ class Window(Protocol):
 
 
 class Holder(Protocol):
-    """Keeps what came before something else."""
+    """Holds packets that arrived before others which have to be delivered first."""
 
     held: int  # bytes that wait here and that nobody has delivered
 
     def awaited(self) -> Iterable[int]:
-        """Members whose packets or words are missing for what is held."""
+        """Members whose packets or acknowledgements are missing for what is held."""
 
 
 class Fitting(Protocol):
@@ -154,7 +154,7 @@ class Introduced(Protocol):
         """What others have to know of us; it travels in our greetings."""
 
     def introduced(self, member: int, what: dict[str, int]) -> None:
-        """The same of another."""
+        """Another member has told that of itself."""
 
 
 class Closing(Protocol):
@@ -164,7 +164,7 @@ class Closing(Protocol):
         """The view has ended, and everybody has everything that was sent in it."""
 
 
-class Ordering(Protocol):
+class OrderKeeping(Protocol):
     """The order of a recipe: counts what was sent and what was released.
 
     One with `flags = True` says in `taken` of each packet whether it is concurrent with something known, and in

@@ -29,7 +29,7 @@ class Layer:
     provides: ClassVar[frozenset[str]] = frozenset()  # services added for above
     transparent: ClassVar[bool] = False  # sees packets of every kind; only at the bottom
     grows: ClassVar[bool] = False  # members can join while it works
-    stays: ClassVar[bool] = False  # nobody but us notices it: kept when the recipe changes
+    stays: ClassVar[bool] = False  # other members do not notice this layer: kept when the recipe changes
 
     stack: "Stack"
     above: Pass
@@ -58,7 +58,7 @@ class Layer:
         """The turn ends: what waited for company leaves now; top to bottom."""
 
     def taken(self, packets: list[Packet]) -> None:
-        """The application has begun these; top to bottom."""
+        """The application has begun these packets; top to bottom."""
 
     def gone(self, member: int) -> None:
         """A member has left for good: nothing is to be expected of it any more; bottom to top."""

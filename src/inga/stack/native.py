@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Outsider(NamedTuple):
-    """Somebody who is no member, by the address it wrote from."""
+    """A sender that is no member, known by the address from which it wrote."""
 
     address: Hashable
 
@@ -134,7 +134,7 @@ class NativeWire:
         """Somebody says something that belongs to no view: a member that greets or leaves, or a stranger."""
         stack = self.stack
         try:
-            # Who means another group by this name may have our index there.
+            # A sender that means another group of this name may have our index in its group.
             packet = decode(data, stack.lobby, {OUTSIDE: INDEX_MAX}, INDEX_MAX)
         except WireError as error:
             stack.reject(error.reason)

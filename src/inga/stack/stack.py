@@ -44,7 +44,7 @@ Done = Callable[[str | None], None]
 
 
 class Rng(Protocol):
-    """The only chance there is."""
+    """The only source of randomness that layers have."""
 
     def random(self) -> float: ...
 
@@ -113,12 +113,12 @@ class Stack:
         self.report_wanted = False  # our counters are to be told to all at the end of this turn
         self.queued = 0  # bytes delivered and not yet taken
         self.delivered = 0  # packets, so far
-        self.taken_count = 0  # of these
+        self.taken_count = 0  # how many of them the application has taken
         # packets sent: data (repairs included), control, repair, nack; bytes
         self.counts: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()  # datagrams and packets dropped, by reason
         self.met: set[int] = set()  # members of whom something was accepted
-        self.addresses: dict[int, Hashable] = {}  # where each of them is
+        self.addresses: dict[int, Hashable] = {}  # the address of each member that was met
         self.left: set[int] = set()  # members that have left for good
         self.wire = NativeWire(self)
         self.views = Views(self)
@@ -209,7 +209,7 @@ class Stack:
         self.views.begin(bases)
 
     def advance(self, now: float) -> None:
-        """It is so late now: for drivers that are about to speak to a layer, as those who call objects do."""
+        """Set the time: for a driver that is about to call a layer directly, as calls of objects do."""
         self.now = now
 
     def propose(self, recipe: str, done: Done, *, now: float) -> None:
@@ -381,16 +381,16 @@ class Stack:
         self.view = view
         self.wire.enter(view)
         self.others = [m for m in range(len(view)) if m != self.me]
-        self.peers = [m for m in self.others if m not in self.left]  # those still to be reckoned with
+        self.peers = [m for m in self.others if m not in self.left]  # members that have not left
         self.alone = not self.peers
 
     def bind(self, layers: Sequence[Layer]) -> None:
-        """Put these layers in place, if they fit together."""
+        """Bind these layers to each other and to this stack, if they fit together."""
         self.chain = Chain(self, layers, self.beneath)
         self._find_hooks()
 
     def _find_hooks(self) -> None:
-        """Those that are called often are looked up once."""
+        """Look up once the hooks that are called for every packet."""
         chain = self.chain
         self.layers, self.emit, self._lowest = chain.layers, chain.emit, chain.lowest
         self._read = chain.hook("read") or self.wire.read

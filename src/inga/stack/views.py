@@ -79,7 +79,7 @@ class Views:
         layers = [*stack.layers[:at], layer, *stack.layers[at + 1 :]]
         check(tuple(map(type, layers)), stack.beneath)  # before the old one lets go
         if has(old, "flush"):
-            old.flush()  # type: ignore[attr-defined]  # as it has it
+            old.flush()  # type: ignore[attr-defined]  # `has` has looked
         held: list[Packet] = old.drain() if has(old, "drain") else []  # type: ignore[attr-defined]
         stack.bind(layers)
         layer.view(stack.view)

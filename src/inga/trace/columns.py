@@ -10,14 +10,14 @@ from typing import Any
 
 from inga.model.stamp import Deps
 from inga.trace.numbering import Frame, Numbering
-from inga.trace.rows import FIELDS, VIEW, WIDTH, Cells
+from inga.trace.rows import FIELDS, VIEW, WIDTH, RowCells
 from inga.trace.schema import COUNT_MAX, STEP_NAMES, Row, load_pyarrow, pack_dst, unpack_dst
 
 _CODES = {name: code for code, name in enumerate(STEP_NAMES)}
 
 
 def to_batches(
-    cells: Cells, process: int, first: int, numbering: Numbering, schema: Any, origin: int = 0
+    cells: RowCells, process: int, first: int, numbering: Numbering, schema: Any, origin: int = 0
 ) -> Iterator[Any]:
     """Record batches of rows whose positions start at `first`; `origin` nanoseconds are added to times."""
     views = cells[VIEW::WIDTH]
@@ -33,7 +33,7 @@ def to_batches(
         start = end
 
 
-def _to_batch(cells: Cells, process: int, first: int, frame: Frame, schema: Any, origin: int) -> Any:
+def _to_batch(cells: RowCells, process: int, first: int, frame: Frame, schema: Any, origin: int) -> Any:
     import numpy as np
 
     pa = load_pyarrow()

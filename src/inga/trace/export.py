@@ -25,7 +25,7 @@ from inga.trace.schema import Row, load_pyarrow, pack_deps, unpack_deps
 LINES = 1000
 """Lines written at once."""
 
-Step = dict[str, Any]
+ExportedStep = dict[str, Any]
 
 
 class Stamps:
@@ -93,7 +93,7 @@ def stamp(deps: Deps, src: int, seq: int) -> list[int]:
 
 def steps(
     trace: Iterable[Row], stamps: Stamps, names: Sequence[str], alias: str | None = None
-) -> Iterator[Step]:
+) -> Iterator[ExportedStep]:
     """What happened, step by step. Rows come by process, and of each process in `pos` order."""
     process, vector = -1, [0] * len(names)
     for row, found in rename(trace, alias):
@@ -132,11 +132,11 @@ def _step(
     vector: list[int] | None,
     message: list[int] | None,
     is_one_of_several: bool,
-) -> Step:
+) -> ExportedStep:
     shows_vector = name in CHANGES
     if row.step == "branch" and shows_vector:
         vector = message  # a branch begins as a copy of the stamp that opened it
-    content: Step = {
+    content: ExportedStep = {
         "process": row.process,
         "name": names[row.process],
         "pos": row.pos,
@@ -214,5 +214,5 @@ class Counted:
             yield row
 
 
-def _line(step: Step) -> str:
+def _line(step: ExportedStep) -> str:
     return json.dumps(step, ensure_ascii=False) + "\n"

@@ -24,7 +24,7 @@ FORMAT = 1
 _FILE = re.compile(r"(\d{12})-(\d{12})\.parquet")
 
 
-class Record(NamedTuple):
+class LoggedMessage(NamedTuple):
     """One message of the application, as it was delivered to the tap."""
 
     time: int  # nanoseconds since 1970
@@ -121,7 +121,7 @@ class LogWriter:
         files = log_files(self.directory)
         self.next = files[-1].next if files else 0  # number of the next record
 
-    def append(self, records: Sequence[Record]) -> None:
+    def append(self, records: Sequence[LoggedMessage]) -> None:
         """Make these visible, all or none."""
         if not records:
             return

@@ -15,7 +15,7 @@ WIDTH = len(FIELDS)
 NOW = FIELDS.index("now")
 VIEW = FIELDS.index("view")
 
-Cells = list[Any]
+RowCells = list[Any]
 """Rows end to end in one flat list, WIDTH cells each. A tuple per row costs more than twice as
 much: the garbage collector has to look at each of them, and they do not slice into columns."""
 
@@ -30,7 +30,7 @@ class Rows:
     def __init__(self, full: bool, receipt: str | None, limit: int) -> None:
         self.full = full
         self._left_out = steps_left_out(full, receipt)
-        self._cells: Cells = []
+        self._cells: RowCells = []
         self._limit = limit  # cells to collect before they are handed over
 
     def row(

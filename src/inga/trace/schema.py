@@ -30,7 +30,7 @@ COUNT_MAX = 2**31 - 1
 """What an entry of `deps` can hold."""
 
 
-class Kind(NamedTuple):
+class ColumnKind(NamedTuple):
     """How the values of a column are kept."""
 
     arrow: Callable[[Any, int], Any]  # its type, from pyarrow and the number of processes
@@ -38,14 +38,14 @@ class Kind(NamedTuple):
     encoding: Literal["dictionary", "delta", "plain"] = "dictionary"  # in files: most columns repeat
 
 
-_INT32 = Kind(lambda pa, n: pa.int32(), "int")
-_INT64 = Kind(lambda pa, n: pa.int64(), "bigint")
-_STRING = Kind(lambda pa, n: pa.string(), "string")
+_INT32 = ColumnKind(lambda pa, n: pa.int32(), "int")
+_INT64 = ColumnKind(lambda pa, n: pa.int64(), "bigint")
+_STRING = ColumnKind(lambda pa, n: pa.string(), "string")
 Index = Annotated[int, _INT32]
 Rising = Annotated[int, _INT64._replace(encoding="delta")]  # mostly counts up
-Name = Annotated[str, Kind(lambda pa, n: pa.dictionary(pa.int32(), pa.string()), "string")]
-Mask = Annotated[int, Kind(lambda pa, n: pa.binary(), "binary")]
-Vector = Annotated[Deps, Kind(lambda pa, n: pa.binary(4 * n), "binary", "plain")]
+Name = Annotated[str, ColumnKind(lambda pa, n: pa.dictionary(pa.int32(), pa.string()), "string")]
+Mask = Annotated[int, ColumnKind(lambda pa, n: pa.binary(), "binary")]
+Vector = Annotated[Deps, ColumnKind(lambda pa, n: pa.binary(4 * n), "binary", "plain")]
 Number = Annotated[int, _INT64]
 Text = Annotated[str, _STRING]
 
@@ -73,10 +73,10 @@ class Row(NamedTuple):
     note: Text | None = None
 
 
-def _kind_of(hint: Any) -> Kind:
-    kind: Kind = next(each for each in (hint, *get_args(hint)) if hasattr(each, "__metadata__")).__metadata__[
-        0
-    ]
+def _kind_of(hint: Any) -> ColumnKind:
+    kind: ColumnKind = next(
+        each for each in (hint, *get_args(hint)) if hasattr(each, "__metadata__")
+    ).__metadata__[0]
     return kind
 
 

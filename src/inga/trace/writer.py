@@ -21,7 +21,7 @@ from inga.model.errors import TraceError, UsageError
 from inga.trace.columns import to_batches
 from inga.trace.manifest import ProcessFile
 from inga.trace.numbering import Numbering
-from inga.trace.rows import NOW, VIEW, WIDTH, Cells, Rows
+from inga.trace.rows import NOW, VIEW, WIDTH, RowCells, Rows
 from inga.trace.schema import KINDS, load_pyarrow, nanoseconds, schema
 
 SEGMENT_ROWS = 262_144
@@ -214,7 +214,7 @@ class TraceWriter(Rows):
             raise self._failure
 
 
-_Job = tuple[Cells, Numbering, bool]
+_Job = tuple[RowCells, Numbering, bool]
 
 
 class _Segments:
@@ -237,7 +237,7 @@ class _Segments:
             raise UsageError(f"{directory} already has rows of process {process}: choose another directory.")
         self._record.write(directory)
 
-    def add(self, cells: Cells, numbering: Numbering, seal: bool) -> None:
+    def add(self, cells: RowCells, numbering: Numbering, seal: bool) -> None:
         if cells:
             process = self._record.process
             if self._record.first_view is None:

@@ -31,11 +31,11 @@ CONFLICTS = (("add", "look"), ("look", "put"), ("put", "put"))
 CHAIN = (1_000_003, (1 << 61) - 1)
 """How puts are chained: a factor and a modulus."""
 
-Started = tuple[str, int, int, str]
+StartedCall = tuple[str, int, int, str]
 """What began: the object, whose request it is, which of theirs, and the method."""
 
 
-def tally(wrong: tuple[str, str] | None = None) -> type[ObjectClass]:
+def tally_class(wrong: tuple[str, str] | None = None) -> type[ObjectClass]:
     """The class of a trial's objects; `wrong` are two methods to be declared compatible though they are not."""
     if wrong is not None and tuple(sorted(wrong)) not in CONFLICTS:
         known = ", ".join("/".join(pair) for pair in CONFLICTS)
@@ -87,7 +87,7 @@ class CallLoad:
         """Of the objects."""
         return [f"tally{number + 1}" for number in range(self.objects)]
 
-    def plan(self, rng: Rng, me: int) -> Iterator[tuple[float, "Asked"]]:
+    def plan(self, rng: Rng, me: int) -> Iterator[tuple[float, "ClientRequest"]]:
         """For each request of one member: the gap before it in seconds, and what it is."""
 
         def pick(*choices: Any) -> Any:
@@ -97,11 +97,14 @@ class CallLoad:
             gap = exponential(rng) / self.rate
             kind = pick("add", "add", "add", "put", "put", "look", "oneway", "both", "both", "abort")
             one, other = pick(*self.names), pick(*self.names)
-            yield gap, Asked(kind, one, other, 1 + int(rng.random() * 9), me * self.requests + number + 1)
+            yield (
+                gap,
+                ClientRequest(kind, one, other, 1 + int(rng.random() * 9), me * self.requests + number + 1),
+            )
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ClientRequest:
     """One request of a client, or a transaction over two objects."""
 
     kind: str
@@ -167,7 +170,7 @@ class CallJudge:
         self._load = load
         self._added: Counter[str] = Counter()
         self._states: dict[str, dict[str, Any]] = {name: {} for name in load.names}
-        self._began: dict[str, dict[str, list[Started]]] = {name: {} for name in load.names}
+        self._began: dict[str, dict[str, list[StartedCall]]] = {name: {} for name in load.names}
         self.started = 0
 
     def told(self, adds: Mapping[str, int]) -> None:
@@ -178,7 +181,7 @@ class CallJudge:
         """A client never heard of it again."""
         self.blame("complete", f"{asked} of {member} never ended")
 
-    def saw(self, member: str, began: Sequence[Started], states: Mapping[str, Any]) -> None:
+    def saw(self, member: str, began: Sequence[StartedCall], states: Mapping[str, Any]) -> None:
         """What began at a member's copies, in order, and how they ended."""
         for name, state in states.items():
             self._states[name][member] = tuple(state)
@@ -222,11 +225,11 @@ class CallJudge:
             self.blame("replicas", f"copies of {name} end differently: {states}")
 
     def _compare_orders(
-        self, name: str, one: str, first: Sequence[Started], other: str, second: Sequence[Started]
+        self, name: str, one: str, first: Sequence[StartedCall], other: str, second: Sequence[StartedCall]
     ) -> None:
         """Every message of the second copy against what came before it there: later at the first, and conflicting."""
         places = {each[1:3]: at for at, each in enumerate(first)}
-        last: dict[str, tuple[int, Started]] = {}  # by method: what came latest at the first copy
+        last: dict[str, tuple[int, StartedCall]] = {}  # by method: what came latest at the first copy
         for each in second:
             at = places.get(each[1:3])
             if at is None:

@@ -30,7 +30,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 WITNESSES_MAX = 20
 """Violations described in words; all are counted."""
 
-Key = Callable[[int], Hashable]
+KeyOfNumber = Callable[[int], Hashable]
 """Of a message, by its number; None: it is in nobody's way."""
 
 FORGET_EVERY = 1024
@@ -40,7 +40,7 @@ FORGET_EVERY = 1024
 class Oracle:
     """Watches one run of `members` sites."""
 
-    def __init__(self, members: int, agreed: "Mapping[str, Key] | None" = None) -> None:
+    def __init__(self, members: int, agreed: "Mapping[str, KeyOfNumber] | None" = None) -> None:
         """`agreed`: by guarantee, which messages are to be taken in one order everywhere: those of equal
         keys. Without it nothing of that kind is judged, and nothing is kept for it."""
         self.members = members
@@ -125,7 +125,7 @@ class Oracle:
             self._known[newcomer] |= self._base[0]
         self._granted[newcomer] = self._base[0]
 
-    def agree(self, orders: "Mapping[str, Key]") -> None:
+    def agree(self, orders: "Mapping[str, KeyOfNumber]") -> None:
         """From now on, judge these as well."""
         self._agreed = {**self._agreed, **orders}
 
@@ -268,7 +268,7 @@ class Oracle:
             sets[:] = [each >> count for each in sets]
 
 
-def agreed_orders(guarantees: Iterable[str], key: Key) -> dict[str, Key]:
+def agreed_orders(guarantees: Iterable[str], key: KeyOfNumber) -> dict[str, KeyOfNumber]:
     """What to judge of a run that makes these promises. One that orders by keys is told what it does not order."""
     if "object" in guarantees:
         return {"object": key, "total": _same}
@@ -279,7 +279,7 @@ def _same(message: int) -> int:
     return 0
 
 
-def _inversions(sequence: list[int], places: dict[int, int], key: Key) -> Iterator[tuple[int, int]]:
+def _inversions(sequence: list[int], places: dict[int, int], key: KeyOfNumber) -> Iterator[tuple[int, int]]:
     """A message is late if one of its key came before it here and, by `places`, after it elsewhere."""
     last: dict[Hashable, int] = {}  # by key, of those so far: the one that came last elsewhere
     for message in sequence:

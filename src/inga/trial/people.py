@@ -5,6 +5,6 @@ PEOPLE = (
 )
 
 
-def names(members: int) -> tuple[str, ...]:
+def member_names(members: int) -> tuple[str, ...]:
     """People's names as far as they go, then numbers."""
     return tuple(PEOPLE[i] if i < len(PEOPLE) else f"member{i + 1}" for i in range(members))

@@ -14,9 +14,9 @@ from inga.model.errors import UsageError
 from inga.objects.declare import ObjectClass
 from inga.recipes import Options, find
 from inga.trace.manifest import Manifest
-from inga.trial.calls import CallLoad, tally
+from inga.trial.calls import CallLoad, tally_class
 from inga.trial.manifest import manifest_of
-from inga.trial.people import names
+from inga.trial.people import member_names
 from inga.trial.workload import RATE, Workload
 
 DATAGRAM = 60 * 1024
@@ -69,7 +69,7 @@ class Trial:
     @property
     def people(self) -> tuple[str, ...]:
         """Members at the start."""
-        return names(self.members)
+        return member_names(self.members)
 
     @property
     def workload(self) -> Workload:
@@ -90,7 +90,7 @@ class Trial:
 
     def classes(self, wrong: tuple[str, str] | None = None) -> Mapping[str, type[ObjectClass]] | None:
         """The objects of the group, if it has some."""
-        return None if self.objects is None else dict.fromkeys(self.load.names, tally(wrong))
+        return None if self.objects is None else dict.fromkeys(self.load.names, tally_class(wrong))
 
     def options(self) -> Options:
         """For the stack of a member."""

@@ -21,7 +21,7 @@ from inga.wire.runs import get_runs, put_runs
 EXPECTED, RISES, CONFIRMED, RUNS = (1 << bit for bit in range(4))
 
 
-class Section(NamedTuple):
+class CoExtension(NamedTuple):
     """The extension of a packet of CO. None: that part is not there."""
 
     free: int
@@ -31,7 +31,7 @@ class Section(NamedTuple):
     runs: Runs | None = None
 
 
-def pack(section: Section) -> bytes:
+def pack(section: CoExtension) -> bytes:
     """The extension of a data packet, a confirmation or a nack."""
     free, expected, rises, confirmed, runs = section
     parts = 0
@@ -53,7 +53,7 @@ def pack(section: Section) -> bytes:
     return bytes(out)
 
 
-def unpack(extension: Buffer, src: int, members: int) -> Section:
+def unpack(extension: Buffer, src: int, members: int) -> CoExtension:
     """What was packed; anything else raises WireError."""
     parts, at = varint.get(extension, 0)
     free, at = varint.get(extension, at)
@@ -68,4 +68,4 @@ def unpack(extension: Buffer, src: int, members: int) -> Section:
         runs, at = get_runs(extension, at)
     if at != len(extension) or parts > 15 or (expected is None) == (rises is None):
         raise WireError("malformed", f"parts {parts:04b} in {len(extension)} bytes of {members} members")
-    return Section(free, expected, rises, confirmed, runs)
+    return CoExtension(free, expected, rises, confirmed, runs)

@@ -49,7 +49,7 @@ CALL_LENGTHS = (3, 5)
 ROOT_LENGTHS = (2, 3, 4, 5)
 
 
-class Shape(Protocol):
+class RosterShape(Protocol):
     """What numbers can mean: the places of a group, and its members."""
 
     @property
@@ -90,7 +90,7 @@ def encode(spoken: Spoken) -> bytes:
     return bytes(out)
 
 
-def decode(data: Buffer, shape: Shape) -> Spoken:
+def decode(data: Buffer, shape: RosterShape) -> Spoken:
     """What `encode` made, in a group of that shape; WireError for anything else."""
     reader = _Reader(data, shape)
     spoken = reader.spoken()
@@ -146,7 +146,7 @@ def _put_pairs(out: bytearray, pairs: Numbers) -> None:
 class _Reader:
     """Reads from `at` on, and believes nothing."""
 
-    def __init__(self, data: Buffer, shape: Shape) -> None:
+    def __init__(self, data: Buffer, shape: RosterShape) -> None:
         self.data = data
         self.at = 0
         self.shape = shape

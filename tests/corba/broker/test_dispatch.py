@@ -15,8 +15,8 @@ from inga.corba.broker.dispatch import (
     Exchange,
     ForwardRequest,
     Gateway,
-    Invocation,
     NotAGroupObject,
+    ServantCall,
     agreed_text,
     code_set_context,
     detail_of,
@@ -141,7 +141,7 @@ def ask(
     broker: Broker,
     name: str,
     *arguments: Any,
-    target: giop.Target = KEY,
+    target: giop.TargetAddress = KEY,
     minor: int = 2,
     little: bool = False,
     flags: int = 3,
@@ -156,7 +156,7 @@ def ask(
 
     data = encode(Request(9, target, name, flags), body or write, minor=minor, little=little)
     outcome = broker.request(decode(data))
-    if isinstance(outcome, Invocation):
+    if isinstance(outcome, ServantCall):
         try:
             outcome = outcome.returned(outcome.call())
         except Exception as error:
@@ -190,7 +190,7 @@ PROFILE = encode_iiop(Iiop("127.0.0.1", 1, b"account"))
 @pytest.mark.parametrize(
     "target", [KEY, ProfileAddr(PROFILE), ReferenceAddr(1, "IDL:x:1.0", (Tagged(77, b""), PROFILE))]
 )
-def test_targets_in_every_form(broker: Broker, target: giop.Target) -> None:
+def test_targets_in_every_form(broker: Broker, target: giop.TargetAddress) -> None:
     reply = ask(broker, "move", 1, target=target)
     assert reply is not None
     assert reply.body.long() == 1
@@ -332,7 +332,7 @@ def test_members_of_groups() -> None:
             refused()
 
 
-def to_group(broker: Broker, group: Reference, text: str) -> list[Invocation]:
+def to_group(broker: Broker, group: Reference, text: str) -> list[ServantCall]:
     call = OutgoingCall(ACCOUNT.operations["note"], [text], group, oneway=True)
     way = ways(group, oneway=True)
     assert isinstance(way, Uipmc)
@@ -405,7 +405,7 @@ def test_a_gateway_rewrites_the_target_and_nothing_else() -> None:
     def passed(request: Request, minor: int = 2, text: str = "utf-8", **arguments: Any) -> bytes | None:
         data = encode(request, minor=minor, **arguments)
         outcome = broker.request(decode(data, text=text))
-        if isinstance(outcome, Invocation):
+        if isinstance(outcome, ServantCall):
             return outcome.returned(asyncio.run(outcome.call()))
         return outcome
 
@@ -474,7 +474,7 @@ def only_way(reference: Reference) -> Iiop:
 def through(broker: Broker, call: OutgoingCall) -> Any:
     """Send a call to a broker, and what the answer means."""
     outcome = broker.request(decode(call.writer(only_way(call.reference))(5), text=call.text))
-    if isinstance(outcome, Invocation):
+    if isinstance(outcome, ServantCall):
         try:
             outcome = outcome.returned(outcome.call())
         except Exception as error:
@@ -578,7 +578,7 @@ def test_any_arguments_are_carried_out_or_refused(data: bytes, name: str) -> Non
     broker.root.activate(Account(), b"account")
     request = encode(Request(9, KEY, name), data)
     outcome = broker.request(decode(request))
-    assert isinstance(outcome, Invocation | bytes)
+    assert isinstance(outcome, ServantCall | bytes)
 
 
 def test_servants_may_be_coroutines() -> None:
@@ -590,7 +590,7 @@ def test_servants_may_be_coroutines() -> None:
     broker = Broker()
     broker.root.activate(Slow(), b"slow")
     outcome = broker.request(decode(encode(Request(1, KeyAddr(b"slow"), "wait"))))
-    assert isinstance(outcome, Invocation)
+    assert isinstance(outcome, ServantCall)
     reply = outcome.returned(asyncio.run(outcome.call()))
     assert reply is not None
     assert decode(reply).body.long() == 5

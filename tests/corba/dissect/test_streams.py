@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inga.cli.main import main
-from inga.corba.dissect.pcap import HEADER, Address, TcpSegment
+from inga.corba.dissect.pcap import HEADER, SocketAddress, TcpSegment
 from inga.corba.dissect.streams import EARLY_MAX, MESSAGE_MAX, STREAMS_MAX, Streams
 from inga.corba.wire import giop
 from inga.corba.wire.giop import CloseConnection, KeyAddr, LocateReply, Reply, Request, Status
@@ -25,7 +25,7 @@ def request(number: int, size: int = 10, *, more: bool = False) -> bytes:
 
 
 def segment(
-    payload: bytes, at: int, frame: int = 1, *, begins: bool = False, source: Address = CLIENT
+    payload: bytes, at: int, frame: int = 1, *, begins: bool = False, source: SocketAddress = CLIENT
 ) -> TcpSegment:
     return TcpSegment(frame, 0.0, source, SERVER, (START + at) % (1 << 32), begins, payload, False)
 
@@ -96,7 +96,7 @@ def test_streams_of_others_are_left_alone() -> None:
 def test_what_is_too_large_or_never_comes_is_given_up() -> None:
     huge = giop.encode(CloseConnection())[:8] + struct.pack(">I", MESSAGE_MAX)
     assert not messages([segment(huge, 0), segment(STREAM, 12)])
-    first, more = request(1, more=True), giop.encode(giop.Fragment(1), bytes(1 << 20), more=True)
+    first, more = request(1, more=True), giop.encode(giop.GiopFragment(1), bytes(1 << 20), more=True)
     stream, at = [segment(first, 0)], len(first)
     for _ in range(18):
         stream.append(segment(more, at))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from inga.corba.multicast.envelope import OPERATION, Envelope, oneway
+from inga.corba.multicast.envelope import OPERATION, Envelope, oneway_requests
 from inga.corba.multicast.fragments import STRANGER, MiopFragments, MiopPackets, quad_of
 from inga.corba.multicast.remiop import ReMiop
 from inga.corba.multicast.reported import Reported
@@ -50,7 +50,7 @@ def octets(data: bytes) -> Any:
 
 
 def test_the_usual_request_is_read() -> None:
-    message = oneway(profile(0)).encode(7, packet())
+    message = oneway_requests(profile(0)).encode(7, packet())
     assert message == encode_request(7, profile(0), OPERATION, octets(packet()))
     assert not received(message).rejected
 
@@ -101,7 +101,7 @@ def test_each_fault_has_its_counter(message: bytes, reason: str) -> None:
 
 
 def test_a_packet_under_anothers_number_is_refused() -> None:
-    message = oneway(profile(0)).encode(1, packet(A))
+    message = oneway_requests(profile(0)).encode(1, packet(A))
     assert not received(message, miop.numbered_id(quad_of(0, A), 1)).rejected
     stack = Stack(find("miop").build(Options()), C, View.of("a", "b", "c"), rng=Random(0))
     stack.receive([(miop.split(message, miop.numbered_id(quad_of(0, B), 1))[0], None)], now=0.0)

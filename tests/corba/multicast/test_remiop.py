@@ -13,6 +13,7 @@ from inga.corba.wire import miop
 from inga.model.errors import Gap, UsageError
 from inga.model.view import View
 from inga.stack.stack import Stack
+from inga.trace.memory import MemoryTrace
 
 from ...stack.harness import Flight, Net, Top
 from .members import Fixed, Members, is_control, number

@@ -358,7 +358,7 @@ def test_no_more_is_read_than_can_be_begun(run: Run) -> None:
 def test_fragments_that_never_end(run: Run) -> None:
     async def main() -> None:
         async with scene(message_max=20_000) as it:
-            piece = giop.encode(giop.Fragment(1), bytes(1000), more=True)
+            piece = giop.encode(giop.GiopFragment(1), bytes(1000), more=True)
             begin = giop.encode(Request(1, KeyAddr(b"desk"), "large"), bytes(104), more=True)
             endless = await it.enemy(begin + 30 * piece)
             assert await failure(endless) == "IDL:omg.org/CORBA/IMP_LIMIT:1.0"

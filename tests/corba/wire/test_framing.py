@@ -11,7 +11,7 @@ from inga.corba.wire.framing import PASSED_OVER_MAX, Framer
 from inga.corba.wire.giop import (
     CancelRequest,
     CloseConnection,
-    Fragment,
+    GiopFragment,
     KeyAddr,
     LocateRequest,
     Reply,
@@ -68,7 +68,7 @@ def test_a_message_of_1_1_in_fragments() -> None:
     first = bytearray(whole[:40])
     first[6] |= giop.MORE
     first[8:12] = (28).to_bytes(4, "big")
-    last = encode(Fragment(None), whole[40:], minor=1)
+    last = encode(GiopFragment(None), whole[40:], minor=1)
     assert Framer().feed(bytes(first) + last) == [whole]
 
 
@@ -132,7 +132,7 @@ def test_the_bound_is_that_of_the_whole_message(size: int) -> None:
 def test_empty_fragments_are_not_free() -> None:
     framer = Framer(1000)
     framer.feed(encode(Reply(1), b"12345678", more=True))
-    empty = encode(Fragment(1), b"", more=True)
+    empty = encode(GiopFragment(1), b"", more=True)
     with pytest.raises(WireError, match="too_large"):
         for _ in range(1000):
             framer.feed(empty)

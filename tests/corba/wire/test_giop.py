@@ -11,13 +11,13 @@ from inga.corba.wire.cdr import Decoder, Encoder
 from inga.corba.wire.giop import (
     CancelRequest,
     CloseConnection,
-    Fragment,
+    GiopFragment,
+    GiopMessage,
     KeyAddr,
     Kind,
     LocateReply,
     LocateRequest,
     LocateStatus,
-    Message,
     MessageError,
     ProfileAddr,
     ReferenceAddr,
@@ -29,7 +29,7 @@ from inga.corba.wire.giop import (
     decode,
     encode,
     fragments,
-    joined,
+    join_fragments,
     read_header,
 )
 from inga.model.errors import UsageError, WireError
@@ -140,7 +140,7 @@ def test_a_body_before_1_2_goes_on_with_the_alignment_of_its_head() -> None:
 
 CONTEXTS = (Tagged(1, b"\0\0\0\0\5\1\0\1\0\1\1\t"), Tagged(0x4E454F00, b""))
 REFERENCE = ReferenceAddr(1, "IDL:test/Hello:1.0", (Tagged(UIPMC, PROFILE), Tagged(77, b"unknown")))
-FOR_ALL: list[Message] = [
+FOR_ALL: list[GiopMessage] = [
     Request(7, KeyAddr(b"key"), "add", contexts=CONTEXTS),
     Request(7, KeyAddr(b""), "_is_a", response_flags=0),
     Reply(7, Status.NO_EXCEPTION, CONTEXTS),
@@ -154,14 +154,14 @@ FOR_ALL: list[Message] = [
     CloseConnection(),
     MessageError(),
 ]
-FROM_1_2: list[Message] = [
+FROM_1_2: list[GiopMessage] = [
     to_group(1, "f"),
     Request(7, REFERENCE, "f", response_flags=1, contexts=CONTEXTS),
     LocateRequest(8, REFERENCE),
     LocateReply(8, LocateStatus.SYSTEM_EXCEPTION),
     Reply(7, Status.LOCATION_FORWARD_PERM),
     Reply(7, Status.NEEDS_ADDRESSING_MODE),
-    Fragment(7),
+    GiopFragment(7),
 ]
 
 
@@ -170,13 +170,13 @@ FROM_1_2: list[Message] = [
     ("message", "minor"),
     [(message, minor) for message in FOR_ALL for minor in (0, 1, 2)] + [(message, 2) for message in FROM_1_2],
 )
-def test_every_message_in_every_version(message: Message, minor: int, little: bool) -> None:
+def test_every_message_in_every_version(message: GiopMessage, minor: int, little: bool) -> None:
     def write(encoder: Encoder) -> None:
         encoder.octet(1)
         encoder.double(2.5)
         encoder.string("Grüße")
 
-    bodiless = isinstance(message, Fragment)
+    bodiless = isinstance(message, GiopFragment)
     data = encode(message, None if bodiless else write, minor=minor, little=little)
     header, read, body = decode(data)
     assert (header.total, header.minor, header.little) == (len(data), minor, little)
@@ -190,9 +190,9 @@ def test_what_an_older_version_cannot_say() -> None:
     for message, minor in [
         (to_group(1, "f"), 1),
         (LocateRequest(1, REFERENCE), 0),
-        (Fragment(1), 0),
-        (Fragment(None), 2),
-        (Fragment(1), 1),
+        (GiopFragment(1), 0),
+        (GiopFragment(None), 2),
+        (GiopFragment(1), 1),
         (Reply(1), 3),
     ]:
         with pytest.raises(UsageError):
@@ -293,7 +293,7 @@ def test_pieces_give_the_message_again(length: int, size_max: int, little: bool)
         assert giop.fragment_id(piece, header) == 0x01020304
         if header.more:
             assert len(piece) % 8 == 0
-    assert joined(pieces) == whole
+    assert join_fragments(pieces) == whole
 
 
 def test_pieces_of_1_1_carry_no_number() -> None:
@@ -301,9 +301,9 @@ def test_pieces_of_1_1_carry_no_number() -> None:
     first = bytearray(whole[:40])
     first[6] |= giop.MORE
     first[8:12] = (28).to_bytes(4, "big")
-    last = encode(Fragment(None), whole[40:], minor=1)
+    last = encode(GiopFragment(None), whole[40:], minor=1)
     assert giop.fragment_id(last, read_header(last)) is None
-    assert joined([bytes(first), last]) == whole
+    assert join_fragments([bytes(first), last]) == whole
 
 
 def test_what_cannot_be_cut() -> None:
@@ -313,7 +313,7 @@ def test_what_cannot_be_cut() -> None:
     with pytest.raises(UsageError, match="at least"):
         fragments(b"", 16)
     with pytest.raises(WireError, match="truncated"):
-        giop.fragment_id(bytes(12), read_header(encode(Fragment(1))))
+        giop.fragment_id(bytes(12), read_header(encode(GiopFragment(1))))
 
 
 def test_a_decoder_stands_at_the_body_of_a_view() -> None:

@@ -10,13 +10,13 @@ import pytest
 from inga.corba.wire.giop import (
     CancelRequest,
     CloseConnection,
-    Fragment,
+    GiopFragment,
+    GiopMessage,
     KeyAddr,
     Kind,
     LocateReply,
     LocateRequest,
     LocateStatus,
-    Message,
     MessageError,
     Reply,
     Request,
@@ -37,7 +37,7 @@ CODE_SETS = Tagged(1, bytes.fromhex("000000000501000100010109"))
 FAILURE = SystemFailure("IDL:omg.org/CORBA/TRANSIENT:1.0", 3, 1)
 
 # A message, and what tshark says beyond type, version, byte order and length
-SAID: list[tuple[Message, dict[str, str]]] = [
+SAID: list[tuple[GiopMessage, dict[str, str]]] = [
     (Request(7, KeyAddr(b"key"), "ping", contexts=(CODE_SETS,)), {"request_id": "7", "request_op": "ping"}),
     (Request(8, KeyAddr(b"key"), "note", response_flags=0), {"request_id": "8", "request_op": "note"}),
     (Reply(7, contexts=(CODE_SETS,)), {"request_id": "7", "replystatus": "0"}),
@@ -96,5 +96,5 @@ def test_every_message_is_read_as_it_was_meant(tmp_path: Path) -> None:
 
 def test_all_kinds_are_there() -> None:
     """But for fragments, of which nothing can be said alone."""
-    there = {encode(message)[7] for message, _ in SAID} | {encode(Fragment(1))[7]}
+    there = {encode(message)[7] for message, _ in SAID} | {encode(GiopFragment(1))[7]}
     assert there == set(Kind)

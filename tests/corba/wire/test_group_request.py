@@ -94,7 +94,7 @@ def changed(at: int, octets: str) -> bytes:
     return data[:at] + new + data[at + len(new) :]
 
 
-def with_target(target: giop.Target) -> bytes:
+def with_target(target: giop.TargetAddress) -> bytes:
     return giop.encode(Request(1, target, "ping", response_flags=0))
 
 

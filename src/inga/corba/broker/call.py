@@ -32,7 +32,7 @@ from inga.corba.wire.giop import (
     Request,
     Status,
     Tagged,
-    Target,
+    TargetAddress,
 )
 from inga.corba.wire.reference import (
     TAG_INTERNET_IOP,
@@ -118,7 +118,7 @@ class OutgoingCall:
         """What writes the request that goes that way, under a number. Arguments that do not fit fail here."""
         if isinstance(way, Uipmc):
             minor, number = giop.MINOR_MAX, UTF_8
-            target: Target = ProfileAddr(
+            target: TargetAddress = ProfileAddr(
                 next(each for each in self.reference.profiles if each.tag == TAG_UIPMC)
             )
         else:
@@ -174,7 +174,7 @@ class OutgoingCall:
             raise SystemException("TRANSIENT", "the request was forwarded in circles", completed="no")
         return None
 
-    def _target(self, way: Iiop) -> Target:
+    def _target(self, way: Iiop) -> TargetAddress:
         if self.addressing is Addressing.KEY or way.version < (1, 2):
             return KeyAddr(way.key)
         if self.addressing is Addressing.PROFILE:

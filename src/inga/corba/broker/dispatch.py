@@ -42,7 +42,7 @@ from inga.corba.wire.giop import (
     Status,
     SystemFailure,
     Tagged,
-    Target,
+    TargetAddress,
 )
 from inga.corba.wire.group_request import GroupRequest, encode_request
 from inga.corba.wire.reference import (
@@ -226,7 +226,7 @@ class Broker:
         header = decoded.header
         return giop.encode(LocateReply(message.request_id, status), minor=header.minor, little=header.little)
 
-    def request(self, decoded: Decoded) -> "Invocation | bytes | None":
+    def request(self, decoded: Decoded) -> "ServantCall | bytes | None":
         """What a Request over a connection asks for: an invocation, or at once the reply, None if none is wanted."""
         message = decoded.message
         assert isinstance(message, Request)
@@ -235,11 +235,11 @@ class Broker:
             servant = self.servant(_key(message.target))
             if servant is None:
                 raise SystemException("OBJECT_NOT_EXIST", completed="no")
-            return Invocation.of(exchange, servant, decoded.body)
+            return ServantCall.of(exchange, servant, decoded.body)
         except (RemoteError, WireError) as error:
             return exchange.failed(None, error)
 
-    def group_request(self, request: GroupRequest) -> "list[Invocation]":
+    def group_request(self, request: GroupRequest) -> "list[ServantCall]":
         """What a request to a group asks for, of each member here that can do it.
 
         If none can, it raises WireError with the counter that goes up: no_such_group, bad_operation, bad_args.
@@ -263,7 +263,7 @@ class Broker:
                 own = request.arguments.copy()  # Each member gets arguments of its own.
                 own.text = text
                 try:
-                    found.append(Invocation.of(exchange, servant, own))
+                    found.append(ServantCall.of(exchange, servant, own))
                 except SystemException as error:
                     refused = WireError("bad_operation", str(error))
                 except WireError as error:
@@ -328,7 +328,7 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Invocation:
+class ServantCall:
     """One method to be called on one servant."""
 
     exchange: Exchange
@@ -337,7 +337,7 @@ class Invocation:
     arguments: list[Any]
 
     @classmethod
-    def of(cls, exchange: Exchange, servant: Any, body: Decoder) -> "Invocation":
+    def of(cls, exchange: Exchange, servant: Any, body: Decoder) -> "ServantCall":
         """What a request means to a servant."""
         name = exchange.request.operation
         if isinstance(servant, Gateway):
@@ -521,7 +521,7 @@ def _detail_context(text: str) -> Tagged:
     return Tagged(EXCEPTION_DETAIL, out.data())
 
 
-def _key(target: Target) -> bytes:
+def _key(target: TargetAddress) -> bytes:
     """The key in whatever form the target is named."""
     if isinstance(target, KeyAddr):
         return target.key

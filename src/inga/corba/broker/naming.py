@@ -48,7 +48,7 @@ class NameComponent:
     kind: str = ""
 
 
-Name = list[NameComponent]
+CompoundName = list[NameComponent]
 
 
 class BindingType(enum.Enum):
@@ -62,7 +62,7 @@ class BindingType(enum.Enum):
 class Binding:
     """A name within a context, and what it is bound to."""
 
-    binding_name: Name
+    binding_name: CompoundName
     binding_type: BindingType
 
 
@@ -82,7 +82,7 @@ class NotFound(UserException):
     """Nothing fitting is bound to the first component of the rest."""
 
     why: NotFoundReason
-    rest_of_name: Name
+    rest_of_name: CompoundName
 
     def __str__(self) -> str:
         return f"{to_string(self.rest_of_name)}: {self.why.value}"
@@ -93,7 +93,7 @@ class CannotProceed(UserException):
     """The service gave up here; the client may go on with the rest at that context."""
 
     cxt: Reference | None
-    rest_of_name: Name
+    rest_of_name: CompoundName
 
 
 @user_exception(f"{PREFIX}/NamingContext/InvalidName:1.0")
@@ -138,32 +138,32 @@ class NamingContext:
     """What every context can do."""
 
     @raises(NotFound, CannotProceed, InvalidName, AlreadyBound)
-    async def bind(self, name: Name, obj: Reference | None) -> None:
+    async def bind(self, name: CompoundName, obj: Reference | None) -> None:
         """Give an object a name."""
         raise NotImplementedError
 
     @raises(NotFound, CannotProceed, InvalidName)
-    async def rebind(self, name: Name, obj: Reference | None) -> None:
+    async def rebind(self, name: CompoundName, obj: Reference | None) -> None:
         """Give an object a name that another may have now."""
         raise NotImplementedError
 
     @raises(NotFound, CannotProceed, InvalidName, AlreadyBound)
-    async def bind_context(self, name: Name, context: Reference | None) -> None:
+    async def bind_context(self, name: CompoundName, context: Reference | None) -> None:
         """Give a context a name, so that others can be found through it."""
         raise NotImplementedError
 
     @raises(NotFound, CannotProceed, InvalidName)
-    async def rebind_context(self, name: Name, context: Reference | None) -> None:
+    async def rebind_context(self, name: CompoundName, context: Reference | None) -> None:
         """Give a context a name that another may have now."""
         raise NotImplementedError
 
     @raises(NotFound, CannotProceed, InvalidName)
-    async def resolve(self, name: Name) -> Reference | None:
+    async def resolve(self, name: CompoundName) -> Reference | None:
         """What has this name."""
         raise NotImplementedError
 
     @raises(NotFound, CannotProceed, InvalidName)
-    async def unbind(self, name: Name) -> None:
+    async def unbind(self, name: CompoundName) -> None:
         """Free a name."""
         raise NotImplementedError
 
@@ -172,7 +172,7 @@ class NamingContext:
         raise NotImplementedError
 
     @raises(NotFound, AlreadyBound, CannotProceed, InvalidName)
-    async def bind_new_context(self, name: Name) -> Reference | None:
+    async def bind_new_context(self, name: CompoundName) -> Reference | None:
         """A new context under a name."""
         raise NotImplementedError
 
@@ -191,12 +191,12 @@ class NamingContextExt(NamingContext):
     """The same with names as text."""
 
     @raises(InvalidName)
-    async def to_string(self, name: Name) -> str:
+    async def to_string(self, name: CompoundName) -> str:
         """A name as text."""
         return to_string(name)
 
     @raises(InvalidName)
-    async def to_name(self, text: str) -> Name:
+    async def to_name(self, text: str) -> CompoundName:
         """A name from text."""
         return to_name(text)
 
@@ -246,7 +246,7 @@ class NameService:
         self.count(-OVERHEAD)
         self._deactivate(context)
 
-    def iterate(self, context: "LocalContext", components: Name) -> Reference:
+    def iterate(self, context: "LocalContext", components: CompoundName) -> Reference:
         """An iterator over these bindings of a context."""
         if len(self._iterators) >= ITERATORS_MAX:
             self.iterated(self._iterators[0])
@@ -279,25 +279,25 @@ class LocalContext(NamingContextExt):
         self._is_root = is_root
         self._bound: dict[NameComponent, tuple[Reference, BindingType]] = {}
 
-    async def bind(self, name: Name, obj: Reference | None) -> None:
+    async def bind(self, name: CompoundName, obj: Reference | None) -> None:
         await self._set("bind", name, obj, BindingType.OBJECT)
 
-    async def rebind(self, name: Name, obj: Reference | None) -> None:
+    async def rebind(self, name: CompoundName, obj: Reference | None) -> None:
         await self._set("rebind", name, obj, BindingType.OBJECT)
 
-    async def bind_context(self, name: Name, context: Reference | None) -> None:
+    async def bind_context(self, name: CompoundName, context: Reference | None) -> None:
         await self._set("bind_context", name, context, BindingType.CONTEXT)
 
-    async def rebind_context(self, name: Name, context: Reference | None) -> None:
+    async def rebind_context(self, name: CompoundName, context: Reference | None) -> None:
         await self._set("rebind_context", name, context, BindingType.CONTEXT)
 
-    async def resolve(self, name: Name) -> Reference | None:
+    async def resolve(self, name: CompoundName) -> Reference | None:
         if len(_checked(name)) > 1:
             found: Reference | None = await self._pass_on("resolve", name)
             return found
         return self._get(name)[0]
 
-    async def unbind(self, name: Name) -> None:
+    async def unbind(self, name: CompoundName) -> None:
         if len(_checked(name)) > 1:
             await self._pass_on("unbind", name)
             return
@@ -308,7 +308,7 @@ class LocalContext(NamingContextExt):
     async def new_context(self) -> Reference | None:
         return self._service.context()
 
-    async def bind_new_context(self, name: Name) -> Reference | None:
+    async def bind_new_context(self, name: CompoundName) -> Reference | None:
         if len(_checked(name)) > 1:
             made: Reference | None = await self._pass_on("bind_new_context", name)
             return made
@@ -342,7 +342,9 @@ class LocalContext(NamingContextExt):
         found = self._bound.get(component)
         return None if found is None else Binding([component], found[1])
 
-    async def _set(self, how: str, name: Name, reference: Reference | None, kind: BindingType) -> None:
+    async def _set(
+        self, how: str, name: CompoundName, reference: Reference | None, kind: BindingType
+    ) -> None:
         if len(_checked(name)) > 1:
             await self._pass_on(how, name, reference)
             return
@@ -362,12 +364,12 @@ class LocalContext(NamingContextExt):
         self._service.count(_cost(component, reference) - freed)
         self._bound[component] = reference, kind
 
-    def _get(self, name: Name) -> tuple[Reference, BindingType]:
+    def _get(self, name: CompoundName) -> tuple[Reference, BindingType]:
         if name[0] not in self._bound:
             raise NotFound(NotFoundReason.MISSING_NODE, name)
         return self._bound[name[0]]
 
-    async def _pass_on(self, how: str, name: Name, *arguments: Any) -> Any:
+    async def _pass_on(self, how: str, name: CompoundName, *arguments: Any) -> Any:
         """The same at the context to which the first component leads."""
         reference, kind = self._get(name)
         if kind is not BindingType.CONTEXT:
@@ -386,7 +388,7 @@ class LocalContext(NamingContextExt):
 class Iterating(BindingIterator):
     """The rest of a list. What was unbound meanwhile is passed over."""
 
-    def __init__(self, service: NameService, context: LocalContext, components: Name) -> None:
+    def __init__(self, service: NameService, context: LocalContext, components: CompoundName) -> None:
         self._service = service
         self._rest = (found for each in components if (found := context._still_bound(each)) is not None)
 
@@ -404,7 +406,7 @@ class Iterating(BindingIterator):
         self._service.iterated(self)
 
 
-def to_string(name: Name) -> str:
+def to_string(name: CompoundName) -> str:
     """A name as text: `id.kind/id.kind`; what would be mistaken is escaped, an empty component is `.`."""
     return "/".join(
         _escaped(each.id) + (f".{_escaped(each.kind)}" if each.kind or not each.id else "")
@@ -412,7 +414,7 @@ def to_string(name: Name) -> str:
     )
 
 
-def to_name(text: str) -> Name:
+def to_name(text: str) -> CompoundName:
     """The name that a text stands for."""
     parts: list[list[str]] = [[""]]
     letters = iter(text)
@@ -437,7 +439,7 @@ def _cost(component: NameComponent, reference: Reference) -> int:
     return 4 * texts + sum(len(each.data) for each in reference.profiles) + OVERHEAD
 
 
-def _already_bound(name: Name) -> AlreadyBound:
+def _already_bound(name: CompoundName) -> AlreadyBound:
     return AlreadyBound(f"{to_string(name)}: something has this name already")
 
 
@@ -448,7 +450,7 @@ def _component(parts: list[str], text: str) -> NameComponent:
     return NameComponent(*parts)
 
 
-def _checked(name: Name) -> Name:
+def _checked(name: CompoundName) -> CompoundName:
     if not 0 < len(name) <= COMPONENTS_MAX:
         raise InvalidName(f"a name of {len(name)} components; there are 1 to {COMPONENTS_MAX}")
     return name

@@ -215,7 +215,7 @@ def _packet(message: dict[str, Any], body: bytes) -> dict[str, Any] | None:
     return {"kind": kind, "src": src, "view": view, "octets": size}
 
 
-def _target(target: giop.Target) -> dict[str, Any]:
+def _target(target: giop.TargetAddress) -> dict[str, Any]:
     content: dict[str, Any] = {"by": TARGETS[type(target)]}
     if isinstance(target, KeyAddr):
         content["key"] = target.key.hex()

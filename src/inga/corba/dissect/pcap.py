@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
 
-Address = tuple[str, int]
+SocketAddress = tuple[str, int]
 
 ETHERNET, COOKED, COOKED_2 = 1, 113, 276
 _NULL, _LOOP = 0, 108
@@ -64,8 +64,8 @@ class UdpDatagram(NamedTuple):
 
     frame: int
     at: float
-    source: Address
-    target: Address
+    source: SocketAddress
+    target: SocketAddress
     payload: Buffer
     is_cut: bool
 
@@ -75,8 +75,8 @@ class TcpSegment(NamedTuple):
 
     frame: int
     at: float
-    source: Address
-    target: Address
+    source: SocketAddress
+    target: SocketAddress
     sequence: int
     begins: bool
     payload: Buffer
@@ -372,7 +372,7 @@ HEADER = Struct("<IHHiIII").pack(0xA1B2C3D4, 2, 4, 0, 0, FRAME_MAX, ETHERNET)
 _HARDWARE = bytes.fromhex("020000000001")
 
 
-def record(at: float, source: Address, target: Address, payload: Buffer) -> bytes:
+def record(at: float, source: SocketAddress, target: SocketAddress, payload: Buffer) -> bytes:
     """One datagram as it follows the header: in an Ethernet frame, its checksums filled in."""
     sender, receiver = ip_address(source[0]), ip_address(target[0])
     if sender.version != receiver.version:

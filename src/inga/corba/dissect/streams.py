@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from inga.corba.dissect.pcap import Address, TcpSegment
+from inga.corba.dissect.pcap import SocketAddress, TcpSegment
 from inga.corba.wire import giop
 from inga.model.errors import WireError
 
@@ -43,7 +43,7 @@ class Streams:
     """Takes segments in the order of a capture; gives messages as soon as they are whole."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[Address, Address], _Direction] = {}
+        self._open: dict[tuple[SocketAddress, SocketAddress], _Direction] = {}
 
     def take(self, segment: TcpSegment) -> list[Whole]:
         """The messages that this segment completes."""
@@ -74,7 +74,7 @@ class Streams:
                 found += _pass_over(direction)
         return sorted(found, key=lambda whole: whole.last.frame)
 
-    def _follow(self, key: tuple[Address, Address], direction: _Direction) -> _Direction:
+    def _follow(self, key: tuple[SocketAddress, SocketAddress], direction: _Direction) -> _Direction:
         self._open.pop(key, None)
         self._open[key] = direction
         if len(self._open) > STREAMS_MAX:
@@ -168,4 +168,4 @@ def _joined(direction: _Direction, header: giop.Header, whole: Whole) -> list[Wh
         return []
     del direction.pieces[key]
     frames = sorted({frame for each in pieces for frame in each.frames})
-    return [Whole(frames, giop.joined([each.octets for each in pieces]), whole.last)]
+    return [Whole(frames, giop.join_fragments([each.octets for each in pieces]), whole.last)]

@@ -27,7 +27,7 @@ _ACKNOWLEDGE, _REPEAT = (0, 0), (1, 0)
 
 
 @dataclass(frozen=True)
-class Settings(reported.Settings):
+class AcknowledgedSettings(reported.ReportedSettings):
     """What can be chosen. Times are in seconds."""
 
     # Before packets are repeated, or twice what it takes until everybody has acknowledged one, if that is longer.
@@ -53,8 +53,8 @@ class Acknowledged(Reported):
     provides = frozenset({"reliable", "flow"})
     keeps = False  # only what is our own is repaired
     patience = PATIENCE
-    settings = Settings
-    _settings: Settings
+    settings = AcknowledgedSettings
+    _settings: AcknowledgedSettings
 
     def view(self, view: View) -> None:
         self._alarms = Alarms()

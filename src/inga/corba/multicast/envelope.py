@@ -53,7 +53,7 @@ class Envelope(Layer):
             if packet.encoded is None:
                 packet.encoded = [encode(packet, self.stack.wire.group_of(packet)), None]
             data = packet.encoded[0]
-            wrap = oneway(self.lobby if packet.view == OUTSIDE else self.profile).encode
+            wrap = oneway_requests(self.lobby if packet.view == OUTSIDE else self.profile).encode
             self._request_id = (self._request_id + 1) % REQUEST_IDS
             octets = b"".join(data) if isinstance(data, list) else data
             message = Packet(packet.src, packet.view, wrap(self._request_id, octets), kind=packet.kind)
@@ -64,7 +64,7 @@ class Envelope(Layer):
         self.below(out)
 
     def up(self, batch: list[Packet]) -> None:
-        unwrap = oneway(self.profile).decode
+        unwrap = oneway_requests(self.profile).decode
         out: list[Packet] = []
         for message in batch:
             try:
@@ -93,6 +93,6 @@ class Envelope(Layer):
 
 
 @lru_cache(maxsize=64)
-def oneway(profile: Tagged) -> Oneway:
+def oneway_requests(profile: Tagged) -> Oneway:
     """The requests by which packets of a group travel."""
     return Oneway(profile, OPERATION)

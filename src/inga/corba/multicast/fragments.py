@@ -139,7 +139,7 @@ class MiopPackets(Layer):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class MiopFragmentsSettings:
     """What can be chosen about fragments. A strategy that repairs more or longer raises the limits."""
 
     datagram: int = DATAGRAM  # octets of the largest
@@ -161,12 +161,12 @@ class MiopFragments(Layer):
 
     name = "fragments"
     transparent = True
-    settings = Settings
+    settings = MiopFragmentsSettings
 
     def __init__(self, *, first: int = 1, **said: Any) -> None:
         """`first` is the number of our first packet."""
         self.first = first
-        self._settings = settle(Settings, self.name, said)
+        self._settings = settle(MiopFragmentsSettings, self.name, said)
         self.datagram = self._settings.datagram
 
     def view(self, view: View) -> None:

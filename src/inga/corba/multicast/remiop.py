@@ -55,7 +55,7 @@ ON_GAP = ("fail", "skip")
 
 
 @dataclass(frozen=True)
-class Settings(reported.Settings):
+class ReMiopSettings(reported.ReportedSettings):
     """What can be chosen. Times are in seconds; those without a word are explained with the module."""
 
     rmin: float = RATE_MIN  # bounds of the rate, in bits a second
@@ -113,8 +113,8 @@ class ReMiop(Reported):
 
     name = "remiop"
     provides = frozenset({"reliable", "flow"})
-    settings = Settings
-    _settings: Settings
+    settings = ReMiopSettings
+    _settings: ReMiopSettings
 
     def view(self, view: View) -> None:
         self._quieten()  # before streams are made, which may find holes

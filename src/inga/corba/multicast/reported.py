@@ -73,7 +73,7 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ReportedSettings:
     """What can be chosen."""
 
     size: int = SIZE  # packets kept of each sender
@@ -90,8 +90,8 @@ class Reported(Strategy):
     """Sends within a window, keeps what it sent, and learns from reports who has it."""
 
     keeps = True  # what comes from others, to repair it
-    settings: ClassVar[type[Settings]] = Settings
-    _settings: Settings
+    settings: ClassVar[type[ReportedSettings]] = ReportedSettings
+    _settings: ReportedSettings
 
     def __init__(self, **told: Any) -> None:
         super().__init__(**told)

@@ -28,7 +28,7 @@ from inga.corba.broker.dispatch import (
     Broker,
     Exchange,
     ForwardRequest,
-    Invocation,
+    ServantCall,
     agreed_text,
 )
 from inga.corba.broker.idl import SystemException, UserException
@@ -114,7 +114,7 @@ class _Connection(asyncio.Protocol):
         else:
             self.transport.write(data)
 
-    def close(self, message: giop.Message | None = None) -> None:
+    def close(self, message: giop.GiopMessage | None = None) -> None:
         """End the connection, with a last word."""
         if message is not None:
             self.write(giop.encode(message))
@@ -348,7 +348,7 @@ class _Serving(_Connection):
             self._answer(Exchange.of(decoded, message).failed(None, error))
             return
         outcome = self._server.broker.request(decoded)
-        if not isinstance(outcome, Invocation):
+        if not isinstance(outcome, ServantCall):
             self._answer(outcome)
         elif len(self._server.running) >= self.limits.running_max:
             self._server.counts["busy"] += 1
@@ -356,7 +356,7 @@ class _Serving(_Connection):
         else:
             self._begin(outcome)
 
-    def _begin(self, invocation: Invocation) -> None:
+    def _begin(self, invocation: ServantCall) -> None:
         try:
             result = invocation.call()
         except (Exception, asyncio.CancelledError) as error:
@@ -372,7 +372,7 @@ class _Serving(_Connection):
         if invocation.exchange.wants_reply:
             self._tasks[request_id] = task
 
-    async def _finish(self, invocation: Invocation, result: Awaitable[Any]) -> None:
+    async def _finish(self, invocation: ServantCall, result: Awaitable[Any]) -> None:
         """What takes its time. It goes on when the client is gone: it was asked for."""
         request_id = invocation.exchange.request.request_id
         task = asyncio.current_task()
@@ -402,7 +402,7 @@ def is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _failed(invocation: Invocation, error: BaseException) -> bytes | None:
+def _failed(invocation: ServantCall, error: BaseException) -> bytes | None:
     """The reply; what nobody declared is logged here, since the client sees little of it."""
     if not isinstance(error, UserException | SystemException | ForwardRequest):
         log.warning("%s failed", invocation.called.where, exc_info=error)
@@ -479,7 +479,7 @@ class _Calling(_Connection):
         """We need it no longer."""
         self._end(SystemException("COMM_FAILURE", "this side was closed"), CloseConnection())
 
-    def _end(self, reason: Exception, message: giop.Message | None = None) -> None:
+    def _end(self, reason: Exception, message: giop.GiopMessage | None = None) -> None:
         """Nothing more comes; whoever waits learns why."""
         if self.gone is not None:
             return

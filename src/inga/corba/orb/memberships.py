@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from inga.corba.broker.dispatch import Broker, Invocation
+from inga.corba.broker.dispatch import Broker, ServantCall
 from inga.corba.broker.groups import NO_ADDRESS, is_reliable
 from inga.corba.orb.channel import open_requests
 from inga.corba.orb.iiop import is_cancelled
@@ -25,7 +25,7 @@ from inga.model.errors import IngaError, UsageError, WireError
 from inga.net.group import Group
 from inga.net.log import log
 
-Place = tuple[str, int]
+GroupAddress = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Multicast:
 class _Channel:
     """Requests to and from one multicast address."""
 
-    def __init__(self, place: Place, reliable: bool, broker: Broker, how: Multicast) -> None:
+    def __init__(self, place: GroupAddress, reliable: bool, broker: Broker, how: Multicast) -> None:
         self.reliable = reliable
         self.sends = False
         self.executed = 0
@@ -98,7 +98,7 @@ class _Channel:
             else:
                 self.opened.set_exception(error)
 
-    async def _carry_out(self, invocations: list[Invocation]) -> None:
+    async def _carry_out(self, invocations: list[ServantCall]) -> None:
         for invocation in invocations:
             self.executed += 1
             try:
@@ -117,11 +117,11 @@ class Channels:
     def __init__(self, broker: Broker, how: Multicast) -> None:
         self._broker = broker
         self._how = how
-        self._open: dict[Place, _Channel] = {}
+        self._open: dict[GroupAddress, _Channel] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[GroupAddress]:
         """The addresses that are listened to."""
         return list(self._open)
 
@@ -160,7 +160,7 @@ class Channels:
         while self._closing:
             await asyncio.wait(self._closing)
 
-    def _channel(self, place: Place, way: Uipmc) -> _Channel:
+    def _channel(self, place: GroupAddress, way: Uipmc) -> _Channel:
         reliable = is_reliable(way.components)
         channel = self._open.get(place)
         if channel is None or channel.is_over:
@@ -172,7 +172,7 @@ class Channels:
             )
         return channel
 
-    async def _opened(self, place: Place, channel: _Channel) -> Group:
+    async def _opened(self, place: GroupAddress, channel: _Channel) -> Group:
         try:
             return await channel.group()
         except IngaError:
@@ -186,7 +186,7 @@ class Channels:
         task.add_done_callback(self._closing.discard)
 
 
-def _place(way: Uipmc) -> Place:
+def _place(way: Uipmc) -> GroupAddress:
     if way.address == NO_ADDRESS:
         raise UsageError("This group has no address yet: ask its manager for a newer reference.")
     return way.address, way.port

@@ -163,7 +163,7 @@ class Framer:
         if not header.more:
             del self._open[key]
             self._fragmented -= begun.size
-            messages.append(giop.joined(begun.pieces))
+            messages.append(giop.join_fragments(begun.pieces))
 
     def _add(self, begun: _Open, data: bytes) -> None:
         # An empty fragment is kept too: count what a list costs, or nothing would bound their number.

@@ -112,7 +112,7 @@ class ReferenceAddr:
     profiles: tuple[Tagged, ...]
 
 
-Target: TypeAlias = KeyAddr | ProfileAddr | ReferenceAddr
+TargetAddress: TypeAlias = KeyAddr | ProfileAddr | ReferenceAddr
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Request:
     """
 
     request_id: int
-    target: Target
+    target: TargetAddress
     operation: str
     response_flags: int = 3
     contexts: tuple[Tagged, ...] = ()
@@ -150,7 +150,7 @@ class LocateRequest:
     """Is this object here?"""
 
     request_id: int
-    target: Target
+    target: TargetAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,14 +179,21 @@ class MessageError:
 
 
 @dataclass(frozen=True, slots=True)
-class Fragment:
+class GiopFragment:
     """The continuation of a message. `request_id` is None in 1.1, which allows one such message at a time."""
 
     request_id: int | None
 
 
-Message: TypeAlias = (
-    Request | Reply | LocateRequest | LocateReply | CancelRequest | CloseConnection | MessageError | Fragment
+GiopMessage: TypeAlias = (
+    Request
+    | Reply
+    | LocateRequest
+    | LocateReply
+    | CancelRequest
+    | CloseConnection
+    | MessageError
+    | GiopFragment
 )
 
 BodyWriter: TypeAlias = Callable[[Encoder], None]
@@ -212,7 +219,7 @@ class Decoded(NamedTuple):
     """A message, and a decoder that stands where its body begins."""
 
     header: Header
-    message: Message
+    message: GiopMessage
     body: Decoder
 
 
@@ -241,7 +248,7 @@ def read_header(data: Buffer) -> Header:
 
 
 def encode(
-    message: Message,
+    message: GiopMessage,
     body: BodyWriter | Buffer | None = None,
     *,
     minor: int = MINOR_MAX,
@@ -271,7 +278,7 @@ def encode(
 
 
 def decode(data: Buffer, *, text: str = "utf-8") -> Decoded:
-    """The one message that `data` is. Fragments are put together before: see `joined`."""
+    """The one message that `data` is. Fragments are put together before: see `join_fragments`."""
     header = read_header(data)
     if header.total != len(data):
         raise WireError("bad_length", f"{header.total} octets announced, {len(data)} there")
@@ -292,7 +299,7 @@ def fragment_id(data: Buffer, header: Header) -> int | None:
     return int.from_bytes(data[HEADER_SIZE:FRAGMENT_HEAD], _order(header.little))
 
 
-def joined(pieces: Sequence[Buffer]) -> bytes:
+def join_fragments(pieces: Sequence[Buffer]) -> bytes:
     """The message that came as `pieces`: its beginning, then its fragments in their order."""
     first = pieces[0]
     header = read_header(first)
@@ -324,7 +331,7 @@ def fragments(data: bytes, size_max: int) -> list[bytes]:
     for at in range(size_max, len(data), step):
         more = at + step < len(data)
         pieces.append(
-            encode(Fragment(request_id), data[at : at + step], minor=2, little=header.little, more=more)
+            encode(GiopFragment(request_id), data[at : at + step], minor=2, little=header.little, more=more)
         )
     return pieces
 
@@ -361,7 +368,7 @@ def _order(little: bool) -> Literal["little", "big"]:
     return "little" if little else "big"
 
 
-def _put_head(encoder: Encoder, message: Message, minor: int) -> None:
+def _put_head(encoder: Encoder, message: GiopMessage, minor: int) -> None:
     match message:
         case Request():
             _put_request(encoder, message, minor)
@@ -375,7 +382,7 @@ def _put_head(encoder: Encoder, message: Message, minor: int) -> None:
             encoder.ulong(message.status)
         case CancelRequest():
             encoder.ulong(message.request_id)
-        case Fragment():
+        case GiopFragment():
             if (message.request_id is None) == (minor >= 2):
                 raise UsageError("A fragment names its request in GIOP 1.2, and only there.")
             if message.request_id is not None:
@@ -402,7 +409,7 @@ def _put_body(encoder: Encoder, kind: Kind, body: BodyWriter | Buffer, minor: in
         del encoder.out[start:]
 
 
-def _put_target(encoder: Encoder, target: Target, minor: int) -> None:
+def _put_target(encoder: Encoder, target: TargetAddress, minor: int) -> None:
     if minor < 2:
         if not isinstance(target, KeyAddr):
             raise UsageError(f"GIOP 1.{minor} names objects by their key only.")
@@ -421,7 +428,7 @@ def _put_target(encoder: Encoder, target: Target, minor: int) -> None:
         put_tagged(encoder, target.profiles)
 
 
-def _get_target(decoder: Decoder, minor: int) -> Target:
+def _get_target(decoder: Decoder, minor: int) -> TargetAddress:
     if minor < 2:
         return KeyAddr(decoder.octets())
     how = decoder.short()
@@ -501,7 +508,7 @@ def _get_locate_reply(decoder: Decoder, minor: int) -> LocateReply:
 _BY_NUMBER = tuple(Kind)
 _ALIGNED = frozenset((Kind.REQUEST, Kind.REPLY))
 _UNDIVIDED = frozenset((Kind.CANCEL_REQUEST, Kind.CLOSE_CONNECTION, Kind.MESSAGE_ERROR, Kind.FRAGMENT))
-_KINDS: dict[type[Message], Kind] = {
+_KINDS: dict[type[GiopMessage], Kind] = {
     Request: Kind.REQUEST,
     Reply: Kind.REPLY,
     CancelRequest: Kind.CANCEL_REQUEST,
@@ -509,9 +516,9 @@ _KINDS: dict[type[Message], Kind] = {
     LocateReply: Kind.LOCATE_REPLY,
     CloseConnection: Kind.CLOSE_CONNECTION,
     MessageError: Kind.MESSAGE_ERROR,
-    Fragment: Kind.FRAGMENT,
+    GiopFragment: Kind.FRAGMENT,
 }
-_READERS: dict[Kind, Callable[[Decoder, int], Message]] = {
+_READERS: dict[Kind, Callable[[Decoder, int], GiopMessage]] = {
     Kind.REQUEST: _get_request,
     Kind.REPLY: _get_reply,
     Kind.CANCEL_REQUEST: lambda decoder, minor: CancelRequest(decoder.ulong()),
@@ -519,5 +526,5 @@ _READERS: dict[Kind, Callable[[Decoder, int], Message]] = {
     Kind.LOCATE_REPLY: _get_locate_reply,
     Kind.CLOSE_CONNECTION: lambda decoder, minor: CloseConnection(),
     Kind.MESSAGE_ERROR: lambda decoder, minor: MessageError(),
-    Kind.FRAGMENT: lambda decoder, minor: Fragment(decoder.ulong() if minor >= 2 else None),
+    Kind.FRAGMENT: lambda decoder, minor: GiopFragment(decoder.ulong() if minor >= 2 else None),
 }

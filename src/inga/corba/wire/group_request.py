@@ -75,7 +75,7 @@ def _check_header(message: Buffer) -> None:
         raise WireError("unsupported_giop", header.kind.name.lower())
 
 
-def _group(target: giop.Target) -> GroupIdentity:
+def _group(target: giop.TargetAddress) -> GroupIdentity:
     if not isinstance(target, ProfileAddr) or target.profile.tag != TAG_UIPMC:
         raise WireError("bad_target", "not addressed to a group")
     return _group_in(target.profile.data)

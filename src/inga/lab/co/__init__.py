@@ -11,10 +11,11 @@ Simulations run as Spark tasks; with `quick`, fewer of them, here. What is measu
 from collections.abc import Sequence
 from pathlib import Path
 
+from inga.lab.bench import SayProgress
 from inga.lab.co import cost
 from inga.lab.co.page import describe, render
-from inga.lab.co.played import Answer, Task, simulate
-from inga.lab.experiments import HOLDS, NOT_REPRODUCED, ROUGHLY, Claim, Outcome, Progress, Table
+from inga.lab.co.played import PlayedFigures, Task, simulate
+from inga.lab.experiments import HOLDS, NOT_REPRODUCED, ROUGHLY, Claim, Outcome, Table
 from inga.lab.simulations import simulate_all
 from inga.model.errors import UsageError
 from inga.pipeline.session import LOCAL
@@ -28,7 +29,7 @@ EXPECTED = {"remote confirm": 1.0, "remote acknowledge": 2.0, "own confirm": 2.0
 """Units of R after acceptance; the paper says it of messages of others."""
 
 
-def run(out: Path, quick: bool, progress: Progress, *, master: str = LOCAL) -> Outcome:
+def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -> Outcome:
     """All simulations, then tables, claims and a page."""
     tasks = _tasks(quick)
     answers = simulate_all(simulate, tasks, progress, None if quick else master)
@@ -66,7 +67,7 @@ def _tasks(quick: bool) -> list[Task]:
 # Tables
 
 
-def _stages(found: dict[Task, Answer]) -> Table:
+def _stages(found: dict[Task, PlayedFigures]) -> Table:
     table = Table(["n", "self_knowledge", "whose", "step", "min_R", "max_R", "expected_R"], [])
     for task, answer in found.items():
         if task.what == "stages":
@@ -78,7 +79,7 @@ def _stages(found: dict[Task, Answer]) -> Table:
     return table
 
 
-def _buffer(found: dict[Task, Answer]) -> Table:
+def _buffer(found: dict[Task, PlayedFigures]) -> Table:
     most: dict[tuple[int, int, str], int] = {}
     for task, answer in found.items():
         if task.what == "buffer":
@@ -88,7 +89,7 @@ def _buffer(found: dict[Task, Answer]) -> Table:
     return Table(["n", "window", "delays", "received_max", "2nW"], rows)
 
 
-def _cost(quick: bool, progress: Progress) -> Table:
+def _cost(quick: bool, progress: SayProgress) -> Table:
     table = Table(["n", "processing_us", "delay_ms", "delay_ms_median", "process_cpu_us"], [])
     for n in (2, 8) if quick else SIZES:
         progress(f"processing time and delay, {n} members")
@@ -99,7 +100,7 @@ def _cost(quick: bool, progress: Progress) -> Table:
     return table
 
 
-def _header(found: dict[Task, Answer]) -> Table:
+def _header(found: dict[Task, PlayedFigures]) -> Table:
     table = Table(["n", "who", "bytes", "20+8n"], [])
     for task, answer in found.items():
         if task.what == "header":

@@ -9,7 +9,7 @@ from random import Random
 from statistics import fmean, median
 from time import process_time
 
-from inga.lab.co.played import Group, R
+from inga.lab.co.played import PlayedGroup, R
 from inga.runs.cluster import Cluster
 from inga.runs.live import free_ports
 
@@ -17,7 +17,7 @@ INTERVAL = 0.1
 REPEAT = 5
 
 
-class Paced(Group):
+class Paced(PlayedGroup):
     """Everybody sends at a steady pace, each at its own phase."""
 
     def __init__(self, members: int, messages: int) -> None:

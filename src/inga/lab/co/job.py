@@ -8,10 +8,10 @@ from typing import Any
 
 from inga.lab.co.played import SIZE
 from inga.net.join import join
-from inga.runs.worker import Link
+from inga.runs.worker import WorkerLink
 
 
-async def paced(config: dict[str, Any], link: Link) -> None:
+async def paced(config: dict[str, Any], link: WorkerLink) -> None:
     """Send at a steady pace, and note how old each message is when it comes. One machine has one clock."""
     names = config["members"]
     me, messages, interval = config["me"], config["messages"], config["interval"]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from inga.lab import evaluation
-from inga.lab.evaluation import show
+from inga.lab.evaluation import cell_text
 from inga.lab.experiments import Claim, Table
 from inga.report.chart import line_chart
 
@@ -69,5 +69,5 @@ def _figures(tables: dict[str, Table]) -> list[tuple[str, str]]:
 
 def _plain(table: Table) -> str:
     lines = ["".join(f"{name:>16}" for name in table.columns)]
-    lines += ["".join(f"{show(value):>16}" for value in row) for row in table.rows]
+    lines += ["".join(f"{cell_text(value):>16}" for value in row) for row in table.rows]
     return "\n".join(lines)

@@ -18,7 +18,7 @@ from inga.model.view import View
 from inga.recipes import Options, find
 from inga.stack.stack import Stack
 from inga.trace.memory import MemoryTrace
-from inga.trial.people import names
+from inga.trial.people import member_names
 from inga.trial.world import Stacks
 
 R = 0.01
@@ -46,7 +46,7 @@ def unequal(seed: int) -> Delay:
     return delay
 
 
-class Group(Stacks):
+class PlayedGroup(Stacks):
     """Members over links without loss. A subclass says when they send."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Group(Stacks):
         self.n = members
         self.headers: list[int] = []  # bytes of data packets that are not the message
         self.pdus = {"data": 0, "control": 0}
-        view = View.of(*names(members), recipe="co")
+        view = View.of(*member_names(members), recipe="co")
         self.traces = [MemoryTrace(me, members) for me in range(members)]
         settings = {"nack_delay": 2 * R, "resend": 1.0, "poll": 1.0, **protocol}
         stacks = []
@@ -99,7 +99,7 @@ class Group(Stacks):
             self.pdus["control"] += 1
 
 
-class Rounds(Group):
+class Rounds(PlayedGroup):
     """Each member sends when it has heard from all: the paper's steady state."""
 
     def __init__(self, members: int, rounds: int, **protocol: Any) -> None:
@@ -116,7 +116,7 @@ class Rounds(Group):
         return False
 
 
-class Saturated(Group):
+class Saturated(PlayedGroup):
     """Each member has always something to send: windows decide."""
 
     def __init__(self, members: int, window: int, messages: int, delay: Delay, **protocol: Any) -> None:
@@ -165,17 +165,17 @@ class Task:
     seed: int = 0
 
 
-Answer = dict[str, float]
+PlayedFigures = dict[str, float]
 
 
-def simulate(task: Task) -> Answer:
+def simulate(task: Task) -> PlayedFigures:
     """Play one task; runs wherever Spark puts it."""
     if task.what == "stages":
         return _stages(task)
     return _buffer(task) if task.what == "buffer" else _header(task)
 
 
-def _stages(task: Task) -> Answer:
+def _stages(task: Task) -> PlayedFigures:
     """How long after its acceptance a message is confirmed and acknowledged, in units of R."""
     rounds = 12
     group = Rounds(task.members, rounds, self_knowledge=task.self_knowledge)
@@ -195,7 +195,7 @@ def _stages(task: Task) -> Answer:
     }
 
 
-def _buffer(task: Task) -> Answer:
+def _buffer(task: Task) -> PlayedFigures:
     """Messages of others received between acceptance and acknowledgement, at most."""
     messages = 30 * task.window
     delay = equal if task.delays == "equal" else unequal(task.seed)
@@ -214,7 +214,7 @@ def _buffer(task: Task) -> Answer:
     return {"received": most}
 
 
-def _header(task: Task) -> Answer:
+def _header(task: Task) -> PlayedFigures:
     """Mean bytes of a data packet that are not its message."""
     kind = Rounds if task.delays == "all talk" else Talkers
     group = kind(task.members, 128, self_knowledge="eager")

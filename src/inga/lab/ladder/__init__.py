@@ -5,7 +5,8 @@ Writes `ladder.html`, from which vector time can be learned, and each picture of
 
 from pathlib import Path
 
-from inga.lab.experiments import HOLDS, NOT_REPRODUCED, Claim, Outcome, Progress, Table
+from inga.lab.bench import SayProgress
+from inga.lab.experiments import HOLDS, NOT_REPRODUCED, Claim, Outcome, Table
 from inga.lab.ladder.page import render
 from inga.lab.ladder.played import Played, play
 from inga.lab.ladder.search import BOUNDS, QUICK_BOUNDS, smallest
@@ -18,7 +19,7 @@ SEARCHED = "none fifo scalar last-sender last-sender-own strict at-once-count tr
 """Schemes for which every small schedule is tried. Subsets, clocks and duplicates are not searched."""
 
 
-def run(out: Path, quick: bool, progress: Progress) -> Outcome:
+def run(out: Path, quick: bool, progress: SayProgress) -> Outcome:
     """Play everything, write the page and the pictures, and judge the claims."""
     progress("playing the counterexamples")
     chapters = [(chapter, [play(vector) for vector in chapter.vectors]) for chapter in CHAPTERS]

@@ -3,7 +3,7 @@
 from inga.lab.ladder.scene import NEVER, UNFLAGGED, Moment, Scene
 from inga.report.spacetime import Bar, Copy, Diagram, Dot
 from inga.sim.schedule import Arrive, Gate, Install, Join, Leave, Send, Take, Wait, letter
-from inga.trial.people import names
+from inga.trial.people import member_names
 
 
 def picture(scene: Scene, title: str) -> Diagram:
@@ -16,7 +16,7 @@ class _Painter:
 
     def __init__(self, scene: Scene, title: str) -> None:
         self._scene = scene
-        lanes = [f"{name} {letter(site)}" for site, name in enumerate(names(scene.sites))]
+        lanes = [f"{name} {letter(site)}" for site, name in enumerate(member_names(scene.sites))]
         self.diagram = Diagram(lanes, 0, title)
         self._left: dict[int, tuple[int, int]] = {}  # of each message: lane, and column from which it travels
         self._released: dict[tuple[int, int], int] = {}  # (site, message): column

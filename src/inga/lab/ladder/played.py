@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from inga.lab.ladder.picture import picture
 from inga.lab.ladder.scene import Scene, outcome
-from inga.lab.ladder.vectors import Show, Vector
+from inga.lab.ladder.vectors import LadderVector, Show
 from inga.report.spacetime import Diagram, draw
 
 
@@ -14,7 +14,7 @@ from inga.report.spacetime import Diagram, draw
 class Played:
     """What came of one vector: of each show, the scene under its scheme and those under the right rules."""
 
-    vector: Vector
+    vector: LadderVector
     shows: tuple[tuple[Show, Scene, tuple[Scene, ...]], ...]
 
     @property
@@ -67,7 +67,7 @@ class Played:
         )
 
 
-def play(vector: Vector) -> Played:
+def play(vector: LadderVector) -> Played:
     """Play all shows of a vector."""
     return Played(
         vector,

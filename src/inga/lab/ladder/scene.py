@@ -30,7 +30,7 @@ MATRIX = "matrix"
 EARLY, NEVER, UNFLAGGED = "early", "never", "unflagged"
 
 
-class Finding(NamedTuple):
+class SceneFinding(NamedTuple):
     """One thing that is wrong at one site."""
 
     site: int
@@ -54,7 +54,7 @@ class Moment:
     dropped: bool = False  # a duplicate that was recognised
     flagged: bool = False  # taken, and said to be concurrent with something
     state: str = ""  # what the site compares stamps with, afterwards
-    finding: Finding | None = None  # what is wrong with this very move
+    finding: SceneFinding | None = None  # what is wrong with this very move
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class Scene:
     stamps: dict[int, str]  # of each message, as it travelled
     senders: dict[int, int]
     audience: dict[int, set[int]]
-    findings: list[Finding]
+    findings: list[SceneFinding]
     taken: list[list[int]]
     broken: set[str]  # promises, by the oracle
 
@@ -165,9 +165,9 @@ class Watcher:
             if board.gone:  # what nobody is left to send again may be missing, but not be waited for
                 lost = {m for m in missing if self._senders[m] in board.gone}
                 missing -= lost - set(board.held(site))
-            findings += [Finding(site, NEVER, message) for message in sorted(missing)]
+            findings += [SceneFinding(site, NEVER, message) for message in sorted(missing)]
         if board.sees_concurrency and not any(isinstance(event, Gate) for event in board.played):
-            findings += [Finding(*each) for each in self._unflagged()]
+            findings += [SceneFinding(*each) for each in self._unflagged()]
         return Scene(
             order=order,
             sites=len(self._taken),
@@ -206,7 +206,7 @@ class Watcher:
                 seen = taken | {m for m, sender in self._senders.items() if sender == site}
                 missing = {cause for cause in causes if site in self._audience[cause]} - taken
                 if missing and (site, message) not in self.board.loose:
-                    moment.finding = Finding(site, EARLY, message, min(missing))
+                    moment.finding = SceneFinding(site, EARLY, message, min(missing))
                 if seen - causes:
                     self._concurrent.add((site, message))
                 taken.add(message)

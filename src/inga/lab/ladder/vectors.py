@@ -44,7 +44,7 @@ class Show:
 
 
 @dataclass(frozen=True, slots=True)
-class Vector:
+class LadderVector:
     """One counterexample."""
 
     id: str
@@ -62,7 +62,7 @@ class Chapter:
 
     title: str
     lead: tuple[str, ...]  # paragraphs
-    vectors: tuple[Vector, ...]
+    vectors: tuple[LadderVector, ...]
     rule: str = ""  # what to take along
     example: str = ""  # a schedule to be shown step by step under the right rule
 
@@ -115,7 +115,7 @@ CHAPTERS = (
             "member delivers is a circle on its line; what it holds back is a bar.",
         ),
         (
-            Vector(
+            LadderVector(
                 "V0",
                 "No order at all",
                 "Without ordering, two messages of one sender swap.",
@@ -123,7 +123,7 @@ CHAPTERS = (
                 "Alice sends 1 and then 2. The network is free to bring 2 first, and Bob takes what comes.",
                 _each("none", "A!1 A!2 2>B", "B: 2 before 1"),
             ),
-            Vector(
+            LadderVector(
                 "V1",
                 "The answer before the question",
                 "Numbers between pairs of members order conversations of two, not of three.",
@@ -143,7 +143,7 @@ CHAPTERS = (
             "cannot know whether something older is still on its way, so it waits for a while.",
         ),
         (
-            Vector(
+            LadderVector(
                 "V2",
                 "How long is long enough?",
                 "With perfect clocks, a bounded wait still lets an effect pass.",
@@ -152,7 +152,7 @@ CHAPTERS = (
                 "waiting time is too short for some delay, and every longer one makes everybody slower.",
                 _each("realtime", "A!1 A!2 2>B B.", "B: 2 before 1"),
             ),
-            Vector(
+            LadderVector(
                 "V3",
                 "Whose clock?",
                 "With one clock ahead, cause and effect are sorted the wrong way round although both arrived.",
@@ -180,7 +180,7 @@ CHAPTERS = (
             "says what every later stamp has to say in fewer words.",
         ),
         (
-            Vector(
+            LadderVector(
                 "V4",
                 "Not addressed to me",
                 "A history without destinations blocks on a message to others.",
@@ -201,7 +201,7 @@ CHAPTERS = (
             "everybody hears everything, this is perfect.",
         ),
         (
-            Vector(
+            LadderVector(
                 "V5",
                 "Two at once",
                 "Two concurrent messages have the same number, and block each other.",
@@ -210,7 +210,7 @@ CHAPTERS = (
                 "already. Neither is ever next.",
                 _each("scalar", "A!1 B!2 1>B 2>A", "A: 2 never", "B: 1 never"),
             ),
-            Vector(
+            LadderVector(
                 "V6",
                 "My own message counts as yours",
                 "A concurrent own message makes room for an effect without its cause.",
@@ -232,7 +232,7 @@ CHAPTERS = (
             "delivers it when it has counted as many from that sender.",
         ),
         (
-            Vector(
+            LadderVector(
                 "V7",
                 "What I said myself",
                 "Two messages sent in a row carry the same stamp and may swap.",
@@ -241,7 +241,7 @@ CHAPTERS = (
                 "count as “last” too.",
                 _each("last-sender last-sender-atleast", "A!1 A!2 2>B", "B: 2 before 1"),
             ),
-            Vector(
+            LadderVector(
                 "V8",
                 "Too well informed",
                 "A test for equality blocks a receiver that is ahead of the stamp.",
@@ -250,7 +250,7 @@ CHAPTERS = (
                 "Two is not one, and never will be again. The cure is “at least”.",
                 _each("last-sender", "A!1 A!2 1>B B!3 1>C 2>B 2>C 3>A 3>C", "C: 3 never"),
             ),
-            Vector(
+            LadderVector(
                 "V9",
                 "Two causes, one name",
                 "Of two causes that do not imply each other, only the later one is named.",
@@ -280,7 +280,7 @@ CHAPTERS = (
             "others are <i>equal</i>; and only the head of the sorted buffer is tested.",
         ),
         (
-            Vector(
+            LadderVector(
                 "V10",
                 "Equal is too much to ask",
                 "The strict successor rejects both messages of a concurrent pair for ever.",
@@ -289,7 +289,7 @@ CHAPTERS = (
                 "not. Being <i>ahead</i> of a stamp is no reason to wait.",
                 _each("strict", "A!1 B!2 1>B 2>A", "A: 2 never", "B: 1 never"),
             ),
-            Vector(
+            LadderVector(
                 "V11",
                 "A stale copy at the head",
                 "If only the head of the buffer is tested, one duplicate blocks everything.",
@@ -311,7 +311,7 @@ CHAPTERS = (
             "whether the stamps compare.</b>",
         ),
         (
-            Vector(
+            LadderVector(
                 "V12",
                 "My own message opens the door",
                 "Delivering what is incomparable lets an effect pass before its cause.",
@@ -321,7 +321,7 @@ CHAPTERS = (
                 "with the vector afterwards.",
                 _each("at-once-replace at-once-keep at-once-count tree", "A!1 A!2 B!3 2>B", "B: 2 before 1"),
             ),
-            Vector(
+            LadderVector(
                 "V13",
                 "The same over orderly links",
                 "The same happens when no link ever reorders.",
@@ -335,7 +335,7 @@ CHAPTERS = (
                     "B: 3 before 1",
                 ),
             ),
-            Vector(
+            LadderVector(
                 "V14a",
                 "Taking over its stamp",
                 "Replacing the local vector forgets what was known, and blocks.",
@@ -344,7 +344,7 @@ CHAPTERS = (
                 "first again. Alice's vector goes back to (0,1) likewise, from where (2,1) cannot be reached.",
                 _each("at-once-replace", "A!1 A!2 B!3 1>B 2>B B!4 3>A 4>A", "A: 4 never"),
             ),
-            Vector(
+            LadderVector(
                 "V14b",
                 "Leaving my own stamp",
                 "Leaving the local vector unchanged never lets the successors pass.",
@@ -353,7 +353,7 @@ CHAPTERS = (
                 "becomes a successor.",
                 _each("at-once-keep", "A!1 A!2 2>B B!3 1>B 3>A", "B: 2 never"),
             ),
-            Vector(
+            LadderVector(
                 "V17",
                 "A tree of paths has no merges",
                 "In a tree of message paths, a message that follows two leaves succeeds neither.",
@@ -369,7 +369,7 @@ CHAPTERS = (
         "Stamps are values, and own messages are known",
         ("Two mistakes that have nothing to do with the idea, and break it all the same.",),
         (
-            Vector(
+            LadderVector(
                 "V15",
                 "A stamp that goes on counting",
                 "Attaching the vector itself instead of a copy changes messages that still wait to leave.",
@@ -385,7 +385,7 @@ CHAPTERS = (
                     ),
                 ),
             ),
-            Vector(
+            LadderVector(
                 "V16",
                 "My own copy in my own buffer",
                 "Running one's own copy through the receive test blocks the site, with nothing concurrent.",
@@ -412,7 +412,7 @@ CHAPTERS = (
             "ours, so the message is concurrent with something exactly if its sum is smaller than ours.",
         ),
         (
-            Vector(
+            LadderVector(
                 "V26",
                 "Delivered, but not read",
                 "Stamps from what was released, not taken, claim causes nobody acted on and hide concurrency.",
@@ -431,7 +431,7 @@ CHAPTERS = (
         "When not everybody is addressed",
         ("A vector counts broadcasts. A message to some leaves a hole in the counts of all others.",),
         (
-            Vector(
+            LadderVector(
                 "V18",
                 "A hole in the counts",
                 "With vectors that count broadcasts, a message to some blocks the rest.",
@@ -453,7 +453,7 @@ CHAPTERS = (
             "need care when the group changes: a newcomer has no past, and somebody who leaves takes something along.",
         ),
         (
-            Vector(
+            LadderVector(
                 "V19",
                 "Starting at zero",
                 "A newcomer that starts at zero waits for what was sent before it came.",
@@ -470,7 +470,7 @@ CHAPTERS = (
                     ),
                 ),
             ),
-            Vector(
+            LadderVector(
                 "V20",
                 "Starting like somebody else",
                 "A newcomer that copies one member's vector waits for ever, or drops what is on its way.",
@@ -493,7 +493,7 @@ CHAPTERS = (
                     ),
                 ),
             ),
-            Vector(
+            LadderVector(
                 "V21",
                 "A late welcome",
                 "A join notice that resets a count blocks the next message of that member.",
@@ -501,7 +501,7 @@ CHAPTERS = (
                 "A count that exists is never put back.",
                 (Show("join-resets", "C+ A= B= C!1 1>B B= C!2 2>B", ("B: 2 never",)),),
             ),
-            Vector(
+            LadderVector(
                 "V27",
                 "What a delta leaves out",
                 "A delta stamp across a join hides a cause from the newcomer.",
@@ -517,7 +517,7 @@ CHAPTERS = (
                     ),
                 ),
             ),
-            Vector(
+            LadderVector(
                 "V22",
                 "Gone, and only some have it",
                 "After a crash without forwarding, those who lack a message wait for ever.",
@@ -534,7 +534,7 @@ CHAPTERS = (
                     ),
                 ),
             ),
-            Vector(
+            LadderVector(
                 "V23",
                 "Two gone at once",
                 "A cut that is only free of gaps keeps a message whose cause is lost.",
@@ -550,7 +550,7 @@ CHAPTERS = (
                     ),
                 ),
             ),
-            Vector(
+            LadderVector(
                 "V24",
                 "Forgetting a member too early",
                 "Dropping a component when its member leaves makes the test blind.",
@@ -575,7 +575,7 @@ CHAPTERS = (
             "A member may wish to see messages as they come, for a while. It must not stop telling others the truth.",
         ),
         (
-            Vector(
+            LadderVector(
                 "V25",
                 "Off means no stamps",
                 "Switching ordering off locally, stamps included, breaks the order of others.",
@@ -583,7 +583,7 @@ CHAPTERS = (
                 "While Alice did not count, she sent 1. Then 2 says that it is her first.",
                 (Show("gate-unstamped", "A|open A!1 A|shut A!2 2>B 1>B", ("B: 2 before 1",)),),
             ),
-            Vector(
+            LadderVector(
                 "V28",
                 "An open gate that counts without holes",
                 "With an open gate, stamps from contiguous counts hide causes that were seen.",

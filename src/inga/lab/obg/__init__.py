@@ -17,12 +17,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from inga.lab.experiments import Outcome, Progress, Table
-from inga.lab.obg.causal import Causal
+from inga.lab.bench import SayProgress
+from inga.lab.experiments import Outcome, Table
+from inga.lab.obg.causal import CausalSimulation
 from inga.lab.obg.claims import judge
-from inga.lab.obg.load import MODELS, ORDERS, Load, Measured
+from inga.lab.obg.load import MODELS, ORDERS, Load, LoadMeans
 from inga.lab.obg.page import describe, render
-from inga.lab.obg.played import Played
+from inga.lab.obg.played import ObjectSimulation
 from inga.lab.simulations import simulate_all
 from inga.pipeline.session import LOCAL
 
@@ -33,7 +34,7 @@ SEEDS = 4
 COLUMNS = ["model", "n", "share", "order", "value"]
 
 
-class Point(NamedTuple):
+class LoadPoint(NamedTuple):
     """Where something was measured; a mean over seeds."""
 
     model: str
@@ -42,7 +43,7 @@ class Point(NamedTuple):
     order: str
 
 
-def run(out: Path, quick: bool, progress: Progress, *, master: str = LOCAL) -> Outcome:
+def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -> Outcome:
     """All simulations, then tables, claims and a page."""
     tasks = list(loads(quick))
     answers = simulate_all(simulate, tasks, progress, None if quick else master)
@@ -54,9 +55,9 @@ def run(out: Path, quick: bool, progress: Progress, *, master: str = LOCAL) -> O
     return Outcome(claims, tables, describe(tables, claims), [page])
 
 
-def simulate(load: Load) -> Measured:
+def simulate(load: Load) -> LoadMeans:
     """One task."""
-    return (Causal if load.order == "causal" else Played)(load).run()
+    return (CausalSimulation if load.order == "causal" else ObjectSimulation)(load).run()
 
 
 def loads(quick: bool) -> Iterable[Load]:
@@ -68,18 +69,18 @@ def loads(quick: bool) -> Iterable[Load]:
                 yield Load(model, n, share, order, seed)
 
 
-def means(measured: Iterable[tuple[Load, Measured]]) -> dict[Point, Measured]:
+def means(measured: Iterable[tuple[Load, LoadMeans]]) -> dict[LoadPoint, LoadMeans]:
     """Over seeds."""
-    found: dict[Point, list[Measured]] = {}
+    found: dict[LoadPoint, list[LoadMeans]] = {}
     for load, each in measured:
-        found.setdefault(Point(load.model, load.n, load.share, load.order), []).append(each)
+        found.setdefault(LoadPoint(load.model, load.n, load.share, load.order), []).append(each)
     return {
-        point: Measured(*(fmean(getattr(each, f.name) for each in group) for f in fields(Measured)))
+        point: LoadMeans(*(fmean(getattr(each, f.name) for each in group) for f in fields(LoadMeans)))
         for point, group in found.items()
     }
 
 
-def tabulate(found: Mapping[Point, Measured]) -> dict[str, Table]:
+def tabulate(found: Mapping[LoadPoint, LoadMeans]) -> dict[str, Table]:
     """Orders that do not ask which methods are compatible stand in every line of their size."""
     shares = sorted({point.share for point in found})
     sizes = sorted({point.n for point in found})
@@ -87,7 +88,7 @@ def tabulate(found: Mapping[Point, Measured]) -> dict[str, Table]:
         name: [] for name in ("pairs", "wait", "delay", "literal", "control")
     }
     for model, n, share, order in product(MODELS, sizes, shares, ORDERS):
-        at = found[Point(model, n, share if order == "object" else 0, order)]
+        at = found[LoadPoint(model, n, share if order == "object" else 0, order)]
         here = [model, n, share]
         for name, value in (("pairs", at.ordered), ("wait", at.wait), ("delay", at.delay)):
             rows[name].append([*here, order, round(value, 2)])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from inga.causality.inbox import Inbox
-from inga.lab.obg.load import Load, Measured, Request, pairs_with_a_common_destination
+from inga.lab.obg.load import Load, LoadMeans, LoadRequest, pairs_with_a_common_destination
 from inga.trial.world import Agenda
 
 
@@ -16,14 +16,14 @@ from inga.trial.world import Agenda
 class _Sent:
     """A request under way, with what its sender knew."""
 
-    request: Request
+    request: LoadRequest
     src: int
     at: float
     matrix: list[list[int]]  # messages of k to j before this one
     past: frozenset[int]  # numbers of requests that precede it
 
 
-class Causal(Agenda):
+class CausalSimulation(Agenda):
     """One simulation of `load` under causal order."""
 
     def __init__(self, load: Load) -> None:
@@ -38,16 +38,16 @@ class Causal(Agenda):
         self._waits: list[float] = []
         self._delays: list[float] = []
 
-    def run(self) -> Measured:
+    def run(self) -> LoadMeans:
         for root in self._load.plan:
             for request in root.requests:
                 self.at(root.at, self._send, root.obj, request)
         self.play()
         pairs = pairs_with_a_common_destination(self._load)
         related = sum(1 for one, other in pairs if self._precedes(one, other) or self._precedes(other, one))
-        return Measured(100 * related / len(pairs), fmean(self._waits), fmean(self._delays))
+        return LoadMeans(100 * related / len(pairs), fmean(self._waits), fmean(self._delays))
 
-    def _send(self, src: int, request: Request) -> None:
+    def _send(self, src: int, request: LoadRequest) -> None:
         matrix = self._matrices[src]
         sent = _Sent(request, src, self.now, [row.copy() for row in matrix], frozenset(self._pasts[src]))
         self._sent[request.number] = sent

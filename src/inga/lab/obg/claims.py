@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from inga.lab.experiments import HOLDS, NOT_REPRODUCED, ROUGHLY, Claim
-from inga.lab.obg.load import MODELS, Measured
+from inga.lab.obg.load import MODELS, LoadMeans
 
 ABOUT = 0.2
 """Time units: with few seeds, smaller differences are none."""
 
-Found = Mapping[Any, Measured]
+Found = Mapping[Any, LoadMeans]
 
 
 def judge(found: Found) -> list[Claim]:
@@ -22,7 +22,7 @@ def judge(found: Found) -> list[Claim]:
     ]
 
 
-def _grid(found: Found, model: str) -> list[tuple[int, int, Measured, Measured, Measured]]:
+def _grid(found: Found, model: str) -> list[tuple[int, int, LoadMeans, LoadMeans, LoadMeans]]:
     """n, share, then what object, causal and total order measured there."""
     cells = []
     for at, measured in found.items():

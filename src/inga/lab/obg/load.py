@@ -26,23 +26,23 @@ ORDERS = ("object", "causal", "total")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class LoadRequest:
     """One request, to all its destinations; `then` is what the instances it starts ask for. It is asked for by
     the first destination only, since there is one."""
 
     number: int
     dst: tuple[int, ...]
     op: int
-    then: "Request | None" = None
+    then: "LoadRequest | None" = None
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
+class LoadRoot:
     """A transaction of a client at one object."""
 
     at: float
     obj: int
-    requests: tuple[Request, ...]
+    requests: tuple[LoadRequest, ...]
 
 
 @dataclass(frozen=True)
@@ -70,16 +70,16 @@ class Load:
         return frozenset(pairs) - frozenset(compatible)
 
     @cached_property
-    def plan(self) -> tuple[Root, ...]:
+    def plan(self) -> tuple[LoadRoot, ...]:
         """The same for every order, model and share."""
         rng = Random(f"plan {self.n} {self.seed}")
         at, number = 0.0, 0
         roots = []
 
-        def request(count: int, then: Request | None = None) -> Request:
+        def request(count: int, then: LoadRequest | None = None) -> LoadRequest:
             nonlocal number
             number += 1
-            return Request(number, tuple(rng.sample(range(self.n), count)), rng.randrange(METHODS), then)
+            return LoadRequest(number, tuple(rng.sample(range(self.n), count)), rng.randrange(METHODS), then)
 
         for _ in range(self.roots):
             at += rng.expovariate(1 / INTERVAL)
@@ -87,16 +87,16 @@ class Load:
             if rng.random() < NESTED:
                 asked.append(request(1, request(rng.randint(2, self.n))))
             asked.append(request(rng.randint(2, self.n)))
-            roots.append(Root(at, rng.randrange(self.n), tuple(asked)))
+            roots.append(LoadRoot(at, rng.randrange(self.n), tuple(asked)))
         return tuple(roots)
 
     @cached_property
-    def requests(self) -> dict[int, Request]:
+    def requests(self) -> dict[int, LoadRequest]:
         """All of them, by number."""
         found = {}
         for root in self.plan:
             for asked in root.requests:
-                each: Request | None = asked
+                each: LoadRequest | None = asked
                 while each is not None:
                     found[each.number] = each
                     each = each.then
@@ -110,7 +110,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class LoadMeans:
     """Means of one simulation. Shares are in percent of the pairs of requests with a common destination; times
     are of copies that travelled."""
 

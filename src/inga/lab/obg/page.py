@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from inga.lab import evaluation
-from inga.lab.evaluation import show
+from inga.lab.evaluation import cell_text
 from inga.lab.experiments import Claim, Table
 from inga.lab.obg.load import MODELS, ORDERS
 from inga.report.chart import line_chart
@@ -37,7 +37,7 @@ def _grid(table: Table) -> str:
     for model, n in sorted({(row[0], row[1]) for row in table.rows}):
         others = [cells[model, n, shares[0], order] for order in ("causal", "total")]
         ours = [cells[model, n, share, "object"] for share in shares]
-        lines.append("".join(f"{show(value):>9}" for value in (model, n, *others, *ours)))
+        lines.append("".join(f"{cell_text(value):>9}" for value in (model, n, *others, *ours)))
     return "\n".join(lines)
 
 

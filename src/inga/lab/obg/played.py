@@ -7,13 +7,13 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
-from inga.lab.obg.load import DELAY, METHODS, Load, Measured, Request, pairs_with_a_common_destination
+from inga.lab.obg.load import DELAY, METHODS, Load, LoadMeans, LoadRequest, pairs_with_a_common_destination
 from inga.model.invocation import Message, Spoken
-from inga.objects.actions import Send
+from inga.objects.actions import Transmit
 from inga.objects.declare import ObjectClass, method
 from inga.objects.instance import Instance
 from inga.objects.invoke import Host
-from inga.objects.options import Options
+from inga.objects.options import EngineOptions
 from inga.objects.roster import Pairs, Roster
 from inga.trial.world import World
 
@@ -21,7 +21,7 @@ DELTA = 10.0
 """Time units between heartbeats."""
 
 
-class Played(World[Spoken]):
+class ObjectSimulation(World[Spoken]):
     """One simulation of `load` by one host a member."""
 
     def __init__(self, load: Load) -> None:
@@ -32,13 +32,13 @@ class Played(World[Spoken]):
         pairs = Pairs([(_op(min(pair)), _op(max(pair))) for pair in load.conflicts])
         roster = Roster.of(load.n, {name: (pairs, [index]) for index, name in enumerate(self._names)})
         self._roster = roster
-        options = Options(delta=DELTA, announce=True)
+        options = EngineOptions(delta=DELTA, announce=True)
         served = _served(load, self._names)
         self._hosts = [
             Host(index, roster, dict.fromkeys(self._names, served), options, observer=self)
             for index in range(load.n)
         ]
-        self._to_send: list[Send] = []
+        self._to_send: list[Transmit] = []
         self._sent: dict[int, float] = {}
         self._pasts = Pasts(load)
         self._received: dict[tuple[int, int], float] = {}
@@ -47,14 +47,14 @@ class Played(World[Spoken]):
         self._missing = sum(len(request.dst) for request in load.requests.values())
         self._control = 0
 
-    def run(self) -> Measured:
+    def run(self) -> LoadMeans:
         for root in self._load.plan:
             self.at(root.at, self._begin, root.obj, root.requests)
         while self._missing:
             self.step()
         return self._measured()
 
-    def _begin(self, member: int, requests: tuple[Request, ...]) -> None:
+    def _begin(self, member: int, requests: tuple[LoadRequest, ...]) -> None:
         host = self._hosts[member]
         host.begin(self.now, _body(requests, self._names))
         self._to_send = host.sends(self.now)
@@ -91,7 +91,7 @@ class Played(World[Spoken]):
                 self._waits.append(now - self._received[number, here])
                 self._delays.append(now - self._sent[number])
 
-    def _measured(self) -> Measured:
+    def _measured(self) -> LoadMeans:
         load, precedes = self._load, self._pasts.precedes
         pairs = pairs_with_a_common_destination(load)
         ordered = literal = precede = 0
@@ -102,7 +102,7 @@ class Played(World[Spoken]):
             ordered += conflict
             precede += related
             literal += conflict or related
-        return Measured(
+        return LoadMeans(
             100 * ordered / len(pairs),
             fmean(self._waits),
             fmean(self._delays),
@@ -156,7 +156,7 @@ def _op(number: int) -> str:
     return f"op{number}"
 
 
-def _body(requests: tuple[Request, ...], names: list[str]) -> Any:
+def _body(requests: tuple[LoadRequest, ...], names: list[str]) -> Any:
     async def body(ctx: Any) -> None:
         for request in requests:
             ctx.oneway([names[index] for index in request.dst], _op(request.op), request.number)

@@ -11,7 +11,8 @@ Nothing is lost on a modern loopback at these rates, so what the paper says of l
 from collections.abc import Sequence
 from pathlib import Path
 
-from inga.lab.experiments import Outcome, Progress, Table
+from inga.lab.bench import SayProgress
+from inga.lab.experiments import Outcome, Table
 from inga.lab.remiop.claims import judge
 from inga.lab.remiop.live import FREE, measure, narrow_path
 from inga.lab.remiop.page import describe, render
@@ -29,7 +30,7 @@ QUICK_NARROW_SIZES = (50_000, 75_000)
 COLUMNS = ["stack", "rmax", "bytes", "ms", "lost", "nacks", "repairs"]
 
 
-def run(out: Path, quick: bool, progress: Progress) -> Outcome:
+def run(out: Path, quick: bool, progress: SayProgress) -> Outcome:
     """All round trips, then tables, claims and a page."""
     rounds = 1 if quick else 3
     free = [_virtual(trial, rounds, progress) for trial in _slow(QUICK_SIZES if quick else SIZES)]
@@ -64,7 +65,7 @@ def _fast(sizes: Sequence[int], rates: Sequence[int] = FAST_RATES) -> list[Setup
     return trials
 
 
-def _virtual(trial: Setup, rounds: int, progress: Progress) -> Trip:
+def _virtual(trial: Setup, rounds: int, progress: SayProgress) -> Trip:
     progress(f"{trial.name} Kbit/s, {trial.bytes} bytes, in virtual time")
     return simulate(trial, rounds)
 

@@ -5,14 +5,14 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from inga.lab.remiop.live import Path, measure_here
+from inga.lab.remiop.live import NetworkPath, measure_here
 from inga.lab.remiop.trips import Setup
 from inga.model.errors import IngaError
 
 
 def main() -> None:
     order = json.load(sys.stdin)
-    path = Path(**{**order["path"], "prefix": ()})
+    path = NetworkPath(**{**order["path"], "prefix": ()})
     trials = [Setup(**each) for each in order["trials"]]
 
     def tell(content: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from inga.lab.remiop.trips import ANSWER, ANSWER_BYTES, DATAGRAM, MEMBERS, REQUE
 from inga.net import carrier
 from inga.net.group import Group
 from inga.net.join import join
-from inga.runs.worker import Link
+from inga.runs.worker import WorkerLink
 
 Hear = Callable[[bytes], None]
 
@@ -25,7 +25,7 @@ PIECE = Struct(">HIII")
 """Of a datagram on bare sockets: who, which message, which part, of how many."""
 
 
-class Stack(Protocol):
+class ComparedStack(Protocol):
     """One of the three, as the job sees it."""
 
     async def send(self, data: bytes) -> None: ...
@@ -35,14 +35,14 @@ class Stack(Protocol):
         ...
 
 
-async def member(config: dict[str, Any], link: Link) -> None:
+async def member(config: dict[str, Any], link: WorkerLink) -> None:
     """Take part in one trial after the other, as told."""
     while (told := await link.hear())["kind"] == "trial":
         await _trial({**config, **told}, link)
     link.say("over")
 
 
-async def _trial(config: dict[str, Any], link: Link) -> None:
+async def _trial(config: dict[str, Any], link: WorkerLink) -> None:
     answers: asyncio.Queue[None] = asyncio.Queue()
     asks = config["me"] == 0
     waiting: set[asyncio.Task[None]] = set()
@@ -66,7 +66,7 @@ async def _trial(config: dict[str, Any], link: Link) -> None:
     link.say("left")
 
 
-async def _ask(stack: Stack, config: dict[str, Any], answers: "asyncio.Queue[None]") -> float | None:
+async def _ask(stack: ComparedStack, config: dict[str, Any], answers: "asyncio.Queue[None]") -> float | None:
     """Milliseconds until everybody has answered; None if somebody does not."""
     while not answers.empty():
         answers.get_nowait()
@@ -118,7 +118,7 @@ class _Group:
 
 
 @asynccontextmanager
-async def _group(config: dict[str, Any], hear: Hear) -> AsyncIterator[Stack]:
+async def _group(config: dict[str, Any], hear: Hear) -> AsyncIterator[ComparedStack]:
     if config["buffer"]:
         carrier.RECEIVE_BUFFER = config["buffer"]  # this process is there for nothing else
     async with join(
@@ -186,7 +186,7 @@ class _Sockets:
 
 
 @asynccontextmanager
-async def _sockets(config: dict[str, Any], hear: Hear) -> AsyncIterator[Stack]:
+async def _sockets(config: dict[str, Any], hear: Hear) -> AsyncIterator[ComparedStack]:
     host, port = config["host"], config["port"]
     loopback = socket.inet_aton("127.0.0.1")
     loop = asyncio.get_running_loop()

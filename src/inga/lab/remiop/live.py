@@ -35,11 +35,11 @@ QUEUE = 56 * 1024
 FRAME = 1514
 """Bytes of a full packet on the path, with the header of its link."""
 
-Say = Callable[[str], None]
+SayProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class NetworkPath:
     """What is between the members, at most `rate` Kbit/s. `buffer` and `pause` (seconds for each datagram) are those of
     slow readers."""
 
@@ -58,8 +58,8 @@ class Path:
         return seconds + 1.25 * packets(trial.bytes) * 8 * FRAME / (1000 * rate)
 
 
-FREE = Path("loopback, which loses nothing")
-SLOW_READERS = Path(
+FREE = NetworkPath("loopback, which loses nothing")
+SLOW_READERS = NetworkPath(
     f"loopback with receive buffers of {QUEUE // 1024} KiB and readers that take {RATE} Kbit/s",
     rate=RATE,
     buffer=QUEUE // 2,  # the kernel doubles it
@@ -67,14 +67,14 @@ SLOW_READERS = Path(
 )
 
 
-def narrow_path() -> Path:
+def narrow_path() -> NetworkPath:
     """The best that is permitted here."""
     shape = f"tc qdisc add dev lo root tbf rate {RATE}kbit burst {2 * FRAME} limit {QUEUE}"
     for options in (["-n"], ["-r", "-n"]):
         prefix = ("unshare", *options, "sh", "-c", f'ip link set lo up && {shape} && exec "$@"', "sh")
         if _works(prefix):
             name = f"a network namespace with {RATE} Kbit/s and a queue of {QUEUE // 1024} KiB (token bucket on loopback)"
-            return Path(name, rate=RATE, prefix=prefix)
+            return NetworkPath(name, rate=RATE, prefix=prefix)
     return SLOW_READERS
 
 
@@ -85,7 +85,7 @@ def _works(prefix: tuple[str, ...]) -> bool:
     return tried.returncode == 0
 
 
-def measure(trials: list[Setup], path: Path, rounds: int, say: Say) -> list[Trip]:
+def measure(trials: list[Setup], path: NetworkPath, rounds: int, say: SayProgress) -> list[Trip]:
     """All trials, one after the other; here, or within the namespace of the path.
 
     Messages of one packet make ten times as many round trips, since each takes a moment only.
@@ -120,7 +120,7 @@ def measure(trials: list[Setup], path: Path, rounds: int, say: Say) -> list[Trip
     return trips
 
 
-def measure_here(trials: list[Setup], path: Path, rounds: int, say: Say) -> list[Trip]:
+def measure_here(trials: list[Setup], path: NetworkPath, rounds: int, say: SayProgress) -> list[Trip]:
     """The same where we are, by processes of our own."""
     # The one that asks reads at once: it is its path to the others that is narrow.
     slow = {"buffer": path.buffer, "pause": path.pause}
@@ -142,7 +142,7 @@ def measure_here(trials: list[Setup], path: Path, rounds: int, say: Say) -> list
     return trips
 
 
-def _trial(cluster: Cluster, trial: Setup, path: Path, rounds: int) -> Trip:
+def _trial(cluster: Cluster, trial: Setup, path: NetworkPath, rounds: int) -> Trip:
     patience = path.patience(trial)
     cluster.tell(
         "trial",

@@ -101,5 +101,5 @@ def _filled(row: Sequence[object]) -> list[object]:
 
 def _plain(table: Table) -> str:
     lines = ["".join(f"{name:>12}" for name in table.columns)]
-    lines += ["".join(f"{evaluation.show(value):>12}" for value in _filled(row)) for row in table.rows]
+    lines += ["".join(f"{evaluation.cell_text(value):>12}" for value in _filled(row)) for row in table.rows]
     return "\n".join(lines)

@@ -14,7 +14,7 @@ from inga.recipes import Options
 from inga.sim.network import Network
 from inga.sim.simulator import DELAY, Sim
 from inga.sim.site import Site
-from inga.trial.people import names
+from inga.trial.people import member_names
 from inga.trial.workload import Workload
 
 
@@ -85,7 +85,7 @@ class SlowReceiver:
         names_of_own = ("rmin", "rmax", "size", "state_interval")
         own: dict[str, Any] = {name: getattr(self, name) for name in names_of_own}
         options = Options(protocol=own)
-        sim = Sim(*names(self.members), order="remiop", seed=self.seed, options=options, record=False)
+        sim = Sim(*member_names(self.members), order="remiop", seed=self.seed, options=options, record=False)
         sim.network = _Queued(self, sim)
         return sim
 

@@ -14,7 +14,7 @@ from inga.model.packet import Packet
 from inga.model.view import View
 
 
-class Released(Causal):
+class ReleasedIsKnown(Causal):
     """One vector where two are needed: what is released counts as known."""
 
     name = "released"
@@ -83,4 +83,4 @@ class GateUnstamped(Causal):
         super().taken([packet for packet in packets if packet.stamp is not None])
 
 
-BENT: tuple[type[Causal], ...] = (Released, JoinResets, JoinDelta, GateContiguous, GateUnstamped)
+BENT: tuple[type[Causal], ...] = (ReleasedIsKnown, JoinResets, JoinDelta, GateContiguous, GateUnstamped)

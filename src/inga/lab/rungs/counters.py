@@ -86,7 +86,7 @@ class Pairwise(Rung[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RealTimeSettings:
     """What can be chosen about `realtime`."""
 
     wait: float = WAIT  # seconds that a message waits for older ones
@@ -102,11 +102,11 @@ class RealTime(Rung[int]):
     """By the senders' clocks. When a message has waited long enough, nothing older is expected."""
 
     name = "realtime"
-    settings = Settings
+    settings = RealTimeSettings
 
     def __init__(self, *, echo: bool = False, **said: Any) -> None:
         super().__init__(echo=echo)
-        made = settle(Settings, self.name, said)
+        made = settle(RealTimeSettings, self.name, said)
         self._wait, self._skew = made.wait, made.skew
 
     def view(self, view: View) -> None:

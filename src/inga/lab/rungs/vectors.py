@@ -22,10 +22,10 @@ from inga.model.view import View
 from inga.wire import varint
 from inga.wire.packet import COUNT_MAX
 
-Vector = tuple[int, ...]
+VectorTime = tuple[int, ...]
 
 
-class Broadcast(Rung[Vector]):
+class Broadcast(Rung[VectorTime]):
     """Right if every message goes to everybody. The buffer is searched from end to end."""
 
     name = "broadcast"
@@ -42,18 +42,18 @@ class Broadcast(Rung[Vector]):
         self._vector[packet.src] += 1
         return self._vector
 
-    def _read(self, packet: Packet, numbers: list[int]) -> Vector:
+    def _read(self, packet: Packet, numbers: list[int]) -> VectorTime:
         need(len(numbers) == len(self._vector), f"a vector of {len(numbers)} counts")
         need(is_count(numbers[packet.src]) and max(numbers) <= COUNT_MAX, "a count out of range")
         return tuple(numbers)
 
-    def _show(self, stamp: Vector) -> str:
+    def _show(self, stamp: VectorTime) -> str:
         return _text(stamp)
 
-    def _passes(self, waiting: Waiting[Vector]) -> bool:
+    def _passes(self, waiting: Waiting[VectorTime]) -> bool:
         return _succeeds(waiting, self._vector)
 
-    def _count(self, waiting: Waiting[Vector]) -> None:
+    def _count(self, waiting: Waiting[VectorTime]) -> None:
         src = waiting.packet.src
         self._vector[src] = waiting.stamp[src]
 
@@ -75,14 +75,14 @@ class Strict(HeadOnly):
 
     name = "strict"
 
-    def _passes(self, waiting: Waiting[Vector]) -> bool:
+    def _passes(self, waiting: Waiting[VectorTime]) -> bool:
         return _succeeds_strictly(waiting, self._vector)
 
 
 class AtOnce(Strict):
     """What lacks something I know is taken for concurrent, and that for deliverable."""
 
-    def _admit(self, waiting: Waiting[Vector], out: list[Packet]) -> None:
+    def _admit(self, waiting: Waiting[VectorTime], out: list[Packet]) -> None:
         if _lacks_something(waiting.stamp, self._vector):
             waiting.packet.concurrent = True
             self._adopt(waiting)
@@ -91,7 +91,7 @@ class AtOnce(Strict):
         else:
             super()._admit(waiting, out)
 
-    def _adopt(self, waiting: Waiting[Vector]) -> None:
+    def _adopt(self, waiting: Waiting[VectorTime]) -> None:
         """What becomes of my own vector."""
         raise NotImplementedError
 
@@ -101,7 +101,7 @@ class AtOnceReplace(AtOnce):
 
     name = "at-once-replace"
 
-    def _adopt(self, waiting: Waiting[Vector]) -> None:
+    def _adopt(self, waiting: Waiting[VectorTime]) -> None:
         self._vector = list(waiting.stamp)
 
 
@@ -110,7 +110,7 @@ class AtOnceKeep(AtOnce):
 
     name = "at-once-keep"
 
-    def _adopt(self, waiting: Waiting[Vector]) -> None: ...
+    def _adopt(self, waiting: Waiting[VectorTime]) -> None: ...
 
 
 class AtOnceCount(AtOnce):
@@ -118,10 +118,10 @@ class AtOnceCount(AtOnce):
 
     name = "at-once-count"
 
-    def _passes(self, waiting: Waiting[Vector]) -> bool:
+    def _passes(self, waiting: Waiting[VectorTime]) -> bool:
         return _succeeds(waiting, self._vector)
 
-    def _adopt(self, waiting: Waiting[Vector]) -> None:
+    def _adopt(self, waiting: Waiting[VectorTime]) -> None:
         self._vector[waiting.packet.src] += 1
 
 
@@ -151,7 +151,7 @@ class LiveVector(Broadcast):
         self._refresh()
         packet.ext = self._live
 
-    def _count(self, waiting: Waiting[Vector]) -> None:
+    def _count(self, waiting: Waiting[VectorTime]) -> None:
         super()._count(waiting)
         self._refresh()
 
@@ -164,7 +164,7 @@ class Leaf:
     """An open end of history as the lecture draws it."""
 
     vector: list[int]
-    buffer: list[Waiting[Vector]] = field(default_factory=list)
+    buffer: list[Waiting[VectorTime]] = field(default_factory=list)
 
 
 class Tree(Broadcast):
@@ -194,7 +194,7 @@ class Tree(Broadcast):
             leaf.vector[packet.src] = self._vector[packet.src] + 1
         return super()._stamp(packet)
 
-    def _admit(self, waiting: Waiting[Vector], out: list[Packet]) -> None:
+    def _admit(self, waiting: Waiting[VectorTime], out: list[Packet]) -> None:
         followed = [leaf for leaf in self._leaves if not _lacks_something(waiting.stamp, leaf.vector)]
         if not followed:
             waiting.packet.concurrent = True
@@ -210,11 +210,11 @@ class Tree(Broadcast):
             leaf.vector = list(ready.stamp)
             self._pass_on(ready, out)
 
-    def _count(self, waiting: Waiting[Vector]) -> None:
+    def _count(self, waiting: Waiting[VectorTime]) -> None:
         self._vector = list(map(max, self._vector, waiting.stamp))
 
 
-def _succeeds(waiting: Waiting[Vector], vector: list[int]) -> bool:
+def _succeeds(waiting: Waiting[VectorTime], vector: list[int]) -> bool:
     """The standard test: the next of its sender, and every cause is here."""
     src = waiting.packet.src
     return waiting.stamp[src] == vector[src] + 1 and all(
@@ -222,19 +222,19 @@ def _succeeds(waiting: Waiting[Vector], vector: list[int]) -> bool:
     )
 
 
-def _succeeds_strictly(waiting: Waiting[Vector], vector: list[int]) -> bool:
+def _succeeds_strictly(waiting: Waiting[VectorTime], vector: list[int]) -> bool:
     """One count larger by one, all others equal."""
     larger = [count - mine for count, mine in zip(waiting.stamp, vector, strict=True) if count != mine]
     return larger == [1]
 
 
-def _lacks_something(stamp: Vector, vector: list[int]) -> bool:
+def _lacks_something(stamp: VectorTime, vector: list[int]) -> bool:
     return any(count < mine for count, mine in zip(stamp, vector, strict=True))
 
 
-def _height(waiting: Waiting[Vector]) -> tuple[int, int]:
+def _height(waiting: Waiting[VectorTime]) -> tuple[int, int]:
     return sum(waiting.stamp), waiting.packet.src
 
 
-def _text(vector: Vector | list[int]) -> str:
+def _text(vector: VectorTime | list[int]) -> str:
     return "(" + ",".join(map(str, vector)) + ")"

@@ -10,22 +10,23 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from inga.lab.experiments import Outcome, Progress, Table
+from inga.lab.bench import SayProgress
+from inga.lab.experiments import Outcome, Table
 from inga.lab.sco.claims import (
     DELAYS,
     DESTINATIONS,
     MEMBERS,
     USUAL_D,
     USUAL_K,
-    Point,
     Results,
+    SchemePoint,
     judge,
     point,
 )
 from inga.lab.sco.formulas import closed_form
 from inga.lab.sco.page import describe, render
 from inga.lab.sco.protocol import Protocol
-from inga.lab.sco.schemes import SCHEMES, Load, Measured, Model
+from inga.lab.sco.schemes import SCHEMES, Model, SchemeCosts, SchemeLoad
 from inga.lab.simulations import simulate_all
 from inga.pipeline.session import LOCAL
 
@@ -33,11 +34,11 @@ SIZES = (7, 10, 20, 40)
 PLAYED = ((1.0, 5), (4.0, 5), (4.0, 1), (4.0, 2), (4.0, 3), (4.0, 8))
 """(k, d) at which the protocol itself is played."""
 
-Task = tuple[str, Load]
+SchemeTask = tuple[str, SchemeLoad]
 """Who plays it: `model` or `protocol`."""
 
 
-def run(out: Path, quick: bool, progress: Progress, *, master: str = LOCAL) -> Outcome:
+def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL) -> Outcome:
     """All simulations as Spark tasks, then tables, claims and a page."""
     time, seeds = (200.0, 1) if quick else (1000.0, 5)
     tasks = list(_tasks(time, seeds, quick))
@@ -51,16 +52,16 @@ def run(out: Path, quick: bool, progress: Progress, *, master: str = LOCAL) -> O
     return Outcome(claims, tables, describe(tables, claims), [page])
 
 
-def simulate(task: Task) -> Measured:
+def simulate(task: SchemeTask) -> SchemeCosts:
     """One task."""
     who, load = task
     return (Model if who == "model" else Protocol)(load).run()
 
 
-def _tasks(time: float, seeds: int, quick: bool) -> Iterable[Task]:
-    loads = {Load(scheme, MEMBERS, USUAL_D, k) for scheme in SCHEMES for k in DELAYS}
-    loads |= {Load(scheme, MEMBERS, d, USUAL_K) for scheme in SCHEMES for d in DESTINATIONS}
-    loads |= {Load(scheme, n, USUAL_D, USUAL_K) for scheme in SCHEMES for n in SIZES}
+def _tasks(time: float, seeds: int, quick: bool) -> Iterable[SchemeTask]:
+    loads = {SchemeLoad(scheme, MEMBERS, USUAL_D, k) for scheme in SCHEMES for k in DELAYS}
+    loads |= {SchemeLoad(scheme, MEMBERS, d, USUAL_K) for scheme in SCHEMES for d in DESTINATIONS}
+    loads |= {SchemeLoad(scheme, n, USUAL_D, USUAL_K) for scheme in SCHEMES for n in SIZES}
     for load in sorted(loads, key=point):
         if load.scheme in ("C0", "D0"):  # nothing about them is random
             yield "model", replace(load, time=60.0)
@@ -68,23 +69,24 @@ def _tasks(time: float, seeds: int, quick: bool) -> Iterable[Task]:
         for seed in range(seeds):
             yield "model", replace(load, time=time, seed=seed)
     for k, d in PLAYED:
-        yield "protocol", Load("D1", MEMBERS, d, k, time=100.0 if quick else 300.0)
+        yield "protocol", SchemeLoad("D1", MEMBERS, d, k, time=100.0 if quick else 300.0)
 
 
-def _means(measured: Iterable[tuple[Load, Measured]]) -> dict[Point, Measured]:
+def _means(measured: Iterable[tuple[SchemeLoad, SchemeCosts]]) -> dict[SchemePoint, SchemeCosts]:
     """Over seeds."""
-    found: dict[Point, list[Measured]] = {}
+    found: dict[SchemePoint, list[SchemeCosts]] = {}
     for load, each in measured:
         found.setdefault(point(load), []).append(each)
     return {
-        at: Measured(fmean(m.pdus for m in each), fmean(m.delay for m in each)) for at, each in found.items()
+        at: SchemeCosts(fmean(m.pdus for m in each), fmean(m.delay for m in each))
+        for at, each in found.items()
     }
 
 
 def _tables(model: Results, played: Results) -> dict[str, Table]:
-    by_k = [(k, Point(s, MEMBERS, USUAL_D, k)) for k in DELAYS for s in SCHEMES]
-    by_d = [(d, Point(s, MEMBERS, d, USUAL_K)) for d in DESTINATIONS for s in SCHEMES]
-    by_n = [(n, Point(s, n, USUAL_D, USUAL_K)) for n in SIZES for s in SCHEMES]
+    by_k = [(k, SchemePoint(s, MEMBERS, USUAL_D, k)) for k in DELAYS for s in SCHEMES]
+    by_d = [(d, SchemePoint(s, MEMBERS, d, USUAL_K)) for d in DESTINATIONS for s in SCHEMES]
+    by_n = [(n, SchemePoint(s, n, USUAL_D, USUAL_K)) for n in SIZES for s in SCHEMES]
     return {
         "figure5": _figure("k", "pdus", by_k, model),
         "figure6": _figure("k", "delay", by_k, model),
@@ -104,7 +106,7 @@ def _tables(model: Results, played: Results) -> dict[str, Table]:
     }
 
 
-def _figure(axis: str, what: str, places: Sequence[tuple[float, Point]], model: Results) -> Table:
+def _figure(axis: str, what: str, places: Sequence[tuple[float, SchemePoint]], model: Results) -> Table:
     rows = []
     for value, at in places:
         measured, base = model[at], model[at._replace(scheme="C0")]
@@ -113,13 +115,13 @@ def _figure(axis: str, what: str, places: Sequence[tuple[float, Point]], model: 
     return Table([axis, "scheme", what, "ratio"], rows)
 
 
-def _beside(at: Point, measured: Measured) -> list[Any]:
-    formula = closed_form(Load(*at))
+def _beside(at: SchemePoint, measured: SchemeCosts) -> list[Any]:
+    formula = closed_form(SchemeLoad(*at))
     numbers = (measured.pdus, formula.pdus, measured.delay, formula.delay)
     return [at.scheme, at.n, at.d, at.k, *map(_rounded, numbers)]
 
 
-def _against_model(at: Point, model: Results, played: Results) -> list[Any]:
+def _against_model(at: SchemePoint, model: Results, played: Results) -> list[Any]:
     real, modelled = played[at], model[at]
     return [at.k, at.d, *map(_rounded, (real.pdus, modelled.pdus, real.delay, modelled.delay))]
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from inga.lab.experiments import HOLDS, NOT_REPRODUCED, ROUGHLY, Claim
-from inga.lab.sco.schemes import ROUND, Load, Measured
+from inga.lab.sco.schemes import ROUND, SchemeCosts, SchemeLoad
 
 DELAYS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 """k of Figures 5 and 6."""
@@ -22,7 +22,7 @@ NOISE = 0.01
 """Differences below this share are none: schemes meet where every message carries everything."""
 
 
-class Point(NamedTuple):
+class SchemePoint(NamedTuple):
     """Where something was measured."""
 
     scheme: str
@@ -31,11 +31,11 @@ class Point(NamedTuple):
     k: float
 
 
-Results = Mapping[Point, Measured]
+Results = Mapping[SchemePoint, SchemeCosts]
 
 
-def point(load: Load) -> Point:
-    return Point(load.scheme, load.members, load.destinations, load.delay)
+def point(load: SchemeLoad) -> SchemePoint:
+    return SchemePoint(load.scheme, load.members, load.destinations, load.delay)
 
 
 def judge(results: Results) -> list[Claim]:
@@ -48,14 +48,14 @@ class _Found:
     def __init__(self, results: Results) -> None:
         self._results = results
 
-    def by_k(self, scheme: str) -> list[Measured]:
-        return [self._results[Point(scheme, MEMBERS, USUAL_D, k)] for k in DELAYS]
+    def by_k(self, scheme: str) -> list[SchemeCosts]:
+        return [self._results[SchemePoint(scheme, MEMBERS, USUAL_D, k)] for k in DELAYS]
 
-    def by_d(self, scheme: str) -> list[Measured]:
-        return [self._results[Point(scheme, MEMBERS, d, USUAL_K)] for d in DESTINATIONS]
+    def by_d(self, scheme: str) -> list[SchemeCosts]:
+        return [self._results[SchemePoint(scheme, MEMBERS, d, USUAL_K)] for d in DESTINATIONS]
 
-    def usual(self, scheme: str) -> Measured:
-        return self._results[Point(scheme, MEMBERS, USUAL_D, USUAL_K)]
+    def usual(self, scheme: str) -> SchemeCosts:
+        return self._results[SchemePoint(scheme, MEMBERS, USUAL_D, USUAL_K)]
 
     def delays(self, scheme: str) -> tuple[float, float]:
         """From receipt, and from sending."""

@@ -10,13 +10,13 @@ does. An obligation may join an older one, which the formulas of the delays leav
 from collections.abc import Callable
 from math import floor
 
-from inga.lab.sco.schemes import ROUND, Load, Measured
+from inga.lab.sco.schemes import ROUND, SchemeCosts, SchemeLoad
 
 STEPS = 64
 """Parts of a unit in which an integral is taken."""
 
 
-def closed_form(load: Load) -> Measured:
+def closed_form(load: SchemeLoad) -> SchemeCosts:
     """PDUs and delay of a scheme under a load of one message per unit and member."""
     n, d, k, r = load.members, load.destinations, load.delay, ROUND
     share = d / (n - 1)
@@ -33,13 +33,13 @@ def closed_form(load: Load) -> Measured:
 
     match load.scheme:
         case "C0":
-            return Measured(3 * d, 3 * r)
+            return SchemeCosts(3 * d, 3 * r)
         case "D0":
-            return Measured(d + d * d, r if d == 1 else 2 * r)
+            return SchemeCosts(d + d * d, r if d == 1 else 2 * r)
         case "C1":
-            return Measured(pdus(2 * d / (n - 1)), 3 * r + wait_of(d) + wait_of(1))
+            return SchemeCosts(pdus(2 * d / (n - 1)), 3 * r + wait_of(d) + wait_of(1))
         case _:
-            return Measured(pdus(d * d / (n - 1)), r if d == 1 else 2 * r + wait_of(d - 1))
+            return SchemeCosts(pdus(d * d / (n - 1)), r if d == 1 else 2 * r + wait_of(d - 1))
 
 
 def _integral(f: Callable[[float], float], to: float) -> float:

@@ -6,10 +6,10 @@ and a destination knows that all have a message when its machine holds it for co
 
 from typing import Any
 
-from inga.lab.sco.schemes import ROUND, Load, Sending
+from inga.lab.sco.schemes import ROUND, SchemeLoad, Sending
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import mask
-from inga.layers.sco.parts import Control, Copies, Happened, Message, Settings, Told
+from inga.layers.sco.parts import Control, Copies, Happened, ScoControlSent, ScoMessage, ScoSettings
 
 NEVER = 1e9
 
@@ -17,10 +17,10 @@ NEVER = 1e9
 class Protocol(Sending):
     """A group of SCO machines."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: SchemeLoad) -> None:
         super().__init__(load)
         k = load.delay
-        settings = Settings(
+        settings = ScoSettings(
             window=1 << 20,
             quota=1 << 20,
             confirm_delay=k,
@@ -45,7 +45,7 @@ class Protocol(Sending):
     def _arrive(self, me: int, what: Any) -> None:
         machine = self.machines[me]
         machine.now = self.now
-        if isinstance(what, Message):
+        if isinstance(what, ScoMessage):
             machine.receive(what)
         elif isinstance(what, Control):
             machine.control(what)
@@ -72,7 +72,7 @@ class Protocol(Sending):
                     for member, copy in zip(to, copies, strict=True):
                         self.count_pdu()
                         self.at(self.now + ROUND, self._arrive, member, _as_received(copy))
-                case Told(to, what):
+                case ScoControlSent(to, what):
                     self.count_pdu()
                     self.controls += self.counts
                     self.at(self.now + ROUND, self._arrive, to, what)
@@ -88,7 +88,7 @@ class Protocol(Sending):
             self.at(max(wake, self.now), self._tick, me, wake)
 
 
-def _as_received(copy: Message) -> Message:
-    return Message(
+def _as_received(copy: ScoMessage) -> ScoMessage:
+    return ScoMessage(
         copy.src, copy.dst, copy.seq, copy.lsn, copy.delta, ack=copy.ack, buf=copy.buf, have=copy.have
     )

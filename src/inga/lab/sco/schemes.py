@@ -28,7 +28,7 @@ WARM_UP = 40.0
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class SchemeLoad:
     """What is simulated: n members, d destinations, deferral k, for so much time, with that seed."""
 
     scheme: str
@@ -45,7 +45,7 @@ class Load:
             raise UsageError(f"{self.destinations} destinations among {self.members - 1} others")
 
 
-class Measured(NamedTuple):
+class SchemeCosts(NamedTuple):
     """Per data message: PDUs, and the mean time from its sending until a destination knows that all have it."""
 
     pdus: float
@@ -55,7 +55,7 @@ class Measured(NamedTuple):
 class Sending(Agenda):
     """The load of section 4: who sends when, and to whom. Phases and destinations follow from the seed."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: SchemeLoad) -> None:
         super().__init__()
         self.load = load
         self.rng = Random(f"{load.seed}")  # the same load for every scheme
@@ -63,12 +63,12 @@ class Sending(Agenda):
         self.pdus = 0
         self.knowing: list[float] = []  # delays
 
-    def run(self) -> Measured:
+    def run(self) -> SchemeCosts:
         load = self.load
         for member in range(load.members):
             self.at(self.rng.random(), self._emit, member)
         self.play(load.time + WARM_UP)
-        return Measured(self.pdus / self.sent, sum(self.knowing) / len(self.knowing))
+        return SchemeCosts(self.pdus / self.sent, sum(self.knowing) / len(self.knowing))
 
     @property
     def counts(self) -> bool:
@@ -107,7 +107,7 @@ class Item:
 class Model(Sending):
     """All four schemes, without any protocol: what is owed, when it leaves, what it says."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: SchemeLoad) -> None:
         super().__init__(load)
         self._wait = load.delay if load.scheme in ("C1", "D1") else 0.0
         self._led = load.scheme in ("C0", "C1")  # by the sender

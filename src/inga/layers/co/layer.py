@@ -12,14 +12,14 @@ from typing import Any
 from inga.layers.co.machine import CoMachine
 from inga.layers.co.parts import (
     LEVELS,
+    CoControlSent,
+    CoMessage,
+    CoNack,
     Confirmation,
-    Message,
-    Nack,
+    CoSent,
+    CoSettings,
     Reached,
-    Sent,
     SentAgain,
-    Settings,
-    Told,
 )
 from inga.layers.flow import charged
 from inga.layers.machine import Discarded, GaveUp
@@ -27,7 +27,7 @@ from inga.layers.machine_order import MachineOrder
 from inga.model.errors import WireError
 from inga.model.packet import HEADER_MAX, Buffer, Packet
 from inga.model.view import View
-from inga.wire.co import Section, pack, unpack
+from inga.wire.co import CoExtension, pack, unpack
 from inga.wire.runs import RUNS_MAX
 
 STEPS = {"causal": "accept", "confirmed": "confirm", "acknowledged": "acknowledge"}
@@ -40,7 +40,7 @@ class Co(MachineOrder):
     name = "co"
     id = 5
     levels = delivers = LEVELS
-    settings = Settings
+    settings = CoSettings
     machine: CoMachine
 
     def __init__(
@@ -82,7 +82,7 @@ class Co(MachineOrder):
                 self.stack.reject("malformed", packet)
                 continue
             self._received(packet, "receive")
-            message = Message(packet.src, packet.seq, expected, rises, free, packet)
+            message = CoMessage(packet.src, packet.seq, expected, rises, free, packet)
             if not machine.receive(message):
                 continue
             self.stack.meet(packet, fresh=True)
@@ -94,16 +94,16 @@ class Co(MachineOrder):
         machine.stages()
         self._act()
 
-    def _section(self, packet: Packet) -> Section:
+    def _section(self, packet: Packet) -> CoExtension:
         return unpack(packet.ext or b"", packet.src, len(self.stack.view))
 
     def _heed(self, packet: Packet) -> str | None:
         """A confirmation or a nack came; the reason if it cannot be right."""
         src, seq = packet.src, packet.seq
         match self._section(packet):
-            case Section(free, tuple() as expected, runs=tuple() as runs):
-                return self.machine.asked(Nack(src, runs, expected, free))
-            case Section(free, tuple() as expected, confirmed=tuple() as confirmed) if seq:
+            case CoExtension(free, tuple() as expected, runs=tuple() as runs):
+                return self.machine.asked(CoNack(src, runs, expected, free))
+            case CoExtension(free, tuple() as expected, confirmed=tuple() as confirmed) if seq:
                 return self.machine.confirmed(
                     Confirmation(src, seq, expected, confirmed, free, packet.urgent)
                 )
@@ -146,7 +146,7 @@ class Co(MachineOrder):
                 case Reached(level, messages):
                     self._reached(level, messages, released)
                     continue
-                case Sent(message):
+                case CoSent(message):
                     leaving.append(self._stamped(message))
                     continue
             if leaving:  # a confirmation says how far we have counted: what it counts goes first
@@ -166,12 +166,12 @@ class Co(MachineOrder):
         self.below(packets)
 
     def _do(self, event: Any) -> None:
-        if isinstance(event, (Told, SentAgain)) and self.stack.chain.waiting > self.waiting:
+        if isinstance(event, (CoControlSent, SentAgain)) and self.stack.chain.waiting > self.waiting:
             return  # as good as lost: what we said before waits beneath us still, and there would be no end of it
         match event:
-            case Told(to, Confirmation() as word):
+            case CoControlSent(to, Confirmation() as word):
                 self._confirm(to, word)
-            case Told(int() as to, Nack() as nack, again):
+            case CoControlSent(int() as to, CoNack() as nack, again):
                 self._ask(to, nack, again)
             case SentAgain(to, messages):
                 self.stack.counts["repair"] += len(messages)
@@ -183,16 +183,16 @@ class Co(MachineOrder):
             case GaveUp(src):
                 self._give_up(src)
 
-    def _stamped(self, message: Message) -> Packet:
+    def _stamped(self, message: CoMessage) -> Packet:
         """The packet of a message of ours, with all that its receivers have to know."""
         packet: Packet = message.body
         packet.seq, packet.deps = message.seq, message.deps
-        packet.ext = pack(Section(message.free, message.vector, message.rises))
+        packet.ext = pack(CoExtension(message.free, message.vector, message.rises))
         packet.partial = packet.urgent = False
         self._sent(packet)
         return packet
 
-    def _reached(self, level: str, messages: list[Message], released: list[Packet]) -> None:
+    def _reached(self, level: str, messages: list[CoMessage], released: list[Packet]) -> None:
         """Rows, receipts, and what the application gets at this level: our own only if it is wanted."""
         stack, me, is_due = self.stack, self.machine.me, level == self.deliver
         for message in messages:
@@ -221,7 +221,7 @@ class Co(MachineOrder):
         """Whether a packet of ours comes back to us."""
         return self.echo or (packet.dst is not None and bool(packet.dst >> self.machine.me & 1))
 
-    def _discard(self, reason: str, message: Message) -> None:
+    def _discard(self, reason: str, message: CoMessage) -> None:
         packet: Packet = message.body
         self.held -= message.size
         if reason == "duplicate":
@@ -232,15 +232,17 @@ class Co(MachineOrder):
             self.stack.reject(reason, packet)
 
     def _confirm(self, to: int | None, word: Confirmation) -> None:
-        packet = self._word(to, pack(Section(word.free, word.expected, confirmed=word.confirmed)))
+        packet = self._word(to, pack(CoExtension(word.free, word.expected, confirmed=word.confirmed)))
         packet.seq, packet.urgent = word.seq, word.poll
         self.stack.row("poll" if word.poll else "control", to)
         self.stack.emit([packet])
 
-    def _ask(self, to: int, nack: Nack, again: bool) -> None:
+    def _ask(self, to: int, nack: CoNack, again: bool) -> None:
         self.stack.counts["nack"] += 1
         numbers = sum(high - low for low, high in nack.runs)
         if not again:
             self.stack.row("gap", to, n=numbers)
         self.stack.row("nack", to, n=numbers)
-        self.stack.emit([self._word(to, pack(Section(nack.free, nack.expected, runs=nack.runs[:RUNS_MAX])))])
+        self.stack.emit(
+            [self._word(to, pack(CoExtension(nack.free, nack.expected, runs=nack.runs[:RUNS_MAX])))]
+        )

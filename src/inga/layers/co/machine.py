@@ -24,17 +24,17 @@ from math import inf
 from typing import Any
 
 from inga.causality.knowledge import ALL_RISEN, FIRST, SAME
-from inga.layers.co.ordering import Ordering
+from inga.layers.co.ordering import CoOrdering
 from inga.layers.co.parts import (
     AHEAD_MAX,
+    CoControlSent,
+    CoMessage,
+    CoNack,
     Confirmation,
-    Message,
-    Nack,
-    Sent,
+    CoSent,
+    CoSettings,
+    ExpectedNumbers,
     SentAgain,
-    Settings,
-    Told,
-    Vector,
 )
 from inga.layers.machine import ALL, GaveUp
 from inga.model.packet import Runs
@@ -53,16 +53,16 @@ CONFIRM, POLL, RESEND, FOUND, ASK = range(5)
 """What alarms are about."""
 
 
-class CoMachine(Ordering):
+class CoMachine(CoOrdering):
     """One member. Give it requests, messages, the word of others and the time; `events` is what that made happen."""
 
     handlers = "_on_confirm _on_poll _on_resend _on_found _on_ask".split()
 
-    def __init__(self, me: int, members: int, settings: Settings | None = None, now: float = 0.0) -> None:
-        settings = settings or Settings()
+    def __init__(self, me: int, members: int, settings: CoSettings | None = None, now: float = 0.0) -> None:
+        settings = settings or CoSettings()
         super().__init__(me, members, settings, now)
         self.waiting: deque[tuple[Any, int]] = deque()  # PEND: body and size
-        self.unreleased: dict[int, Message] = {}  # SL, by number
+        self.unreleased: dict[int, CoMessage] = {}  # SL, by number
         self.window_bytes: float = settings.window_bytes or inf
         self._unreleased_bytes = 0
         self._unreleased_since = now  # when we last heard that one is everywhere, or sent the first
@@ -100,7 +100,7 @@ class CoMachine(Ordering):
             self._confirm(src)
         return None
 
-    def asked(self, nack: Nack) -> str | None:
+    def asked(self, nack: CoNack) -> str | None:
         """L3: a member lacks something of ours. What we no longer keep is everywhere: it asked long ago."""
         if not self._are_possible(enumerate(nack.expected)):
             return "forged"
@@ -223,11 +223,11 @@ class CoMachine(Ordering):
             vector = tuple(expected)
         claims.append((me, seq))
         self._told_free = self.buffers_free
-        message = Message(me, seq, vector, rises, self._told_free, body, size)
+        message = CoMessage(me, seq, vector, rises, self._told_free, body, size)
         message.deps = tuple([number - 1 for number in expected])
         message.sent_at = self.now
         self._spoke()
-        self.events.append(Sent(message))
+        self.events.append(CoSent(message))
         if self.others:
             if not self.unreleased:
                 self._unreleased_since = self.now
@@ -277,9 +277,9 @@ class CoMachine(Ordering):
             self._alarms.clear((CONFIRM, ALL))
             self._told_free = word.free
             self._spoke()
-        self.events.append(Told(to, word))
+        self.events.append(CoControlSent(to, word))
 
-    def _merge(self, src: int, expected: Vector, free: int) -> bool:
+    def _merge(self, src: int, expected: ExpectedNumbers, free: int) -> bool:
         """K2: what a member says it has. Whether that is news."""
         moved = False
         for k, number in enumerate(expected):
@@ -340,7 +340,7 @@ class CoMachine(Ordering):
             if (ASK, src) not in self._alarms:
                 self._alarms.again((ASK, src), self.now, self.settings.nack_again)
 
-    def _make_room(self, message: Message) -> bool:
+    def _make_room(self, message: CoMessage) -> bool:
         """B2: what is not kept is asked for again, but not before there can be room."""
         src = message.src
         if (ASK, src) not in self._alarms:
@@ -367,7 +367,9 @@ class CoMachine(Ordering):
         if self.now - since > self.settings.patience:
             self.events.append(GaveUp(src))
         else:
-            self.events.append(Told(src, Nack(self.me, runs, tuple(self.expected), self.buffers_free), again))
+            self.events.append(
+                CoControlSent(src, CoNack(self.me, runs, tuple(self.expected), self.buffers_free), again)
+            )
 
     def _repair(self, member: int, runs: Runs) -> None:
         lacking = [
@@ -397,6 +399,6 @@ class CoMachine(Ordering):
             self._send_again(member, lacking)
         self._alarms.again(key, self.now, wait)
 
-    def _send_again(self, member: int, messages: list[Message]) -> None:
+    def _send_again(self, member: int, messages: list[CoMessage]) -> None:
         if messages:
             self.events.append(SentAgain(member, messages[:REPAIRS_MAX]))

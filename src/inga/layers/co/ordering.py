@@ -14,15 +14,15 @@ from collections.abc import Iterable, Sequence
 
 from inga.causality.arrivals import missing_runs
 from inga.causality.knowledge import ALL_RISEN, FIRST, SAME, Knowledge
-from inga.layers.co.parts import AHEAD_MAX, Claims, Message, Reached, Settings, Vector
+from inga.layers.co.parts import AHEAD_MAX, Claims, CoMessage, CoSettings, ExpectedNumbers, Reached
 from inga.layers.machine import Discarded, Machine
 from inga.model.packet import Runs
 
 
-class Ordering(Machine):
+class CoOrdering(Machine):
     """The order one member sees."""
 
-    def __init__(self, me: int, members: int, settings: Settings, now: float) -> None:
+    def __init__(self, me: int, members: int, settings: CoSettings, now: float) -> None:
         super().__init__(me, members, settings.capacity_for(members), now)
         self.settings = settings
         self.others = [m for m in range(members) if m != me]  # that have not left
@@ -36,9 +36,9 @@ class Ordering(Machine):
         self._raised: set[int] = set()  # senders for which `known_accepted` rose as a whole
         self._named = [FIRST] * members  # the highest that a confirmed message of another names
         # where messages wait
-        self.early: list[dict[int, Message]] = [{} for _ in range(members)]  # STASH, by number
-        self.accepted: list[deque[Message]] = [deque() for _ in range(members)]  # RRL
-        self.log: list[Message] = []  # PRL
+        self.early: list[dict[int, CoMessage]] = [{} for _ in range(members)]  # STASH, by number
+        self.accepted: list[deque[CoMessage]] = [deque() for _ in range(members)]  # RRL
+        self.log: list[CoMessage] = []  # PRL
         # buffers
         self.quota = self.capacity // members  # of each sender, in messages
         self.free_buffers = [self.capacity] * members  # BUF
@@ -77,7 +77,7 @@ class Ordering(Machine):
 
     # R1, R2, B2: from the network to `early`
 
-    def receive(self, message: Message) -> bool:
+    def receive(self, message: CoMessage) -> bool:
         """R1, R2: a message came. Whether it is new and kept."""
         src, seq = message.src, message.seq
         expected = self.expected[src]
@@ -116,11 +116,11 @@ class Ordering(Machine):
             if seq > hole:
                 self._drop("left", early[seq])
 
-    def _discard(self, reason: str, message: Message) -> bool:
+    def _discard(self, reason: str, message: CoMessage) -> bool:
         self.events.append(Discarded(reason, message))
         return False
 
-    def _make_room(self, message: Message) -> bool:
+    def _make_room(self, message: CoMessage) -> bool:
         """B2: a sender that fills its share makes room with its own latest, or is not kept."""
         src, seq = message.src, message.seq
         early = self.early[src]
@@ -130,7 +130,7 @@ class Ordering(Machine):
         self._drop("overrun", early[latest])
         return True
 
-    def _claims(self, message: Message, before: Sequence[int]) -> Claims | None:
+    def _claims(self, message: CoMessage, before: Sequence[int]) -> Claims | None:
         """What its vector says beyond that of its sender's message before it; failure condition 2 for those.
         None, if it cannot be right."""
         src, vector = message.src, message.vector
@@ -187,7 +187,7 @@ class Ordering(Machine):
         previous = self.early[src].get(seq - 1)
         return None if previous is None else previous.vector
 
-    def _drop(self, reason: str, message: Message) -> None:
+    def _drop(self, reason: str, message: CoMessage) -> None:
         del self.early[message.src][message.seq]
         self._let_go(message.src)
         self._discard(reason, message)
@@ -221,7 +221,7 @@ class Ordering(Machine):
                     self._accept(message, claims)
                     again = True
 
-    def _accept(self, message: Message, claims: Claims) -> None:
+    def _accept(self, message: CoMessage, claims: Claims) -> None:
         """A2. `claims` are what its vector says beyond its sender's message before it."""
         src, seq = message.src, message.seq
         vector, rise, raised = self.vectors[src], self.known_accepted.rise, self._raised
@@ -247,7 +247,7 @@ class Ordering(Machine):
         if self.known_accepted.rise(src, self.me, number) == ALL_RISEN:
             self._raised.add(src)
 
-    def _accept_foreign(self, message: Message, vector: list[int]) -> None:
+    def _accept_foreign(self, message: CoMessage, vector: list[int]) -> None:
         src = message.src
         self.free_buffers[src] = message.free
         message.deps = tuple([number - 1 for number in vector])
@@ -280,7 +280,7 @@ class Ordering(Machine):
             self.events.append(Reached("confirmed", log[start:]))
         self._acknowledge()
 
-    def _confirmed(self, message: Message, start: int) -> None:
+    def _confirmed(self, message: CoMessage, start: int) -> None:
         """P1: every member has it, so its vector is known to all."""
         src, named = message.src, self._named
         rise = self.known_confirmed.rise
@@ -310,12 +310,12 @@ class Ordering(Machine):
         self.events.append(Reached("acknowledged", moved))
 
 
-def precedes(one: Message, other: Message) -> bool:
+def precedes(one: CoMessage, other: CoMessage) -> bool:
     """P4: whether one caused the other, by their vectors alone; its sender's own messages are named there, too."""
     return one.seq <= other.deps[one.src]
 
 
-def insert_causally(log: list[Message], message: Message, start: int = 0) -> None:
+def insert_causally(log: list[CoMessage], message: CoMessage, start: int = 0) -> None:
     """P5: put a message before the first that it precedes, or last; what is before `start` it does not precede."""
     src, seq, deps = message.src, message.seq, message.deps
     at = next((at for at in range(start, len(log)) if seq <= log[at].deps[src]), len(log))
@@ -324,7 +324,7 @@ def insert_causally(log: list[Message], message: Message, start: int = 0) -> Non
     log.insert(at, message)
 
 
-def _with(before: Sequence[int], claims: Claims) -> Vector:
+def _with(before: Sequence[int], claims: Claims) -> ExpectedNumbers:
     vector = list(before)
     for k, number in claims:
         vector[k] = number

@@ -18,7 +18,7 @@ WINDOW_MAX = AHEAD_MAX // 2
 QUOTA_WINDOWS = 4
 """Windows of a sender that fit the buffers, unless told: three round trips until it is acknowledged, and one more."""
 
-Vector = tuple[int, ...]
+ExpectedNumbers = tuple[int, ...]
 """The number that is expected next from each member."""
 
 Claims = list[tuple[int, int]]
@@ -26,7 +26,7 @@ Claims = list[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class CoSettings:
     """What can be chosen. Times are in seconds."""
 
     window: int = 32  # own messages that not all have accepted (W)
@@ -66,7 +66,7 @@ class Settings:
         return capacity
 
 
-class Message:
+class CoMessage:
     """A data message: what its sender put on it, and what is known of it here."""
 
     __slots__ = (
@@ -86,7 +86,7 @@ class Message:
         self,
         src: int,
         seq: int,
-        vector: Vector | None,
+        vector: ExpectedNumbers | None,
         rises: Delta | None,
         free: int,
         body: Any = None,
@@ -112,39 +112,39 @@ class Confirmation(NamedTuple):
 
     src: int
     seq: int
-    expected: Vector
-    confirmed: Vector
+    expected: ExpectedNumbers
+    confirmed: ExpectedNumbers
     free: int
     poll: bool = False  # and please say the same of yourself
 
 
-class Nack(NamedTuple):
+class CoNack(NamedTuple):
     """Please send these again (RET)."""
 
     src: int
     runs: Runs
-    expected: Vector
+    expected: ExpectedNumbers
     free: int
 
 
-class Sent(NamedTuple):
+class CoSent(NamedTuple):
     """A message of ours got its number, and leaves for everybody."""
 
-    message: Message
+    message: CoMessage
 
 
 class SentAgain(NamedTuple):
     """Messages of ours leave again, as they are, for one member."""
 
     to: int
-    messages: list[Message]
+    messages: list[CoMessage]
 
 
-class Told(NamedTuple):
+class CoControlSent(NamedTuple):
     """A confirmation leaves for one member or for all (None), or a request for one."""
 
     to: int | None
-    what: Confirmation | Nack
+    what: Confirmation | CoNack
     again: bool = False  # the same was asked for before
 
 
@@ -152,4 +152,4 @@ class Reached(NamedTuple):
     """Messages got to a level, in this order."""
 
     level: str
-    messages: list[Message]
+    messages: list[CoMessage]

@@ -28,13 +28,13 @@ from inga.layers.sco.parts import (
     Copies,
     Happened,
     Heard,
-    Message,
     Own,
     Released,
-    Request,
-    Sent,
-    Settings,
-    Told,
+    ScoControlSent,
+    ScoMessage,
+    ScoNack,
+    ScoSent,
+    ScoSettings,
 )
 from inga.model.errors import WireError
 from inga.model.packet import HEADER_MAX, Packet
@@ -56,7 +56,7 @@ class Sco(MachineOrder):
     id = 4
     delivers = ("received", "accepted", "causal", "confirmed")
     levels = ("confirmed",)
-    settings = Settings
+    settings = ScoSettings
     machine: ScoMachine
 
     def __init__(
@@ -112,7 +112,7 @@ class Sco(MachineOrder):
     def up(self, batch: list[Packet]) -> None:
         machine = self.machine
         machine.now = self.stack.now
-        fresh: list[tuple[Message, Packet]] = []
+        fresh: list[tuple[ScoMessage, Packet]] = []
         for packet in batch:
             message = self._message(packet)
             if message is None:
@@ -161,7 +161,7 @@ class Sco(MachineOrder):
 
     # From packets to the machine
 
-    def _message(self, packet: Packet) -> Message | None:
+    def _message(self, packet: Packet) -> ScoMessage | None:
         """The copy in a data packet that is for us."""
         me = self.stack.me
         stamp, lsn, dst = packet.stamp, packet.lsn, packet.dst
@@ -180,7 +180,7 @@ class Sco(MachineOrder):
         if stamp is None or not packet.seq or not lsn or dst is None:
             self.stack.reject("malformed", packet)
             return None
-        return Message(
+        return ScoMessage(
             packet.src,
             dst,
             packet.seq,
@@ -202,9 +202,9 @@ class Sco(MachineOrder):
             return self.machine.control(
                 Control(packet.src, packet.seq, packet.lsn, acks, free, packet.urgent, have)
             )
-        return self.machine.asked(Request(packet.src, packet.runs, acks, free, have))
+        return self.machine.asked(ScoNack(packet.src, packet.runs, acks, free, have))
 
-    def _is_first(self, message: Message) -> bool:
+    def _is_first(self, message: ScoMessage) -> bool:
         """Whether among its destinations we are the one who answers at once: the next after the sender."""
         n = len(self.stack.view)
         distances = [(m - message.src - 1) % n for m in range(n) if message.dst >> m & 1 and m != message.src]
@@ -235,11 +235,11 @@ class Sco(MachineOrder):
                 self._reached(level, message, released)
             case Copies(copies, to, together, again):
                 self._transmit(copies, to, together, again)
-            case Told(to, Control() as control):
+            case ScoControlSent(to, Control() as control):
                 self._tell(to, control)
-            case Told(to, Request() as request):
+            case ScoControlSent(to, ScoNack() as request):
                 self._ask(to, request)
-            case Sent(own):
+            case ScoSent(own):
                 self._note_send(own)
             case Released(own):
                 if not own.dst >> self.stack.me & 1 and own.body.receipt is not None:
@@ -263,7 +263,7 @@ class Sco(MachineOrder):
             dst = own.dst & ~(1 << self.stack.me)
             self._row("send", packet, packet.count, dst=own.dst if packet.dst is not None else dst)
 
-    def _reached(self, level: str, message: Message, released: list[Packet]) -> None:
+    def _reached(self, level: str, message: ScoMessage, released: list[Packet]) -> None:
         packet: Packet | None = message.body  # None once it is handed over
         is_own = message.src == self.stack.me
         if level == "received":
@@ -283,7 +283,7 @@ class Sco(MachineOrder):
         if level == self.deliver or (is_own and level == "accepted" and self.deliver == "received"):
             self._hand_over(message, released)
 
-    def _hand_over(self, message: Message, released: list[Packet]) -> None:
+    def _hand_over(self, message: ScoMessage, released: list[Packet]) -> None:
         packet: Packet = message.body
         if message.src == self.stack.me:
             packet = packet.copy_to(self.stack.me)
@@ -296,14 +296,14 @@ class Sco(MachineOrder):
             self._row("deliver", packet, packet.count)
         released.append(packet)
 
-    def _level_row(self, step: str, message: Message) -> None:
+    def _level_row(self, step: str, message: ScoMessage) -> None:
         stack = self.stack
         assert stack.trace is not None
         if step == "accept" or stack.trace.full:
             where = (step, stack.now, stack.view.number, message.src, message.seq)
             stack.trace.row(*where, deps=message.deps)
 
-    def _discard(self, reason: str, message: Message) -> None:
+    def _discard(self, reason: str, message: ScoMessage) -> None:
         self.held -= message.size
         if reason == "duplicate":
             self._received(message.body, "duplicate")
@@ -311,7 +311,7 @@ class Sco(MachineOrder):
             self.stack.reject(reason, message.body)
         message.body = None
 
-    def _transmit(self, copies: list[Message], to: list[int], together: bool, again: bool) -> None:
+    def _transmit(self, copies: list[ScoMessage], to: list[int], together: bool, again: bool) -> None:
         if together:
             self.below([self._packet(copies[0], to[0])])
             return
@@ -325,7 +325,7 @@ class Sco(MachineOrder):
             batch.append(packet)
         self.below(batch)
 
-    def _packet(self, copy: Message, to: int) -> Packet:
+    def _packet(self, copy: ScoMessage, to: int) -> Packet:
         assert copy.own is not None
         original: Packet = copy.own.body
         lsns, dst = copy.own.lsns, None
@@ -348,7 +348,7 @@ class Sco(MachineOrder):
         self.stack.row("poll" if control.poll else "control", to)
         self.stack.emit([packet])
 
-    def _ask(self, to: int, request: Request) -> None:
+    def _ask(self, to: int, request: ScoNack) -> None:
         packet = self._word(to, pack(request.buf, request.have, request.ack))
         packet.runs = request.runs
         self.stack.counts["nack"] += 1

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import LSN_WINDOW
-from inga.layers.sco.parts import Message, Settings
+from inga.layers.sco.parts import ScoMessage, ScoSettings
 from inga.model.packet import Runs
 
 
@@ -17,12 +17,12 @@ class LosslessSco(ScoMachine):
 
     wake = None
 
-    def __init__(self, me: int, members: int, settings: Settings) -> None:
+    def __init__(self, me: int, members: int, settings: ScoSettings) -> None:
         wide = replace(settings, window=LSN_WINDOW, quota=LSN_WINDOW, throttle=False)
         super().__init__(me, members, wide)
         self._came = False
 
-    def receive(self, message: Message) -> str | None:
+    def receive(self, message: ScoMessage) -> str | None:
         self._came = True
         return super().receive(message)
 

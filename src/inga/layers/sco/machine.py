@@ -23,7 +23,17 @@ from typing import Any
 
 from inga.layers.machine import ALL
 from inga.layers.sco.ordering import members_of
-from inga.layers.sco.parts import Copies, Heard, Message, Own, Pairs, Released, Request, Sent, Settings
+from inga.layers.sco.parts import (
+    Copies,
+    Heard,
+    NumberPairs,
+    Own,
+    Released,
+    ScoMessage,
+    ScoNack,
+    ScoSent,
+    ScoSettings,
+)
 from inga.layers.sco.talking import ASK, CONFIRM, FLOW, FOUND, RESEND, Talking
 
 SMOOTHING = 8
@@ -35,8 +45,8 @@ class ScoMachine(Talking):
 
     handlers = "_on_confirm _on_found _on_ask _on_probe _on_poll _on_resend _on_flow".split()
 
-    def __init__(self, me: int, members: int, settings: Settings | None = None) -> None:
-        settings = settings or Settings()
+    def __init__(self, me: int, members: int, settings: ScoSettings | None = None) -> None:
+        settings = settings or ScoSettings()
         super().__init__(me, members, settings)
         self.last_to = [0] * members  # number of our newest message to each
         self.waiting: deque[tuple[int, Any, int]] = deque()  # PEND: destinations, body, size
@@ -44,7 +54,7 @@ class ScoMachine(Talking):
         self.unreleased: dict[int, Own] = {}  # SL
         self._unreleased_in_order: deque[int] = deque()
         self._unreleased_bytes = 0
-        self._outstanding: dict[int, deque[Message]] = {}  # per link, copies not known to be accepted
+        self._outstanding: dict[int, deque[ScoMessage]] = {}  # per link, copies not known to be accepted
         self._link_version: dict[int, int] = {}  # of our clock, which each link has seen
 
     # What goes in, besides `receive` and `control`
@@ -54,7 +64,7 @@ class ScoMachine(Talking):
         assert dst >= 0 and not dst >> self.members, "destinations are members"
         self.waiting.append((dst, body, size))
 
-    def asked(self, request: Request) -> str | None:
+    def asked(self, request: ScoNack) -> str | None:
         """L2: a member lacks something of ours."""
         if self._exceeds(request.ack):
             return "forged"
@@ -64,7 +74,7 @@ class ScoMachine(Talking):
         if not outstanding:
             return None
         first = outstanding[0].lsn
-        again: list[Message] = []
+        again: list[ScoMessage] = []
         for low, high in request.runs:
             for lsn in range(max(low, first), min(high, self.lsn[to])):
                 if len(again) < self.settings.resends_max:
@@ -187,7 +197,7 @@ class ScoMachine(Talking):
             self._forget_debt(member)
         self.clock[self.me] = self.covered[self.me] = self.seq
         own.remaining = len(remote)
-        self.events.append(Sent(own))
+        self.events.append(ScoSent(own))
         if remote:
             self.unreleased[own.seq] = own
             self._unreleased_in_order.append(own.seq)
@@ -209,7 +219,7 @@ class ScoMachine(Talking):
             self._order()
             self._confirm()
 
-    def _copies(self, own: Own, to: list[int], together: bool) -> list[Message]:
+    def _copies(self, own: Own, to: list[int], together: bool) -> list[ScoMessage]:
         """One copy for each, with what that link has not seen yet of our clock and our confirmations."""
         buf = self.buffers_free
         whole = self._changes(0) if together else ()
@@ -219,7 +229,7 @@ class ScoMachine(Talking):
         copies = []
         for member in to:
             due = self._due.pop(member, ())
-            copy = Message(
+            copy = ScoMessage(
                 self.me,
                 own.dst,
                 own.seq,
@@ -238,7 +248,7 @@ class ScoMachine(Talking):
             copies.append(copy)
         return copies
 
-    def _changes(self, since: int) -> Pairs:
+    def _changes(self, since: int) -> NumberPairs:
         """Whose clock rose after that version, and the newest of theirs that precedes; ours goes without saying."""
         changed = []
         for member, version in reversed(self._changed.items()):
@@ -265,7 +275,7 @@ class ScoMachine(Talking):
         if outstanding is not None and not outstanding:
             del self._outstanding[member]
 
-    def _settle(self, copy: Message) -> None:
+    def _settle(self, copy: ScoMessage) -> None:
         """A destination has the message, or has left: it is not waited for any more."""
         own = copy.own
         assert own is not None
@@ -296,7 +306,7 @@ class ScoMachine(Talking):
         self._poll(member)
         self._alarms.again((RESEND, member), self.now, self._pace(self.settings.resend_after))
 
-    def _resend(self, member: int, copies: list[Message]) -> None:
+    def _resend(self, member: int, copies: list[ScoMessage]) -> None:
         """Retransmissions repeat the original fields; they do not stand for a confirmation."""
         for copy in copies:
             copy.since = self.now

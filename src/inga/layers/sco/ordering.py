@@ -17,17 +17,17 @@ from math import inf
 
 from inga.causality.arrivals import missing_runs
 from inga.layers.machine import Discarded, Machine
-from inga.layers.sco.parts import Happened, Message, Pairs, Settings
+from inga.layers.sco.parts import Happened, NumberPairs, ScoMessage, ScoSettings
 from inga.model.packet import Runs
 
 LSN_WINDOW = 8192
 """How far ahead of what we expect a link may be; more is not from a member that keeps its window."""
 
 
-class Ordering(Machine):
+class ScoOrdering(Machine):
     """The order one member sees."""
 
-    def __init__(self, me: int, members: int, settings: Settings) -> None:
+    def __init__(self, me: int, members: int, settings: ScoSettings) -> None:
         super().__init__(me, members, settings.quota * members, 0.0)
         self.members = members
         self.settings = settings
@@ -44,9 +44,9 @@ class Ordering(Machine):
         self._past: dict[int, list[int]] = {}  # per link, the last stamp in full
         self._heard_of: set[int] = set()  # sources that may have lost something
         # where messages wait
-        self.early: dict[int, dict[int, Message]] = {}  # STASH, by lsn
-        self.accepted: dict[int, deque[Message]] = {}  # RRQ; only those that hold something
-        self.log: dict[int, deque[Message]] = {}  # CRQ by source; only those that hold something
+        self.early: dict[int, dict[int, ScoMessage]] = {}  # STASH, by lsn
+        self.accepted: dict[int, deque[ScoMessage]] = {}  # RRQ; only those that hold something
+        self.log: dict[int, deque[ScoMessage]] = {}  # CRQ by source; only those that hold something
         # buffers
         self.free_buffers: dict[int, int] = {}  # BUF, else the capacity
         self._given_back: dict[int, set[int]] = {}  # lsn of what was received and then evicted
@@ -79,7 +79,7 @@ class Ordering(Machine):
             found.update(*[members_of(queue[0].missing) for queue in self.log.values()])
         return sorted(found - self.gone - {self.me})
 
-    def _silent_blockers(self, top: Message) -> set[int]:
+    def _silent_blockers(self, top: ScoMessage) -> set[int]:
         """Members that block a top through an empty queue."""
         lacking = [h for h, seq in top.delta[top.seen :] if self._cleared(h) <= seq]
         return {member for member in lacking if member not in self.accepted}
@@ -90,7 +90,7 @@ class Ordering(Machine):
 
     # R2, A2, B1, B2: from the network to `accepted`
 
-    def receive(self, message: Message) -> str | None:
+    def receive(self, message: ScoMessage) -> str | None:
         """R1, R2, A2: a copy came. The reason if it cannot be right."""
         src, lsn = message.src, message.lsn
         expected = self.expected_lsn[src]
@@ -113,7 +113,7 @@ class Ordering(Machine):
             self._heard_of.add(src)
         return None
 
-    def _stash(self, message: Message) -> bool:
+    def _stash(self, message: ScoMessage) -> bool:
         """R2 and B2: keep it, if there is room. It may drive out a later one of its sender."""
         src, lsn = message.src, message.lsn
         early = self.early.get(src)
@@ -153,7 +153,7 @@ class Ordering(Machine):
             self._merge(src, message.ack, message.buf, message.have)
             self._enter(message)
 
-    def _merge_clock(self, message: Message) -> None:
+    def _merge_clock(self, message: ScoMessage) -> None:
         """What precedes the message precedes from now on what we send; and so does it. No stamp names its own sender, nor
         more of us than we have sent: others were refused."""
         src, clock = message.src, self.clock
@@ -172,7 +172,7 @@ class Ordering(Machine):
         self._changed.pop(member, None)
         self._changed[member] = self._version
 
-    def _enter(self, message: Message) -> None:
+    def _enter(self, message: ScoMessage) -> None:
         """Append to `accepted`, with the full stamp, and see whether it is next."""
         src = message.src
         past = self._past.get(src)
@@ -194,14 +194,14 @@ class Ordering(Machine):
         if self.settings.ack_level == "continuous":
             self._report(message)
 
-    def _merge(self, src: int, ack: Pairs, buf: int, have: int) -> None:
+    def _merge(self, src: int, ack: NumberPairs, buf: int, have: int) -> None:
         for source, upto in ack:
             self._learn(src, source, upto)
         self.free_buffers[src] = buf
         if have > self._arrived.get(src, 1):
             self._arrived[src] = have
 
-    def _exceeds(self, ack: Pairs) -> bool:
+    def _exceeds(self, ack: NumberPairs) -> bool:
         """Whether somebody claims to have accepted more of us than we have sent."""
         return any(source == self.me and upto > self.seq for source, upto in ack)
 
@@ -243,7 +243,7 @@ class Ordering(Machine):
                 work.append(src)
             self._wake(src)
 
-    def _blocked(self, top: Message) -> tuple[int, int] | None:
+    def _blocked(self, top: ScoMessage) -> tuple[int, int] | None:
         """C2: the first entry of the stamp that is not clear. Entries found clear stay so."""
         for at in range(top.seen, len(top.delta)):
             member, seq = top.delta[at]
@@ -253,7 +253,7 @@ class Ordering(Machine):
         top.seen = len(top.delta)
         return None
 
-    def _move(self, top: Message) -> None:
+    def _move(self, top: ScoMessage) -> None:
         """From the top of its queue to the log."""
         src = top.src
         queue = self.accepted[src]
@@ -267,17 +267,17 @@ class Ordering(Machine):
         self._enter_log(top)
         self.events.append(Happened("causal", top))
 
-    def _watch_top(self, top: Message) -> None:
+    def _watch_top(self, top: ScoMessage) -> None:
         """A message is the next of its source from here on."""
         top.since = self.now
 
-    def _report(self, message: Message) -> None:
+    def _report(self, message: ScoMessage) -> None:
         """C4: we have accepted it."""
         self._learn(self.me, message.src, message.seq + 1)
 
     # F1, F2: from `log` to the end
 
-    def _enter_log(self, message: Message) -> None:
+    def _enter_log(self, message: ScoMessage) -> None:
         src, seq = message.src, message.seq
         missing = 0
         for member in members_of(message.dst):
@@ -305,7 +305,7 @@ class Ordering(Machine):
                 break
             self._has_accepted(message, reporter)
 
-    def _has_accepted(self, message: Message, member: int) -> None:
+    def _has_accepted(self, message: ScoMessage, member: int) -> None:
         if message.missing >> member & 1:
             message.missing ^= 1 << member
             if not message.missing and self.log[message.src][0] is message:
@@ -322,7 +322,7 @@ class Ordering(Machine):
             else:
                 self._leave_log(src)
 
-    def _preceded(self, message: Message) -> tuple[int, int] | None:
+    def _preceded(self, message: ScoMessage) -> tuple[int, int] | None:
         """The first entry of the stamp that names something still in the log."""
         for at in range(message.passed, len(message.delta)):
             member, seq = message.delta[at]
@@ -348,7 +348,7 @@ class Ordering(Machine):
             self._full.append(heappop(heap)[1])
 
 
-def precedes(p: Message, q: Message) -> bool:
+def precedes(p: ScoMessage, q: ScoMessage) -> bool:
     """C1: whether p comes before q, from their numbers alone."""
     if p.src == q.src:
         return p.seq < q.seq

@@ -8,14 +8,14 @@ from inga.layers.numbers import check_choice, check_delay, check_number, check_s
 from inga.model.packet import Runs
 from inga.model.stamp import Deps
 
-Pairs = tuple[tuple[int, int], ...]
+NumberPairs = tuple[tuple[int, int], ...]
 """(member, number) of the members whose number differs from what the reader has anyway."""
 
 ACK_LEVELS = ("causal", "continuous")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ScoSettings:
     """What can be chosen. Times are in the unit of the clock that is passed in."""
 
     ack_level: str = "causal"  # what a confirmation confirms: causal or continuous acceptance
@@ -52,7 +52,7 @@ class Settings:
             check_delay(name, getattr(self, name), inf)
 
 
-class Message:
+class ScoMessage:
     """One copy of a data message: what its sender put on it, and how far it got here."""
 
     __slots__ = (
@@ -81,9 +81,9 @@ class Message:
         dst: int,
         seq: int,
         lsn: int,
-        delta: Pairs,
+        delta: NumberPairs,
         *,
-        ack: Pairs = (),
+        ack: NumberPairs = (),
         buf: int = 0,
         have: int = 1,
         body: Any = None,
@@ -123,7 +123,7 @@ class Own:
         self.size = size
         self.sent_at = sent_at
         self.remaining = 0  # remote destinations that are not known to have accepted it
-        self.lsns: Pairs = ()  # of all its destinations, if one datagram is for all of them
+        self.lsns: NumberPairs = ()  # of all its destinations, if one datagram is for all of them
 
 
 class Control(NamedTuple):
@@ -132,23 +132,23 @@ class Control(NamedTuple):
     src: int
     seq: int
     lsn: int
-    ack: Pairs
+    ack: NumberPairs
     buf: int
     poll: bool
     have: int = 1  # the lsn expected next from the receiver
 
 
-class Request(NamedTuple):
+class ScoNack(NamedTuple):
     """Please send again (RET)."""
 
     src: int
     runs: Runs
-    ack: Pairs
+    ack: NumberPairs
     buf: int
     have: int = 1
 
 
-class Sent(NamedTuple):
+class ScoSent(NamedTuple):
     """A message of ours left the queue and has its number."""
 
     own: Own
@@ -157,24 +157,24 @@ class Sent(NamedTuple):
 class Copies(NamedTuple):
     """Copies of one message leave; as one datagram for all of them if `together`."""
 
-    copies: list[Message]
+    copies: list[ScoMessage]
     to: list[int]
     together: bool = False
     again: bool = False
 
 
-class Told(NamedTuple):
+class ScoControlSent(NamedTuple):
     """A control message or a request leaves."""
 
     to: int
-    what: Control | Request
+    what: Control | ScoNack
 
 
 class Happened(NamedTuple):
     """A message reached a level here: received, accepted, causal or confirmed; or, of our own, released."""
 
     level: str
-    message: Message
+    message: ScoMessage
 
 
 class Released(NamedTuple):

@@ -12,8 +12,8 @@ that is for us. Where the answer is wanting and nothing moves, it is asked for (
 from math import inf
 
 from inga.layers.machine import ALL, GaveUp
-from inga.layers.sco.ordering import LSN_WINDOW, Ordering
-from inga.layers.sco.parts import Control, Message, Pairs, Request, Settings, Told
+from inga.layers.sco.ordering import LSN_WINDOW, ScoOrdering
+from inga.layers.sco.parts import Control, NumberPairs, ScoControlSent, ScoMessage, ScoNack, ScoSettings
 from inga.model.packet import Runs
 from inga.session.alarms import NEVER
 
@@ -24,10 +24,10 @@ CONFIRM, FOUND, ASK, PROBE, POLL, RESEND, FLOW = range(7)
 """What alarms are about."""
 
 
-class Talking(Ordering):
+class Talking(ScoOrdering):
     """The order one member sees, and what it says about it."""
 
-    def __init__(self, me: int, members: int, settings: Settings) -> None:
+    def __init__(self, me: int, members: int, settings: ScoSettings) -> None:
         super().__init__(me, members, settings)
         self._answer_time = 0.0  # from a sending to the news that it was accepted, smoothed
         # confirmations
@@ -48,7 +48,7 @@ class Talking(Ordering):
 
     # What goes in
 
-    def receive(self, message: Message) -> str | None:
+    def receive(self, message: ScoMessage) -> str | None:
         """R1, R2, A2: a copy came. The reason if it cannot be right."""
         if message.lsn < self.expected_lsn[message.src]:
             self._owe(message.src)  # its sender may have missed that we have it
@@ -88,7 +88,7 @@ class Talking(Ordering):
 
     # C4, K1: confirmations
 
-    def _report(self, message: Message) -> None:
+    def _report(self, message: ScoMessage) -> None:
         """C4: what we accepted is owed to its sender and to all its other destinations."""
         src = message.src
         concerned = message.dst | 1 << src
@@ -128,9 +128,11 @@ class Talking(Ordering):
         if self.is_behind:
             self._told_behind.add(member)
         numbers = (self.seq, self.lsn[member], self._acks_for(member), self.buffers_free)
-        self.events.append(Told(member, Control(self.me, *numbers, poll, self.expected_lsn[member])))
+        self.events.append(
+            ScoControlSent(member, Control(self.me, *numbers, poll, self.expected_lsn[member]))
+        )
 
-    def _acks_for(self, member: int) -> Pairs:
+    def _acks_for(self, member: int) -> NumberPairs:
         reported = self.known_accepted.get(self.me, {})
         relevant = sorted(self._relevant.get(member, ()))
         return tuple([(source, reported[source]) for source in relevant])
@@ -176,17 +178,19 @@ class Talking(Ordering):
 
     def _request(self, src: int, runs: Runs) -> None:
         have = self.expected_lsn[src]
-        self.events.append(Told(src, Request(self.me, runs, self._acks_for(src), self.buffers_free, have)))
+        self.events.append(
+            ScoControlSent(src, ScoNack(self.me, runs, self._acks_for(src), self.buffers_free, have))
+        )
         self._alarms.again((ASK, src), self.now, self._pace(self.settings.nack_again, 0.5))
 
     # Q1, Q2: questions
 
-    def _watch_top(self, top: Message) -> None:
+    def _watch_top(self, top: ScoMessage) -> None:
         """Q1 is about a top that stays."""
         super()._watch_top(top)
         self._alarms.sooner((PROBE, ALL), self.now + self._pace(self.settings.probe_after, 0.5))
 
-    def _move(self, top: Message) -> None:
+    def _move(self, top: ScoMessage) -> None:
         super()._move(top)
         self._alarms.progress((PROBE, ALL))
 
@@ -208,7 +212,7 @@ class Talking(Ordering):
             self._alarms.again((PROBE, ALL), self.now, max(wait, self._pace(self.settings.poll_after)))
         self._alarms.sooner((PROBE, ALL), younger)
 
-    def _enter_log(self, message: Message) -> None:
+    def _enter_log(self, message: ScoMessage) -> None:
         """Q2 is about what stays in the log."""
         super()._enter_log(message)
         self._alarms.sooner((POLL, ALL), self.now + self._pace(self.settings.poll_after))

@@ -9,7 +9,7 @@ from typing import Any
 from inga.model.errors import TraceError
 from inga.trace.schema import COUNT_MAX
 
-Clock = dict[str, int]
+ForeignClock = dict[str, int]
 """How many events of each host are known; who is not named counts 0."""
 
 
@@ -18,7 +18,7 @@ class Record:
     """One event of a foreign log. `role` is send, deliver or crash if it is more than an event."""
 
     host: str
-    clock: Clock
+    clock: ForeignClock
     text: str
     line: int
     role: str | None = None
@@ -64,7 +64,7 @@ def bad(path: Path, line: int, what: str) -> TraceError:
     return TraceError(f"{path}:{line}: {what}.")
 
 
-def parse_clock(text: str, host: str, path: Path, line: int) -> Clock:
+def parse_clock(text: str, host: str, path: Path, line: int) -> ForeignClock:
     """The clock of an event, from JSON."""
     try:
         content = _DECODER.decode(text)
@@ -73,7 +73,7 @@ def parse_clock(text: str, host: str, path: Path, line: int) -> Clock:
     return check_clock(content, host, path, line)
 
 
-def check_clock(content: Any, host: str, path: Path, line: int) -> Clock:
+def check_clock(content: Any, host: str, path: Path, line: int) -> ForeignClock:
     """The clock without its zeros, if it can be one: it counts the event that it belongs to."""
     if not isinstance(content, dict):
         raise bad(path, line, f"the clock must be an object of counts by host, not {shown(content)}")

@@ -18,7 +18,7 @@ RECORD_MAX = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundLine:
     """A record, or the beginning of another execution."""
 
     line: int
@@ -84,7 +84,7 @@ def find_records(
     delimiter: re.Pattern[str] | None,
     skipped: Skipped,
     first: int = 1,
-) -> Iterator[Found]:
+) -> Iterator[FoundLine]:
     """Everything that matches, from line `first` on."""
     with open_text(path, encoding) as file:
         for _ in range(first - 1):
@@ -116,7 +116,7 @@ class _Search:
         self._next: re.Match[str] | None = None  # the next delimiter in the window
         self._is_next_known = False
 
-    def run(self) -> Iterator[Found]:
+    def run(self) -> Iterator[FoundLine]:
         is_last = False
         while not is_last:
             is_last = self._fill()
@@ -144,7 +144,7 @@ class _Search:
         self._is_next_known = False
         return len(more) < WINDOW
 
-    def _find(self, end: int, is_last: bool) -> Found | None:
+    def _find(self, end: int, is_last: bool) -> FoundLine | None:
         border = self._border()
         limit = len(self._window) if border is None else border.start()
         match = self._pattern.search(self._window, self._at, limit)
@@ -158,7 +158,7 @@ class _Search:
         self._pass_over(match.start())
         line = self._line_at(match.start())
         self._at = match.end()
-        return Found(line, match, is_record)
+        return FoundLine(line, match, is_record)
 
     def _border(self) -> re.Match[str] | None:
         if self._delimiter is None:

@@ -23,7 +23,7 @@ from struct import Struct
 from inga.model.errors import TraceError
 from inga.model.stamp import Deps
 from inga.trace.directory import whole_directory
-from inga.trace.importers.record import Clock, Log, Record, bad
+from inga.trace.importers.record import ForeignClock, Log, Record, bad
 from inga.trace.manifest import Manifest
 from inga.trace.writer import TraceWriter
 
@@ -288,7 +288,7 @@ class _Writing:
         found = self._messages.find(self.number, record.message)
         return None if found is None else (self._process_of[found[0]], *found[1:])
 
-    def _vector(self, clock: Clock) -> list[int]:
+    def _vector(self, clock: ForeignClock) -> list[int]:
         vector = [0] * self._n
         for name, count in clock.items():
             vector[self._index[name]] = count
