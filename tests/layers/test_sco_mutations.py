@@ -14,7 +14,7 @@ from .sco_world import Broken, Links, Plan, World, plan, run_seed
 
 FOLDER = Path(__file__).parents[1] / "scenarios" / "sco"
 SEEDS = range(60)
-SOON = 4000.0
+SOON = 5000.0
 """By then a run of the right rules is over, for all but the unluckiest seeds."""
 
 
