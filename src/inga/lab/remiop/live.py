@@ -10,11 +10,11 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from time import monotonic, sleep
 
+from inga.lab.bench import SayProgress
 from inga.lab.remiop.trips import DATAGRAM, MEMBERS, Setup, Trip, packets, summed_up
 from inga.model.errors import UsageError
 from inga.runs.cluster import Cluster
@@ -34,8 +34,6 @@ QUEUE = 56 * 1024
 """Bytes that wait before it; what comes when it is full is lost."""
 FRAME = 1514
 """Bytes of a full packet on the path, with the header of its link."""
-
-SayProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
