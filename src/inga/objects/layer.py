@@ -67,7 +67,7 @@ class ObjectOrder(Unordered):
         objects: Mapping[str, Any] | None = None,
         total: bool = False,
         crowded: bool = False,
-        queue_max: int,
+        queue_max: int = 16 << 20,
         **said: Any,
     ) -> None:
         """`objects` are those of the group, as `hosting` has them. `total`: everything conflicts. `crowded`: below,
