@@ -10,21 +10,10 @@ import inga
 from inga.corba.wire.reference import read, to_ior
 from inga.model.errors import UsageError
 
+from ..rooms import PROTOCOL_ROOMS
 from .bounds import BOUNDS, GROUP, LEASTS, REFUSED, Attempt
 
-ROOMS = (
-    "stack",
-    "session",
-    "layers",
-    "causality",
-    "wire",
-    "objects",
-    "corba/wire",
-    "corba/multicast",
-    "corba/broker",
-    "corba/dissect",
-    "lab/rungs",
-)
+ROOMS = (*PROTOCOL_ROOMS, "lab/rungs")
 
 NO_BOUNDS = {
     "a duration, in seconds": """

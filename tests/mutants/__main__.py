@@ -12,6 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from ..rooms import PROTOCOL_ROOMS
 from .children import Ended, each_in_a_child
 from .kinds import Mutant, find_mutants
 from .measured import Measured, measured, test_files
@@ -19,18 +20,6 @@ from .report import KILLED_MIN, Result, as_row, block, killed_share, read_equiva
 from .sample import choose
 from .trial import Place, Trial, try_mutant
 
-ROOMS = (
-    "stack",
-    "session",
-    "layers",
-    "causality",
-    "wire",
-    "objects",
-    "corba/wire",
-    "corba/multicast",
-    "corba/broker",
-    "corba/dissect",
-)
 ALSO = (
     "contract",
     "sim",
@@ -73,7 +62,7 @@ def main() -> int:
         print("\n\n".join(map(block, mutants)))
         return 0
 
-    files = test_files(place, [*ROOMS, *ALSO])
+    files = test_files(place, [*PROTOCOL_ROOMS, *ALSO])
     known = measured(place, sources, files, kept / "measured", options.jobs, _progress)
     if options.quick is not None:
         known = known.quick(options.quick)
@@ -163,7 +152,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=300, help="how many mutants (300)")
     parser.add_argument("--seed", type=int, default=1, help="which ones (1)")
     parser.add_argument(
-        "--rooms", nargs="+", default=ROOMS, help="where: rooms, or files as layers/flow.py (all rooms)"
+        "--rooms",
+        nargs="+",
+        default=PROTOCOL_ROOMS,
+        help="where: rooms, or files as layers/flow.py (all rooms)",
     )
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count(), help="how many at a time (as many as processors)"
@@ -183,7 +175,7 @@ def _options() -> argparse.Namespace:
 
 
 def _sources(place: Place) -> dict[str, bytes]:
-    paths = [path for room in ROOMS for path in sorted((place.package / room).rglob("*.py"))]
+    paths = [path for room in PROTOCOL_ROOMS for path in sorted((place.package / room).rglob("*.py"))]
     return {path.relative_to(place.package).as_posix(): path.read_bytes() for path in paths}
 
 

@@ -26,6 +26,7 @@ from typing import Any
 from inga.certify.certificate import certify
 from inga.certify.chunk import JUDGED_COLUMNS, Chunk
 from inga.certify.combine import Process
+from inga.certify.local import LocalSource
 from inga.lab.bench import BenchRow
 from inga.lab.traces import TraceRecipe, make
 from inga.model.errors import UsageError
@@ -126,7 +127,7 @@ def _with_pyarrow(path: Path) -> None:
     assert certificate.verdict == "pass", certificate.to_json()
 
 
-class _OneProcess:
+class _OneProcess(LocalSource):
     """A trace whose segments are read here."""
 
     def __init__(self, trace: StoredTrace) -> None:
@@ -137,23 +138,6 @@ class _OneProcess:
         self.segment_names: Sequence[str] = [file.name for file in trace.files]
         self.quiet_seconds = trace.quiet_seconds
         self.conflicts = trace.manifest.conflicts
-
-    def map(
-        self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
-    ) -> list[tuple[int, Any]]:
-        return [(at, function(self.read(at), question)) for at, question in questions]
-
-    def exchange(self, *asked: Any) -> list[tuple[int, Any]]:
-        raise NotImplementedError("clocks are not measured")
-
-    def gather(
-        self,
-        what: str,
-        function: Callable[[Chunk, Any], list[tuple[int, Any]]],
-        questions: Sequence[tuple[int, Any]],
-        join: Callable[[int, list[Any]], Any],
-    ) -> list[Any]:
-        raise NotImplementedError("the checks that are measured need no shuffle")
 
     def read(self, segment: int) -> Chunk:
         return read_chunk(self._trace.files[segment], self._trace.n, self._trace.receipt)
