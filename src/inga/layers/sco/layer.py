@@ -304,7 +304,8 @@ class Sco(MachineOrder):
             stack.trace.row(*where, deps=message.deps)
 
     def _discard(self, reason: str, message: ScoMessage) -> None:
-        self.held -= message.size
+        if message.body is not None:  # else it was handed over when it came, at the level `received`
+            self.held -= message.size
         if reason == "duplicate":
             self._received(message.body, "duplicate")
         else:

@@ -147,6 +147,7 @@ class ScoOrdering(Machine):
         while early and (message := early.pop(self.expected_lsn[src], None)) is not None:
             if message.seq < self.covered[src]:  # two stories about one link: not from a member of ours
                 self._let_go(src)
+                self.events.append(Discarded("forged", message))
                 continue
             self.expected_lsn[src] += 1
             self._merge_clock(message)
