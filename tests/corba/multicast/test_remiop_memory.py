@@ -273,6 +273,18 @@ def test_where_anybody_may_come_nobody_asks_those_who_fell_silent() -> None:
     assert net.wake[A] is None and net.stacks[A].settled
 
 
+def test_where_anybody_may_come_one_that_fell_silent_is_waited_for_until_it_counts_no_more() -> None:
+    net = Open(size=4, baseline="start", state_interval=0.5)
+    net.send(A, b"1")
+    net.wait(0.9)
+    for _ in range(5):
+        net.send(A, b"x")
+    net.wait(HEARD - 0.5, lose=lambda flight: True)
+    assert not net.stacks[A].writable
+    net.wait(0.5, lose=lambda flight: True)
+    assert net.stacks[A].writable
+
+
 # Departures
 
 
@@ -335,6 +347,17 @@ def test_what_is_missing_of_one_that_left_is_not_asked_for(order: str) -> None:
     net.wait(60.0)
     assert not [f for f in net.log if is_control(f) and asks(f)], "nobody asks for what it sent"
     assert net.wake == [None] * 3
+
+
+def test_repairs_for_one_that_left_are_not_due_any_more() -> None:
+    net = Members(3, trepair=0.05)
+    net.say(C, b"1", but=[B])
+    strategy = net.strategy(A)
+    report_at = strategy.wake
+    net.inject(A, miop.encode_control(miop.ControlPacket(miop.NACK, net.senders[B], ((net.senders[C], 1),))))
+    assert strategy.wake is not None and report_at is not None and strategy.wake < report_at
+    net.stacks[A].gone(C)
+    assert strategy.wake == report_at
 
 
 def test_late_packets_of_one_that_left_are_passed_on_and_not_kept() -> None:
