@@ -69,6 +69,18 @@ def test_what_is_attached_is_cut_like_the_body(ext: int, size: int) -> None:
         assert (whole.ext, bytes(whole.body)) == (packet.ext, packet.body)
 
 
+@pytest.mark.parametrize(
+    ("ext", "carriers"), [(None, 0), (0, 1), (5, 1), (LIMIT - 1, 1), (LIMIT, 1), (LIMIT + 1, 2)]
+)
+def test_pieces_that_nothing_is_attached_to_do_not_say_so(ext: int | None, carriers: int) -> None:
+    probe = Probe(Fragment(), datagram_max=512)
+    packet = Packet(0, 1, bytes(2 * LIMIT), None)
+    packet.ext = None if ext is None else bytes(ext)
+    probe.layer.down([packet])
+    carrying = [piece.ext is not None for piece in probe.bottom.sent]
+    assert carrying == [True] * carriers + [False] * (len(carrying) - carriers)
+
+
 def test_pieces_go_where_the_packet_goes() -> None:
     sent = cut(2 * LIMIT, dst=0b100)
     assert [packet.dst for packet in sent] == [0b100, 0b100]
