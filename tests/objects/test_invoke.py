@@ -296,6 +296,24 @@ def test_a_replicated_object_asks_once() -> None:
     assert (party.state(0, "a"), party.state(1, "a"), party.state(2, "b")) == (70, 70, 130)
 
 
+class Late(ObjectClass):
+    @method
+    async def refuse(self, ctx: InstanceContext) -> None:
+        await ctx.pause(50)
+        raise Abort("and late")
+
+
+class Chooser(ObjectClass):
+    @method
+    async def choose(self, ctx: InstanceContext) -> Any:
+        return await ctx.any(ctx.start("a", "balance"), ctx.start("late", "refuse"))
+
+
+def test_copies_choose_when_the_last_alternative_has_failed() -> None:
+    party = Party(3, {"chooser": (Chooser, (0, 1)), "a": (Account, (2,)), "late": (Late, (2,))})
+    assert party.ask(2, "chooser", "choose", answers="all") == [100, 100]
+
+
 def test_another_copy_speaks_for_one_that_is_gone() -> None:
     """The first copy is cut off before anybody hears what it calls; the second says it again."""
     objects: dict[str, Any] = {"teller": (Teller, (0, 1)), "a": (Account, (1,)), "b": (Account, (2,))}

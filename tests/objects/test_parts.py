@@ -6,10 +6,21 @@ from typing import Any
 import pytest
 
 from inga.model.errors import UsageError, WireError
-from inga.model.invocation import Flush, Heartbeat, Message, Nack, SendId, StartId
-from inga.objects.actions import Run
+from inga.model.invocation import (
+    ABORT,
+    RESPONSE,
+    SYNCHRONOUS,
+    Flush,
+    Heartbeat,
+    Message,
+    Nack,
+    SendId,
+    StartId,
+)
+from inga.objects.actions import Run, Transmit
 from inga.objects.declare import Call
 from inga.objects.engine import Engine
+from inga.objects.hosted import base_of
 from inga.objects.instance import Instance
 from inga.objects.links import REPAIRS_MAX, Links
 from inga.objects.options import EngineOptions
@@ -383,6 +394,43 @@ def test_what_is_said_after_a_crash_waits_for_what_was_said_before() -> None:
     run(engine.receive(3.0, flush))
     assert started == [5, 9]
     assert engine.local.gone == 1 and engine.local.alive == {1, 2}
+
+
+def test_what_was_done_for_a_copy_that_is_gone_is_taken_back_once() -> None:
+    """Its call is answered before we have begun; we refuse to begin, as an ancestor is gone; it had not got as far."""
+    client, invoker, called, other = 2, 3, 4, 0  # and we are 1, the other copy of what the invoker calls
+    places = [Place(0, "x"), Place(1, "x"), Place(client, "y"), Place(invoker, "z"), Place(called, "w")]
+    engine = Engine(1, Roster(places, {"x": Everything()}), EngineOptions(delta=10.0))
+    numbers = dict.fromkeys(range(5), 0)
+
+    def said(kind: str, src: int, ts: int, **rest: Any) -> Message:
+        numbers[src] += 1
+        start = StartId(ts, src)
+        zero = (0,) * len(places)
+        number = ((1, numbers[src]),)
+        return Message(kind, src, (0, 1), SendId(start, 0), ts, ts, zero, number, start, **rest)
+
+    def gone(member: int) -> list[Any]:
+        """All who are left agree; whom it is told that a call has come to nothing, and which."""
+        actions = engine.suspect(1.0, member)
+        for peer in set(engine.links.peers) - {member}:
+            numbers[peer] += 1
+            actions += engine.receive(1.0, Flush(peer, 1, ((1, numbers[peer]),), (member,), ()))
+        sent = [action.packet for action in actions if isinstance(action, Transmit)]
+        return [
+            (packet.dst, packet.call)
+            for packet in sent
+            if isinstance(packet, Message) and packet.kind == ABORT
+        ]
+
+    request = said(SYNCHRONOUS, invoker, 5, call=(1, client, 0, 0, 0), op="f", hosts=((client,), (invoker,)))
+    answer = said(RESPONSE, called, 7, call=(*base_of(request, 0), 0), op="g")
+    engine.receive(0.0, answer)
+    engine.receive(0.0, request)
+    assert engine.queued == 1
+    assert gone(client) == [] and engine.queued == 0
+    assert gone(other) == [((called,), answer.call)]
+    assert gone(invoker) == []
 
 
 # Whatever comes
