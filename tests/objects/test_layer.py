@@ -13,8 +13,9 @@ from inga.model.view import View
 from inga.objects.calling import AnswerShape, Invocation
 from inga.objects.declare import Abort, Call
 from inga.objects.hosting import Keyed
-from inga.objects.layer import KEY_MAX, ObjectOrder
+from inga.objects.layer import HELD_MAX, KEY_MAX, ObjectOrder
 from inga.recipes import OVER, Options, find
+from inga.session.pressure import QUEUE_MIN, Unread
 from inga.sim.hunt import case, try_seed
 from inga.sim.simulator import Sim
 from inga.sim.trials import simulate_trial
@@ -267,9 +268,9 @@ def test_a_call_to_a_mailbox_is_counted_and_does_no_harm(over: str, kind: str, o
     assert engine.idle and not engine.undoable
 
 
-def stack(order: str = "total", over: str = "reliable") -> Stack:
+def stack(order: str = "total", over: str = "reliable", me: int = 0) -> Stack:
     layers = find(order).build(Options(protocol={"over": over}))
-    return Stack(layers, 0, View.of(*NAMES), rng=Random(1))
+    return Stack(layers, me, View.of(*NAMES), rng=Random(1))
 
 
 @pytest.mark.parametrize("over", OVER)
@@ -282,6 +283,15 @@ def test_whatever_comes_nothing_is_raised(over: str) -> None:
         receiver.receive([(encode(packet, group_id("")), None)], now=0.0)
         assert not receiver.ready().deliver
     assert receiver.rejected.total() >= 200
+
+
+def test_what_waits_for_others_keeps_nobody_behind_who_has_read_everything() -> None:
+    sender = stack(me=2)
+    sender.send(bytes(2 * QUEUE_MIN), now=0.0)
+    sender.ready()
+    unread = Unread(QUEUE_MIN)
+    assert unread.is_behind(QUEUE_MIN)
+    assert sender.held == HELD_MAX and not unread.is_behind(sender.held)
 
 
 def test_nobody_speaks_for_another() -> None:
@@ -299,6 +309,7 @@ def test_nobody_speaks_for_another() -> None:
     sent[0].src = 2
     layer.up(sent[:1])
     assert receiver.rejected["forged"] == 1
+    assert not receiver.held and not receiver.met
 
 
 def test_runs_are_the_same_whenever_they_are_made() -> None:
