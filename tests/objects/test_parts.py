@@ -28,7 +28,7 @@ from inga.objects.order import Clock
 from inga.objects.queue import Queue, QueueEntry
 from inga.objects.roster import Everything, Pairs, Place, Roster
 from inga.objects.state import State
-from inga.objects.window import weight
+from inga.objects.window import SCALAR, weight
 from inga.wire.invocation import decode, encode
 
 from .generate import Generator, Replicated
@@ -278,6 +278,11 @@ def test_who_is_silent_is_not_asked_as_often_as_who_answers() -> None:
         links.tick(float(at), (2,))
         asked += sum(isinstance(packet, Heartbeat) and packet.wanted for packet in wire.sent())
     assert asked == 15
+
+
+def test_a_message_weighs_what_it_carries() -> None:
+    bare = weight(message(1))
+    assert weight(message(1, args=(b"abc", "de", ["f", 1], {"g": (2, b"hi")}), value="j")) == bare + 10 + 2 * SCALAR
 
 
 def test_a_window_counts_what_is_on_its_way_and_what_waits_there() -> None:

@@ -242,6 +242,17 @@ def test_two_who_ask_answer_each_other() -> None:
     net.quiet()
 
 
+def test_who_has_answered_asks_without_answering_again() -> None:
+    net = Members(2)
+    net.say(A, b"x")
+    net.inject(B, miop.encode_control(miop.ControlPacket(miop.STATE, net.senders[A], ((net.senders[A], 1),))))
+    net.send(B, b"y")
+    net.wait(HEARD + 1.0, lose=lambda flight: flight.source == A)
+    net.log.clear()
+    net.wait(5 * WAIT_MAX, lose=lambda flight: flight.source == A)
+    assert {control.entries for control in net.controls(miop.STATE, B)} == {((net.senders[B], 1),)}
+
+
 def test_progress_renews_the_questions_for_reports() -> None:
     """Of two that lag one answers in between: the other is asked as often as if it had just begun."""
     net = Members(3, state_interval=0.5)

@@ -186,6 +186,13 @@ def test_every_message_in_every_version(message: GiopMessage, minor: int, little
     body.finish()
 
 
+def test_an_operation_is_any_octets_whatever_the_text_of_its_arguments() -> None:
+    data = encode(to_group(1, "café"), lambda encoder: encoder.string("café"))
+    assert b"caf\xe9\0" in data and "café\0".encode() in data
+    _, message, body = decode(data)
+    assert isinstance(message, Request) and message.operation == body.string() == "café"
+
+
 def test_what_an_older_version_cannot_say() -> None:
     for message, minor in [
         (to_group(1, "f"), 1),
