@@ -296,6 +296,16 @@ def test_a_replicated_object_asks_once() -> None:
     assert (party.state(0, "a"), party.state(1, "a"), party.state(2, "b")) == (70, 70, 130)
 
 
+def test_only_calls_of_copies_are_remembered_after_their_end() -> None:
+    objects: dict[str, Any] = {"teller": (Teller, (0, 1)), "a": (Account, (2,)), "b": (Account, (2,))}
+    party = Party(3, objects)
+    party.ask(2, "teller", "transfer", "a", "b", 30)
+    seen = [len(hosted.seen) for host in party.hosts.values() for hosted in host.engine.hosted.values()]
+    assert sorted(seen)[-2:] == [2, 2] and sum(seen) == 4, (
+        "what the copies of the teller asked of the accounts"
+    )
+
+
 class Late(ObjectClass):
     @method
     async def refuse(self, ctx: InstanceContext) -> None:

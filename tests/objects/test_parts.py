@@ -282,7 +282,10 @@ def test_who_is_silent_is_not_asked_as_often_as_who_answers() -> None:
 
 def test_a_message_weighs_what_it_carries() -> None:
     bare = weight(message(1))
-    assert weight(message(1, args=(b"abc", "de", ["f", 1], {"g": (2, b"hi")}), value="j")) == bare + 10 + 2 * SCALAR
+    assert (
+        weight(message(1, args=(b"abc", "de", ["f", 1], {"g": (2, b"hi")}), value="j"))
+        == bare + 10 + 2 * SCALAR
+    )
 
 
 def test_a_window_counts_what_is_on_its_way_and_what_waits_there() -> None:
@@ -401,41 +404,71 @@ def test_what_is_said_after_a_crash_waits_for_what_was_said_before() -> None:
     assert engine.local.gone == 1 and engine.local.alive == {1, 2}
 
 
-def test_what_was_done_for_a_copy_that_is_gone_is_taken_back_once() -> None:
-    """Its call is answered before we have begun; we refuse to begin, as an ancestor is gone; it had not got as far."""
-    client, invoker, called, other = 2, 3, 4, 0  # and we are 1, the other copy of what the invoker calls
-    places = [Place(0, "x"), Place(1, "x"), Place(client, "y"), Place(invoker, "z"), Place(called, "w")]
-    engine = Engine(1, Roster(places, {"x": Everything()}), EngineOptions(delta=10.0))
-    numbers = dict.fromkeys(range(5), 0)
+class Copy:
+    """The second of two copies of an object, whose group is in the hands of a test."""
 
-    def said(kind: str, src: int, ts: int, **rest: Any) -> Message:
-        numbers[src] += 1
-        start = StartId(ts, src)
-        zero = (0,) * len(places)
-        number = ((1, numbers[src]),)
+    OTHER, ME, CLIENT, INVOKER, CALLED = range(5)
+
+    def __init__(self) -> None:
+        objects = ("x", "x", "y", "z", "w")
+        roster = Roster([Place(*each) for each in enumerate(objects)], {"x": Everything()})
+        self.engine = Engine(self.ME, roster, EngineOptions(delta=10.0))
+        self.numbers = dict.fromkeys(range(5), 0)
+        self.request = self.said(
+            SYNCHRONOUS,
+            self.INVOKER,
+            5,
+            call=(1, self.CLIENT, 0, 0, 0),
+            op="f",
+            hosts=((self.CLIENT,), (self.INVOKER,)),
+        )
+
+    def said(self, kind: str, src: int, ts: int, **rest: Any) -> Message:
+        """To both copies."""
+        start, number, zero = StartId(ts, src), self._number(src), (0,) * 5
         return Message(kind, src, (0, 1), SendId(start, 0), ts, ts, zero, number, start, **rest)
 
-    def gone(member: int) -> list[Any]:
-        """All who are left agree; whom it is told that a call has come to nothing, and which."""
-        actions = engine.suspect(1.0, member)
-        for peer in set(engine.links.peers) - {member}:
-            numbers[peer] += 1
-            actions += engine.receive(1.0, Flush(peer, 1, ((1, numbers[peer]),), (member,), ()))
-        sent = [action.packet for action in actions if isinstance(action, Transmit)]
-        return [
-            (packet.dst, packet.call)
-            for packet in sent
-            if isinstance(packet, Message) and packet.kind == ABORT
-        ]
+    def answer(self) -> Message:
+        """To the first call that the instance makes."""
+        return self.said(RESPONSE, self.CALLED, 7, call=(*base_of(self.request, 0), 0), op="g")
 
-    request = said(SYNCHRONOUS, invoker, 5, call=(1, client, 0, 0, 0), op="f", hosts=((client,), (invoker,)))
-    answer = said(RESPONSE, called, 7, call=(*base_of(request, 0), 0), op="g")
-    engine.receive(0.0, answer)
-    engine.receive(0.0, request)
-    assert engine.queued == 1
-    assert gone(client) == [] and engine.queued == 0
-    assert gone(other) == [((called,), answer.call)]
-    assert gone(invoker) == []
+    def gone(self, member: int) -> list[Any]:
+        """All who are left agree; whom it is told that a call has come to nothing, and which."""
+        actions = self.engine.suspect(1.0, member)
+        for peer in set(self.engine.links.peers) - {member}:
+            actions += self.engine.receive(1.0, Flush(peer, 1, self._number(peer), (member,), ()))
+        sent = [action.packet for action in actions if isinstance(action, Transmit)]
+        return [(each.dst, each.call) for each in sent if isinstance(each, Message) and each.kind == ABORT]
+
+    def _number(self, src: int) -> tuple[tuple[int, int]]:
+        self.numbers[src] += 1
+        return ((self.ME, self.numbers[src]),)
+
+
+def test_what_was_done_for_a_copy_that_is_gone_is_taken_back_once() -> None:
+    """Its call is answered before we have begun; we refuse to begin, as an ancestor is gone; it had not got as far."""
+    copy = Copy()
+    answer = copy.answer()
+    copy.engine.receive(0.0, answer)
+    copy.engine.receive(0.0, copy.request)
+    assert copy.engine.queued == 1
+    assert copy.gone(copy.CLIENT) == [] and copy.engine.queued == 0
+    assert copy.gone(copy.OTHER) == [((copy.CALLED,), answer.call)]
+    assert copy.gone(copy.INVOKER) == []
+
+
+def test_what_was_done_for_a_copy_that_is_gone_stays_if_ours_has_committed() -> None:
+    """An answer comes a second time, after the end."""
+    copy = Copy()
+    copy.engine.receive(0.0, copy.request)
+    started = []
+    for member in (copy.OTHER, copy.CLIENT, copy.INVOKER, copy.CALLED):
+        started += copy.engine.receive(0.0, Heartbeat(member, 9, copy.numbers[member], 0, (0,), 0))
+    (instance,) = [action.instance for action in started if isinstance(action, Run)]
+    copy.engine.endings.finish(instance, "done")
+    copy.engine.receive(0.0, copy.answer())
+    assert not copy.engine.hosted[copy.ME].early
+    assert copy.gone(copy.OTHER) == []
 
 
 # Whatever comes

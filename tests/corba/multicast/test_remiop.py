@@ -637,6 +637,13 @@ def test_nothing_that_may_still_be_repaired_is_given_up_by_reassembly() -> None:
     assert (alone.reassembly.collect, alone.reassembly.collections_max) == (1.0, 64)
 
 
+def test_bounds_of_what_nobody_repairs_are_as_told() -> None:
+    fragments = MiopFragments(collect=2.0, collections_max=3, octets_max=100_000)
+    Stack([Top(), fragments, MiopPackets()], 0, View.of("a", "b"), rng=Fixed(0.0))
+    kept = fragments.reassembly
+    assert (kept.collect, kept.collections_max, kept.octets_max) == (2.0, 3, 100_000)
+
+
 # Requests of an ORB
 
 
