@@ -588,6 +588,13 @@ def test_what_is_closed_keeps_nothing() -> None:
     assert not host.engine.links.held and not host.engine.calls._awaiting
 
 
+def test_nothing_begins_after_the_end() -> None:
+    engine = bank().hosts[0].engine
+    engine.begin(0.0, engine.local.roster.client(0))
+    engine.close()
+    assert engine.actions(0.0) == []
+
+
 def test_blocked_says_who_waits_for_whom() -> None:
     party = locks()
 

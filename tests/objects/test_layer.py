@@ -12,7 +12,7 @@ from inga.model.packet import Packet
 from inga.model.view import View
 from inga.objects.calling import AnswerShape, Invocation
 from inga.objects.declare import Abort, Call
-from inga.objects.hosting import Keyed
+from inga.objects.hosting import Keyed, key_label
 from inga.objects.layer import HELD_MAX, KEY_MAX, ObjectOrder
 from inga.recipes import OVER, Options, find
 from inga.session.pressure import QUEUE_MIN, Unread
@@ -20,10 +20,12 @@ from inga.sim.hunt import case, try_seed
 from inga.sim.simulator import Sim
 from inga.sim.trials import simulate_trial
 from inga.stack.stack import Stack
+from inga.trace.memory import MemoryTrace
 from inga.trial.trial import Trial
 from inga.wire import bundle
 from inga.wire.packet import encode, group_id
 
+from ..stack.harness import Net
 from .classes import Counter
 
 NAMES = ("alice", "bob", "cathy")
@@ -119,6 +121,17 @@ def test_messages_of_one_key_are_in_one_order_and_others_need_not_be(over: str) 
         sequences = [site.texts for site in sim.sites]
         differ = differ or len({tuple(each) for each in sequences}) > 1
     assert differ, "or keys would make no difference"
+
+
+def test_a_row_names_the_key_by_which_a_message_has_its_place() -> None:
+    traces = [MemoryTrace(member, 2) for member in range(2)]
+    options = Options(protocol={"key": lambda payload: payload.decode()})
+    net = Net(2, "object", options=options, traces=traces)
+    net.send(0, b"red")
+    net.send(0, b"green")
+    net.wait(1.0)
+    starts = [row.op for row in traces[1].rows if row.step == "start"]
+    assert starts == [key_label("red"), key_label("green")]
 
 
 @pytest.mark.parametrize("over", OVER)

@@ -228,6 +228,14 @@ def test_a_heartbeat_counts_once_nothing_is_missing() -> None:
     assert links.frontier == (1, 2)  # member 2 has shown nothing
 
 
+def test_a_heartbeat_tells_which_messages_went_to_others() -> None:
+    wire = Wire()
+    wire.links.take(0.0, 0, numbered(1, 1))
+    for evs, received in (((5,), 5), ((4,), 5)):
+        wire.links.hear(1.0, Heartbeat(0, 9, 1, 0, evs, 0))
+        assert wire.links.received[0] == received
+
+
 def test_copies_are_kept_until_they_are_acknowledged() -> None:
     wire = Wire()
     links = wire.links
