@@ -216,6 +216,14 @@ def test_a_gap_is_asked_for_once_in_delta() -> None:
     assert links.peers[0].ts == 4 and links.received[0] == 4 and links.peers[0].expected == 5
 
 
+def test_news_make_nobody_ask_for_more_than_is_new() -> None:
+    """What was asked for before is asked for again when it is time to."""
+    wire = Wire()
+    wire.links.hear(0.0, Heartbeat(0, 9, 2, 0, (2,), 0))
+    wire.links.hear(15.0, Heartbeat(0, 10, 3, 0, (3,), 0))
+    assert wire.sent() == [Nack(1, (1, 2)), Nack(1, (3,))]
+
+
 def test_a_heartbeat_counts_once_nothing_is_missing() -> None:
     wire = Wire()
     links = wire.links
