@@ -473,6 +473,31 @@ def test_what_travels_is_copied_even_if_it_stays_here() -> None:
     assert party.state(0, "x") == party.state(1, "x") == party.state(0, "y") == [2, "mine"]
 
 
+class Till(ObjectClass):
+    def initial(self) -> tuple[int, ...]:
+        return ()
+
+    @method(undo="refund")
+    async def charge(self, ctx: InstanceContext, x: int) -> None:
+        ctx.effect(lambda state: (*state, x))
+
+    @method
+    async def refund(self, ctx: InstanceContext, x: int) -> None:
+        ctx.effect(lambda state: (*state, -x))
+
+
+def test_what_an_undo_does_is_done_after_what_it_undoes() -> None:
+    party = Party(2, {"till": (Till, (0,))})
+
+    async def body(ctx: InstanceContext) -> None:
+        await ctx.call("till", "charge", 5)
+        raise Abort("no")
+
+    with pytest.raises(Abort):
+        party.done(party.begin(1, body))
+    assert party.state(0, "till") == (5, -5)
+
+
 def test_an_undo_that_fails_takes_the_effects_out() -> None:
     party = Party(2, {"y": (Box, (0,))})
 

@@ -245,6 +245,11 @@ def test_a_changed_octet_is_named(at: int, value: int, reason: str) -> None:
     assert caught.value.reason == reason
 
 
+@pytest.mark.parametrize(("minor", "more"), [(0, False), (1, True), (2, True)])
+def test_no_more_follows_in_1_0_whatever_its_flags(minor: int, more: bool) -> None:
+    assert read_header(giop.MAGIC + bytes((1, minor, giop.MORE, 0, 0, 0, 0, 0))).more is more
+
+
 def test_a_fragment_in_1_0_and_a_status_of_later() -> None:
     with pytest.raises(WireError, match="malformed"):
         read_header(giop.MAGIC + bytes((1, 0, 0, 7, 0, 0, 0, 0)))
