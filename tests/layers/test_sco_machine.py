@@ -134,6 +134,12 @@ def pauses(alice: ScoMachine, times: int) -> list[float]:
     return found
 
 
+def test_of_one_who_has_said_nothing_nothing_is_missing() -> None:
+    alice = machine()
+    comes(alice, 2)
+    assert [len(alice.missing(member)) for member in (BOB, CATHY)] == [1, 0]
+
+
 @pytest.mark.parametrize("lsn", [1, 3])
 def test_what_comes_twice_is_told_of_early_or_not(lsn: int) -> None:
     alice = machine()

@@ -227,6 +227,19 @@ def test_any_takes_back_those_that_lose() -> None:
     assert sorted((party.state(0, "a"), party.state(1, "b"))) == [90, 100]
 
 
+def test_what_is_taken_back_before_it_began_is_told_to_whoever_looks_on() -> None:
+    party = locks()
+
+    async def either(ctx: InstanceContext) -> Any:
+        return await ctx.any(ctx.start("x", "hold", "second", []), ctx.start("y", "look"))
+
+    party.begin(0, lambda ctx: ctx.call("x", "hold", "first", ["y"]))
+    party.done(party.begin(1, either))
+    cancelled = [event.message for event in party.log.events if event.step == "cancel"]
+    assert [message.args[0] for message in cancelled if message] == ["second"]
+    assert party.state(0, "x") == ("first",)
+
+
 def test_several_objects_are_one_call() -> None:
     party = bank()
     assert party.ask(2, ["a", "b"], "balance") == [100, 100]

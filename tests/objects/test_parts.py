@@ -473,6 +473,16 @@ def test_what_was_done_for_a_copy_that_is_gone_is_taken_back_once() -> None:
     assert copy.gone(copy.INVOKER) == []
 
 
+def test_what_was_done_for_a_copy_that_is_gone_is_taken_back_if_its_invoker_stops_us() -> None:
+    copy = Copy()
+    answer = copy.answer()
+    copy.engine.receive(0.0, answer)
+    copy.engine.receive(0.0, copy.request)
+    copy.engine.receive(0.0, copy.said(ABORT, copy.INVOKER, 6, call=copy.request.call))
+    assert copy.engine.queued == 0
+    assert copy.gone(copy.OTHER) == [((copy.CALLED,), answer.call)]
+
+
 def test_what_was_done_for_a_copy_that_is_gone_stays_if_ours_has_committed() -> None:
     """An answer comes a second time, after the end."""
     copy = Copy()
