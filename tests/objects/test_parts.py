@@ -21,7 +21,7 @@ from inga.objects.actions import Run, Transmit
 from inga.objects.declare import Call
 from inga.objects.engine import Engine
 from inga.objects.hosted import base_of
-from inga.objects.instance import Instance
+from inga.objects.instance import Instance, Pending
 from inga.objects.links import REPAIRS_MAX, Links
 from inga.objects.options import EngineOptions
 from inga.objects.order import Clock
@@ -122,6 +122,17 @@ def test_what_becomes_of_a_request_does_not_depend_on_how_many_wait() -> None:
         queue.ended(runs)
     assert started == 2000
     assert relation.count < 5 * 2000
+
+
+def test_the_oldest_that_waits_for_somebody_is_known() -> None:
+    queue = Queue(Pairs([("f", "f"), ("g", "g")]))
+    runs = [instance(entry(ts, op)) for ts, op in ((1, "f"), (3, "g"), (2, "f"))]
+    for each in runs:
+        queue.started(each, None)
+    assert queue.oldest() is None
+    for each in runs[1:]:
+        each.calls[()] = Pending((), SYNCHRONOUS, (2,), False)
+    assert queue.oldest() == runs[2].path
 
 
 def test_relations() -> None:
@@ -284,6 +295,12 @@ def test_what_is_repeated_to_a_silent_member_is_repeated_more_and_more_rarely() 
     links.hear(500.0, Heartbeat(0, 1, 0, 1, (0,), 0))
     assert times(500, 600) == [500, 510, 530, 570], "something came of it: from the beginning"
     assert links.next_tick(600.0) == 650.0
+
+
+def test_a_tick_is_wanted_for_what_is_to_come() -> None:
+    links = Wire().links
+    links.peers[0].again, links.peers[2].again = 50.0, 100.0
+    assert [links.next_tick(now) for now in (20.0, 50.0, 95.0, 100.0)] == [50.0, 100.0, 105.0, 110.0]
 
 
 def test_who_is_silent_is_not_asked_as_often_as_who_answers() -> None:
