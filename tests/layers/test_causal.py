@@ -360,6 +360,17 @@ def test_a_stamp_that_names_our_own_unsent_message_is_counted() -> None:
     assert probe.stack.held == 0
 
 
+def test_what_was_seen_to_be_concurrent_is_forgotten_when_it_is_taken() -> None:
+    net = Net(2, options=LOSSLESS, traces=[MemoryTrace(member, 2) for member in range(2)], takes=False)
+    net.send(0, b"one")
+    net.send(1, b"two")
+    net.settle()
+    layer = net.stacks[1].layer("causal")
+    assert isinstance(layer, Causal) and layer._noticed == {(0, 1)}
+    net.take(1, net.batches[1][0])
+    assert not layer._noticed
+
+
 def test_drained_packets_weigh_nothing_any_more() -> None:
     probe = Probe(Causal())
     probe.feed(stamped(1, 2), stamped(2, 1, (1, 1)))

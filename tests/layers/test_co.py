@@ -296,6 +296,7 @@ def made(src: int, kind: int = DATA, *, seq: int = 0, section: CoExtension | Non
         ),  # rises since when?
         (made(1, CO, seq=1, section=CoExtension(3, (2, 1, 1), confirmed=(1, 1, 1))), "forged"),
         (made(1, CO, seq=AHEAD_MAX + 1, section=CoExtension(3, (1, 1, 1), confirmed=(1, 1, 1))), "forged"),
+        (made(1, CO, section=CoExtension(3, (2, 1, 1), runs=((1, 2),))), "forged"),
         (made(1, 9), "kind"),
     ],
 )

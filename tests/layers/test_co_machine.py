@@ -82,6 +82,15 @@ def test_a_full_window_waits_for_those_who_have_accepted_least() -> None:
     assert alice.is_open and alice.blockers() == [] and alice.is_idle
 
 
+def test_a_full_window_is_the_fault_of_others_whatever_is_read_here() -> None:
+    trio = Trio(window=2)
+    trio.silent = {CATHY}
+    trio.send(ALICE, 3)
+    trio.wait(1.0)
+    trio.machines[ALICE].is_behind = True
+    assert trio.machines[ALICE].blockers() == [CATHY]
+
+
 def test_bytes_on_their_way_wait_for_the_same() -> None:
     trio = Trio(window_bytes=100)
     trio.silent = {BOB}
@@ -119,6 +128,13 @@ def test_full_buffers_are_the_fault_of_those_whose_word_is_missing() -> None:
     alice = trio.machines[ALICE]
     assert not alice.is_open and alice.free_buffers[BOB] < 3
     assert alice.blockers() == [CATHY]
+
+
+def test_everybody_is_told_of_buffers_that_are_free_again() -> None:
+    trio = Trio(capacity=6, window=8)
+    trio.send(ALICE)
+    trio.wait(1.0)
+    assert [machine.free_buffers for machine in trio.machines] == [[6, 6, 6]] * 3
 
 
 def test_what_is_held_awaits_the_messages_it_names_or_the_word_of_the_silent() -> None:

@@ -190,6 +190,15 @@ def test_rows_of_a_message_in_the_order_of_events(order: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("order", ["fifo", "vector"])
+def test_a_row_says_how_many_are_held(order: str) -> None:
+    net, rows = traced(order)
+    for message in (b"one", b"two", b"three"):
+        net.send(0, message)
+    net.arrive(*reversed(net.to(1)))
+    assert [(row.seq, row.n) for row in rows if row.step == "hold"] == [(3, 1), (2, 2)]
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_every_order_tells_its_trace_what_caused_what(order: str) -> None:
     net, rows = traced(order)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inga.layers.fragment import ASSEMBLIES_MAX, Fragment, Pieces
+from inga.layers.fragment import ASSEMBLIES_MAX, LOSSY_MAX, Fragment, LossyFragment, Pieces
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
 from inga.model.stamp import Stamp
@@ -67,6 +67,30 @@ def test_what_is_attached_is_cut_like_the_body(ext: int, size: int) -> None:
     for pieces in (sent, sent[::-1]):
         (whole,) = Probe(Fragment(), me=1).feed(*pieces)
         assert (whole.ext, bytes(whole.body)) == (packet.ext, packet.body)
+
+
+@pytest.mark.parametrize(
+    ("ext", "carriers"), [(None, 0), (0, 1), (5, 1), (LIMIT - 1, 1), (LIMIT, 1), (LIMIT + 1, 2)]
+)
+def test_pieces_that_nothing_is_attached_to_do_not_say_so(ext: int | None, carriers: int) -> None:
+    probe = Probe(Fragment(), datagram_max=512)
+    packet = Packet(0, 1, bytes(2 * LIMIT), None)
+    packet.ext = None if ext is None else bytes(ext)
+    probe.layer.down([packet])
+    carrying = [piece.ext is not None for piece in probe.bottom.sent]
+    assert carrying == [True] * carriers + [False] * (len(carrying) - carriers)
+
+
+def test_where_nothing_is_repaired_the_oldest_makes_room() -> None:
+    probe = Probe(LossyFragment())
+    first, second = [], []
+    for number in range(1, LOSSY_MAX + 2):
+        for index, pieces in enumerate((first, second)):
+            piece = Packet(1, 1, b"x")
+            piece.seq, piece.frag = number, (index, 2)
+            pieces.append(piece)
+    assert probe.feed(*first) == []
+    assert [packet.seq for packet in probe.feed(*second[::-1])] == list(range(LOSSY_MAX + 1, 1, -1))
 
 
 def test_pieces_go_where_the_packet_goes() -> None:

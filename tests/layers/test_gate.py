@@ -114,6 +114,15 @@ def test_what_is_dismissed_has_not_passed() -> None:
     assert probe.stack.held == 0
 
 
+def test_what_passed_of_one_that_left_waits_for_nothing_any_more() -> None:
+    layer = Causal()
+    probe = Probe(layer)
+    layer.gate(True)
+    probe.feed(packet(1, 2), packet(2, 2))
+    probe.stack.gone(1)
+    assert list(layer._early) == [(2, 2)]
+
+
 def test_headers_pass_unseen() -> None:
     layer = Causal()
     probe = Probe(layer)

@@ -14,6 +14,7 @@ from inga.sim import Sim
 from inga.sim.board import lossless, replay, wander
 from inga.sim.explore import Explorer
 from inga.stack.layer import Layer
+from inga.trace.memory import MemoryTrace
 from inga.trial.workload import Workload
 from inga.wire import matrix as wire
 
@@ -48,6 +49,18 @@ def test_a_message_to_another_is_not_waited_for_even_if_nothing_of_it_ever_comes
 def test_an_effect_waits_for_its_cause_through_others() -> None:
     board = replay("A!1:C A!2:B 2>B B!3:C 3>C 1>C", options=Options(matrix=True))
     assert board.taken == [[], [2], [1, 3]] and not board.oracle.violations
+
+
+def test_what_is_held_is_seen_to_be_concurrent_when_it_comes() -> None:
+    """Its vector came whole, so that the one before it need not be there."""
+    traces = [MemoryTrace(member, 2) for member in range(2)]
+    net = Net(2, options=LOSSLESS, traces=traces)
+    net.send(1, b"mine")
+    net.send(0, b"1")
+    net.send(0, b"2")
+    net.arrive(net.to(1)[1])
+    assert net.texts(1) == []
+    assert [(row.src, row.seq) for row in traces[1].rows if row.step == "concurrent"] == [(0, 2)]
 
 
 def test_every_schedule_of_three_broadcasts() -> None:

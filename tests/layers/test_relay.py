@@ -231,6 +231,15 @@ def test_a_packet_stays_what_its_link_made_of_it() -> None:
     assert probe.feed(packet) == []
 
 
+def test_what_was_held_goes_through_the_layer_that_takes_over() -> None:
+    probe = Probe(Relay(), me=1)
+    assert probe.feed(relayed(0, 2, Origin(2, 6, None))) == []
+    after = probe.layer = Relay()
+    probe.stack.views.replace("relay", after)
+    got = probe.feed(relayed(0, 1, Origin(2, 5, None)))
+    assert [(packet.src, packet.seq) for packet in got] == [(2, 5), (2, 6)]
+
+
 def test_no_schedule_can_be_played() -> None:
     with pytest.raises(UsageError, match="order 'relay' passes messages on"):
         replay("A!1 1>B", "relay")

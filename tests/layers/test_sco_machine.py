@@ -1,6 +1,8 @@
 """The SCO machine alone: who holds it up, and what it says when."""
 
-from inga.layers.machine import GaveUp
+import pytest
+
+from inga.layers.machine import Discarded, GaveUp
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import mask
 from inga.layers.sco.parts import Control, Heard, Released, ScoControlSent, ScoMessage, ScoSettings
@@ -130,6 +132,23 @@ def pauses(alice: ScoMachine, times: int) -> list[float]:
             alice.tick(alice.wake)
         found.append(alice.now - start)
     return found
+
+
+def test_of_one_who_has_said_nothing_nothing_is_missing() -> None:
+    alice = machine()
+    comes(alice, 2)
+    assert [len(alice.missing(member)) for member in (BOB, CATHY)] == [1, 0]
+
+
+@pytest.mark.parametrize("lsn", [1, 3])
+def test_what_comes_twice_is_told_of_early_or_not(lsn: int) -> None:
+    alice = machine()
+    comes(alice, 1)
+    comes(alice, 3)
+    assert not any(isinstance(event, Discarded) for event in alice.events)
+    comes(alice, lsn)
+    (discarded,) = [event for event in alice.events if isinstance(event, Discarded)]
+    assert (discarded.reason, discarded.message.lsn) == ("duplicate", lsn)
 
 
 def test_after_a_new_hole_questions_come_as_fast_as_at_first() -> None:

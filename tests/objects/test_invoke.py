@@ -227,6 +227,19 @@ def test_any_takes_back_those_that_lose() -> None:
     assert sorted((party.state(0, "a"), party.state(1, "b"))) == [90, 100]
 
 
+def test_what_is_taken_back_before_it_began_is_told_to_whoever_looks_on() -> None:
+    party = locks()
+
+    async def either(ctx: InstanceContext) -> Any:
+        return await ctx.any(ctx.start("x", "hold", "second", []), ctx.start("y", "look"))
+
+    party.begin(0, lambda ctx: ctx.call("x", "hold", "first", ["y"]))
+    party.done(party.begin(1, either))
+    cancelled = [event.message for event in party.log.events if event.step == "cancel"]
+    assert [message.args[0] for message in cancelled if message] == ["second"]
+    assert party.state(0, "x") == ("first",)
+
+
 def test_several_objects_are_one_call() -> None:
     party = bank()
     assert party.ask(2, ["a", "b"], "balance") == [100, 100]
@@ -294,6 +307,34 @@ def test_a_replicated_object_asks_once() -> None:
     with pytest.raises(InvocationAborted):
         party.ask(1, "teller", "generous", "b", "a", 500)
     assert (party.state(0, "a"), party.state(1, "a"), party.state(2, "b")) == (70, 70, 130)
+
+
+def test_only_calls_of_copies_are_remembered_after_their_end() -> None:
+    objects: dict[str, Any] = {"teller": (Teller, (0, 1)), "a": (Account, (2,)), "b": (Account, (2,))}
+    party = Party(3, objects)
+    party.ask(2, "teller", "transfer", "a", "b", 30)
+    seen = [len(hosted.seen) for host in party.hosts.values() for hosted in host.engine.hosted.values()]
+    assert sorted(seen)[-2:] == [2, 2] and sum(seen) == 4, (
+        "what the copies of the teller asked of the accounts"
+    )
+
+
+class Late(ObjectClass):
+    @method
+    async def refuse(self, ctx: InstanceContext) -> None:
+        await ctx.pause(50)
+        raise Abort("and late")
+
+
+class Chooser(ObjectClass):
+    @method
+    async def choose(self, ctx: InstanceContext) -> Any:
+        return await ctx.any(ctx.start("a", "balance"), ctx.start("late", "refuse"))
+
+
+def test_copies_choose_when_the_last_alternative_has_failed() -> None:
+    party = Party(3, {"chooser": (Chooser, (0, 1)), "a": (Account, (2,)), "late": (Late, (2,))})
+    assert party.ask(2, "chooser", "choose", answers="all") == [100, 100]
 
 
 def test_another_copy_speaks_for_one_that_is_gone() -> None:
@@ -445,6 +486,31 @@ def test_what_travels_is_copied_even_if_it_stays_here() -> None:
     assert party.state(0, "x") == party.state(1, "x") == party.state(0, "y") == [2, "mine"]
 
 
+class Till(ObjectClass):
+    def initial(self) -> tuple[int, ...]:
+        return ()
+
+    @method(undo="refund")
+    async def charge(self, ctx: InstanceContext, x: int) -> None:
+        ctx.effect(lambda state: (*state, x))
+
+    @method
+    async def refund(self, ctx: InstanceContext, x: int) -> None:
+        ctx.effect(lambda state: (*state, -x))
+
+
+def test_what_an_undo_does_is_done_after_what_it_undoes() -> None:
+    party = Party(2, {"till": (Till, (0,))})
+
+    async def body(ctx: InstanceContext) -> None:
+        await ctx.call("till", "charge", 5)
+        raise Abort("no")
+
+    with pytest.raises(Abort):
+        party.done(party.begin(1, body))
+    assert party.state(0, "till") == (5, -5)
+
+
 def test_an_undo_that_fails_takes_the_effects_out() -> None:
     party = Party(2, {"y": (Box, (0,))})
 
@@ -558,6 +624,13 @@ def test_what_is_closed_keeps_nothing() -> None:
     host.close("it is over")
     assert host.engine.idle and host.wake is None
     assert not host.engine.links.held and not host.engine.calls._awaiting
+
+
+def test_nothing_begins_after_the_end() -> None:
+    engine = bank().hosts[0].engine
+    engine.begin(0.0, engine.local.roster.client(0))
+    engine.close()
+    assert engine.actions(0.0) == []
 
 
 def test_blocked_says_who_waits_for_whom() -> None:

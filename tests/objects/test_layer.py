@@ -12,17 +12,20 @@ from inga.model.packet import Packet
 from inga.model.view import View
 from inga.objects.calling import AnswerShape, Invocation
 from inga.objects.declare import Abort, Call
-from inga.objects.hosting import Keyed
-from inga.objects.layer import KEY_MAX, ObjectOrder
+from inga.objects.hosting import Keyed, key_label
+from inga.objects.layer import HELD_MAX, KEY_MAX, ObjectOrder
 from inga.recipes import OVER, Options, find
+from inga.session.pressure import QUEUE_MIN, Unread
 from inga.sim.hunt import case, try_seed
 from inga.sim.simulator import Sim
 from inga.sim.trials import simulate_trial
 from inga.stack.stack import Stack
+from inga.trace.memory import MemoryTrace
 from inga.trial.trial import Trial
 from inga.wire import bundle
 from inga.wire.packet import encode, group_id
 
+from ..stack.harness import Net
 from .classes import Counter
 
 NAMES = ("alice", "bob", "cathy")
@@ -118,6 +121,17 @@ def test_messages_of_one_key_are_in_one_order_and_others_need_not_be(over: str) 
         sequences = [site.texts for site in sim.sites]
         differ = differ or len({tuple(each) for each in sequences}) > 1
     assert differ, "or keys would make no difference"
+
+
+def test_a_row_names_the_key_by_which_a_message_has_its_place() -> None:
+    traces = [MemoryTrace(member, 2) for member in range(2)]
+    options = Options(protocol={"key": lambda payload: payload.decode()})
+    net = Net(2, "object", options=options, traces=traces)
+    net.send(0, b"red")
+    net.send(0, b"green")
+    net.wait(1.0)
+    starts = [row.op for row in traces[1].rows if row.step == "start"]
+    assert starts == [key_label("red"), key_label("green")]
 
 
 @pytest.mark.parametrize("over", OVER)
@@ -267,9 +281,9 @@ def test_a_call_to_a_mailbox_is_counted_and_does_no_harm(over: str, kind: str, o
     assert engine.idle and not engine.undoable
 
 
-def stack(order: str = "total", over: str = "reliable") -> Stack:
+def stack(order: str = "total", over: str = "reliable", me: int = 0) -> Stack:
     layers = find(order).build(Options(protocol={"over": over}))
-    return Stack(layers, 0, View.of(*NAMES), rng=Random(1))
+    return Stack(layers, me, View.of(*NAMES), rng=Random(1))
 
 
 @pytest.mark.parametrize("over", OVER)
@@ -282,6 +296,15 @@ def test_whatever_comes_nothing_is_raised(over: str) -> None:
         receiver.receive([(encode(packet, group_id("")), None)], now=0.0)
         assert not receiver.ready().deliver
     assert receiver.rejected.total() >= 200
+
+
+def test_what_waits_for_others_keeps_nobody_behind_who_has_read_everything() -> None:
+    sender = stack(me=2)
+    sender.send(bytes(2 * QUEUE_MIN), now=0.0)
+    sender.ready()
+    unread = Unread(QUEUE_MIN)
+    assert unread.is_behind(QUEUE_MIN)
+    assert sender.held == HELD_MAX and not unread.is_behind(sender.held)
 
 
 def test_nobody_speaks_for_another() -> None:
@@ -299,6 +322,7 @@ def test_nobody_speaks_for_another() -> None:
     sent[0].src = 2
     layer.up(sent[:1])
     assert receiver.rejected["forged"] == 1
+    assert not receiver.held and not receiver.met
 
 
 def test_runs_are_the_same_whenever_they_are_made() -> None:

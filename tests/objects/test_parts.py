@@ -6,18 +6,29 @@ from typing import Any
 import pytest
 
 from inga.model.errors import UsageError, WireError
-from inga.model.invocation import Flush, Heartbeat, Message, Nack, SendId, StartId
-from inga.objects.actions import Run
+from inga.model.invocation import (
+    ABORT,
+    RESPONSE,
+    SYNCHRONOUS,
+    Flush,
+    Heartbeat,
+    Message,
+    Nack,
+    SendId,
+    StartId,
+)
+from inga.objects.actions import Run, Transmit
 from inga.objects.declare import Call
 from inga.objects.engine import Engine
-from inga.objects.instance import Instance
+from inga.objects.hosted import base_of
+from inga.objects.instance import Instance, Pending
 from inga.objects.links import REPAIRS_MAX, Links
 from inga.objects.options import EngineOptions
 from inga.objects.order import Clock
 from inga.objects.queue import Queue, QueueEntry
 from inga.objects.roster import Everything, Pairs, Place, Roster
 from inga.objects.state import State
-from inga.objects.window import weight
+from inga.objects.window import SCALAR, weight
 from inga.wire.invocation import decode, encode
 
 from .generate import Generator, Replicated
@@ -113,6 +124,17 @@ def test_what_becomes_of_a_request_does_not_depend_on_how_many_wait() -> None:
     assert relation.count < 5 * 2000
 
 
+def test_the_oldest_that_waits_for_somebody_is_known() -> None:
+    queue = Queue(Pairs([("f", "f"), ("g", "g")]))
+    runs = [instance(entry(ts, op)) for ts, op in ((1, "f"), (3, "g"), (2, "f"))]
+    for each in runs:
+        queue.started(each, None)
+    assert queue.oldest() is None
+    for each in runs[1:]:
+        each.calls[()] = Pending((), SYNCHRONOUS, (2,), False)
+    assert queue.oldest() == runs[2].path
+
+
 def test_relations() -> None:
     assert Pairs([("a", "b")]).of("b") == {"a"} and not Pairs().of("a")
     assert Everything("a").of("x") == {"a", "x"} and Everything().between(Call("x"), Call("y"))
@@ -205,6 +227,14 @@ def test_a_gap_is_asked_for_once_in_delta() -> None:
     assert links.peers[0].ts == 4 and links.received[0] == 4 and links.peers[0].expected == 5
 
 
+def test_news_make_nobody_ask_for_more_than_is_new() -> None:
+    """What was asked for before is asked for again when it is time to."""
+    wire = Wire()
+    wire.links.hear(0.0, Heartbeat(0, 9, 2, 0, (2,), 0))
+    wire.links.hear(15.0, Heartbeat(0, 10, 3, 0, (3,), 0))
+    assert wire.sent() == [Nack(1, (1, 2)), Nack(1, (3,))]
+
+
 def test_a_heartbeat_counts_once_nothing_is_missing() -> None:
     wire = Wire()
     links = wire.links
@@ -215,6 +245,14 @@ def test_a_heartbeat_counts_once_nothing_is_missing() -> None:
     links.take(1.0, 0, numbered(2, 2))
     assert links.peers[0].ts == 9
     assert links.frontier == (1, 2)  # member 2 has shown nothing
+
+
+def test_a_heartbeat_tells_which_messages_went_to_others() -> None:
+    wire = Wire()
+    wire.links.take(0.0, 0, numbered(1, 1))
+    for evs, received in (((5,), 5), ((4,), 5)):
+        wire.links.hear(1.0, Heartbeat(0, 9, 1, 0, evs, 0))
+        assert wire.links.received[0] == received
 
 
 def test_copies_are_kept_until_they_are_acknowledged() -> None:
@@ -259,6 +297,12 @@ def test_what_is_repeated_to_a_silent_member_is_repeated_more_and_more_rarely() 
     assert links.next_tick(600.0) == 650.0
 
 
+def test_a_tick_is_wanted_for_what_is_to_come() -> None:
+    links = Wire().links
+    links.peers[0].again, links.peers[2].again = 50.0, 100.0
+    assert [links.next_tick(now) for now in (20.0, 50.0, 95.0, 100.0)] == [50.0, 100.0, 105.0, 110.0]
+
+
 def test_who_is_silent_is_not_asked_as_often_as_who_answers() -> None:
     wire = Wire(quiet=True)
     links = wire.links
@@ -267,6 +311,14 @@ def test_who_is_silent_is_not_asked_as_often_as_who_answers() -> None:
         links.tick(float(at), (2,))
         asked += sum(isinstance(packet, Heartbeat) and packet.wanted for packet in wire.sent())
     assert asked == 15
+
+
+def test_a_message_weighs_what_it_carries() -> None:
+    bare = weight(message(1))
+    assert (
+        weight(message(1, args=(b"abc", "de", ["f", 1], {"g": (2, b"hi")}), value="j"))
+        == bare + 10 + 2 * SCALAR
+    )
 
 
 def test_a_window_counts_what_is_on_its_way_and_what_waits_there() -> None:
@@ -383,6 +435,83 @@ def test_what_is_said_after_a_crash_waits_for_what_was_said_before() -> None:
     run(engine.receive(3.0, flush))
     assert started == [5, 9]
     assert engine.local.gone == 1 and engine.local.alive == {1, 2}
+
+
+class Copy:
+    """The second of two copies of an object, whose group is in the hands of a test."""
+
+    OTHER, ME, CLIENT, INVOKER, CALLED = range(5)
+
+    def __init__(self) -> None:
+        objects = ("x", "x", "y", "z", "w")
+        roster = Roster([Place(*each) for each in enumerate(objects)], {"x": Everything()})
+        self.engine = Engine(self.ME, roster, EngineOptions(delta=10.0))
+        self.numbers = dict.fromkeys(range(5), 0)
+        self.request = self.said(
+            SYNCHRONOUS,
+            self.INVOKER,
+            5,
+            call=(1, self.CLIENT, 0, 0, 0),
+            op="f",
+            hosts=((self.CLIENT,), (self.INVOKER,)),
+        )
+
+    def said(self, kind: str, src: int, ts: int, **rest: Any) -> Message:
+        """To both copies."""
+        start, number, zero = StartId(ts, src), self._number(src), (0,) * 5
+        return Message(kind, src, (0, 1), SendId(start, 0), ts, ts, zero, number, start, **rest)
+
+    def answer(self) -> Message:
+        """To the first call that the instance makes."""
+        return self.said(RESPONSE, self.CALLED, 7, call=(*base_of(self.request, 0), 0), op="g")
+
+    def gone(self, member: int) -> list[Any]:
+        """All who are left agree; whom it is told that a call has come to nothing, and which."""
+        actions = self.engine.suspect(1.0, member)
+        for peer in set(self.engine.links.peers) - {member}:
+            actions += self.engine.receive(1.0, Flush(peer, 1, self._number(peer), (member,), ()))
+        sent = [action.packet for action in actions if isinstance(action, Transmit)]
+        return [(each.dst, each.call) for each in sent if isinstance(each, Message) and each.kind == ABORT]
+
+    def _number(self, src: int) -> tuple[tuple[int, int]]:
+        self.numbers[src] += 1
+        return ((self.ME, self.numbers[src]),)
+
+
+def test_what_was_done_for_a_copy_that_is_gone_is_taken_back_once() -> None:
+    """Its call is answered before we have begun; we refuse to begin, as an ancestor is gone; it had not got as far."""
+    copy = Copy()
+    answer = copy.answer()
+    copy.engine.receive(0.0, answer)
+    copy.engine.receive(0.0, copy.request)
+    assert copy.engine.queued == 1
+    assert copy.gone(copy.CLIENT) == [] and copy.engine.queued == 0
+    assert copy.gone(copy.OTHER) == [((copy.CALLED,), answer.call)]
+    assert copy.gone(copy.INVOKER) == []
+
+
+def test_what_was_done_for_a_copy_that_is_gone_is_taken_back_if_its_invoker_stops_us() -> None:
+    copy = Copy()
+    answer = copy.answer()
+    copy.engine.receive(0.0, answer)
+    copy.engine.receive(0.0, copy.request)
+    copy.engine.receive(0.0, copy.said(ABORT, copy.INVOKER, 6, call=copy.request.call))
+    assert copy.engine.queued == 0
+    assert copy.gone(copy.OTHER) == [((copy.CALLED,), answer.call)]
+
+
+def test_what_was_done_for_a_copy_that_is_gone_stays_if_ours_has_committed() -> None:
+    """An answer comes a second time, after the end."""
+    copy = Copy()
+    copy.engine.receive(0.0, copy.request)
+    started = []
+    for member in (copy.OTHER, copy.CLIENT, copy.INVOKER, copy.CALLED):
+        started += copy.engine.receive(0.0, Heartbeat(member, 9, copy.numbers[member], 0, (0,), 0))
+    (instance,) = [action.instance for action in started if isinstance(action, Run)]
+    copy.engine.endings.finish(instance, "done")
+    copy.engine.receive(0.0, copy.answer())
+    assert not copy.engine.hosted[copy.ME].early
+    assert copy.gone(copy.OTHER) == []
 
 
 # Whatever comes

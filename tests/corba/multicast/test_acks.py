@@ -77,6 +77,19 @@ def test_a_receipt_waits_for_all() -> None:
     assert receipt.has("confirmed")
 
 
+def test_a_reader_far_behind_acknowledges_what_it_has_as_soon_as_it_reads_again() -> None:
+    net = members(2, queue_max=100)
+    net.stacks[B].queued = 100
+    receipt = net.send(A, b"1")
+    net.wait(0.01)
+    net.stacks[B].queued = 40
+    assert not receipt.has("confirmed")
+    net.stacks[B].taken([], now=net.now)
+    net.turn(B)
+    net.settle()
+    assert receipt.has("confirmed") and data(net, A) == [1], "it need not be sent again for that"
+
+
 def test_where_anybody_may_speak_nobody_knows_whom_to_wait_for() -> None:
     layers = [Top(), MiopFragments(), Acknowledged(), MiopPackets(sender=quad_of(0, 0))]
     with pytest.raises(UsageError, match="acks need to know the members"):

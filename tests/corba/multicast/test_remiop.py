@@ -72,6 +72,14 @@ def test_one_request_is_pending_and_later_holes_join_it() -> None:
     assert net.asked(B) == [[1, 3]]
 
 
+def test_a_row_names_what_is_asked_for_in_ranges() -> None:
+    net = Members(2)
+    for message, but in ((b"1", [B]), (b"2", []), (b"3", [B]), (b"4", [B]), (b"5", [])):
+        net.say(A, message, but=but)
+    net.wait(0.05)
+    assert [row.note for row in net.traces[B].rows if row.step == "nack"] == ["1, 3-4"]
+
+
 def test_as_in_the_figure_every_packet_after_a_hole_asks_anew() -> None:
     net = Members(tnack=0.05, one_nack=False)
     for message, but in ((b"1", [B]), (b"2", []), (b"3", [B]), (b"4", [])):
@@ -515,6 +523,17 @@ def test_packets_keep_to_the_rate() -> None:
     assert [times[k] for k in (1, 2, 3, 4)] == pytest.approx([0, 0.11776, 0.23552, 0.35328])
 
 
+def test_who_keeps_to_the_rate_has_not_said_everything() -> None:
+    net = Members(2, rmin=1000, rmax=1000, state_interval=0.1)
+    net.send(A, b"1")
+    net.send(A, b"2")
+    net.wait(0.2)
+    assert net.got(B) == [b"1"] and net.strategy(A).outstanding == 0
+    assert not net.strategy(A).settled
+    net.quiet()
+    assert net.strategy(A).settled
+
+
 def test_reports_and_requests_set_the_rate() -> None:
     net = Members(2, rmin=10_000, rmax=110_000, size=100, state_interval=1000, state_every=0, slack=1e5)
     rate = net.strategy(A).rate
@@ -635,6 +654,13 @@ def test_nothing_that_may_still_be_repaired_is_given_up_by_reassembly() -> None:
     alone = plain.layer("fragments")
     assert isinstance(alone, MiopFragments)
     assert (alone.reassembly.collect, alone.reassembly.collections_max) == (1.0, 64)
+
+
+def test_bounds_of_what_nobody_repairs_are_as_told() -> None:
+    fragments = MiopFragments(collect=2.0, collections_max=3, octets_max=100_000)
+    Stack([Top(), fragments, MiopPackets()], 0, View.of("a", "b"), rng=Fixed(0.0))
+    kept = fragments.reassembly
+    assert (kept.collect, kept.collections_max, kept.octets_max) == (2.0, 3, 100_000)
 
 
 # Requests of an ORB

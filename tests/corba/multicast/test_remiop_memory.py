@@ -242,6 +242,17 @@ def test_two_who_ask_answer_each_other() -> None:
     net.quiet()
 
 
+def test_who_has_answered_asks_without_answering_again() -> None:
+    net = Members(2)
+    net.say(A, b"x")
+    net.inject(B, miop.encode_control(miop.ControlPacket(miop.STATE, net.senders[A], ((net.senders[A], 1),))))
+    net.send(B, b"y")
+    net.wait(HEARD + 1.0, lose=lambda flight: flight.source == A)
+    net.log.clear()
+    net.wait(5 * WAIT_MAX, lose=lambda flight: flight.source == A)
+    assert {control.entries for control in net.controls(miop.STATE, B)} == {((net.senders[B], 1),)}
+
+
 def test_progress_renews_the_questions_for_reports() -> None:
     """Of two that lag one answers in between: the other is asked as often as if it had just begun."""
     net = Members(3, state_interval=0.5)
@@ -271,6 +282,18 @@ def test_where_anybody_may_come_nobody_asks_those_who_fell_silent() -> None:
     net.send(A, b"nobody is here any more")
     net.wait(3 * HEARD, lose=lambda flight: True)
     assert net.wake[A] is None and net.stacks[A].settled
+
+
+def test_where_anybody_may_come_one_that_fell_silent_is_waited_for_until_it_counts_no_more() -> None:
+    net = Open(size=4, baseline="start", state_interval=0.5)
+    net.send(A, b"1")
+    net.wait(0.9)
+    for _ in range(5):
+        net.send(A, b"x")
+    net.wait(HEARD - 0.5, lose=lambda flight: True)
+    assert not net.stacks[A].writable
+    net.wait(0.5, lose=lambda flight: True)
+    assert net.stacks[A].writable
 
 
 # Departures
@@ -335,6 +358,17 @@ def test_what_is_missing_of_one_that_left_is_not_asked_for(order: str) -> None:
     net.wait(60.0)
     assert not [f for f in net.log if is_control(f) and asks(f)], "nobody asks for what it sent"
     assert net.wake == [None] * 3
+
+
+def test_repairs_for_one_that_left_are_not_due_any_more() -> None:
+    net = Members(3, trepair=0.05)
+    net.say(C, b"1", but=[B])
+    strategy = net.strategy(A)
+    report_at = strategy.wake
+    net.inject(A, miop.encode_control(miop.ControlPacket(miop.NACK, net.senders[B], ((net.senders[C], 1),))))
+    assert strategy.wake is not None and report_at is not None and strategy.wake < report_at
+    net.stacks[A].gone(C)
+    assert strategy.wake == report_at
 
 
 def test_late_packets_of_one_that_left_are_passed_on_and_not_kept() -> None:

@@ -186,6 +186,13 @@ def test_every_message_in_every_version(message: GiopMessage, minor: int, little
     body.finish()
 
 
+def test_an_operation_is_any_octets_whatever_the_text_of_its_arguments() -> None:
+    data = encode(to_group(1, "café"), lambda encoder: encoder.string("café"))
+    assert b"caf\xe9\0" in data and "café\0".encode() in data
+    _, message, body = decode(data)
+    assert isinstance(message, Request) and message.operation == body.string() == "café"
+
+
 def test_what_an_older_version_cannot_say() -> None:
     for message, minor in [
         (to_group(1, "f"), 1),
@@ -236,6 +243,11 @@ def test_a_changed_octet_is_named(at: int, value: int, reason: str) -> None:
     with pytest.raises(WireError) as caught:
         decode(bytes(changed))
     assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(("minor", "more"), [(0, False), (1, True), (2, True)])
+def test_no_more_follows_in_1_0_whatever_its_flags(minor: int, more: bool) -> None:
+    assert read_header(giop.MAGIC + bytes((1, minor, giop.MORE, 0, 0, 0, 0, 0))).more is more
 
 
 def test_a_fragment_in_1_0_and_a_status_of_later() -> None:
