@@ -6,6 +6,7 @@ from typing import Any
 _HOMES = {
     "join": "inga.net.join",
     "Group": "inga.net.group",
+    "run": "inga.net.running",
     "Faults": "inga.layers.shape",
     "Batch": "inga.model.delivery",
     "Delivery": "inga.model.delivery",

@@ -318,13 +318,16 @@ def test_a_cause_that_never_comes_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(chat_module, "HELD_SECONDS", 0.05)
 
     async def scene(via: str) -> None:
-        async with inga.join("lunch", "alice", members=PEOPLE, via=via) as alice:
-            async with inga.join("lunch", "bob", members=PEOPLE, via=via) as bob:
-                await alice.ready(2)
-                await bob.send(b"Lunch?")
-                async for _ in alice:
-                    break
-            await alice.send(b"Yes!")  # answers what cathy, not here yet, can never get
+        async with (
+            inga.join("lunch", "alice", members=PEOPLE, via=via) as alice,
+            inga.join("lunch", "bob", members=PEOPLE, via=via) as bob,
+        ):
+            bob.delay("cathy", 1000)  # as if there were no way from one to the other
+            await alice.ready(2)
+            await bob.send(b"Lunch?")
+            async for _ in alice:
+                break
+            await alice.send(b"Yes!")
             async with inga.join("lunch", "cathy", members=PEOPLE, via=via, echo=True) as cathy:
                 wall = Wall()
                 chat = Chat(cathy, wall, ChatView(PEOPLE), quiet=False, linger=0)

@@ -5,6 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inga.cli.chat_view import MESSAGES_MAX, ChatMessage, ChatView, Do, Say, Transcript, WrongLine, understand
+from inga.model.delivery import Batch, Delivery
+from inga.model.packet import Packet
 
 MEMBERS = ["alice", "bob", "cathy"]
 
@@ -57,9 +59,15 @@ def test_no_line_is_too_much(line: str) -> None:
     assert not isinstance(meant, Say) or meant.text
 
 
-def stamped(message: ChatMessage, src: int, seq: int, *deps: int) -> ChatMessage:
-    message.src, message.seq, message.deps = src, seq, deps
+def stamped(message: ChatMessage, src: int, seq: int, *deps: int, view: int = 1) -> ChatMessage:
+    message.stamp(delivery(src, seq, *deps, view=view))
     return message
+
+
+def delivery(src: int, seq: int, *deps: int, view: int = 1) -> Delivery:
+    packet = Packet(src, view)
+    packet.seq, packet.deps, packet.payloads = seq, deps, [b""]
+    return Delivery(Batch(MEMBERS[src], packet), 0)
 
 
 def test_concurrency_is_found_in_both_directions() -> None:
@@ -68,7 +76,7 @@ def test_concurrency_is_found_in_both_directions() -> None:
     assert transcript.concurrent_with(mine) == []  # not stamped yet
     answer = stamped(transcript.add("bob", "yes"), 1, 1, 1, 0, 0)
     other = stamped(transcript.add("cathy", "hello", concurrent=True), 2, 1, 0, 0, 0)
-    transcript.stamped(0, 1, (0, 0, 0))
+    transcript.stamped(delivery(0, 1, 0, 0, 0))
     assert transcript.concurrent_with(mine) == [other]
     assert transcript.concurrent_with(answer) == [other]
     assert transcript.concurrent_with(other) == [mine, answer]
@@ -76,6 +84,16 @@ def test_concurrency_is_found_in_both_directions() -> None:
     assert transcript.find(2) is answer
     assert transcript.find(9) is None
     assert transcript.to_json()[2]["concurrent_with"] == [1, 2]
+
+
+def test_messages_of_different_views_are_not_concurrent() -> None:
+    """In each view numbers begin anew, and members may have other ones."""
+    transcript = Transcript()
+    before = stamped(transcript.add("bob", "bye"), 1, 1, 0, 0, 0)
+    after = stamped(transcript.add("alice", "he is gone"), 0, 1, 0, 0, view=2)
+    other = stamped(transcript.add("cathy", "yes"), 1, 1, 0, 0, view=2)
+    assert transcript.concurrent_with(before) == []
+    assert transcript.concurrent_with(after) == [other]
 
 
 def test_only_so_much_is_remembered() -> None:

@@ -88,7 +88,9 @@ def test_words(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert first.startswith("fifo: 3 members, seed 0: 60 sent, 120 of 120 delivered in ")
     assert "all promises kept" in said and "causally related pairs" in said
     assert last == f"trace: {trace}"
-    assert {row.step for row in rows(trace)} == {"view", "join", "leave", "send", "deliver", "take"}
+    steps = {row.step for row in rows(trace)}
+    # Whether anybody closes a view when the others leave depends on who is last.
+    assert steps - {"flush"} == {"view", "join", "leave", "send", "deliver", "take"}
 
 
 def test_a_broken_promise(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +150,7 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert complained == "" and "\n  inga live --order causal --members 4" in said, "an example"
     for option in (
         "--json --quiet --order --members --messages --size --rate --subset --loss --dup --reorder --delay "
-        "--crash --join --deliver --seed --trace --trace-level --via --objects --misdeclare"
+        "--join --deliver --seed --trace --trace-level --via --objects --misdeclare"
     ).split():
         assert option in said
 
@@ -156,14 +158,12 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ("--crash 1", "--crash: members that crash come with membership, which is not built yet"),
         ("--join -1", "--join is the number of members that come later, so not below 0"),
-        ("--join 1 --order broadcast --unsafe", "its order 'broadcast' works with a fixed group only"),
+        ("--join 1 --order remiop", "nobody can join a group of order 'remiop' later"),
         (
             "--order chaos",
             "no order 'chaos'; there are causal, co, fifo,",
         ),
-        ("--order object --join 1", "works with a fixed group only"),
         ("--objects 2", "--objects: order 'vector' has no objects; use --order object or total"),
         ("--order object --objects 0", "a trial of objects needs at least one"),
         ("--order object --objects 1 --subset 2", "--objects: every member has a copy from the start"),
@@ -253,7 +253,20 @@ def test_members_that_come_later(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert taken == content["delivered"]
 
 
-@pytest.mark.parametrize("options", ["--order fifo --subset 1", "--order none --echo", "--messages 0"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--order fifo --subset 1",
+        "--order none --echo",
+        "--messages 0",
+        "--matrix --subset 1",
+        "--order relay --echo",
+        "--order co --subset 1",
+        "--order sco --subset 1",
+        "--order object",
+        "--order total --echo",
+    ],
+)
 def test_members_that_come_later_to_other_groups(capsys: pytest.CaptureFixture[str], options: str) -> None:
     assert live(*f"--members 2 --join 1 --messages 40 --json {options}".split()) == 0
     content = found(capsys)

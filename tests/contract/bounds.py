@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -30,9 +31,10 @@ from inga.lab.rungs.history import History
 from inga.layers.bundle import Bundle
 from inga.layers.co.machine import CoMachine
 from inga.layers.co.parts import CoMessage, CoNack, CoSettings, SentAgain
-from inga.layers.fifo import Unreliable
+from inga.layers.fifo import Unordered, Unreliable
 from inga.layers.flow import Flow, share_of
 from inga.layers.fragment import Fragment, LossyFragment
+from inga.layers.lending import deal
 from inga.layers.reliable import Reliable
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.parts import ScoMessage
@@ -52,6 +54,8 @@ from inga.objects.roster import Pairs, Roster
 from inga.recipes import Options, find
 from inga.session.alarms import Alarms
 from inga.session.newcomer import Newcomer
+from inga.session.session import Session
+from inga.stack.layer import Layer
 from inga.stack.stack import Stack
 from inga.wire import bundle, invocation, value, varint
 from inga.wire.packet import HEAD, decode, encode
@@ -93,6 +97,48 @@ def datagrams_of_the_next_view(n: int) -> bool:
     net.inject(0, *[data] * n)
     assert net.stacks[0].counts["ahead"] == n
     return len(net.stacks[0].wire.ahead) == n
+
+
+@bound("stack.native.PAST_MAX")
+def closed_views_that_are_remembered(n: int) -> bool:
+    wire = Net(2).stacks[0].wire
+    for tag in range(n):
+        wire.tag = tag
+        wire.close(replace(wire.stack.view, number=tag))
+    return len(wire.past) == n
+
+
+class Lacking(Layer):
+    """Has joined, and has no state yet."""
+
+    name = "lacking"
+    provides = frozenset({"reliable"})
+
+    def lacks(self) -> dict[str, list[int]]:
+        return {"all": [1]}
+
+
+@bound("session.handover.STATE_MAX")
+def octets_of_a_state(n: int) -> bool:
+    net = Net(2, build=lambda: [Bundle(), Unordered(), Lacking(), Session()])
+    packet = Packet(1, 1, b"the first of them", kind=Session.id)
+    packet.ext = said("piece", topic="all", offset=0, total=n)
+    net.inject(0, joined(encode(packet, net.stacks[0].group)))
+    return not net.stacks[0].rejected
+
+
+@bound("session.parts.LOST_MAX")
+def members_that_are_remembered_as_lost(n: int) -> bool:
+    stack = Net(2).stacks[0]
+    session = stack.layer("session")
+    assert isinstance(session, Session)
+    session.parts.view(replace(stack.view, failed=tuple(map(str, range(n)))))
+    return len(session.parts._lost) == n
+
+
+@bound("layers.lending.SPREAD_MAX")
+def packets_of_one_that_is_gone_that_a_member_lacks(n: int) -> bool:
+    return deal({0: [], 1: [[1, n + 1, 0]]}) == {0: [[1, 1, n + 1]], 1: []}
 
 
 @bound("session.door.NAME_MAX")

@@ -159,6 +159,7 @@ def test_a_lost_acknowledgement_does_not_lead_to_endless_repair(case: Case) -> N
     assert len(group.times(A, C, start)) <= 3 * 60.0 / pace
     group.heal()
     group.check_complete()
+    group.check_working()  # with what C says next, B learns that C has what B keeps for it
     group.check_memory(settled_twin(case))
 
 

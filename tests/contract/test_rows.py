@@ -8,14 +8,15 @@ import pytest
 from inga.layers.shape import Faults
 from inga.model.steps import STEPS
 from inga.session.newcomer import Newcomer
+from inga.session.session import Session
 from inga.sim import Sim
 from inga.trace.memory import MemoryTrace
 from inga.trace.schema import Row
 
 from .group import CASES, PAGE, A, B, C, Case, Group, apart
-from .test_changes import GROWING, ORDERS
+from .test_changes import ORDERS
 
-GROUP_STEPS = frozenset("view join leave flush".split())
+GROUP_STEPS = frozenset("view join leave crash flush".split())
 FOUNDERS = ("alice", "bob", "cathy")
 
 
@@ -100,12 +101,16 @@ def sent_in(rows: list[Row], *views: int) -> int:
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_views_are_written_down(order: str) -> None:
-    """Who is in it, since when, and what is past when it begins: for founders, for newcomers, after a change."""
+    """Who is in it, since when, and what is past when it begins: for founders, for newcomers, after a change of order,
+    after somebody has left or failed."""
     traces = {me: MemoryTrace(me, 3) for me in range(3)}
     sim = Sim(*FOUNDERS, order=order, traces=[*traces.values()], record=False, faults=Faults())
 
     def late(process: int, name: str, members: int, newcomer: Newcomer) -> MemoryTrace:
-        return traces.setdefault(process, MemoryTrace(process, members))
+        trace = traces[process] = MemoryTrace(process, members)
+        assert newcomer.view is not None
+        trace.cut(newcomer.view.number - 1, newcomer.cuts, newcomer.view.processes)
+        return trace
 
     def talk() -> None:
         for site in sim.sites:
@@ -114,27 +119,43 @@ def test_views_are_written_down(order: str) -> None:
 
     sim.trace_newcomers(late)
     talk()
-    people = list(FOUNDERS)
     for me in range(3):
         assert of_group(traces[me].rows, 1) == [("view", None, 3, None, order), *joined(*FOUNDERS)]
-    if order in GROWING:
-        past = tuple(sent_in(traces[me].rows, 1) for me in range(3))
-        people.append("dave")
-        sim.join("dave")
-        sim.run()
-        talk()
-        for me in range(3):
-            assert of_group(traces[me].rows, 2) == [("view", None, 4, None, order), *joined("dave", first=3)]
-        assert of_group(traces[3].rows, 2) == [("view", None, 4, (*past, 0), order), *joined(*people)]
-    view, other = sim.sites[0].stack.view.number, "fifo" if order != "fifo" else "vector"
-    past = tuple(sent_in(traces[me].rows, *range(view + 1)) for me in range(len(people)))
+    past = tuple(sent_in(traces[me].rows, 1) for me in range(3))
+    sim.join("dave")
+    sim.run()
+    talk()
+    for me in range(3):
+        assert of_group(traces[me].rows, 1)[-1] == ("flush", None, None, None, None)
+        assert of_group(traces[me].rows, 2) == [
+            ("view", None, 4, (*past, 0), order),
+            *joined("dave", first=3),
+        ]
+    other = "fifo" if order != "fifo" else "vector"
+    past = tuple(sent_in(traces[me].rows, 1, 2) for me in range(4))
     sim["bob"].use(other)
     sim.run()
     talk()
     for trace in traces.values():
-        assert of_group(trace.rows, view)[-1] == ("flush", None, None, None, None)
-        assert of_group(trace.rows, view + 1) == [("view", None, len(people), past, other)]
+        assert of_group(trace.rows, 2)[-1] == ("flush", None, None, None, None)
+        assert of_group(trace.rows, 3) == [("view", None, 4, past, other)]
+    past = tuple(sent_in(traces[me].rows, 1, 2, 3) for me in range(4))
     sim["bob"].leave()
     sim.run()
-    for trace in traces.values():
-        assert of_group(trace.rows, view + 1)[1:] == [("leave", B, None, None, None)]
+    for me, trace in traces.items():
+        assert of_group(trace.rows, 3)[1] == ("leave", B, None, None, None)
+        if me != B:
+            assert of_group(trace.rows, 3)[2:] == [("flush", None, None, None, None)]
+            assert of_group(trace.rows, 4) == [("view", None, 3, past, other)]
+    sim["dave"].crash()
+    session = sim["alice"].stack.layer("session")
+    assert isinstance(session, Session)
+    session.exclude({2})
+    sim["alice"].pump()
+    sim.run(sim.now + 5.0)  # who has lost somebody looks for it from time to time
+    for me in (A, C):
+        assert of_group(traces[me].rows, 4)[1:3] == [
+            ("crash", 3, None, None, None),  # known by its process, whatever its index
+            ("flush", None, None, None, None),
+        ]
+        assert of_group(traces[me].rows, 5) == [("view", None, 2, past, other)]

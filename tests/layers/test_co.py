@@ -450,7 +450,8 @@ def test_nobody_waits_for_one_who_has_left() -> None:
 def test_the_last_one_talks_to_itself() -> None:
     net = group(2)
     goodbye(net, 1)
-    net.settle()
+    net.wait(1.0)
+    assert net.names(0) == ("alice",)
     receipt = net.send(0, b"echo?")
     assert receipt.has("acknowledged")
     assert net.stacks[0].settled and net.under_way == []

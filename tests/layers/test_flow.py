@@ -273,8 +273,12 @@ def test_who_left_holds_up_nobody() -> None:
     net.settle()
     assert not net.stacks[0].writable
     net.stacks[0].gone(2)
+    flow = net.stacks[0].layer("flow")
+    assert isinstance(flow, Flow) and flow.is_open and not flow.waiting
+    assert not net.stacks[0].writable, "a view without her comes first"
     net.turn(0)
-    assert net.stacks[0].writable
+    net.wait(1.0, lose=lambda flight: flight.target == 2)
+    assert net.stacks[0].writable and net.names(0) == ("alice", "bob")
 
 
 def test_a_trace_says_when_the_window_was_closed() -> None:

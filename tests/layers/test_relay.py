@@ -5,7 +5,7 @@ import pytest
 from inga.layers.fifo import Unordered
 from inga.layers.relay import Hop, Relay
 from inga.layers.shape import Faults
-from inga.model.errors import Gap, UsageError
+from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.recipes import Options, find
 from inga.sim import Sim
@@ -182,17 +182,42 @@ def test_senders_do_not_outrun_the_relay() -> None:
     assert net.stacks[0].held == 0
 
 
-def test_without_the_relay_nothing_can_be_sent() -> None:
+def test_without_the_relay_another_relays() -> None:
     net = Net(3, "relay")
     net.send(1, b"before")
     net.quiet()
     net.stacks[0].goodbye(now=net.now)
     net.turn(0)
-    net.settle()
-    assert net.notices == ["alice has left, who passed on all messages: nothing can be sent any more"] * 2
-    net.send(1, b"after")
-    assert isinstance(net.errors[1], Gap) and "alice, who passed on all messages" in str(net.errors[1])
-    assert net.texts(2) == ["before"]
+    net.wait(1.0)
+    lost = "alice is gone, who passed on all messages: those on their way to it are lost"
+    assert net.notices == [lost] * 2
+    assert net.names(1) == net.names(2) == ("bob", "cathy")
+    net.send(2, b"after")
+    net.send(1, b"of the relay")
+    net.quiet()
+    assert net.texts(1) == ["after"] and net.texts(2) == ["before", "of the relay"]
+
+
+def test_what_the_relay_passed_on_to_one_reaches_all_when_it_has_failed() -> None:
+    """What it had not passed on is lost, at everybody but its sender, and keeps nobody waiting."""
+    net = Net(4, "relay")
+    for stack in net.stacks:
+        stack.layers[0].gather = False  # type: ignore[attr-defined]
+    net.send(1, b"passed on to one")
+    net.arrive(*net.to(0))
+    net.lose(lambda flight: flight.target != 3)
+    net.arrive(*net.to(3))
+    net.send(1, b"on its way")
+    net.lose(lambda flight: True)
+    for member in (1, 2, 3):
+        net.stacks[member].gone(0, failed=True)
+        net.turn(member)
+    net.wait(5.0, lose=lambda flight: 0 in (flight.source, flight.target))
+    assert [net.names(member) for member in (1, 2, 3)] == [("bob", "cathy", "dave")] * 3
+    net.send(3, b"after")
+    net.wait(5.0, lose=lambda flight: 0 in (flight.source, flight.target))
+    assert net.texts(2) == ["passed on to one", "after"] and net.texts(3) == ["passed on to one"]
+    assert net.texts(1) == ["after"]
 
 
 # What is refused

@@ -51,7 +51,10 @@ def place(free_port: FreePort) -> Place:
         people = member_names(members)
         if via == "udp":
             return {"via": f"udp://239.7.7.7:{free_port()}", "interface": "lo", "members": list(people)}
-        return {"via": via, "members": {name: f"127.0.0.1:{free_port()}" for name in people}}
+        # Of two members that speak TCP the one with the lower address calls: here that is the one listed first.
+        ports = sorted(free_port() for _ in people)
+        where = {name: f"127.0.0.1:{port}" for name, port in zip(people, ports, strict=True)}
+        return {"via": via, "members": where}
 
     return choose
 

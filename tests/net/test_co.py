@@ -83,7 +83,7 @@ def test_levels_and_options_that_are_none(run: Run, party: Party) -> None:
 
 def test_when_all_is_said_nobody_speaks(run: Run, party: Party) -> None:
     async def main() -> None:
-        async with party(3, order="co") as groups:
+        async with party(3, order="co", detect=None) as groups:
             receipts = [await group.send(b"x") for group in groups]
             for receipt in receipts:
                 await receipt.reached("acknowledged")

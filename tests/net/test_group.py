@@ -883,23 +883,32 @@ def test_repair_gives_up_after_a_minute(run: Run, place: Place, group_name: str)
     where = place("unicast", 2)
     view = inga.View.of("alice", "bob", recipe="vector")
     alice = Stack(
-        find("vector").build(Options()),
+        find("vector").build(Options(greet=True)),
         0,
         view,
         rng=Random(),
         group=identity(group_name, "vector", view.names),
+        lobby=group_name,
+        birth=1,
     )
     alice.layer("bundle").gather = False  # type: ignore[union-attr]
 
     async def main() -> None:
-        async with inga.join(group_name, "bob", **where) as bob:
+        async with inga.join(group_name, "bob", detect=None, **where) as bob:
+            alice.begin(now=0)
+            alice.tick(0)
+            greetings = [bytes(data) for _, data in alice.ready().send]
             datagrams = []
             for message in (b"good", b"lost", b"after"):
                 alice.send(message, now=0)
                 datagrams += [bytes(data) for _, data in alice.ready().send]
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mouth:
+                mouth.connect(("127.0.0.1", int(where["members"]["bob"].split(":")[1])))
+                for greeting in greetings:
+                    mouth.send(greeting)
+                await until(lambda: bob.stack.met)
                 for datagram in (datagrams[0], datagrams[2]):
-                    mouth.sendto(datagram, ("127.0.0.1", int(where["members"]["bob"].split(":")[1])))
+                    mouth.send(datagram)
             iteration = aiter(bob)
             assert text(await anext(iteration)) == "good"
             reading = asyncio.create_task(anext(iteration))

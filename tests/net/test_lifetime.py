@@ -102,7 +102,7 @@ def test_cancelled_in_the_middle_of_everything(run: Run, party: Party, via: str,
             assert not alice._writers and alice._reading.reader is None
             await alice.close(linger=0)
             await until(lambda: left == ["alice"])
-            bob.post(b"after")
+            await bob.send(b"after")
             async for delivery in cathy:
                 if text(delivery) == "after":
                     break

@@ -320,7 +320,27 @@ def test_total_order_is_the_same_for_all_under_loss(run: Run, party: Party) -> N
     run(main())
 
 
-def test_calls_end_when_the_order_changes(run: Run, party: Party) -> None:
+def test_a_change_of_the_order_waits_for_calls_and_keeps_what_they_did(run: Run, party: Party) -> None:
+    async def main() -> None:
+        Waiter.gate = asyncio.get_running_loop().create_future()
+        objects = {"w": (Waiter, ["bob"]), "hits": Counter}
+        async with party(2, order="object", objects=objects) as (alice, bob):
+            await alice.call("hits", "inc", 3)
+            waiting = asyncio.ensure_future(alice.call("w", "wait"))
+            await asyncio.sleep(0)
+            using = asyncio.ensure_future(bob.use("total"))
+            await until(lambda: alice.stack.closing and bob.stack.closing)
+            assert not using.done()
+            Waiter.gate.set_result(None)
+            assert await waiting == "waited"
+            await using
+            for group in (alice, bob):
+                assert await group.call("hits", "show") == 3
+
+    run(main())
+
+
+def test_calls_that_take_too_long_end_when_the_order_changes(run: Run, party: Party) -> None:
     async def main() -> None:
         Waiter.gate = asyncio.get_running_loop().create_future()
         objects = {"w": (Waiter, ["bob"]), "hits": Counter}
@@ -329,7 +349,7 @@ def test_calls_end_when_the_order_changes(run: Run, party: Party) -> None:
             waiting = asyncio.ensure_future(alice.call("w", "wait"))
             await asyncio.sleep(0)
             await alice.use("fifo")
-            with pytest.raises(inga.UsageError, match="the order of the group has changed"):
+            with pytest.raises(InvocationAborted, match="it takes too long: the view of the group changes"):
                 await waiting
             with pytest.raises(inga.UsageError, match="'fifo' has no objects"):
                 await alice.call("hits", "inc")

@@ -11,12 +11,16 @@ from typing import Any
 import pytest
 
 import inga
+from inga.model.packet import Packet
 from inga.net.join import identity
-from inga.net.tcp import FRAME_MAX, HELLO, RECONNECT
+from inga.net.tcp import FRAME_MAX, GREETING_MAX, HELLO, RECONNECT
 from inga.recipes import Options, find
+from inga.session.session import Session
 from inga.stack.stack import Stack
 from inga.trial.people import member_names
 from inga.trial.workload import Workload
+from inga.wire.packet import OUTSIDE, encode, group_id
+from inga.wire.told import said
 
 from .helpers import LOOPS, Party, Place, Run, take, text, texts, until
 from .trials import judged, play
@@ -35,11 +39,12 @@ def stranger() -> Iterator[socket.socket]:
         yield sock
 
 
-def datagrams_of(group: str, me: int = 0) -> list[bytes]:
-    """Some real ones, of one of three members."""
+def datagrams_of(group: str, me: int = 0, birth: int = 1) -> list[bytes]:
+    """Some real ones, of one of three members; as if of its own process, if they have its birth."""
     view = inga.View.of(*member_names(3), recipe="vector")
     layers = find("vector").build(Options(greet=True))
-    stack = Stack(layers, me, view, rng=Random(0), group=identity(group, "vector", view.names))
+    known_as = identity(group, "vector", view.names)
+    stack = Stack(layers, me, view, rng=Random(0), group=known_as, birth=birth)
     stack.send(b"hello", now=0)
     stack.tick(1)
     stack.send(bytes(2000), now=2)
@@ -47,11 +52,17 @@ def datagrams_of(group: str, me: int = 0) -> list[bytes]:
     return [bytes(data) for _, data in stack.ready().send]
 
 
-def nonsense(rng: Random, group: str) -> Iterator[bytes]:
+def nonsense(rng: Random, groups: list[inga.Group]) -> Iterator[bytes]:
     """Without end, and something for each reason to refuse it."""
-    ours, theirs = datagrams_of(group, 0) + datagrams_of(group, 1), datagrams_of("dinner")
+    ours, theirs = list[bytes](), datagrams_of("dinner")
+    for me, group in enumerate(groups[:2]):
+        assert group.stack.birth is not None
+        ours += datagrams_of(group.name, me, group.stack.birth)
+    unheard_of = Packet(7, OUTSIDE, kind=Session.id)
+    unheard_of.ext = said("somersaults")
     while True:
         some = rng.choice(ours)
+        yield bytes(encode(unheard_of, group_id(groups[0].name)))  # type: ignore[arg-type]  # it has no body
         yield rng.randbytes(rng.choice((0, 1, 19, 20, 100, 1400, 60_000)))
         yield some[: rng.randrange(len(some))]
         yield rng.choice(theirs)
@@ -63,7 +74,7 @@ def nonsense(rng: Random, group: str) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("via", ["udp", "unicast"])
-def test_nonsense_while_members_talk(run: Run, party: Party, group_name: str, via: str, loop: str) -> None:
+def test_nonsense_while_members_talk(run: Run, party: Party, via: str, loop: str) -> None:
     workload = Workload(members=3, messages=400, size=300)
 
     async def main() -> Any:
@@ -72,7 +83,7 @@ def test_nonsense_while_members_talk(run: Run, party: Party, group_name: str, vi
             targets = own if via == "unicast" else [*own, groups[0].carrier._target]  # type: ignore[attr-defined]
 
             async def disturb() -> None:
-                rng, rubbish = Random(3), nonsense(Random(4), group_name)
+                rng, rubbish = Random(3), nonsense(Random(4), groups)
                 while True:
                     for _ in range(8):
                         sock.sendto(next(rubbish), rng.choice(targets))
@@ -128,9 +139,9 @@ def frame(data: bytes) -> bytes:
         b"GET / HTTP/1.1\r\n\r\n",
         frame(b""),
         frame(b"hello?"),
-        frame(HELLO + b"\0\2"),  # of a member that does not call this one
+        frame(HELLO + b"nowhere"),
         frame(HELLO + b"\xff\xfe"),
-        frame(HELLO + b"\0\0\0"),
+        frame(HELLO + b"h" * GREETING_MAX + b":80"),
         struct.pack(">I", FRAME_MAX + 1),
     ],
 )
@@ -139,7 +150,7 @@ def test_a_caller_who_is_no_member(
 ) -> None:
     async def main() -> None:
         async with party(3, "tcp") as (alice, bob, _cathy):
-            host, port = bob.carrier._members[1]  # type: ignore[attr-defined]
+            host, port = bob.carrier.place  # type: ignore[attr-defined]
             reader, writer = await asyncio.open_connection(host, port)
             writer.write(said)
             await hung_up(reader)
@@ -155,7 +166,7 @@ def test_a_caller_who_is_no_member(
 def test_a_caller_who_says_nothing_or_half_of_it(run: Run, party: Party) -> None:
     async def main() -> None:
         async with party(2, "tcp") as (alice, bob):
-            host, port = bob.carrier._members[1]  # type: ignore[attr-defined]
+            host, port = bob.carrier.place  # type: ignore[attr-defined]
             for said in (b"", b"\0\0", frame(HELLO)[:6]):
                 _, writer = await asyncio.open_connection(host, port)
                 writer.write(said)
@@ -172,23 +183,24 @@ def test_a_frame_too_large_ends_the_connection_and_not_the_talk(run: Run, party:
     async def main() -> None:
         async with party(2, "tcp") as (alice, bob):
             carrier: Any = alice.carrier
-            before = carrier.connections[1]
+            bobs: Any = bob.carrier
+            before = carrier.connections[bobs.place]
             before._transport.write(struct.pack(">I", FRAME_MAX + 1) + bytes(1000))
             alice.post(b"behind it")
             assert await texts(bob, 1) == ["behind it"]
             assert bob.carrier.counts["refused"] == 1
-            assert carrier.connections[1] is not before
+            assert carrier.connections[bobs.place] is not before
 
     run(main(), loop=loop)
 
 
-def test_rubbish_in_frames_is_counted(run: Run, party: Party, group_name: str) -> None:
+def test_rubbish_in_frames_is_counted(run: Run, party: Party) -> None:
     async def main() -> None:
         async with party(3, "tcp") as (alice, bob, _):
             carrier: Any = alice.carrier
-            rubbish = nonsense(Random(5), group_name)
+            rubbish = nonsense(Random(5), [alice, bob])
             for _ in range(200):
-                carrier.connections[1].write(next(rubbish))
+                carrier.connections[bob.carrier.place].write(next(rubbish))  # type: ignore[attr-defined]
             alice.post(b"and this")
             assert await texts(bob, 1) == ["and this"]
             assert set(bob.stack.rejected) >= REASONS and bob.carrier.counts["refused"] == 0
@@ -199,9 +211,10 @@ def test_rubbish_in_frames_is_counted(run: Run, party: Party, group_name: str) -
 def test_a_frame_larger_than_the_buffer(run: Run, party: Party) -> None:
     async def main() -> None:
         async with party(2, "tcp") as (alice, bob):
-            carrier: Any = alice.carrier
-            carrier.connections[1].write(b"in" + bytes(FRAME_MAX - 2))
-            carrier.connections[1].write([b"in", bytes(FRAME_MAX - 2)])
+            carriers: list[Any] = [alice.carrier, bob.carrier]
+            to_bob = carriers[0].connections[carriers[1].place]
+            to_bob.write(b"in" + bytes(FRAME_MAX - 2))
+            to_bob.write([b"in", bytes(FRAME_MAX - 2)])
             alice.post(b"and this")
             assert await texts(bob, 1) == ["and this"]
             assert bob.carrier.counts["refused"] == 0 and bob.stack.rejected["version"] == 2
@@ -240,15 +253,16 @@ def test_an_impostor_does_not_take_the_place_of_a_member_for_good(run: Run, part
     async def main() -> None:
         async with party(2, "tcp") as (alice, bob):
             carrier: Any = bob.carrier
-            reader, writer = await asyncio.open_connection(*carrier._members[1])
-            alices = carrier.connections[0]
-            writer.write(frame(HELLO + b"\0\0"))
-            await until(lambda: carrier.connections[0] is not alices)
+            place = alice.carrier.place  # type: ignore[attr-defined]
+            reader, writer = await asyncio.open_connection(*carrier.place)
+            alices = carrier.connections[place]
+            writer.write(frame(HELLO + "{}:{}".format(*place).encode()))
+            await until(lambda: carrier.connections[place] is not alices)
             writer.write(struct.pack(">I", FRAME_MAX + 1))
             while await reader.read(1 << 16):
                 pass
             writer.close()
-            await until(lambda: carrier.connections.get(0) is alices)
+            await until(lambda: carrier.connections.get(place) is alices)
             bob.post(b"to alice")
             assert await texts(alice, 1) == ["to alice"]
 
@@ -312,8 +326,9 @@ def test_a_reader_that_hangs_costs_a_bounded_queue(run: Run, place: Place, group
             while not carrier.counts["dropped"]:
                 carrier.transmit(None, bytes(60_000))
                 await asyncio.sleep(0)
-            assert carrier.connections[1]._transport.get_write_buffer_size() < 2 << 20
-            carrier.connections[1]._transport.abort()
+            (to_bob,) = carrier.connections.values()
+            assert to_bob._transport.get_write_buffer_size() < 2 << 20
+            to_bob._transport.abort()
             holding.set()
         server.close()
 

@@ -137,7 +137,7 @@ def test_levels_and_options_that_are_none(run: Run, party: Party) -> None:
 
 def test_when_all_is_said_nobody_speaks(run: Run, party: Party) -> None:
     async def main() -> None:
-        async with party(3, order="sco") as groups:
+        async with party(3, order="sco", detect=None) as groups:
             alice, bob, cathy = groups
             await alice.send(b"x", to="bob")
             await cathy.send(b"y")
@@ -158,7 +158,7 @@ def test_the_others_go_on_when_one_leaves(run: Run, party: Party) -> None:
             await alice.send(b"one")
             assert await texts(bob, 1) == await texts(cathy, 1) == ["one"]
             await cathy.close()
-            await until(lambda: alice.stack.left and bob.stack.left)
+            await until(lambda: alice.view.left == bob.view.left == ("cathy",))
             receipt = await alice.send(b"two")
             await receipt.reached("confirmed")
             assert await texts(bob, 1) == ["two"]

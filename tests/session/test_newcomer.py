@@ -1,85 +1,122 @@
-"""A newcomer that can never begin says so until those who let it in know."""
+"""One that wants to be let in: whom it asks, how often, and what it keeps until it is."""
+
+from itertools import pairwise
 
 from inga.model.view import Member
-from inga.session.door import REFUSED_MAX
-from inga.session.newcomer import GOODBYES_MAX, NOBODY, Newcomer
-from inga.wire.told import said
+from inga.session.newcomer import Newcomer
+from inga.session.parts import HOST_FOR
+from inga.stack.stack import EVERYBODY
 
-from .town import Copy, Town, of_session
-
-
-def left_in_the_middle(town: Town) -> Newcomer:
-    """Dave is in the view, has nobody's base, and hears that cathy has left."""
-    dave = town.knock("dave")
-    town.wait(1.0, lambda copy: copy.do == "base", until=lambda: dave.view is not None)
-    assert dave.view is not None and dave.bases is None
-    cathy = dave.view.members[2]
-    told = {"name": cathy.name, "incarnation": cathy.incarnation, "group": f"{dave.group:08x}", "view": 2}
-    dave.receive([(of_session(2, 0, said("goodbye", **told, itself=True)), None)], now=town.now)
-    return dave
+from ..stack.harness import joined
+from .test_changes import NEXT, answer
+from .town import Copy, Town
 
 
-def test_it_does_not_wait_for_the_word_of_one_that_has_left() -> None:
-    town = Town(3)
-    dave = left_in_the_middle(town)
-    town.leave("cathy")
-    town.wake["dave"] = dave.wake
-    town.wait(5.0, until=lambda: dave.refused is not None)
-    assert dave.refused is not None and "cathy left meanwhile; try again" in str(dave.refused)
-    for name in ("alice", "bob"):
-        assert 3 in town.member(name).left, "nobody waits for dave"
-        assert town.send(name, b"still here") is not None
+def dave() -> Newcomer:
+    return Newcomer("", Member("dave", 7), now=0.0)
 
 
-def test_if_nobody_answers_it_goes_all_the_same() -> None:
-    town = Town(3)
-    dave = left_in_the_middle(town)
-    goodbyes, start = 0, dave.wake
-    while dave.refused is None:
-        assert goodbyes <= GOODBYES_MAX
-        goodbyes += sum(b"goodbye" in bytes(datagram) for _, datagram in dave.tick(dave.wake))  # type: ignore[arg-type]
-    assert goodbyes == GOODBYES_MAX + 1
-    assert 2.0 < dave.wake - start < 10.0, "a few seconds"
+def asked(newcomer: Newcomer, now: float) -> dict[str, object]:
+    """What it says when its time has come."""
+    ((address, datagram),) = newcomer.tick(now)
+    assert address is EVERYBODY
+    return Copy("dave", "", joined(datagram)).told
 
 
-def test_a_goodbye_of_somebody_else_is_nothing_to_it() -> None:
-    town = Town(3)
-    dave = town.knock("dave")
-    town.wait(1.0, lambda copy: copy.do == "base", until=lambda: dave.view is not None)
-    stranger = Member("eve")
-    told = {"name": stranger.name, "incarnation": 1, "group": f"{dave.group:08x}", "view": 2, "itself": True}
-    dave.receive([(of_session(2, 0, said("goodbye", **told)), None)], now=town.now)
-    town.wait(2.0, until=lambda: "dave" in town.members)
-    assert "dave" in town.members
+def part(name: str, incarnation: int = 1, group: str = "00000000") -> tuple[bytes, None]:
+    return answer("part", name=name, incarnation=incarnation, group=group, size=3)
 
 
-def test_who_was_refused_is_not_let_in_by_a_greeting_that_comes_late() -> None:
-    town = Town(2, "co")
+def test_it_asks_ever_more_rarely_and_never_gives_up() -> None:
+    newcomer, times = dave(), []
+    for _ in range(200):
+        times.append(newcomer.wake)
+        asked(newcomer, newcomer.wake)
+    pauses = [later - earlier for earlier, later in pairwise(times)]
+    assert all(later >= earlier - 1e-9 for earlier, later in pairwise(pauses))
+    assert pauses[0] <= 0.01 and 0.09 <= pauses[-1] <= 0.11
+
+
+def test_it_asks_whoever_leads_and_nobody_else_for_a_while() -> None:
+    """Two parts of a group that do not hear each other must not both let it in."""
+    newcomer = dave()
+    assert asked(newcomer, 0.0)["host"] == []
+    newcomer.receive([part("zoe", group="00000001"), part("alice"), part("bob", 5)], now=0.1)
+    assert newcomer.wake == 0.1, "at once"
+    assert asked(newcomer, 0.1)["host"] == [["alice", 1, ""]]
+    assert asked(newcomer, 0.09 + HOST_FOR)["host"] == [["alice", 1, ""]]
+    assert asked(newcomer, 0.1 + HOST_FOR)["host"] == [], "alice does not answer"
+    newcomer.receive([part("bob", 5)], now=1.0)
+    assert asked(newcomer, 1.0)["host"] == [["bob", 5, ""]]
+
+
+def test_it_comes_again_as_another_if_it_was_taken_for_dead() -> None:
+    newcomer = dave()
+    newcomer.receive([answer("again", name="dave", incarnation=7)], now=0.0)
+    assert newcomer.member == Member("dave", 8)
+    newcomer.receive([answer("again", name="dave", incarnation=7)], now=0.0)
+    assert newcomer.member == Member("dave", 8), "a copy of the same word"
+    welcome = {**NEXT, "cuts": [], "group": "00000000"}
+    newcomer.receive([answer("welcome", **welcome)], now=0.0)
+    assert newcomer.view is None, "of the one it was"
+    people = [*NEXT["members"][:3], ["dave", 8, ""]]
+    newcomer.receive([answer("welcome", **{**welcome, "members": people})], now=0.0)
+    assert newcomer.view is not None and newcomer.me == 3
+
+
+def test_what_was_sent_in_views_before_it_is_told_to_it() -> None:
+    """For a trace, in which messages are numbered through all views."""
+    town = Town(3, traced=True)
+    for name in ("alice", "alice", "cathy"):
+        town.send(name, b"one")
+        town.wait(0.1)
+    newcomer = town.knock("dave")
+    town.quiet()
+    assert newcomer.cuts == [2, 0, 1]
+    town.send("bob", b"two")
+    town.send("dave", b"two")
+    town.quiet()
+    town.leave("alice")
+    town.quiet()
+    newcomer = town.knock("erin")
+    town.quiet()
+    assert newcomer.cuts == [2, 1, 1, 1]
+
+
+def test_who_joined_later_and_leads_by_now_knows_what_was_before_it() -> None:
+    town = Town(2, traced=True)
+    town.send("alice", b"one")
+    town.quiet()
     town.knock("dave")
-    hello = next(copy for copy in town_after_one_tick(town) if copy.do == "hello" and copy.target == "alice")
-    town.wait(1.0, until=lambda: town.at["dave"].refused is not None)  # type: ignore[union-attr]
-    del town.at["dave"], town.wake["dave"]
-    assert town.use("bob", "fifo") == []
     town.quiet()
-    town.arrive(hello)
+    for name in ("alice", "bob"):
+        town.leave(name)
+        town.quiet()
+    assert town.names("dave") == ("dave",)
+    newcomer = town.knock("erin")
     town.quiet()
-    assert town.member("alice").view.names == ("alice", "bob")
+    assert newcomer.cuts == [1, 0, 0]
 
 
-def test_refused_newcomers_are_forgotten_in_the_end() -> None:
-    town = Town(2, "co")
-    door = town.changes("alice")._door
-    for number in range(REFUSED_MAX + 1):
-        told = {
-            "name": "dave",
-            "incarnation": number,
-            "group": f"{town.member('alice').group:08x}",
-            "address": "",
-        }
-        town.inject("alice", of_session(NOBODY, 0, said("hello", **told)))
-        assert len(door._refused) == min(number + 1, REFUSED_MAX)
+def test_who_thinks_better_of_it_is_not_let_in() -> None:
+    town = Town(2)
+    newcomer = town.knock("dave")
+    town.wait(0.2, lambda copy: copy.do == "flushed")
+    assert town.changes("alice")._door.newcomers()
+    for _, datagram in newcomer.goodbye():
+        for name in ("alice", "bob"):
+            town.inject(name, joined(datagram))
+    town.crash("dave")
+    assert not town.changes("alice")._door.newcomers()
 
 
-def town_after_one_tick(town: Town) -> list[Copy]:
-    town.tick("dave")
-    return list(town.under_way)
+def test_who_leaves_after_it_was_let_in_unheard_is_not_waited_for() -> None:
+    town = Town(2)
+    newcomer = town.knock("dave")
+    town.wait(1.0, lambda copy: copy.do == "welcome", until=lambda: len(town.names("alice")) == 3)
+    town.crash("dave")
+    for _, datagram in newcomer.goodbye():
+        for name in ("alice", "bob"):
+            town.inject(name, joined(datagram))
+    town.quiet()
+    town.check("vector", "alice", "bob")

@@ -1,27 +1,34 @@
 """A group that changes while a test watches: members and newcomers, and every copy in the test's hands."""
 
+import json
 import pickle
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import permutations
 from random import Random
 from typing import Any, NamedTuple
 
 from inga.model.delivery import Batch
+from inga.model.errors import IngaError
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
 from inga.model.view import Member, View
 from inga.recipes import Options, find
+from inga.session.alarms import NEVER
 from inga.session.changes import Changes
 from inga.session.newcomer import Newcomer
 from inga.session.session import Session
 from inga.stack.native import Outsider
 from inga.stack.stack import Stack
-from inga.wire.packet import decode
+from inga.wire.packet import HEAD, INDEX_MAX, LENT, decode, encode, tag_of
 from inga.wire.told import said
 
 from ..stack.harness import NAMES, in_any_view, joined
 
 ROUNDS_MAX = 50_000
+
+LONG = 20.0
+"""Seconds in which everything that is lost is repaired."""
 
 
 class Copy(NamedTuple):
@@ -33,18 +40,25 @@ class Copy(NamedTuple):
 
     @property
     def packet(self) -> Packet:
-        found = decode(self.data, 0, in_any_view(1 << 16), 1 << 16)
+        found = decode(self.data, tag_of(self.data), in_any_view(INDEX_MAX), INDEX_MAX)
         assert found is not None
         return found
 
     @property
+    def is_lent(self) -> bool:
+        """Whether it is sent for one that is gone."""
+        return bool(HEAD.unpack_from(self.data)[4] & LENT)
+
+    @property
     def do(self) -> str:
         """What is told in words, if it is."""
-        if self.data[3] != Session.id:
-            return ""
-        import json
+        return str(self.told["do"]) if self.data[3] == Session.id else ""
 
-        return str(json.loads(self.packet.ext or b"{}")["do"])
+    @property
+    def told(self) -> dict[str, Any]:
+        """All of it."""
+        found: dict[str, Any] = json.loads(self.packet.ext or b"")
+        return found
 
 
 class Town:
@@ -59,6 +73,7 @@ class Town:
         each: dict[str, Options] | None = None,
         datagram_max: int = 60 * 1024,
         takes: bool = True,
+        traced: bool = False,
         seed: int = 0,
     ) -> None:
         self.rng = Random(seed)
@@ -74,27 +89,38 @@ class Town:
         self.log: list[Copy] = []
         self.sent: dict[str, list[bytes]] = defaultdict(list)  # by those who should get it
         self.notices: list[str] = []
-        view = View.of(*NAMES[:members], recipe=order)
+        self.errors: dict[str, IngaError] = {}  # of those that have failed
+        view = View.of(*NAMES[:members], recipe=order, traced=traced)
         for name in view.names:
             self._settle_in(name, view, view.names.index(name))
-            self.member(name).begin()
 
-    def _settle_in(self, name: str, view: View, me: int, sizes: dict[int, int] | None = None) -> None:
-        layers = find(view.recipe).build(self.options[name])
-        self.at[name] = Stack(
-            layers, me, view, rng=self.rng, datagram_max=self.datagram_max, now=self.now, sizes=sizes
-        )
-        self.wake[name] = None
+    def _settle_in(self, place: str, view: View, me: int, cuts: Sequence[int] = ()) -> None:
+        layers = find(view.recipe).build(self.options[view.names[me]])
+        stack = Stack(layers, me, view, rng=self.rng, datagram_max=self.datagram_max, now=self.now)
+        stack.begin(cuts=cuts)
+        self.at[place] = stack
+        self.wake[place] = stack.ready().wake
 
     def member(self, name: str) -> Stack:
         found = self.at[name]
         assert isinstance(found, Stack)
         return found
 
-    def changes(self, name: str) -> Changes:
+    def session(self, name: str) -> Session:
         found = self.member(name).layer("session")
         assert isinstance(found, Session)
-        return found.changes
+        return found
+
+    def changes(self, name: str) -> Changes:
+        return self.session(name).changes
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """Who is in the view in force there."""
+        return self.member(name).view.names
+
+    def views(self, name: str) -> list[View]:
+        """The views that were installed there, after the first."""
+        return [item for item in self.items[name] if isinstance(item, View)]
 
     @property
     def members(self) -> list[str]:
@@ -119,8 +145,9 @@ class Town:
         return outcome
 
     def knock(self, name: str, incarnation: int = 7, place: str | None = None) -> Newcomer:
-        """`place` is where it is, if another of that name is there."""
+        """`place` is where it is, if it is not called as whoever is there."""
         newcomer = Newcomer("", Member(name, incarnation), now=self.now)
+        self.items[place or name], self.sent[name] = [], []  # it has not heard of what was before
         self.at[place or name] = newcomer
         self.wake[place or name] = self.now
         return newcomer
@@ -128,7 +155,12 @@ class Town:
     def leave(self, name: str) -> None:
         self.member(name).goodbye(now=self.now)
         self.turn(name)
-        del self.at[name], self.wake[name]
+        self.crash(name)
+
+    def crash(self, *names: str) -> None:
+        """What they have sent is on its way; they are gone, and nobody is told."""
+        for name in names:
+            del self.at[name], self.wake[name]
 
     def revive(self) -> None:
         """Everybody through a pickle."""
@@ -141,7 +173,8 @@ class Town:
         while True:
             ready = stack.ready()
             self.wake[name] = ready.wake
-            assert ready.error is None
+            if ready.error is not None:
+                self.errors[name] = ready.error
             self.notices += ready.notices
             for address, datagram in ready.send:
                 if isinstance(address, Outsider):
@@ -149,7 +182,7 @@ class Town:
                 elif address is None or address not in stack.addresses:
                     names = self.at  # as a multicast: who was never heard has no address of its own
                 else:
-                    names = [stack.view.names[address]]
+                    names = [str(stack.addresses[address])]
                 self._post(name, names, joined(datagram))
             self.items[name] += ready.deliver
             batches = [item for item in ready.deliver if isinstance(item, Batch)]
@@ -181,12 +214,11 @@ class Town:
         found.receive([(data, source) for data in datagrams], now=self.now)
         if isinstance(found, Stack):
             self.turn(name)
-        elif found.bases is not None:
-            assert found.view is not None
-            self._settle_in(name, found.view, found.me, found.sizes)
-            self.member(name).begin(found.bases)
+        elif found.view is not None:
+            self._settle_in(name, found.view, found.me, found.cuts)
             self.items[name].append(found.view)
-            self.inject(name, *(data for data, _ in found.backlog))
+            self.member(name).receive(found.backlog, now=self.now)
+            self.turn(name)
         else:
             self.wake[name] = None if found.refused is not None else found.wake
 
@@ -225,9 +257,16 @@ class Town:
         raise AssertionError(f"not quiet within {seconds} s")
 
     def quiet(self) -> None:
-        """Until nobody has anything to do, which must come to pass."""
+        """Until nobody has anything to do, which must come to pass; where somebody listens for silence, or looks for one
+        that is lost, so long that nothing else is left to do."""
+        if any(self._never_rests(self.session(name)) for name in self.members):
+            self.wait(LONG)
+            return
         self.wait(1e6)
         assert not self.under_way and not any(wake is not None for wake in self.wake.values())
+
+    def _never_rests(self, session: Session) -> bool:
+        return session.silence.wake != NEVER or session.parts.wake != NEVER
 
     def storm(self, loss: float, doubled: float, turns: int = 4000) -> None:
         """Copies arrive in any order, some not at all and some again later; then the weather clears."""
@@ -254,31 +293,51 @@ class Town:
     # What must be so in the end
 
     def texts(self, name: str) -> list[bytes]:
+        return [text for _, _, text in self.heard(name)]
+
+    def heard(self, name: str) -> list[tuple[int, str, bytes]]:
+        """What was delivered there: in which view, of whom, and what."""
         batches = [item for item in self.items[name] if isinstance(item, Batch)]
-        return [bytes(data) for batch in batches for data in batch.payloads]
+        return [(batch.view, batch.sender, bytes(data)) for batch in batches for data in batch.payloads]
 
     def check(self, order: str, *names: str) -> None:
         """All are in one view and have all that was sent to them, once; and they can go on."""
+        self.check_together(order, *names)
+        for name in names:
+            assert sorted(self.texts(name)) == sorted(self.sent[name])
+
+    def check_together(self, order: str, *names: str) -> None:
+        """All are in one view and can go on; what any of them has of one that is gone all have who were there."""
         for name in names:
             self.send(name, f"the end, says {name}".encode())
         self.quiet()
-        views = {(s.view.number, s.view.names, s.view.recipe) for s in map(self.member, names)}
-        assert len(views) == 1 and views.pop()[1:] == (names, order)
+        (view,) = {self.member(name).view for name in names}
+        assert (view.names, view.recipe) == (names, order)
         for name in names:
             stack = self.member(name)
-            assert stack.writable and stack.settled and not stack.closing
-            assert not stack.rejected
-            assert sorted(self.texts(name)) == sorted(self.sent[name])
+            assert stack.writable and stack.settled and not stack.closing and not stack.left
+            # To a newcomer, what was under way in views before its own is of another group.
+            assert stack.rejected.keys() <= ({"group"} if self.first_view(name) > 1 else set())
+            assert {f"the end, says {other}".encode() for other in names} - {*self.texts(name)} <= {
+                f"the end, says {name}".encode()
+            }
+        for one, other in permutations(names, 2):
+            since = self.first_view(other)
+            of_the_gone = [each for each in self.heard(one) if each[1] not in names and each[0] >= since]
+            assert {*of_the_gone} <= {*self.heard(other)}
+
+    def first_view(self, name: str) -> int:
+        """The number of the first view that somebody was in."""
+        views = [item.number for item in self.items[name] if isinstance(item, View) and name in item.joined]
+        return min(views, default=1)
 
 
-def worded(source: int, view: int, do: str, **what: Any) -> bytes:
+def worded(source: int, view: int, do: str, /, **what: Any) -> bytes:
     """A packet of membership as somebody might forge it."""
     return of_session(source, view, said(do, **what))
 
 
 def of_session(source: int, view: int, content: bytes) -> bytes:
-    from inga.wire.packet import encode
-
     packet = Packet(source, view, kind=Session.id)
     packet.ext = content
     return joined(encode(packet, 0))

@@ -7,6 +7,7 @@ sockets, files or terminals show has tests of its own, listed in `ELSEWHERE`.
 """
 
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,6 @@ from inga.corba.multicast import fragments as miop
 from inga.corba.multicast.reported import Reported
 from inga.layers.co.layer import Co
 from inga.layers.fifo import Unordered
-from inga.layers.flow import Flow
 from inga.layers.fragment import Fragment, Pieces
 from inga.layers.machine_order import MachineOrder
 from inga.layers.matrix import Matrix
@@ -26,10 +26,10 @@ from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.parts import Heard
 from inga.model.errors import Excluded, IngaError, UsageError
 from inga.model.packet import Buffer, Packet
-from inga.model.view import Member, View
+from inga.model.view import View
 from inga.objects.layer import ObjectOrder
 from inga.session import changes, presence
-from inga.session.changes import Changes, view_for_newcomer
+from inga.session.description import described
 from inga.session.presence import Presence
 from inga.session.pressure import Pressure
 from inga.sim import Sim
@@ -39,7 +39,6 @@ from inga.stack.native import NativeWire
 from inga.stack.stack import Stack, joined
 from inga.stack.views import Views
 from inga.trace.memory import MemoryTrace
-from inga.trial.oracle import Oracle
 from inga.wire.told import Told
 
 from ..corba.multicast import test_remiop_late
@@ -111,11 +110,7 @@ def own_messages_not_waited_for(patch: MonkeyPatch) -> None:
         return all(begun >= count for m, (begun, count) in enumerate(pairs) if m != order.stack.me)
 
     patch.setattr(ObjectOrder, "has", has)
-
-
-def newcomers_know_what_was_sent(patch: MonkeyPatch) -> None:
-    original = Oracle.join
-    patch.setattr(Oracle, "join", lambda oracle, newcomer, *, knows=True: original(oracle, newcomer))
+    patch.setattr(ObjectOrder, "waiting", 0)
 
 
 def one_goodbye(patch: MonkeyPatch) -> None:
@@ -126,19 +121,6 @@ def one_goodbye(patch: MonkeyPatch) -> None:
 
 def numbered_greetings(patch: MonkeyPatch) -> None:
     patch.setattr(miop, "OUTSIDE", -1)
-
-
-def newcomers_begin_at_once(patch: MonkeyPatch) -> None:
-    patch.setattr(Views, "is_flushed", True)
-
-
-def newcomers_read_what_waited(patch: MonkeyPatch) -> None:
-    def extend(layer: Flow, view: View) -> None:
-        added = len(view) - len(layer._consumed)
-        layer._consumed += [layer._sent] * added
-        layer._told += (0,) * added
-
-    patch.setattr(Flow, "extend", extend)
 
 
 def layers_kept(patch: MonkeyPatch) -> None:
@@ -164,22 +146,30 @@ def one_window_for_nobody(patch: MonkeyPatch) -> None:
 
 
 def pieces_forgotten(patch: MonkeyPatch) -> None:
-    patch.setattr(Pieces, "gone", Fragment.gone)
+    original = Stack.gone
+
+    def gone(stack: Stack, member: int, *, failed: bool = False) -> None:
+        for layer in stack.layers:
+            if isinstance(layer, Pieces):
+                layer._assemblies.pop(member, None)
+        original(stack, member, failed=failed)
+
+    patch.setattr(Stack, "gone", gone)
 
 
 def excluded_by_its_own_goodbye(patch: MonkeyPatch) -> None:
     original = Presence.on_goodbye
 
-    def on_goodbye(part: Presence, told: Told) -> None:
+    def on_goodbye(part: Presence, told: Told, where: Hashable = None) -> None:
         if part._find(told) == part._session.stack.me:
             part._session.stack.fail(Excluded("the others do not take us for a member any more"))
-        original(part, told)
+        original(part, told, where)
 
     patch.setattr(Presence, "on_goodbye", on_goodbye)
 
 
-def newcomers_wait_for_all_queues(patch: MonkeyPatch) -> None:
-    patch.setattr(Relay, "names_past", True)
+SEEDS = 40
+"""Seeds of one plan that are tried."""
 
 
 class Bug(NamedTuple):
@@ -196,8 +186,8 @@ BUGS = [
         "co, use: what waits when the view closes is sent in it all the same, and lost",
         sends_while_the_view_closes,
         "stuck: deliver",
-        """{"order": "co", "members": 2, "seed": 200078, "actions": [[0.4877, 1, "use", "fifo"],
-        [0.5639, 1, "send", [4, null, 1]]], "greet": true, "loss": 0.5}""",
+        """{"order": "co", "members": 3, "seed": 5002, "actions": [[0.083, 0, "answer", [40, null, 1]],
+        [0.3469, 0, "use", "vector"]], "loss": 0.1}""",
     ),
     Bug(
         "sco: after a message to oneself alone nothing leaves",
@@ -210,13 +200,6 @@ BUGS = [
         unheard("_send"),
         "stuck: deliver",
         '{"order": "sco", "members": 1, "seed": 1034, "actions": [[0.5862, 0, "send", [40, null, 1]]], "echo": true}',
-    ),
-    Bug(
-        "sco: who leaves before it accepts a partial bundle silences its sender",
-        unheard("leave_out"),
-        "memory: Bundle._open",
-        """{"order": "sco", "members": 2, "seed": 31337294, "actions": [[0.0041, 1, "leave", null],
-        [0.0066, 0, "send", [40, null, 2]]]}""",
     ),
     Bug(
         "matrix: the stamp is added after the bundle judged the size; what is cut is never heard of",
@@ -248,56 +231,50 @@ BUGS = [
     Bug(
         "total, use: the view is closed although our own message has not come up yet",
         own_messages_not_waited_for,
-        "receipt: confirmed",
-        """{"order": "total", "members": 2, "seed": 1923, "actions": [[0.1765, 1, "send", [40, null, 1]],
-        [0.2475, 0, "use", "vector"]], "option": [["delta", 0.1], ["announce", 0]]}""",
-    ),
-    Bug(
-        "relay, join: the oracle claims that a newcomer knows what was sent before it came",
-        newcomers_know_what_was_sent,
-        "causal",
-        """{"order": "relay", "members": 3, "seed": 13, "actions": [[0.0212, 0, "send", [40, [0], 1]],
-        [0.0692, 3, "join", null], [0.0777, 2, "send", [40, null, 1]], [0.1295, 2, "send", [40, null, 1]],
-        [0.255, 1, "send", [40, [2], 1]], [0.3035, 3, "send", [40, null, 1]]], "loss": 0.5}""",
+        "stuck: deliver",
+        """{"order": "total", "members": 3, "seed": 7052, "actions": [[0.4114, 1, "use", "none"],
+        [0.4382, 2, "send", [40, null, 1]]], "loss": 0.3, "duplicate": 0.2, "delay": 0.1}""",
     ),
     Bug(
         "fifo: a goodbye that is lost",
         one_goodbye,
-        "stuck: send",
+        "stuck: view",
         """{"order": "fifo", "members": 2, "seed": 100044, "actions": [[0.8794, 1, "leave", null]], "loss": 0.5,
         "reorder": 0.3, "window": 1}""",
     ),
     Bug(
         "vector: the same",
         one_goodbye,
-        "stuck: deliver",
-        """{"order": "vector", "members": 3, "seed": 100099, "actions": [[0.3642, 1, "send", [300, null, 1]],
-        [0.6074, 2, "leave", null]], "loss": 0.5, "datagram": 256, "window": 2000}""",
+        "stuck: send",
+        """{"order": "vector", "members": 3, "seed": 7027, "actions": [[0.026, 0, "use", "object"],
+        [0.0569, 2, "leave", null]], "loss": 0.5, "duplicate": 0.2, "reorder": 0.3, "delay": 0.001}""",
     ),
     Bug(
         "co: the same",
         one_goodbye,
-        "stuck: deliver",
+        "stuck: view",
         '{"order": "co", "members": 3, "seed": 200005, "actions": [[0.2607, 2, "leave", null]], "loss": 0.3}',
     ),
     Bug(
         "sco: the same",
         one_goodbye,
-        "stuck: deliver",
-        '{"order": "sco", "members": 3, "seed": 200025, "actions": [[0.1044, 0, "leave", null]], "loss": 0.5}',
+        "stuck: send",
+        """{"order": "sco", "members": 2, "seed": 7067, "actions": [[0.0453, 0, "leave", null],
+        [0.1094, 1, "send", [401, null, 5]]], "loss": 0.3, "datagram": 512, "window": 1}""",
     ),
     Bug(
-        "relay: the same, and it is never quiet",
+        "relay: the same, of one that is not the relay",
         one_goodbye,
-        "unquiet",
-        '{"order": "relay", "members": 4, "seed": 100195, "actions": [[0.5637, 1, "leave", null]], "loss": 0.1}',
+        "stuck: view",
+        """{"order": "relay", "members": 2, "seed": 7073, "actions": [[0.0347, 1, "send", [4, null, 1]],
+        [0.0418, 1, "leave", null]], "loss": 0.3, "delay": 0.1}""",
     ),
     Bug(
         "vector, use: a change waits for one whose goodbye was lost",
         one_goodbye,
         "stuck: use",
-        """{"order": "vector", "members": 2, "seed": 100276, "actions": [[0.3896, 2, "join", null],
-        [0.6466, 2, "leave", null], [0.968, 1, "use", "none"]], "loss": 0.3}""",
+        """{"order": "vector", "members": 3, "seed": 7027, "actions": [[0.026, 0, "use", "object"],
+        [0.0569, 2, "leave", null]], "loss": 0.5, "duplicate": 0.2, "reorder": 0.3, "delay": 0.001}""",
     ),
     Bug(
         "remiop: a greeting waits behind the window that its answer would open",
@@ -320,27 +297,6 @@ BUGS = [
         """{"order": "miop+acks", "members": 2, "seed": 1723, "actions": [[0.5985, 1, "send", [40, null, 7]]],
         "greet": true, "option": [["size", 4]]}""",
     ),
-    *(
-        Bug(
-            f"vector, join, closed windows: {what}",
-            take_out,
-            "stuck: send",
-            """{"order": "vector", "members": 3, "seed": 821, "actions": [[0.1637, 2, "stop_reading", 3.0],
-            [0.1758, 0, "send", [730, null, 5]], [0.2696, 1, "send", [1113, null, 1]], [0.4667, 3, "join", null],
-            [0.9507, 3, "answer", [382, null, 2]]], "reorder": 0.3, "datagram": 512, "window": 1, "queue": 1000}""",
-        )
-        for what, take_out in {
-            "a newcomer's base names what waits in a flow queue": newcomers_begin_at_once,
-            "and what waits there waits for the newcomer": newcomers_read_what_waited,
-        }.items()
-    ),
-    Bug(
-        "relay, join, closed windows: the newcomer waits for what waits for the newcomer",
-        newcomers_wait_for_all_queues,
-        "stuck: join",
-        """{"order": "relay", "members": 3, "seed": 7000021379, "actions": [[0.5779, 2, "send", [390, null, 5]],
-        [0.5924, 4, "join", null]], "loss": 0.1, "duplicate": 0.2, "datagram": 256, "window": 8000, "queue": 1024}""",
-    ),
     Bug(
         "use: the layers of a closed view are kept where nothing is taken any more",
         layers_kept,
@@ -358,26 +314,31 @@ BUGS = [
         "sco, leave: with its sender the first pieces of a packet are forgotten",
         pieces_forgotten,
         "stuck: deliver",
-        """{"order": "sco", "members": 3, "seed": 7000020228, "actions": [[0.0006, 2, "pause", 1.0],
-        [0.0031, 2, "send", [40, null, 1]], [0.0033, 2, "send", [402, [0, 1, 2], 1]], [0.0189, 2, "leave", null],
-        [0.0487, 1, "send", [40, [2], 1]]], "duplicate": 0.2, "delay": 0.1, "datagram": 512, "window": 2000}""",
+        """{"order": "sco", "members": 3, "seed": 8244, "actions": [[0.0229, 1, "send", [183906, null, 1]],
+        [0.0234, 4, "join", null], [0.0346, 1, "leave", null]], "reorder": 0.3, "delay": 0.001,
+        "option": [["window", 2], ["quota", 2]]}""",
     ),
     Bug(
-        "join, leave: who leaves hears from others that it has left, and fails",
+        "leave: who leaves hears from others that it has left, and fails",
         excluded_by_its_own_goodbye,
-        "error: Excluded",
-        """{"order": "relay", "members": 3, "seed": 7000020199, "actions": [[0.5146, 1, "send", [40, [0], 5]],
-        [0.6611, 3, "join", null], [0.8883, 3, "leave", null]], "loss": 0.3, "delay": 0.1, "datagram": 256}""",
+        "excluded",
+        """{"order": "relay", "members": 3, "seed": 7037, "actions": [[0.0379, 1, "send", [40, null, 1]],
+        [0.0426, 2, "send", [122624, null, 1]], [0.0444, 2, "pause", 1.0], [0.0464, 1, "leave", null]], "loss": 0.1,
+        "delay": 0.1, "window": 1}""",
     ),
 ]
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.what)
-def test_the_hunter_finds_it_again(bug: Bug, monkeypatch: MonkeyPatch) -> None:
-    plan = Plan.parse(bug.plan)
-    assert judge(plan) == [], "as the code is, there is nothing to find"
-    bug.take_out(monkeypatch)
-    assert bug.kind in [found.kind for found in judge(plan)]
+def test_the_hunter_finds_it_again(bug: Bug) -> None:
+    """With these links, or with others of the same kind: which copies are lost changes with whatever is said more."""
+    first = Plan.parse(bug.plan)
+    plans = (replace(first, seed=first.seed + more) for more in range(SEEDS))
+    with MonkeyPatch.context() as patch:
+        bug.take_out(patch)
+        shown = next((plan for plan in plans if bug.kind in [found.kind for found in judge(plan)]), None)
+    assert shown is not None
+    assert judge(shown) == [], "as the code is, there is nothing to find"
 
 
 # What no run of the swarm shows
@@ -447,23 +408,21 @@ def any_source_is_believed(patch: MonkeyPatch) -> None:
     patch.setattr(NativeWire, "read", read)
 
 
-def any_view_is_installed(patch: MonkeyPatch) -> None:
-    """Whether or not the layers let anybody join."""
-
-    def on_view(part: Changes, src: int, told: Told) -> None:
-        part.stack.views.extend(changes.view_described(told), now=0.0)
-
-    patch.setitem(changes._ANSWERS, "view", on_view)
+def any_view_is_believed(patch: MonkeyPatch) -> None:
+    patch.setattr(changes, "view_told", lambda told: View.of(*(name for name, *_ in told.people("members"))))
 
 
 def a_forged_view_is_counted() -> None:
-    for order in ("co", "sco", "total"):
+    """Nobody can be in a view twice; and who does not lead cannot close one."""
+    for order in ("vector", "co", "sco", "total"):
         alice, bob = (site.stack for site in Sim("alice", "bob", order=order, record=False).sites)
-        session: Any = alice.layer("session")
-        more = alice.view.extended(Member("mallory", 1, ""))
-        session.say(1, alice.view.number, "view", view_for_newcomer(more, alice.sizes, []))
-        bob.receive([(joined(data), None) for _, data in alice.ready().send], now=0.0)
-        assert bob.rejected["malformed"] == 1 and len(bob.view) == 2
+        session: Any = bob.layer("session")
+        following = replace(bob.view, number=2, attempt=1)
+        for members in (bob.view.members, (bob.member, bob.member)):
+            told = described(replace(following, members=members, processes=(0, 1)))
+            session.say(0, bob.view.number, "flush", {**told, "gone": []})
+        alice.receive([(joined(data), None) for _, data in bob.ready().send], now=0.0)
+        assert alice.rejected == {"malformed": 1} and not alice.closing
 
 
 class Red(NamedTuple):
@@ -507,7 +466,7 @@ RED = [
         any_source_is_believed,
         test_robustness.test_where_a_member_is_is_learnt_from_valid_packets_only,
     ),
-    Red("a forged view raises", any_view_is_installed, a_forged_view_is_counted),
+    Red("a view that cannot be is believed", any_view_is_believed, a_forged_view_is_counted),
 ]
 
 

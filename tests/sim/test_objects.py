@@ -335,7 +335,7 @@ def test_the_order_changes_many_times(first: str, over: str) -> None:
 
 @pytest.mark.parametrize("over", OVER)
 def test_calls_under_way_when_the_order_changes_have_come_to_nothing(over: str) -> None:
-    """Bob's method takes longer than the change: its caller is told, and nothing of it goes on."""
+    """Bob's method takes longer than a change waits: its caller is told, and nothing of it goes on."""
     sim = group(over, objects={"lock": (Slow, ["bob"])}, record=False)
     done = sim["alice"].call("lock", "enter", 0.0)
     sim.run()
@@ -349,13 +349,40 @@ def test_calls_under_way_when_the_order_changes_have_come_to_nothing(over: str) 
     assert sim.outcomes == [None]
     assert done.error is None and done.result == 1
     for root in (waits, queued):
-        assert root.done and isinstance(root.error, UsageError)
-        assert "order of the group has changed" in str(root.error)
+        assert root.done and isinstance(root.error, InvocationAborted)
+        assert "the view of the group changes" in str(root.error)
     assert all(order.host.idle for order in orders)
     sim["bob"].send(b"on")
     sim.run()
     assert sim["alice"].texts == sim["cathy"].texts == ["on"]
     assert not any(site.stack.rejected for site in sim.sites)
+
+
+@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize("change", ["join", "leave", "crash"])
+def test_a_change_of_the_view_waits_for_calls_and_objects_keep_their_state(over: str, change: str) -> None:
+    """A call that ends soon ends in its view; what it has done is there in the next one."""
+    options = Options(protocol={"over": over}, detect=0.5)
+    objects = {"lock": (Slow, ["alice", "bob"])}
+    sim = Sim(*NAMES, "dave", order="object", objects=objects, options=options, record=False)
+    first = sim["alice"].call("lock", "enter", 0.0)
+    sim.run(until=1.0)
+    under_way = sim["bob"].call("lock", "enter", 0.6)
+    sim.run(until=1.1)
+    match change:
+        case "join":
+            sim.join("erin")
+        case "leave":
+            sim["dave"].leave()
+        case "crash":
+            sim["dave"].crash()
+    sim.run(until=3.0)
+    assert sim["bob"].stack.view.number == 2
+    after = sim["cathy"].call("lock", "enter", 0.0)
+    sim.run(until=4.0)
+    assert [root.error for root in (first, under_way, after)] == [None] * 3
+    assert [root.result for root in (first, under_way, after)] == [1, 2, 3]
+    assert sim["alice"].objects.host.state("lock") == sim["bob"].objects.host.state("lock") == 3
 
 
 class Slow(ObjectClass):
@@ -418,7 +445,7 @@ def most_held(sim: Sim, until: float) -> dict[str, int]:
                 weight(packet) for peer in links.peers.values() for packet, _ in peer.copies.values()
             )
             # Who does not even read its own messages has only itself to blame.
-            unread = sum(batch.packet.size for batch in site.queue if batch.sender != site.name)
+            unread = sum(batch.packet.size for _, batch in site.queue if batch.sender != site.name)
             now = {"held": links.held, "unread": unread, "copies": copies}
             most = {what: max(most[what], bytes) for what, bytes in now.items()}
     return most
@@ -523,17 +550,24 @@ def test_one_who_leaves_is_not_waited_for_and_takes_its_objects_with_it(order: s
         dave.stack.goodbye(now=sim.now)
         dave.pump()
         sim.run()
-        late = sim["bob"].call("lock", "enter", 0.0)
+        aborted = [waits, queued]
+        if sim["bob"].stack.views.follow:
+            with pytest.raises(UsageError, match="no object 'lock' in this group; the objects are hits"):
+                sim["bob"].call("lock", "enter", 0.0)
+        else:
+            aborted.append(sim["bob"].call("lock", "enter", 0.0))
         sim["bob"].send(b"for nobody", "dave")
         counted = sim["bob"].call("hits", "inc", 1)
         sim["cathy"].send(b"on")
         sim.run()
-        for root in (waits, queued, late):
+        for root in aborted:
             assert isinstance(root.error, InvocationAborted) and root.error.reason == "gone", seed
         assert counted.error is None
         rest = [site for site in sim.sites if site is not dave]
         assert all("on" in site.texts for site in rest) and all(site.stack.writable for site in rest)
-        assert all(dave.index not in links_of(sim, site).peers for site in rest)
+        for site in rest:
+            peers = {site.stack.view.names[peer] for peer in links_of(sim, site).peers}
+            assert peers == {other.name for other in rest if other is not site}
         settled(sim, rest)
 
 

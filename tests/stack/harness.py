@@ -15,8 +15,8 @@ from inga.model.receipt import Receipt
 from inga.model.view import View
 from inga.recipes import Options, find
 from inga.stack.layer import Layer
-from inga.stack.stack import Stack
-from inga.wire.packet import decode
+from inga.stack.stack import Address, Stack
+from inga.wire.packet import INDEX_MAX, decode, tag_of
 
 NAMES = ("alice", "bob", "cathy", "dave", "erin", "frank", "grace", "heidi")
 
@@ -49,7 +49,7 @@ class Flight(NamedTuple):
 
     def packet(self, group: int, members: int) -> Packet:
         """What is in it, for a test that wants to look."""
-        found = decode(self.data, group, in_any_view(members), self.target)
+        found = decode(self.data, group, in_any_view(members), INDEX_MAX)
         assert found is not None
         return found
 
@@ -116,15 +116,23 @@ class Net:
             self.errors[member] = ready.error
             self.notices += ready.notices
             for address, datagram in ready.send:
-                for target in stack.others if address is None else (address,):
-                    self.under_way.append(Flight(member, target, joined(datagram)))
-                    self.log.append(self.under_way[-1])
+                for target in self._reached(stack, address):
+                    if target != member:
+                        self.under_way.append(Flight(member, target, joined(datagram)))
+                        self.log.append(self.under_way[-1])
             batches = [item for item in ready.deliver if isinstance(item, Batch)]
             self.batches[member] += batches
             if not (self.takes and batches):
                 break
             for batch in batches:
                 stack.taken([batch.packet], now=self.now)
+
+    def _reached(self, stack: Stack, address: Address) -> Iterable[int]:
+        """Whom a datagram goes to: a view may have other indices for members than the first one."""
+        if address is None:
+            return range(len(self.stacks))
+        assert isinstance(address, int)
+        return (stack.view.processes[address],)
 
     def take(self, member: int, *batches: Batch) -> None:
         self.stacks[member].taken([batch.packet for batch in batches], now=self.now)
@@ -196,7 +204,13 @@ class Net:
         return [bytes(data).decode() for batch in self.batches[member] for data in batch.payloads]
 
     def packets(self, flights: Iterable[Flight]) -> list[Packet]:
-        return [flight.packet(self.stacks[0].group, len(self.stacks)) for flight in flights]
+        """What is in these, of whichever view."""
+        return [flight.packet(tag_of(flight.data), len(self.stacks)) for flight in flights]
+
+    def names(self, member: int) -> tuple[str, ...]:
+        """Who is here, as that member sees it: in the view in force and not gone."""
+        stack = self.stacks[member]
+        return tuple(name for at, name in enumerate(stack.view.names) if at not in stack.left)
 
 
 class Top(Layer):

@@ -80,7 +80,7 @@ def test_nothing_but_the_goodbye_has_an_effect_any_more() -> None:
 def test_the_others_do_not_wait_for_one_that_failed() -> None:
     net = failed()
     net.wait(1.0)
-    assert net.stacks[0].left == {1} and net.stacks[0].settled and net.stacks[1].has_left
+    assert net.names(0) == ("alice",) and net.stacks[0].settled and net.stacks[1].has_left
     assert net.wake == [None, None]
 
 

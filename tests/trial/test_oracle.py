@@ -408,13 +408,121 @@ def test_completeness_may_not_be_promised() -> None:
 # Who is not there any more, and who was not there yet
 
 
-def test_what_one_who_left_sent_is_expected_and_of_one_who_crashed_not() -> None:
-    for parting, expected in ((Oracle.leave, {"complete": 1}), (Oracle.crash, {})):
+def go_on(oracle: Oracle, name: str, *members: int, left: tuple[int, ...] = ()) -> None:
+    """These go on to the view of that name, after some have taken their leave."""
+    for site in members:
+        oracle.enter(site, name, members, left)
+
+
+def test_what_one_who_left_sent_is_expected() -> None:
+    for takers, expected in (((B,), {"complete": 1}), ((), {"complete": 2})):
         oracle = Oracle(3)
+        go_on(oracle, "1", A, B, C)
         oracle.send(A, 1)
-        oracle.take(B, 1)
-        parting(oracle, A)
+        for site in takers:
+            oracle.take(site, 1)
+        oracle.leave(A)
+        go_on(oracle, "2", B, C, left=(A,))
         assert violations(oracle) == expected
+
+
+@pytest.mark.parametrize("said_goodbye", [(), (A,)])  # before anybody had what it sent
+@pytest.mark.parametrize(
+    ("takers", "together", "expected"),
+    [
+        ((), True, {}),
+        ((B,), True, {"survivors": 1}),
+        ((B, C), True, {}),
+        ((B,), False, {}),  # each goes on alone
+    ],
+)
+def test_what_one_who_crashed_sent_last_is_taken_by_all_who_go_on_together_or_by_none(
+    takers: tuple[int, ...], together: bool, expected: dict[str, int], said_goodbye: tuple[int, ...]
+) -> None:
+    oracle = Oracle(3)
+    go_on(oracle, "1", A, B, C)
+    oracle.send(A, 1)
+    for site in takers:
+        oracle.take(site, 1)
+    oracle.crash(A)
+    if together:
+        go_on(oracle, "2", B, C, left=said_goodbye)
+    else:
+        go_on(oracle, "2 of B", B)
+        go_on(oracle, "2 of C", C)
+    assert violations(oracle) == expected
+
+
+def test_who_took_it_and_is_gone_as_well_makes_nobody_lack_it() -> None:
+    oracle = Oracle(4)
+    go_on(oracle, "1", A, B, C, D)
+    oracle.send(A, 1)
+    oracle.take(B, 1)
+    oracle.crash(A)
+    oracle.crash(B)
+    go_on(oracle, "2", C, D)
+    assert violations(oracle) == {}
+
+
+def test_a_crash_excuses_only_the_last_view() -> None:
+    """What was sent in a view that was closed before, with its sender, is owed to everybody in the next."""
+    oracle = Oracle(3)
+    go_on(oracle, "1", A, B, C)
+    oracle.send(A, 1, epoch=1)
+    go_on(oracle, "2", A, B, C)
+    oracle.send(A, 2, epoch=2)
+    oracle.crash(A)
+    go_on(oracle, "3", B, C)
+    assert violations(oracle) == {"complete": 2}
+
+
+def test_while_the_view_goes_on_nothing_is_known_of_what_one_who_crashed_sent_last() -> None:
+    oracle = Oracle(3)
+    go_on(oracle, "1", A, B, C)
+    oracle.send(A, 1)
+    oracle.take(B, 1)
+    oracle.crash(A)
+    assert violations(oracle) == {}
+
+
+def test_what_is_sent_in_a_view_is_expected_of_those_who_stay_in_it() -> None:
+    """Two parts go on without each other: what one says is not for the other, and each is judged by its own view."""
+    oracle = Oracle(4)
+    go_on(oracle, "1", A, B, C, D)
+    oracle.send(A, 1)
+    oracle.take(B, 1)
+    go_on(oracle, "2 of A", A, B)
+    go_on(oracle, "2 of C", C, D)
+    assert violations(oracle) == {}
+    oracle.take(C, 1)
+    oracle.violations.clear()
+    assert violations(oracle) == {"survivors": 1}, "dave, who is with cathy, never took it"
+
+
+@pytest.mark.parametrize(("whole", "expected"), [(True, {"causal": 1}), (False, {})])
+def test_nothing_is_taken_whose_cause_is_lost_for_all(whole: bool, expected: dict[str, int]) -> None:
+    """Two are gone, and only they had the cause. Of a message to some, others may know no more than that it was."""
+    oracle = Oracle(3)
+    go_on(oracle, "1", A, B, C)
+    oracle.send(A, 1, 1 << B | 1 << C, whole=whole)
+    oracle.take(B, 1)
+    oracle.send(B, 2)
+    oracle.take(C, 2)
+    oracle.crash(A)
+    oracle.crash(B)
+    go_on(oracle, "2", C)
+    assert violations(oracle) == expected
+
+
+@pytest.mark.parametrize(("epoch", "flagged"), [(1, True), (2, False)])
+def test_a_message_is_concurrent_only_with_others_of_its_view(epoch: int, flagged: bool) -> None:
+    """What was sent in the view before is past, for those as well who were not in it."""
+    oracle = Oracle(2)
+    oracle.send(A, 1, epoch=1)
+    oracle.take(B, 1)
+    oracle.admit(D)
+    oracle.send(D, 2, epoch=epoch)
+    assert oracle.take(B, 2) is flagged
 
 
 def test_nothing_is_expected_of_one_who_left() -> None:
@@ -425,18 +533,18 @@ def test_nothing_is_expected_of_one_who_left() -> None:
     assert violations(oracle) == {}
 
 
-@pytest.mark.parametrize(("knows", "expected"), [(True, {"causal": 1}), (False, {})])
-def test_what_a_newcomer_knows_of_the_past(knows: bool, expected: dict[str, int]) -> None:
-    """Where a relay orders, only what it took; where stamps do, all that had been sent."""
+def test_what_a_newcomer_of_a_growing_view_knows_of_the_past() -> None:
+    """All that had been sent when it was let in: whatever it says follows that."""
     oracle = Oracle(2)
     oracle.send(A, 1)
+    oracle.admit(C)
     for site in (A, B):
-        oracle.admit(site, C)
-    oracle.join(C, knows=knows)
+        oracle.let_in(site)
+    oracle.join(C)
     oracle.send(C, 2, 1 << B)
     oracle.take(B, 2)
     oracle.take(B, 1)
-    assert violations(oracle) == expected
+    assert violations(oracle) == {"causal": 1}
 
 
 def test_an_own_message_waits_for_nothing_that_an_open_gate_let_pass() -> None:

@@ -12,7 +12,7 @@ from inga.sim.hunt import calls, case
 from inga.trial.trial import Trial
 
 LIVE_ONLY = {"via", "unsafe", "timeout"}
-SIM_ONLY = {"datagram", "coarse"}
+SIM_ONLY = {"datagram", "coarse", "crash", "back"}
 
 
 def parser(command: object) -> argparse.ArgumentParser:
@@ -70,6 +70,9 @@ def test_a_manifest_has_the_conflicts_that_there_are() -> None:
         ({"datagram": 255}, "at least 256 bytes"),
         ({"window": 0}, "at least 1 byte"),
         ({"join": -1}, "come later"),
+        ({"crash": -1}, "--crash is fewer"),
+        ({"crash": 4}, "--crash is fewer"),
+        ({"crash": 1, "back": 2}, "--return no more than crash"),
         ({"members": 0}, "a group of 0 members"),
         ({"size": 3}, "--size is at least 4"),
         ({"subset": 4}, "there are 3 others"),

@@ -24,7 +24,7 @@ GROUP = 0x0A0B0C0D
 MEMBERS = 4
 ME = 3
 
-SECTIONS = "seq stamp lsn ack room runs frag trace dst ext urgent bare partial count".split()
+SECTIONS = "seq stamp lsn ack room runs frag trace dst ext urgent bare lent partial count".split()
 
 
 class in_any_view(dict[int, int]):
@@ -89,6 +89,11 @@ GOLDEN = {
     "partial": (packet(partial=True), "696e0200 0a0b0c0d 10000001 00000001 00000000"),
     "count": (packet(count=300, body=b"x"), "696e0200 0a0b0c0d 20000001 00000001 00000001 ac02 78"),
     "count of a piece": (packet(count=0), "696e0200 0a0b0c0d 20000001 00000001 00000000 00"),
+    "lent": (packet(seq=1, lent=True), "696e0200 0a0b0c0d 40010001 00000001 00000000 01"),
+    "lent, and nobody has the body": (
+        packet(lent=True, bare=True, dst=0b1001),
+        "696e0200 0a0b0c0d 49000001 00000001 00000000 0109",
+    ),
     "all": (
         packet(
             src=2,
@@ -105,10 +110,11 @@ GOLDEN = {
             ext=b"",
             urgent=True,
             partial=True,
+            lent=True,
             count=2,
             body=b"body",
         ),
-        "696e0200 0a0b0c0d 37ff0002 00000003 00000004"
+        "696e0200 0a0b0c0d 77ff0002 00000003 00000004"
         " 05 09010104 06 01020304 05060708 010101 0002 04030201 0103 00 02 626f6479",
     ),
 }
@@ -165,6 +171,7 @@ def packets(draw: st.DrawFn) -> tuple[Packet, int, int]:
         count=draw(st.integers(0, MESSAGES_MAX)),
         urgent=draw(st.booleans()),
         partial=draw(st.booleans()),
+        lent=draw(st.booleans()),
     )
     return made, members, me
 
@@ -242,7 +249,7 @@ def assert_sound(found: Packet) -> None:
         assert vector is None or len(vector) == MEMBERS
     assert max(found.seq, *(found.trace or (0,)), 0) <= COUNT_MAX, "else a trace could not hold it"
     if found.bare:
-        assert not found.body and found.dst is not None and not found.dst >> ME & 1
+        assert not found.body and found.dst is not None and (found.lent or not found.dst >> ME & 1)
     if found.stamp is not None:
         named = [k for k, _ in found.stamp.delta]
         assert named == sorted(set(named)) and found.src not in named

@@ -40,6 +40,7 @@ from inga.cli.chat_view import (
 from inga.layers.causal import Causal
 from inga.model.delivery import Delivery
 from inga.model.errors import UsageError
+from inga.model.view import View
 from inga.net.address import parse_via
 from inga.net.group import Group
 from inga.net.join import join
@@ -202,7 +203,9 @@ class Chat:
         self._view = view
         self._quiet = quiet
         self._linger = linger
-        self._others = [name for name in group.view.names if name != group.me]
+        self._people = group.view.names  # also those who leave
+        self._others = [name for name in self._people if name != group.me]
+        self._seen = group.view  # in which what we read was said
         self._left: list[str] = []
         self._unannounced: list[str] = []  # have left, but something of theirs may be unread
         self._addressed: set[str] = set()  # whom we have told something
@@ -237,7 +240,7 @@ class Chat:
         while (line := await self._screen.line()) is not None:
             if history is not None and line.strip():
                 self._keep(history, line)
-            meant = understand(line, self._group.me, self._group.view.names)
+            meant = understand(line, self._group.me, self._people)
             if meant == Do("quit"):
                 break
             if isinstance(meant, Say):
@@ -253,12 +256,15 @@ class Chat:
             self._note(f"{_all(absent)} never came, and will miss what you said")
 
     async def _say(self, say: Say) -> None:
-        # Shown only when it is on its way, so that the screen has it in its place in the order.
-        self._receipt = await self._group.send(say.text.encode(errors="replace"), to=say.to or None)
-        message = self.transcript.add_own(self._group.me, say.text, say.to)
-        self._screen.show(self._view.message(message, self._screen.columns))
-        self._addressed.update(say.to or self._others)
+        await self._group.writable()
         gone = [name for name in say.to if name in self._left]
+        to = [name for name in say.to if name not in gone]
+        if to or not say.to:
+            # Shown only when it is on its way, so that the screen has it in its place in the order.
+            self._receipt = self._group.post(say.text.encode(errors="replace"), to=to or None)
+            message = self.transcript.add_own(self._group.me, say.text, to)
+            self._screen.show(self._view.message(message, self._screen.columns))
+            self._addressed.update(to or self._others)
         if gone:
             self._note(f"{_all(gone)} left and will not see it")
 
@@ -298,14 +304,17 @@ class Chat:
     # What happens
 
     async def _listen(self) -> None:
-        async for delivery in self._group:
-            self._take(delivery)
+        async for item in self._group.items():
+            if isinstance(item, View):
+                self._seen = item
+            else:
+                self._take(item)
             if not self._group.stack.queued:
                 self._announce_left()
 
     def _take(self, delivery: Delivery) -> None:
         if delivery.sender == self._group.me:  # the echo, which knows the stamp of what we have shown
-            self.transcript.stamped(delivery.src, delivery.seq, delivery.deps)
+            self.transcript.stamped(delivery)
             return
         text = bytes(delivery.data[:TEXT_KEPT]).decode(errors="replace")
         if len(delivery.data) > TEXT_KEPT:
@@ -313,12 +322,12 @@ class Chat:
         message = self.transcript.add(
             delivery.sender, text, self._named(delivery.batch.packet.dst), concurrent=delivery.concurrent
         )
-        message.src, message.seq, message.deps = delivery.src, delivery.seq, delivery.deps
+        message.stamp(delivery)
         self._screen.show(self._view.message(message, self._screen.columns))
 
     def _named(self, dst: int | None) -> list[str]:
         """Members of a bit set; nobody where a message is for everybody."""
-        return [] if dst is None else [n for i, n in enumerate(self._group.view.names) if dst >> i & 1]
+        return [] if dst is None else [n for i, n in enumerate(self._seen.names) if dst >> i & 1]
 
     def _on_join(self, name: str) -> None:
         if name in self._left:

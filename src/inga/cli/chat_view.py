@@ -14,6 +14,7 @@ from typing import Any
 
 from inga.causality.clock import relation
 from inga.cli.chat_text import harmless, shorten, width_of, wrap
+from inga.model.delivery import Delivery
 from inga.model.stamp import Deps
 from inga.model.text import printable
 
@@ -35,16 +36,21 @@ COMMANDS = {
 
 @dataclass(slots=True)
 class ChatMessage:
-    """One message as it was shown here. What `src`, `seq` and `deps` are: `inga.relation`."""
+    """One message as it was shown here. What `src`, `seq` and `deps` are, in its view: `inga.relation`."""
 
     number: int
     sender: str
     text: str
     to: tuple[str, ...] = ()  # private to these; nobody means everybody
     concurrent: bool = False
+    view: int = 0
     src: int = 0
     seq: int = 0
     deps: Deps | None = None  # unknown where the order has none, and until our own message is stamped
+
+    def stamp(self, delivery: Delivery) -> None:
+        """Remember what its place in the order is known by."""
+        self.view, self.src, self.seq, self.deps = delivery.view, delivery.src, delivery.seq, delivery.deps
 
 
 class Transcript:
@@ -67,11 +73,10 @@ class Transcript:
         self._unstamped.append(message)
         return message
 
-    def stamped(self, src: int, seq: int, deps: Deps | None) -> None:
+    def stamped(self, echo: Delivery) -> None:
         """The echo of our oldest unstamped message."""
         if self._unstamped:
-            message = self._unstamped.popleft()
-            message.src, message.seq, message.deps = src, seq, deps
+            self._unstamped.popleft().stamp(echo)
 
     def find(self, number: int | None = None) -> ChatMessage | None:
         """The message of that number; without one, the last that was marked as concurrent."""
@@ -84,12 +89,12 @@ class Transcript:
         return list(islice(self.messages, max(0, len(self.messages) - count), None))
 
     def concurrent_with(self, message: ChatMessage) -> list[ChatMessage]:
-        """Those of which neither was written in sight of the other."""
+        """Those of which neither was written in sight of the other: of the same view, as whatever was said in one
+        precedes all of the next."""
         if message.deps is None:
             return []
-        return [
-            other for other in self.messages if other.deps is not None and relation(message, other) == "||"
-        ]
+        known = [other for other in self.messages if other.deps is not None and other.view == message.view]
+        return [other for other in known if relation(message, other) == "||"]
 
     def to_json(self) -> list[dict[str, Any]]:
         return [

@@ -27,6 +27,10 @@ from inga.trial.trial import DATAGRAM, Trial
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_trial_options(parser)
+    parser.add_argument("--crash", type=int, default=0, metavar="K", help="members that crash on the way")
+    parser.add_argument(
+        "--return", type=int, default=0, dest="back", metavar="K", help="of these, those that come back later"
+    )
     parser.add_argument("--datagram", type=int, default=DATAGRAM, metavar="BYTES", help="largest datagram")
     parser.add_argument("--coarse", action="store_true", help="bundles stay open over takes")
     parser.add_argument("--schedule", metavar="TEXT", help="play this schedule over lossless links instead")
@@ -51,7 +55,6 @@ def add_trial_options(
     add("--delay", type=milliseconds, default=delay, metavar="MIN:MAX", help=f"of a link (default {delay})")
     add("--window", type=int, metavar="BYTES", help="on their way per sender")
     add("--echo", action="store_true", help="members get their own messages too")
-    add("--crash", type=int, default=0, metavar="K", help="members that crash (not built yet)")
     add("--join", type=int, default=0, metavar="K", help="members that come later")
     add("--deliver", metavar="LEVEL", help="when a message is delivered; the order's own level by default")
     add(
@@ -101,11 +104,9 @@ def trial_of(options: argparse.Namespace) -> Trial:
 def check_trial_options(options: argparse.Namespace) -> None:
     """What does not exist yet, or cannot be meant."""
     recipe = find(options.order)
-    if options.crash:
-        raise UsageError("--crash: members that crash come with membership, which is not built yet")
     if options.join < 0:
         raise UsageError("--join is the number of members that come later, so not below 0")
-    if options.join:
+    if options.join or getattr(options, "crash", 0):
         refuse_late(recipe)
     recipe.level_of(options.deliver)
     asked: dict[str, Any] = {name: getattr(options, name, False) for name in ("matrix", "coarse")}

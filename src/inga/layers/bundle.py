@@ -30,7 +30,6 @@ class Bundle(Layer):
     """Gathers what the application sends, and takes apart what the others sent."""
 
     name = "bundle"
-    grows = True
 
     def __init__(self, *, gather: bool = True, coarse: bool = False) -> None:
         """`gather` waits for company as described; `coarse` lets takes leave a bundle open."""
@@ -49,9 +48,6 @@ class Bundle(Layer):
         self._size_max = self.stack.wire.payload_max - HEAD
         self._partial = None
         self._acknowledged = 0
-
-    def extend(self, view: View) -> None:
-        self._size_max = self.stack.wire.payload_max - HEAD
 
     def send(self, payloads: list[bytes], dst: int | None) -> Receipt:
         if not self._open:
@@ -128,6 +124,11 @@ class Bundle(Layer):
         except WireError:
             pass  # which is noticed when it comes up
         packet.keep()
+
+    def restore(self, packet: Packet) -> None:
+        """The body as it travelled."""
+        if packet.payloads is not None:
+            packet.body = wire.join([bytes(payload) for payload in packet.payloads])
 
     def taken(self, packets: list[Packet]) -> None:
         if self._open and not self.coarse:

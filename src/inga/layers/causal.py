@@ -31,8 +31,6 @@ class Causal(Order):
     name = "causal"
     requires = frozenset({"reliable"})
     provides = frozenset({"fifo", "causal"})
-    grows = True
-    names_past = True
     flags = True
 
     def __init__(self, *, echo: bool = False, on_concurrent: str = "deliver") -> None:
@@ -44,9 +42,10 @@ class Causal(Order):
         self._subsets = False  # some packets were not for everybody, so pasts must be joined whole
 
     def view(self, view: View) -> None:
+        super().view(view)
         n = len(view)
-        self.clock = SiteClock(self.stack.me, n)
-        self.inbox: Inbox[Packet] = Inbox(self.stack.me, n)
+        self.clock = SiteClock(self.me, n)
+        self.inbox: Inbox[Packet] = Inbox(self.me, n)
         self.frontier = Frontier() if self.on_concurrent != "ignore" else None
         self._past = [[0] * n for _ in range(n)]  # of each sender's last released packet
         self._is_open = False
@@ -60,16 +59,17 @@ class Causal(Order):
         for past in self._past:
             past += [0] * (n - len(past))
         self._past += [[0] * n for _ in range(n - len(self._past))]
+        self._highest += [0] * (n - len(self._highest))
 
     def base(self) -> dict[str, int]:
-        return {"seq": self.clock.vector[self.stack.me]}
+        return {"seq": self.clock.vector[self.me]}
 
     def adopt(self, bases: dict[str, list[int]]) -> None:
         self.clock.adopt(bases["seq"])
         self.inbox.adopt(bases["seq"])
 
     def sent(self) -> list[int]:
-        return [self.clock.vector[self.stack.me]] * len(self.clock.vector)
+        return [self.clock.vector[self.me]] * len(self.clock.vector)
 
     def has(self, counts: list[int]) -> bool:
         return all(map(int.__ge__, self.inbox.vector, counts))
@@ -77,7 +77,7 @@ class Causal(Order):
     def awaited(self) -> set[int]:
         return {member for member, _, _ in self.inbox.missing()}
 
-    def gone(self, member: int) -> None:
+    def bereft(self, member: int) -> None:
         """What is held of it behind a hole follows something that will not come."""
         for packet in self._dismissed(self.inbox.discard(member, self.inbox.before_hole(member))):
             self._early.pop((packet.src, packet.seq), None)
@@ -131,7 +131,7 @@ class Causal(Order):
             self._pass_on(out)
 
     def taken(self, packets: list[Packet]) -> None:
-        clock, me = self.clock, self.stack.me
+        clock, me = self.clock, self.me
         for packet in packets:
             if packet.src == me:
                 continue

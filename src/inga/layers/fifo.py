@@ -19,45 +19,31 @@ class Unordered(Order):
 
     name = "none"
     requires = frozenset({"reliable"})
-    grows = True
 
     def view(self, view: View) -> None:
+        super().view(view)
         n = len(view)
         self._seq = 0
         self._arrived = [Arrivals() for _ in range(n)]
-        self._clock = SiteClock(self.stack.me, n) if view.traced else None
-
-    def extend(self, view: View) -> None:
-        self._arrived += [Arrivals() for _ in range(len(view) - len(self._arrived))]
-        if self._clock is not None:
-            self._clock.grow(len(view))
-
-    def base(self) -> dict[str, int]:
-        return {"seq": self._numbered}
-
-    def adopt(self, bases: dict[str, list[int]]) -> None:
-        for arrived, base in zip(self._arrived, bases["seq"], strict=True):
-            arrived.expected = base + 1
-        if self._clock is not None:
-            self._clock.adopt(bases["seq"])
+        self._clock = SiteClock(self.me, n) if view.traced else None
 
     def sent(self) -> list[int]:
         return [self._numbered] * len(self._arrived)
 
     def has(self, counts: list[int]) -> bool:
-        me = self.stack.me
+        me = self.me
         return all(
             arrived.expected > count
             for member, (arrived, count) in enumerate(zip(self._arrived, counts, strict=True))
             if member != me
         )
 
-    def gone(self, member: int) -> None:
+    def bereft(self, member: int) -> None:
         self._arrived[member].give_up()
 
     @property
     def _numbered(self) -> int:
-        return self._seq if self._clock is None else self._clock.vector[self.stack.me]
+        return self._seq if self._clock is None else self._clock.vector[self.me]
 
     def down(self, batch: list[Packet]) -> None:
         for packet in batch:
@@ -78,7 +64,7 @@ class Unordered(Order):
             self._release(out)
 
     def taken(self, packets: list[Packet]) -> None:
-        me, clock = self.stack.me, self._clock
+        me, clock = self.me, self._clock
         for packet in packets:
             if packet.src == me:
                 continue
@@ -131,18 +117,14 @@ class Fifo(Unordered):
         self._held: list[dict[int, Packet]] = [{} for _ in range(len(view))]
         self._is_open = False
 
-    def extend(self, view: View) -> None:
-        super().extend(view)
-        self._held += [{} for _ in range(len(view) - len(self._held))]
-
     def gate(self, is_open: bool) -> None:
         self._is_open = is_open
         if is_open:
             self._release(self._let_go())
 
-    def gone(self, member: int) -> None:
+    def bereft(self, member: int) -> None:
         """What is held of it follows something that will not come."""
-        super().gone(member)
+        super().bereft(member)
         self._dismissed(list(self._held[member].values()))
         self._held[member].clear()
 

@@ -9,7 +9,6 @@ The window is counted as the kernel counts a socket buffer, which is more than t
 
 from collections import deque
 from dataclasses import dataclass
-from math import inf
 from typing import Any
 
 from inga.layers.numbers import check_number, check_seconds
@@ -52,7 +51,6 @@ class Flow(Layer):
     id = 2
     requires = frozenset({"reliable"})
     provides = frozenset({"flow"})
-    grows = True
     settings = FlowSettings
 
     def __init__(self, **said: Any) -> None:
@@ -69,8 +67,6 @@ class Flow(Layer):
         self._on_way = 0  # their sum
         self._consumed = [0] * n  # per member: packets it has, and has room for
         self._consumed_by_all = 0
-        self._needless = 0.0  # up to this number nobody who is left needs a packet, or lacks it
-        self._find_needless()
         self._unasked = 0  # charge since the last packet that asks for a report
         self._waiting: deque[Packet] = deque()
         self.is_open = True
@@ -78,23 +74,6 @@ class Flow(Layer):
         # as a receiver
         self._unread = Unread(self.queue_max)
         self._told: tuple[int, ...] = (0,) * n
-
-    def extend(self, view: View) -> None:
-        added = len(view) - len(self._consumed)
-        # What waits is of the view before: it must leave without the newcomer, who begins when it has left.
-        self._consumed += [self._sent + len(self._waiting)] * added
-        self._find_needless()
-        self._told += (0,) * added
-
-    def base(self) -> dict[str, int]:
-        """What waits gets its numbers later, and is not for the newcomer either."""
-        return {"lsn": self._sent + len(self._waiting)}
-
-    def is_flushed(self, number: int) -> bool:
-        return not self._waiting or self._waiting[0].view >= number
-
-    def adopt(self, bases: dict[str, list[int]]) -> None:
-        self._told = tuple(bases["lsn"])
 
     # Sending
 
@@ -110,7 +89,7 @@ class Flow(Layer):
 
     def note(self, packet: Packet) -> None:
         counters = packet.room if packet.room is not None else packet.ack
-        if counters is None or self.stack.me >= len(counters):
+        if counters is None:
             return
         consumed = min(counters[self.stack.me], self._sent)
         if consumed <= self._consumed[packet.src]:
@@ -123,18 +102,12 @@ class Flow(Layer):
 
     def _settle(self) -> None:
         """Take off the way what everybody has room for."""
-        self._find_needless()
-        by_all = self._sent if self._sent <= self._needless else int(self._needless)
+        by_all = min([self._consumed[m] for m in self.stack.peers], default=self._sent)
         if by_all > self._consumed_by_all:
             for _ in range(by_all - self._consumed_by_all):
                 self._on_way -= self._charges.popleft()
             self._consumed_by_all = by_all
             self._pump()
-
-    def _find_needless(self) -> None:
-        """A newcomer begins after what waited when it came; where everybody is gone to whom that mattered, it leaves
-        without being counted."""
-        self._needless = min([self._consumed[m] for m in self.stack.peers], default=inf)
 
     @property
     def waiting(self) -> int:
@@ -179,7 +152,7 @@ class Flow(Layer):
             packet = waiting.popleft()
             out.append(packet)
             self._sent += 1
-            if self._sent <= self._needless:
+            if self.stack.alone:
                 self._consumed_by_all += 1
                 continue
             self._charges.append(charge)

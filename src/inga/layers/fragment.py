@@ -8,7 +8,7 @@ Above an order that is reliable itself (`Pieces`), each piece is a packet of its
 The pieces of a packet have numbers in a row and come in their order; joined, it takes the place of the last.
 """
 
-from inga.model.packet import Packet
+from inga.model.packet import Buffer, Packet
 from inga.stack.layer import Layer
 
 ASSEMBLIES_MAX = 4096
@@ -26,7 +26,7 @@ class _Assembly:
     def __init__(self, count: int) -> None:
         self.count = count
         self.whole: Packet | None = None  # the piece whose place the whole takes
-        self.pieces: dict[int, tuple[bytes | bytearray | None, bytes]] = {}  # of `ext` and of the body
+        self.pieces: dict[int, tuple[bytes | bytearray | None, Buffer]] = {}  # of `ext` and of the body
         self.size = 0
 
 
@@ -34,7 +34,6 @@ class Fragment(Layer):
     """Cuts on the way down, joins on the way up."""
 
     name = "fragment"
-    grows = True
     assemblies_max = ASSEMBLIES_MAX
 
     def __init__(self) -> None:
@@ -57,8 +56,11 @@ class Fragment(Layer):
     def awaited(self) -> list[int]:
         return [src for src, assemblies in self._assemblies.items() if assemblies]
 
-    def gone(self, member: int) -> None:
+    def bereft(self, member: int) -> None:
         self._assemblies.pop(member, None)
+
+    def seen(self, member: int) -> int:
+        return max(self._assemblies.get(member, ()), default=0)
 
     def down(self, batch: list[Packet]) -> None:
         limit = self.stack.wire.body_max
@@ -94,11 +96,11 @@ class Fragment(Layer):
         if assembly.count != count or index in assembly.pieces:
             self.stack.reject("fragments", packet)
             return None
-        assembly.pieces[index] = packet.ext, bytes(packet.body)
+        packet.keep()
+        assembly.pieces[index] = packet.ext, packet.body
         assembly.size += len(packet.body)
         if index == self._place(count):
-            packet.body = b""
-            assembly.whole = packet
+            assembly.whole = packet.copy_to(self.stack.me)  # others may want the piece as it came
         if len(assembly.pieces) < count:
             return None
         del assemblies[number]
@@ -146,11 +148,11 @@ class Fragment(Layer):
 class Pieces(Fragment):
     """Fragments above a reliable order: every piece has a number, its place in the order and its rows."""
 
-    def gone(self, member: int) -> None:
+    def bereft(self, member: int) -> None:
         """The order below may hold pieces of it that wait for others' words; then at most one packet stays unfinished,
         since they come in a row."""
         if not self.stack.chain.order.held:
-            super().gone(member)
+            super().bereft(member)
 
     def _number(self, packet: Packet) -> int:
         assert packet.frag is not None

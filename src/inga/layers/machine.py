@@ -38,6 +38,7 @@ class Machine:
         self.capacity = capacity  # C
         self.held = [0] * members  # messages of each sender
         self.held_in_all = 0
+        self.uncounted: set[int] = set()  # senders that are gone: what is held of them takes nobody's room
         self.is_behind = False  # our application does not keep up: nobody is told of free buffers
         self._alarms = Alarms()
 
@@ -62,9 +63,17 @@ class Machine:
         return 0 if self.is_behind else max(0, self.capacity - self.held_in_all)
 
     def _hold(self, src: int) -> None:
-        self.held[src] += 1
-        self.held_in_all += 1
+        if src not in self.uncounted:
+            self.held[src] += 1
+            self.held_in_all += 1
 
     def _let_go(self, src: int) -> None:
-        self.held[src] -= 1
-        self.held_in_all -= 1
+        if src not in self.uncounted:
+            self.held[src] -= 1
+            self.held_in_all -= 1
+
+    def _stop_counting(self, src: int) -> None:
+        """Nobody can say for how long what is held of one that is gone stays: senders do not wait for that room."""
+        self.uncounted.add(src)
+        self.held_in_all -= self.held[src]
+        self.held[src] = 0

@@ -37,6 +37,7 @@ class MachineOrder(Order):
         self._settings = settle(self.settings, self.name, said)
 
     def view(self, view: View) -> None:
+        super().view(view)
         self._unread = Unread(self.queue_max)
         self.held = 0
 
@@ -65,7 +66,7 @@ class MachineOrder(Order):
     def taken(self, packets: list[Packet]) -> None:
         if self.stack.trace is not None:
             for packet in packets:
-                if packet.src != self.stack.me:
+                if packet.src != self.me:
                     self._took(packet)
         if self.machine.is_behind and not self._is_behind():
             self.machine.now = self.stack.now
@@ -98,7 +99,7 @@ class MachineOrder(Order):
 
     def _word(self, to: int | None, section: bytes) -> Packet:
         """A packet of our own kind."""
-        packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
+        packet = Packet(self.me, self.stack.view.number, kind=self.id)
         packet.to, packet.ext = to, section
         return packet
 
@@ -111,6 +112,11 @@ class MachineOrder(Order):
         return self._unread.is_behind(self.stack.queued)
 
     # What can be asked
+
+    def seen(self, member: int) -> int:
+        counted: int = self.machine.counted(member)
+        seen: int = max([*self.machine.kept(member), counted])
+        return seen
 
     @property
     def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere

@@ -58,41 +58,20 @@ class Matrix(Causal):
     def view(self, view: View) -> None:
         super().view(view)
         n = len(view)
-        self.inbox: Column = Column(self.stack.me, n)
+        self.inbox: Column = Column(self.me, n)
         self.sent_to = [[0] * n for _ in range(n)]  # messages of k to j that the application knows of
         self._changed: dict[tuple[int, int], int] = {}  # cell -> our first message that can tell it, in order
         self._last = [0] * n  # our last message to each member
 
-    def extend(self, view: View) -> None:
-        super().extend(view)
-        more = len(view) - len(self.sent_to)
-        for row in self.sent_to:
-            row += [0] * more
-        self.sent_to += [[0] * len(view) for _ in range(more)]
-        self._last += [0] * more
-
-    def base(self) -> dict[str, int]:
-        """Besides our count, how it divides: what a newcomer counts as past, it tells with its matrix."""
-        mine = self.sent_to[self.stack.me]
-        return {**super().base(), **{f"to {j}": count for j, count in enumerate(mine)}}
-
-    def adopt(self, bases: dict[str, list[int]]) -> None:
-        self.clock.adopt(bases["seq"])
-        for j in range(len(self.sent_to)):
-            for k, count in enumerate(bases.get(f"to {j}", ())):
-                if count and k not in (j, self.stack.me):
-                    self.sent_to[k][j] = count
-                    self._note(k, j, 1)
-
     def sent(self) -> list[int]:
         """To each of the others; all of them in our own place."""
-        counts = list(self.sent_to[self.stack.me])
-        counts[self.stack.me] = self.clock.vector[self.stack.me]
+        counts = list(self.sent_to[self.me])
+        counts[self.me] = self.clock.vector[self.me]
         return counts
 
     def has(self, counts: list[int]) -> bool:
         pairs = zip(self.inbox.vector, counts, strict=True)
-        return all(have >= count for k, (have, count) in enumerate(pairs) if k != self.stack.me)
+        return all(have >= count for k, (have, count) in enumerate(pairs) if k != self.me)
 
     def gate(self, is_open: bool) -> None:
         """A cell that is not listed was told before: what passes early would hide causes from others."""
@@ -102,15 +81,31 @@ class Matrix(Causal):
         """The vector, and cells as long as they are few: a packet with more of them may be cut."""
         return 4 * members + CELLS_EXPECTED * 6
 
+    def forgo(self) -> None:
+        """What is still held of those who are here follows messages to us that nobody has."""
+        out: list[Packet] = []
+        self.inbox.give_up(lambda packet: packet.src not in self.stack.left, out)
+        self._pass_on(out)
+
+    def restore(self, packet: Packet) -> None:
+        """The stamp in front of the body, as it travelled."""
+        if packet.cells is not None and packet.stamp is not None:
+            deps = [0] * len(self.clock.vector)
+            deps[packet.src] = packet.seq - 1
+            for k, count in packet.stamp.delta:
+                deps[k] = count
+            packet.body = wire.put(tuple(deps), packet.cells) + packet.body
+            packet.stamp = None
+
     # Sending
 
     def _sent(self, packet: Packet) -> None:
         super()._sent(packet)
-        mine = self.sent_to[self.stack.me]
+        mine = self.sent_to[self.me]
         targets = [j for j in self.stack.others if packet.dst is None or packet.dst >> j & 1]
         for j in targets:
             mine[j] += 1
-            self._note(self.stack.me, j, packet.seq)
+            self._note(self.me, j, packet.seq)
         packet.cells = self._since(self._heard_of_us(targets, packet.seq))
         for j in targets:
             self._last[j] = packet.seq
@@ -148,7 +143,7 @@ class Matrix(Causal):
     def taken(self, packets: list[Packet]) -> None:
         super().taken(packets)
         for packet in packets:
-            if packet.src != self.stack.me:
+            if packet.src != self.me:
                 self._merge(packet)
 
     def _unfold(self, packet: Packet) -> bool:
@@ -178,7 +173,7 @@ class Matrix(Causal):
 
     def _is_forged(self, deps: Deps, cells: Cells) -> bool:
         """Whether it names sends of ours that we never made."""
-        me = self.stack.me
+        me = self.me
         if deps[me] > self.clock.vector[me]:
             return True
         mine = self.sent_to[me]
@@ -186,7 +181,7 @@ class Matrix(Causal):
 
     def _merge(self, packet: Packet) -> None:
         """The application knows from here on what the sender's knew."""
-        following = self.clock.vector[self.stack.me] + 1
+        following = self.clock.vector[self.me] + 1
         assert packet.cells is not None
         for k, j, value in packet.cells:
             row = self.sent_to[k]

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
+from inga.model.view import View
 from inga.stack.layer import Layer
 
 
@@ -16,11 +17,18 @@ class Order(Layer):
 
     held = 0  # bytes that wait for what comes before them
     no_gate = "it holds nothing"  # why it has no gate, if it has none
-    names_past = False  # its stamps name packets of others, which whoever lacks them waits for
 
     def __init__(self, *, echo: bool = False) -> None:
         self.echo = echo
         self.held = 0
+
+    def view(self, view: View) -> None:
+        self.me = self.stack.me  # in this view: what the application takes later may be of one that is closed
+        self._highest = [0] * len(view)  # number of each member that was released or held
+
+    def seen(self, member: int) -> int:
+        """The highest number of a member that is here, released or not."""
+        return self._highest[member]
 
     def gate(self, is_open: bool) -> None:
         """Open: stop holding here, deliver on arrival and go on counting. Local, and harmless to others."""
@@ -49,7 +57,7 @@ class Order(Layer):
 
     def _echo(self, batch: list[Packet]) -> None:
         """Give our own messages to our own application, at the send; they move no clock."""
-        me = self.stack.me
+        me = self.me
         wanted = [
             packet for packet in batch if self.echo or (packet.dst is not None and packet.dst >> me & 1)
         ]
@@ -72,6 +80,8 @@ class Order(Layer):
 
     def _hold(self, packet: Packet, position: int) -> None:
         packet.keep()
+        if packet.seq > self._highest[packet.src]:
+            self._highest[packet.src] = packet.seq
         packet.size = len(packet.body) + 1  # not 0, which means never held
         self.held += packet.size
         self._received(packet, "hold", position)
@@ -85,8 +95,10 @@ class Order(Layer):
 
     def _release(self, out: list[Packet]) -> None:
         """Pass on what is for us, in the order of `out`."""
-        mine = []
+        mine, highest = [], self._highest
         for packet in out:
+            if packet.seq > highest[packet.src]:
+                highest[packet.src] = packet.seq
             if packet.size:
                 self.held -= packet.size
                 packet.size = 0
@@ -113,4 +125,4 @@ class Order(Layer):
             stack.trace.row(*where, dst=dst, deps=packet.deps, n=messages)
 
     def _is_bare(self, packet: Packet) -> bool:
-        return packet.bare or (packet.dst is not None and not packet.dst >> self.stack.me & 1)
+        return packet.bare or (packet.dst is not None and not packet.dst >> self.me & 1)

@@ -15,7 +15,7 @@ from functools import partial
 
 from inga.layers.fifo import Fifo
 from inga.layers.reliable import Reliable
-from inga.model.errors import Gap, UsageError, WireError
+from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
 from inga.model.view import View
@@ -43,10 +43,11 @@ class Relay(Fifo):
 
     def view(self, view: View) -> None:
         super().view(view)
-        if not 0 <= self.relay < len(view):
+        if view.number == 1 and not 0 <= self.relay < len(view):
             raise UsageError(
                 f"member {self.relay} cannot relay for a group of {len(view)}; name one of those"
             )
+        self.relay = min(self.relay, len(view) - 1)  # the group may have become smaller
         self._stream = 0  # packets the relay has sent, its own and those of others
         self._sent_to = [0] * len(view)  # packets of ours for each member
         self._got = [0] * len(view)  # packets of each member for us
@@ -59,51 +60,30 @@ class Relay(Fifo):
         """Who sent it first, and to whom."""
         return 16 + members // 8
 
-    def extend(self, view: View) -> None:
-        super().extend(view)
-        more = [0] * (len(view) - len(self._got))
-        self._sent_to += more
-        self._got += more
-
-    def base(self) -> dict[str, int]:
-        stream = self._stream if self.stack.me == self.relay else self._numbered
-        return {**super().base(), "stream": stream}
-
-    def adopt(self, bases: dict[str, list[int]]) -> None:
-        super().adopt(bases)
-        for arrived, base in zip(self._arrived, bases["stream"], strict=True):
-            arrived.expected = base + 1
-
     def sent(self) -> list[int]:
         """To each of the others, by way of the relay; all of them in our own place."""
         counts = list(self._sent_to)
-        counts[self.stack.me] = self._numbered
+        counts[self.me] = self._numbered
         return counts
 
     def has(self, counts: list[int]) -> bool:
+        """If the relay is gone, what it had not passed on is lost; what it had, everybody has by now."""
+        if self.relay in self.stack.left:
+            return True
         pairs = zip(self._got, counts, strict=True)
-        return all(have >= count for k, (have, count) in enumerate(pairs) if k != self.stack.me)
+        return all(have >= count for k, (have, count) in enumerate(pairs) if k != self.me)
 
     def gate(self, is_open: bool) -> None:
-        if self.stack.me == self.relay:
+        if self.me == self.relay:
             raise UsageError("the relay holds for everybody, so its gate stays closed; open that of another")
         super().gate(is_open)
 
     # Sending
 
-    def down(self, batch: list[Packet]) -> None:
-        if self.relay in self.stack.left:
-            name = self.stack.view.names[self.relay]
-            self.stack.fail(
-                Gap(f"{name}, who passed on all messages, has left: nothing can be sent any more")
-            )
-            return
-        super().down(batch)
-
     def _echo(self, batch: list[Packet]) -> None:
         """Our own application gets them now; then they are made ready for their first hop."""
         super()._echo(batch)
-        me = self.stack.me
+        me = self.me
         for packet in batch:
             for j in self.stack.others:
                 self._sent_to[j] += packet.dst is None or packet.dst >> j & 1
@@ -115,10 +95,11 @@ class Relay(Fifo):
                 packet.dst = 1 << self.relay
 
     def gone(self, member: int) -> None:
-        super().gone(member)
         if member == self.relay:
             name = self.stack.view.names[member]
-            self.stack.notice(f"{name} has left, who passed on all messages: nothing can be sent any more")
+            self.stack.notice(
+                f"{name} is gone, who passed on all messages: those on their way to it are lost"
+            )
 
     # Receiving
 
@@ -130,7 +111,7 @@ class Relay(Fifo):
         its own: other layers know this one by its link, and may come to see it twice."""
         if packet.hop is not None:
             return packet  # another layer has held it
-        me, link = self.stack.me, (packet.src, packet.seq)
+        me, link = self.me, (packet.src, packet.seq)
         if self.relay not in (me, packet.src):
             if not packet.bare:
                 self.stack.reject("relay", packet)  # somebody takes us, or another, for the relay
@@ -157,11 +138,11 @@ class Relay(Fifo):
         return packet.hop
 
     def _received(self, packet: Packet, step: str, position: int | None = None) -> None:
-        if packet.src != self.stack.me:  # what we sent ourselves is nothing new
+        if packet.src != self.me:  # what we sent ourselves is nothing new
             super()._received(packet, step, position)
 
     def _release(self, out: list[Packet]) -> None:
-        if self.stack.me == self.relay:
+        if self.me == self.relay:
             self._pass_on(out)
         for packet in out:
             if not self._is_bare(packet):
@@ -172,22 +153,18 @@ class Relay(Fifo):
 
     def _pass_on(self, batch: list[Packet]) -> None:
         """Send it to its destinations, in the order in which it stands here."""
-        me, view = self.stack.me, self.stack.view
+        me, view = self.me, self.stack.view
         out = []
         for packet in batch:
-            size = self.stack.sizes.get(packet.view, len(view))
-            everybody = packet.dst is None and size == len(view)
-            targets = (1 << size) - 1 if packet.dst is None else packet.dst  # who came later is not meant
+            targets = (1 << len(view)) - 1 if packet.dst is None else packet.dst
             targets &= ~(1 << me | 1 << packet.src)
             if not targets:
                 continue
             packet.keep()
             # What is for everybody goes to everybody: its sender knows its own.
-            copy = Packet(me, view.number, packet.body, None if everybody else targets)
+            copy = Packet(me, view.number, packet.body, None if packet.dst is None else targets)
             copy.seq = self._next_of_stream()
-            copy.ext, copy.count = packet.ext, packet.count
-            if packet.trace is not None:
-                copy.trace = packet.trace + (0,) * (len(view) - len(packet.trace))
+            copy.ext, copy.count, copy.trace = packet.ext, packet.count, packet.trace
             self._count(copy)
             out.append(copy)
         if out:

@@ -13,10 +13,12 @@ When everybody has everything, nobody sends anything.
 """
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from inga.causality.arrivals import Arrivals
+from inga.layers.lending import deal, holdings, lacking
 from inga.layers.numbers import check_delay, check_number, check_seconds
 from inga.layers.settings import settle
 from inga.model.errors import Gap
@@ -24,6 +26,7 @@ from inga.model.packet import Packet, Runs
 from inga.model.receipt import Receipt
 from inga.model.view import View
 from inga.session.alarms import Alarms, Backoff
+from inga.stack.hooks import Holdings
 from inga.stack.layer import Layer
 from inga.wire.runs import RUNS_MAX
 
@@ -62,7 +65,6 @@ class Reliable(Layer):
     id = 1
     provides = frozenset({"reliable"})
     levels: tuple[str, ...] = ("confirmed",)
-    grows = True
     settings = ReliableSettings
 
     def __init__(self, **said: Any) -> None:
@@ -86,29 +88,18 @@ class Reliable(Layer):
         self._nack_wait = [self._new_wait() for _ in range(n)]
         self._progress = [0.0] * n
         self._alarms = Alarms()
+        # for others
+        self._kept: list[dict[int, Packet]] = [{} for _ in range(n)]  # of each member, what not all have
+        self._everywhere_of = [0] * n  # of each member, the lsn up to which all are known to have everything
+        self._reported = [(0,) * n for _ in range(n)]  # what each member said last that it has
+        self._behind: set[int] = set()  # members of whom all others have more than we do
 
     @property
     def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
         return self._alarms.next
 
-    def extend(self, view: View) -> None:
-        for _ in range(len(self._acked), len(view)):
-            self._acked.append(self._last)
-            self._arrived.append(Arrivals())
-            self._known.append(0)
-            self._nack_wait.append(self._new_wait())
-            self._progress.append(self.stack.now)
-
     def _new_wait(self) -> Backoff:
         return Backoff(self._settings.nack_again, self._settings.nack_again_max, 0.5)
-
-    def base(self) -> dict[str, int]:
-        return {"lsn": self._last}
-
-    def adopt(self, bases: dict[str, list[int]]) -> None:
-        for member, base in enumerate(bases["lsn"]):
-            self._arrived[member].expected = base + 1
-            self._known[member] = base
 
     def closed(self) -> None:
         for _, receipt in self._receipts:
@@ -122,8 +113,6 @@ class Reliable(Layer):
         alone = stack.alone
         for packet in batch:
             self._last = packet.lsn = self._last + 1
-            if packet.view < stack.view.number:
-                self._excuse_newcomers(packet)
             if alone:
                 if packet.receipt is not None:
                     packet.receipt.reach("confirmed")
@@ -134,20 +123,12 @@ class Reliable(Layer):
         if alone:
             self._settle()
             return
-        # What waited while the view was extended is of the view before, where our counters do not fit.
-        if (stack.report_wanted or _REPORTING in self._alarms) and batch[-1].view == stack.view.number:
+        if stack.report_wanted or _REPORTING in self._alarms:
             self._report_on(batch[-1])
         self._beat_due = stack.now + self.heartbeat.start()
         if _BEATING not in self._alarms:
             self._alarms.set(_BEATING, self._beat_due)
         self.below(batch)
-        if batch[0].view < stack.view.number:
-            self._settle()  # perhaps nobody is left whom it is for
-
-    def _excuse_newcomers(self, packet: Packet) -> None:
-        """It waited while members joined, and is not for them: they begin behind it."""
-        for newcomer in range(self.stack.sizes.get(packet.view, 0), len(self._acked)):
-            self._acked[newcomer] = packet.lsn
 
     def turn(self) -> None:
         if self.stack.report_wanted and not self.stack.alone:
@@ -191,6 +172,8 @@ class Reliable(Layer):
                 self._note_hole(src)
         if out:
             self.above(out)
+            if len(self.stack.peers) > 1:
+                self._keep(out)
 
     def _owe(self, src: int) -> None:
         """A partial bundle came: one of us answers at once, for its sender waits for somebody; the
@@ -239,7 +222,6 @@ class Reliable(Layer):
 
     def gone(self, member: int) -> None:
         self._alarms.clear((_NACK, member))
-        self._arrived[member].give_up()
         self._repaired = {key: at for key, at in self._repaired.items() if key[0] != member}
         self._settle()
 
@@ -299,8 +281,7 @@ class Reliable(Layer):
     def _acknowledged(self, packet: Packet) -> None:
         assert packet.ack is not None
         stack = self.stack
-        if stack.me >= len(packet.ack):
-            return  # from before we joined
+        self._heed_report(packet.src, packet.ack)
         lsn = min(packet.ack[stack.me], self._last)
         if lsn <= self._acked[packet.src]:
             return
@@ -341,6 +322,68 @@ class Reliable(Layer):
         self.stack.emit([packet])
         self._beat_due = now + self.heartbeat.next(self.stack.rng)
         self._alarms.set(_BEATING, self._beat_due)
+
+    # For those who lack what a member sent that is gone
+
+    def _keep(self, packets: list[Packet]) -> None:
+        """Keep what came until everybody is known to have it. No sender can have more on its way than its window."""
+        for packet in packets:
+            src, lsn = packet.src, packet.lsn
+            if lsn > self._everywhere_of[src]:
+                if packet.payloads is None:
+                    packet.keep()
+                kept = self._kept[src]
+                kept[lsn] = packet
+                if len(kept) > LSN_WINDOW:
+                    del kept[next(iter(kept))]
+        for src in tuple(self._behind):  # we were the last to have it
+            self._let_go(src)
+
+    def _heed_report(self, reporter: int, ack: tuple[int, ...]) -> None:
+        before, self._reported[reporter] = self._reported[reporter], ack
+        everywhere = self._everywhere_of
+        for src, (told, tells) in enumerate(zip(before, ack, strict=True)):
+            if tells > told and told <= everywhere[src]:  # perhaps it was the last to have it
+                self._let_go(src)
+
+    def _let_go(self, src: int) -> None:
+        """Forget what everybody has of a member."""
+        low, ours = self._everywhere_of[src], self._arrived[src].expected - 1
+        theirs = min([self._reported[m][src] for m in self.stack.peers if m != src], default=ours)
+        if ours < theirs:
+            self._behind.add(src)
+        else:
+            self._behind.discard(src)
+        high = min(ours, theirs)
+        if high > low:
+            self._everywhere_of[src] = high
+            kept = self._kept[src]
+            if kept:
+                for lsn in range(low + 1, high + 1):
+                    kept.pop(lsn, None)
+
+    def count(self) -> int:
+        return self._last
+
+    def come(self, counts: list[int]) -> bool:
+        return all(self._arrived[m].expected > counts[m] for m in self.stack.peers)
+
+    def holdings(self, member: int) -> Holdings:
+        arrived, kept = self._arrived[member], self._kept[member]
+        return holdings(arrived.expected, arrived.early, [lsn for lsn, packet in kept.items() if packet.bare])
+
+    def deal(self, held: Mapping[int, Holdings]) -> dict[int, Holdings]:
+        return deal(held)
+
+    def lacking(self, member: int, dealt: Holdings) -> dict[int, Runs]:
+        arrived = self._arrived[member]
+        return lacking(dealt, lambda lsn: lsn < arrived.expected or lsn in arrived.early)
+
+    def lend(self, member: int, runs: Runs) -> list[Packet]:
+        kept = self._kept[member]
+        return [
+            kept[lsn] for low, high in runs for lsn in range(low, min(high, low + LSN_WINDOW)) if lsn in kept
+        ]
 
     # Counters
 

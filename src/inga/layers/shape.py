@@ -62,7 +62,6 @@ class Unshaped(Layer):
 
     name = "shape"
     transparent = True
-    grows = True
     stays = True
 
     def delay(self, member: int, seconds: float, jitter: float = 0.0, keep_order: bool = False) -> None:
@@ -85,47 +84,49 @@ class Shape(Layer):
 
     name = "shape"
     transparent = True
-    grows = True
     stays = True
 
     def __init__(self, faults: Faults | None = None) -> None:
         self.faults = faults or Faults()
-        self._peers: dict[int, PeerDelay] = {}
-        self._last_due: dict[int, float] = {}
+        self._peers: dict[str, PeerDelay] = {}  # by name, as indices change with the view
+        self._last_due: dict[str, float] = {}
         self._incoming: list[tuple[float, int, Packet]] = []
         self._outgoing: list[tuple[float, int, Packet]] = []
         self._order = 0
 
     def view(self, view: View) -> None:
-        """What came in a view that is closed meanwhile is not read any more, delayed or not."""
+        """What came in a view that is closed meanwhile is not read any more, delayed or not; nor is it sent."""
         self._incoming = [each for each in self._incoming if self._is_readable(each[2])]
         heapify(self._incoming)
+        self._outgoing.clear()
         self._rearm()
 
     def delay(self, member: int, seconds: float, jitter: float = 0.0, keep_order: bool = False) -> None:
         """From now on, for what is sent to that member; 0 ends it."""
         if seconds < 0 or jitter < 0:
             raise UsageError("a delay and its jitter are not negative")
+        name = self.stack.view.names[member]
         if seconds:
-            self._peers[member] = PeerDelay(seconds, jitter, keep_order)
+            self._peers[name] = PeerDelay(seconds, jitter, keep_order)
         else:
-            self._peers.pop(member, None)
+            self._peers.pop(name, None)
 
     def down(self, batch: list[Packet]) -> None:
         if not self._peers:
             self.below(batch)
             return
         now: list[Packet] = []
+        names = self.stack.view.names
         for packet in batch:
             targets = self.stack.others if packet.to is None else [packet.to]
-            if not any(member in self._peers for member in targets):
+            if not any(names[member] in self._peers for member in targets):
                 now.append(packet)
                 continue
             # A delay for one must not hold up the others, so everybody gets a copy of its own.
             for member in targets:
                 copy = packet.copy_to(member)
-                if member in self._peers:
-                    self._postpone(copy, member)
+                if names[member] in self._peers:
+                    self._postpone(copy, names[member])
                 else:
                     now.append(copy)
         if now:
@@ -171,12 +172,12 @@ class Shape(Layer):
         self.wake = None
         return packets
 
-    def _postpone(self, packet: Packet, member: int) -> None:
-        peer = self._peers[member]
+    def _postpone(self, packet: Packet, name: str) -> None:
+        peer = self._peers[name]
         # Counted from the send call: what a window or a bundle has cost already is part of the delay.
         due = (packet.at or self.stack.now) + peer.seconds + peer.jitter * self.stack.rng.random()
         if peer.keep_order:
-            due = self._last_due[member] = max(due, self._last_due.get(member, 0.0))
+            due = self._last_due[name] = max(due, self._last_due.get(name, 0.0))
         self._push(self._outgoing, due, packet)
 
     def _push(self, heap: list[tuple[float, int, Packet]], due: float, packet: Packet) -> None:

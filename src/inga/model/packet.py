@@ -45,6 +45,7 @@ class Packet:
         "urgent",  # please acknowledge at once, everybody
         "partial",  # a bundle that left before it was full: somebody acknowledge at once, all soon
         "bare",  # the body went to others; only the header is for us
+        "lent",  # another member sends it for one that is gone
         "count",  # application messages in the body
         "body",
         # never on the wire
@@ -82,6 +83,7 @@ class Packet:
     urgent: bool
     partial: bool
     bare: bool
+    lent: bool
     count: int
     body: Buffer
     at: float
@@ -120,6 +122,7 @@ class Packet:
         self.urgent = False
         self.partial = False
         self.bare = False
+        self.lent = False
         self.count = 1
         self.body = body
         self.at = 0.0
@@ -155,6 +158,13 @@ class Packet:
             setattr(copy, name, getattr(self, name))
         copy.to = member
         copy.receipt = None
+        return copy
+
+    def lent_to(self, member: int) -> "Packet":
+        """The same packet for one member, sent by another than its sender: without what that said of itself."""
+        copy = self.copy_to(member)
+        copy.lent, copy.encoded = True, None
+        copy.ack = copy.room = None
         return copy
 
     def __getstate__(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,10 +13,23 @@ class Member:
     incarnation: int = 1
     address: str = ""  # where it said it can be reached, if it joined a group that ran already
 
+    @property
+    def identity(self) -> tuple[str, int]:
+        return self.name, self.incarnation
 
-@dataclass(frozen=True, slots=True)
+    @property
+    def signed(self) -> tuple[str, int, str]:
+        """How it is named in what members tell each other where nobody needs its address."""
+        return self.name, self.incarnation, ""
+
+
+@dataclass(frozen=True)
 class View:
-    """The agreed, ordered list of members. A member's index is its position here."""
+    """The agreed, ordered list of members. A member's index is its position here, and in this view alone.
+
+    Number, leader and attempt together are never used twice: two parts of a group that cannot reach each other may
+    both go on to a view of the same number, and these are different views.
+    """
 
     number: int
     members: tuple[Member, ...]
@@ -23,21 +37,36 @@ class View:
     traced: bool = False  # everybody attaches what a certifiable trace needs
     joined: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    leader: int = 0  # the incarnation of the member that led the change to this view
+    attempt: int = 0  # which of the attempts at such a change it was
+    processes: tuple[int, ...] = ()  # of each member: which of all that were ever in the group it is
+    total: int = 0  # how many were ever in the group
     names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(member.name for member in self.members))
+        if not self.processes:
+            object.__setattr__(self, "processes", tuple(range(len(self.members))))
+            object.__setattr__(self, "total", len(self.members))
 
     def __len__(self) -> int:
         return len(self.members)
+
+    @cached_property
+    def text(self) -> str:
+        """What tells this view from every other, in any part of the group."""
+        people = " ".join(f"{member.name}:{member.incarnation}" for member in self.members)
+        return f"{self.number} {self.attempt} {self.leader} {people}"
 
     def extended(self, member: Member) -> "View":
         """The next view, with one member more at the end."""
         return View(self.number + 1, (*self.members, member), self.recipe, self.traced, joined=(member.name,))
 
-    def reordered(self, recipe: str) -> "View":
-        """The next view, of the same members under another recipe."""
-        return View(self.number + 1, self.members, recipe, self.traced)
+    def index(self, member: Member) -> int | None:
+        """The place of a member, if it is in this view."""
+        wanted = member.identity
+        return next((i for i, each in enumerate(self.members) if each.identity == wanted), None)
 
     def listed(self, members: Iterable[int]) -> str:
         """Members by name, for a sentence."""

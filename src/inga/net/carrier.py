@@ -53,7 +53,7 @@ class Carrier(ABC):
         """Send to a member, or to everybody."""
 
     def knows(self, me: int, addresses: list[tuple[str, int]]) -> None:
-        """The view has grown: who we are, and where everybody is."""
+        """The view has changed: who we are, and where everybody is, by index."""
         raise NotImplementedError  # where members are found without being told
 
     def learns(self, addresses: dict[int, Hashable]) -> None:

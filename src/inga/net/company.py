@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from inga.model.errors import NotReady, UsageError
+from inga.model.view import Member, View
 from inga.net.log import log
 from inga.stack.stack import Stack
 
@@ -17,20 +18,25 @@ class Company:
     """The members of a live group, as far as they are here."""
 
     def __init__(self, group: str, stack: Stack) -> None:
-        self.present: set[int] = set()
+        self.present: dict[Member, None] = {}  # others that were met and have not left
         self.watchers: list[tuple[int, asyncio.Future[None]]] = []  # who waits for so many members
         self._group = group
         self._stack = stack
         self._loop = asyncio.get_running_loop()
-        self._seen = 0  # how many have come or left, when we last looked
+        self._seen: tuple[View | None, int, int] = (
+            None,
+            0,
+            0,
+        )  # when we last looked: who is here follows from it
         self._on_join: list[NameListener] = []
         self._on_leave: list[NameListener] = []
 
     @property
     def here(self) -> tuple[str, ...]:
         """Members met that have not left, ourselves included."""
-        mine = self._stack.me
-        return tuple(n for i, n in enumerate(self._stack.view.names) if i == mine or i in self.present)
+        mine = self._stack.member.identity
+        present = {member.identity for member in self.present} | {mine}
+        return tuple(member.name for member in self._stack.view.members if member.identity in present)
 
     async def ready(self, at_least: int | None, timeout: float | None) -> None:
         """Wait for so many members, or for all of them."""
@@ -55,7 +61,7 @@ class Company:
 
     def on_join(self, listener: NameListener) -> None:
         self._on_join.append(listener)
-        for member in sorted(self.present):
+        for member in self.present:
             self._tell(listener, member)
 
     def on_leave(self, listener: NameListener) -> None:
@@ -64,26 +70,28 @@ class Company:
     def notice(self) -> None:
         """Look who has come and who has left, and tell those who want to know."""
         stack = self._stack
-        seen = len(stack.met) + len(stack.left)
+        seen = (stack.view, len(stack.met), len(stack.left))
         if seen == self._seen:
             return
-        present = stack.met - stack.left
-        joined, left = present - self.present, self.present - present
-        self.present, self._seen = present, seen
+        self._seen = seen
+        before = self.present
+        self.present = {stack.view.members[m]: None for m in stack.peers if m in stack.met}
+        joined = [member for member in self.present if member not in before]
+        left = [member for member in before if member not in self.present]
         for members, listeners in ((joined, self._on_join), (left, self._on_leave)):
-            for member in sorted(members):
+            for member in members:
                 for listener in listeners:
                     self._tell(listener, member)
         if joined:
-            count = len(present) + 1
+            count = len(self.present) + 1
             for wanted, future in self.watchers:
                 if count >= wanted and not future.done():
                     future.set_result(None)
 
-    def _tell(self, listener: NameListener, member: int) -> None:
+    def _tell(self, listener: NameListener, member: Member) -> None:
         """What a listener raises goes to the event loop's exception handler, and concerns nobody else."""
         try:
-            listener(self._stack.view.names[member])
+            listener(member.name)
         except Exception as error:
             self._loop.call_exception_handler(
                 {"message": "Exception in a listener for members that join or leave", "exception": error}

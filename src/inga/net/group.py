@@ -9,7 +9,7 @@ our acknowledgement leave in one datagram.
 import asyncio
 import warnings
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -23,7 +23,7 @@ from inga.net.company import Company, NameListener
 from inga.net.log import log
 from inga.net.objects import ObjectCalls
 from inga.net.reading import Reading
-from inga.net.receipt import LiveReceipt
+from inga.net.receipt import LiveReceipt, receipts_of_a_group
 from inga.recipes import find
 from inga.stack.stack import Ready, Stack
 from inga.trace.writer import TraceWriter
@@ -43,19 +43,20 @@ class Group(ObjectCalls):
         me: str,
         stack: Stack,
         carrier: Carrier,
-        addresses: list[tuple[str, int]] | None,
         receipts: type[LiveReceipt],
         *,
+        is_addressed: bool = False,
         refuses_concurrent: bool = False,
     ) -> None:
-        """`refuses_concurrent`: a message that is concurrent with one the application knows ends its iteration."""
+        """`is_addressed`: members are reached one by one, where their view says. `refuses_concurrent`: a message that is concurrent with one the application knows ends its iteration."""
         self.name = name
         self.me = me
         self.stack = stack
         self.carrier = carrier
         self.receipts = receipts  # a class of this group alone
+        self._identity = stack.member.identity
         self._refuses_concurrent = refuses_concurrent
-        self._addresses = addresses  # of members, where they are reached one by one
+        self._is_addressed = is_addressed
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
         self._reading = Reading(stack.view, self._take)
@@ -68,6 +69,7 @@ class Group(ObjectCalls):
         self._closed = False
         self._changes: set[asyncio.Future[None]] = set()  # use() calls
         self.trace: TraceWriter | None = None
+        self.recipe = find(stack.view.recipe)
         self.fits = False  # windows follow what the kernel grants
         self._know_view()
 
@@ -123,8 +125,6 @@ class Group(ObjectCalls):
     def items(self) -> AsyncIterator[Delivery | View]:
         """Deliveries and views, each view at its exact place in the order."""
         return self._reading.claim(self._reading.deliveries_and_views())
-
-    # Who is here
 
     # Who is here
 
@@ -214,9 +214,9 @@ class Group(ObjectCalls):
     ) -> None:
         await self.close()
 
-    def begin(self, bases: dict[str, list[int]] | None = None) -> None:
-        """The sockets are open: the first view begins, for a newcomer where the others are."""
-        self.stack.begin(bases, now=self._time())
+    def begin(self, cuts: Sequence[int] = ()) -> None:
+        """The sockets are open: the first view begins. `cuts`: what each process had sent in views before."""
+        self.stack.begin(cuts=cuts, now=self._time())
         self._end_turn()
         if self.trace is not None:
             self._poll_trace()
@@ -285,8 +285,8 @@ class Group(ObjectCalls):
     def _on_timer(self) -> None:
         self._timer = None
         self.stack.tick(self._time())
-        self._company.notice()  # what was delayed on purpose comes now
         self._act(self.stack.ready())
+        self._company.notice()  # what was delayed on purpose comes now
 
     def _schedule_end(self) -> None:
         if not self._ending:
@@ -301,6 +301,7 @@ class Group(ObjectCalls):
     def _act(self, ready: Ready) -> None:
         if self.stack.view is not self._view:
             self._know_view()
+            self._company.notice()
         transmit = self.carrier.transmit
         for address, datagram in ready.send:
             transmit(address, datagram)
@@ -371,20 +372,35 @@ class Group(ObjectCalls):
     def _know_view(self) -> None:
         """What depends on who is in the group, and on its order."""
         stack = self.stack
+        if stack.member.identity != self._identity:
+            self._begin_anew()
         self._view = view = stack.view
         self._index = {member: index for index, member in enumerate(view.names)}
-        self.recipe = find(view.recipe)
-        if self.trace is not None:
-            self.trace.disclaim(*(set(CHECKS) - set(self.recipe.guarantees)))
+        before, self.recipe = self.recipe, find(view.recipe)
+        if self.recipe is not before:
+            self.disclaim()
         self.receipts.levels = stack.chain.levels
         self._put: Callable[[list[bytes], int | None], Any] = stack.entrance  # makes LiveReceipts
         self._know_objects()
-        known = self._addresses
-        if known is not None and len(view) > len(known):
-            learn_addresses(known, view)
-            self.carrier.knows(stack.me, known)
+        if self._is_addressed and view.number > 1:
+            self.carrier.knows(stack.me, addresses_of(view))
         if self.fits:
             stack.fit(self.carrier.granted)
+
+    def disclaim(self) -> None:
+        """The trace was begun under another order: say what is promised no longer."""
+        if self.trace is not None:
+            self.trace.disclaim(*(set(CHECKS) - set(self.recipe.guarantees)))
+
+    def _begin_anew(self) -> None:
+        """The others had taken us for dead, and we came in as a new member: what we had sent before may be lost."""
+        self._identity = self.stack.member.identity
+        before, self.receipts = self.receipts, receipts_of_a_group()
+        self.stack.receipt = self.receipts
+        before.ended = "the others went on without us before it was known, and it may be lost"
+        for future in before.waiting:
+            if not future.done():
+                future.set_exception(UsageError(f"whether it got there will not be known: {before.ended}"))
 
     def _fail(self, error: IngaError) -> None:
         self._error = self._reading.error = error
@@ -425,9 +441,9 @@ class Group(ObjectCalls):
         return index
 
 
-def learn_addresses(known: list[tuple[str, int]], view: View) -> None:
-    """Add those of members that joined later, as the view has them."""
-    known += [parse_host_port(member.address, member.name) for member in view.members[len(known) :]]
+def addresses_of(view: View) -> list[tuple[str, int]]:
+    """Where members are, as the view has it."""
+    return [parse_host_port(member.address, member.name) for member in view.members]
 
 
 _JUST_BYTES = {bytes}

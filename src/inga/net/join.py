@@ -15,7 +15,7 @@ from inga.model.errors import IngaError, TraceError, UsageError
 from inga.model.view import Member, View
 from inga.net.address import Via, choose_interface, parse_host_port, parse_via
 from inga.net.carrier import ArrivedDatagrams, Carrier, MulticastCarrier, UnicastCarrier
-from inga.net.group import Group, learn_addresses
+from inga.net.group import Group, addresses_of
 from inga.net.log import log
 from inga.net.options import JoinOptions, complete
 from inga.net.receipt import receipts_of_a_group
@@ -58,7 +58,8 @@ async def join(
     assert members is not None
     founders = list(members)
     place = parse_via(via)
-    carrier, addresses = _carrier(place, name, members, said["interface"], address, late=late)
+    carrier = _carrier(place, name, members, said["interface"], address, late=late)
+    is_addressed = place.kind != "udp"
     carrier.datagram_max = said["datagram_max"] or carrier.datagram_max
     matrix, objects, full = said["matrix"], said["objects"], said["trace_level"] == "full"
     level, order_said = recipe.level_of(said["deliver"]), recipe.name
@@ -77,7 +78,9 @@ async def join(
         queue_max=said["queue_max"],
         flow={"window": said["window"] or WINDOW_MAX},
         config={"order": recipe.name + " with matrix=True" * matrix},
-        accepts=_is_reachable if addresses is not None else None,
+        accepts=_is_reachable if is_addressed else None,
+        detect=said["detect"],
+        rejoin=said["rejoin"],
         start=int(time.time()),
         place=(place.group, place.port) if place.kind == "udp" else PLACE,
     )
@@ -92,15 +95,18 @@ async def join(
     if late:
         person = Member(name, Random().getrandbits(31), address or "")
         newcomer = Newcomer(known_as, person, now=loop.time(), lobby=group)
-        door = _Door(carrier, newcomer, addresses, loop)
+        door = _Door(carrier, newcomer, loop, is_addressed=is_addressed)
         await door.knock()
     if newcomer is None:
-        view, me = View.of(*founders, recipe=recipe.name, traced=trace is not None), founders.index(name)
+        where = members if isinstance(members, Mapping) else {}
+        people = tuple(Member(each, address=where.get(each, "")) for each in founders)
+        view = View(1, people, recipe.name, trace is not None, joined=tuple(founders))
+        me = founders.index(name)
     else:
         assert newcomer.view is not None
         view, me = newcomer.view, newcomer.me
         recipe = find(view.recipe)
-        layout = None  # an order with objects lets nobody in: it has been changed since
+        layout = None
     receipts = receipts_of_a_group()
     stack = Stack(
         recipe.build(recipe.keep(chosen, order_said)),
@@ -112,14 +118,14 @@ async def join(
         receipt=receipts,
         datagram_max=carrier.datagram_max,
         now=loop.time(),
-        sizes=None if newcomer is None else newcomer.sizes,
+        birth=Random().getrandbits(30) + 1 if recipe.wire == "inga" else None,
     )
     carrier.learns(stack.addresses)
     writer: TraceWriter | None = None
     if trace is not None:
         try:
             manifest = manifest_of(
-                recipe, view.names, layout, group=group, source="live", full=full, deliver=level
+                recipe, founders, layout, group=group, source="live", full=full, deliver=level
             )
             writer = _open_trace(Path(trace), manifest, stack, full=full)
         except BaseException:
@@ -128,16 +134,26 @@ async def join(
             carrier.close()
             raise
     refuses_concurrent = said["on_concurrent"] == "error"
-    live = Group(group, name, stack, carrier, addresses, receipts, refuses_concurrent=refuses_concurrent)
+    live = Group(
+        group,
+        name,
+        stack,
+        carrier,
+        receipts,
+        is_addressed=is_addressed,
+        refuses_concurrent=refuses_concurrent,
+    )
     live.trace = writer
     try:
         if newcomer is None:
             await carrier.open(live.receive)
             live.begin()
         else:
-            if writer is not None and newcomer.cuts:
-                writer.cut(min(newcomer.sizes) - 1, newcomer.cuts)
-            live.begin(newcomer.bases)
+            if writer is not None:
+                writer.cut(view.number - 1, newcomer.cuts, view.processes)
+            if recipe.name != order_said:
+                live.disclaim()
+            live.begin(newcomer.cuts)
             door.lead_to(live.receive)
         if said["window"] is None:
             live.fits = True
@@ -158,12 +174,13 @@ class _Door:
         self,
         carrier: Carrier,
         newcomer: Newcomer,
-        addresses: list[tuple[str, int]] | None,
         loop: asyncio.AbstractEventLoop,
+        *,
+        is_addressed: bool,
     ) -> None:
         self._carrier = carrier
         self._newcomer = newcomer
-        self._addresses = addresses
+        self._is_addressed = is_addressed
         self._loop = loop
         self._heard = asyncio.Event()
         self._then: Callable[[ArrivedDatagrams], None] | None = None
@@ -193,17 +210,17 @@ class _Door:
         if self._then is not None:
             self._then(burst)
         else:
-            newcomer, known = self._newcomer, self._addresses
+            newcomer = self._newcomer
             newcomer.receive(burst, now=self._loop.time())
-            if newcomer.view is not None and known is not None and len(known) < len(newcomer.view):
-                learn_addresses(known, newcomer.view)
-                self._carrier.knows(newcomer.me, known)
+            if newcomer.view is not None and self._is_addressed:
+                self._is_addressed = False
+                self._carrier.knows(newcomer.me, addresses_of(newcomer.view))
             self._heard.set()
 
     async def _ask(self) -> None:
         newcomer, loop = self._newcomer, self._loop
         warn_at = loop.time() + WARN_AFTER
-        while newcomer.bases is None:
+        while newcomer.view is None:
             if newcomer.refused is not None:
                 raise newcomer.refused
             now = loop.time()
@@ -226,10 +243,10 @@ def _carrier(
     address: str | None,
     *,
     late: bool,
-) -> tuple[Carrier, list[tuple[str, int]] | None]:
-    """The sockets, and where everybody is if that has to be known."""
+) -> Carrier:
+    """The sockets."""
     if place.kind == "udp":
-        return MulticastCarrier(place, choose_interface(place, interface)), None
+        return MulticastCarrier(place, choose_interface(place, interface))
     if not isinstance(members, Mapping):
         raise UsageError(f"via={place.kind!r} needs addresses: members={{name: 'host:port'}}")
     where = [parse_host_port(members[member], member) for member in members]
@@ -238,8 +255,7 @@ def _carrier(
         if address is None:
             raise UsageError(f"via={place.kind!r} with late=True needs address='host:port', to be reached at")
         where.append(parse_host_port(address, name))
-    carrier = UnicastCarrier(me, where) if place.kind == "unicast" else TcpCarrier(me, where, late=late)
-    return carrier, where[:-1] if late else where
+    return UnicastCarrier(me, where) if place.kind == "unicast" else TcpCarrier(me, where, late=late)
 
 
 def _is_reachable(newcomer: Member) -> str | None:
@@ -281,8 +297,8 @@ def _check(
         raise UsageError("two members of one name")
     if late:
         refuse_late(recipe)
-        if not name or name in names:
-            raise UsageError(f"late=True is for somebody who is not among the members: {', '.join(names)}")
+        if not name:
+            raise UsageError("a member needs a name")
     elif name not in names:
         raise UsageError(
             f"{name!r} is not among the members: {', '.join(names)}; to join while they run, pass late=True"
@@ -293,16 +309,20 @@ def _check(
 def _open_trace(directory: Path, manifest: Manifest, stack: Stack, *, full: bool) -> TraceWriter:
     """This member's part of a trace; whoever comes first writes the manifest. Who joins later is known
     by its process file."""
-    names = manifest.processes
+    names, view = manifest.processes, stack.view
     if not (directory / "manifest.json").exists():
         manifest.write(directory)
     elif (found := read_manifest(directory).processes)[: len(names)] != names[: len(found)]:
         raise UsageError(f"{directory} holds a trace of another group")
 
     origin = time.time() - asyncio.get_running_loop().time()
+    mine = view.processes[stack.me]
 
     @cache
     def trace_of(process: int) -> _LiveTrace:
+        if process == stack.me and view.attempt:
+            known, n = _name_of_process(stack.member.name, mine, names), max(view.total, len(names))
+            return _LiveTrace(directory, mine, known, n, full=full, origin=origin, on_failure=stack.fail)
         where = (directory, process, names[process], len(names))
         trace = _LiveTrace(*where, full=full, origin=origin, on_failure=stack.fail)
         if process != stack.me:
@@ -311,6 +331,11 @@ def _open_trace(directory: Path, manifest: Manifest, stack: Stack, *, full: bool
 
     stack.record(trace_of)
     return trace_of(stack.me)
+
+
+def _name_of_process(name: str, process: int, names: Sequence[str]) -> str:
+    """What a trace calls somebody who joined later; one that came back is another process than before."""
+    return f"{name} ({process})" if name in names else name
 
 
 class _LiveTrace(TraceWriter):

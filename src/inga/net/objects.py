@@ -7,7 +7,7 @@ the host of this member like any method; what the `async with` block asks for re
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -137,9 +137,27 @@ class ObjectCalls:
         calls.begin(lambda ctx: ctx.make(call))
 
     async def _call(self, target: Target, op: str, args: Any, named: Any, answers: str = FIRST) -> Any:
+        def body(calls: ClientCalls) -> Body:
+            call = calls.check(SYNCHRONOUS, target, op, args, named, answers)
+            return lambda ctx: ctx.make(call)
+
+        return await self._run(body)
+
+    async def _run(self, body: Callable[[ClientCalls], Body], retries: int = 0) -> Any:
+        """A root, in whatever view it can begin."""
+        while True:
+            calls = await self.open_calls()
+            with suppress(WouldBlock):  # between two attempts
+                return await calls.run(body(calls), retries)
+
+    async def open_calls(self) -> ClientCalls:
+        """What calls objects, once something can begin: not while the view changes."""
         calls = self._calls()
-        call = calls.check(SYNCHRONOUS, target, op, args, named, answers)
-        return await calls.run(lambda ctx: ctx.make(call))
+        while not calls.order.may_begin:
+            await self.writable()
+            await asyncio.sleep(0)
+            calls = self._calls()
+        return calls
 
     def proxy(self, cls: type[ObjectClass], name: Target, *, answers: str = FIRST) -> "Proxy":
         """An object by the methods of its class: `await group.proxy(Counter, "hits").inc()`."""
@@ -148,11 +166,12 @@ class ObjectCalls:
 
     def transaction(self) -> "Transaction":
         """Several calls of which all take effect or none: `async with group.transaction() as tx`."""
-        return Transaction(self._calls())
+        self._calls()
+        return Transaction(self)
 
     async def transact(self, body: Body, *, retries: int = RETRIES) -> Any:
         """Run `async def body(ctx)` as a transaction, and begin again if it was given up to end a deadlock."""
-        return await self._calls().run(body, retries)
+        return await self._run(lambda calls: body, retries)
 
     def state(self, name: str) -> Any:
         """The state of our own copy of an object, as committed."""
@@ -182,6 +201,10 @@ class ObjectCalls:
     def _check_open(self) -> None:
         raise NotImplementedError
 
+    async def writable(self) -> None:
+        """Wait until something can be sent."""
+        raise NotImplementedError
+
     def _schedule_end(self) -> None:
         raise NotImplementedError
 
@@ -193,8 +216,9 @@ class Transaction:
     committed on the way is taken back.
     """
 
-    def __init__(self, calls: ClientCalls) -> None:
-        self._calls = calls
+    def __init__(self, group: ObjectCalls) -> None:
+        self._group = group
+        self._calls = group._calls()  # of the view in force when it begins
         self._commands: asyncio.Queue[Callable[[Any], Awaitable[Any]] | None] = asyncio.Queue()
         self._root: Root | None = None
         self._ended: asyncio.Future[Any] | None = None
@@ -236,6 +260,7 @@ class Transaction:
         raise Abort(why)
 
     async def __aenter__(self) -> Self:
+        self._calls = await self._group.open_calls()
         self._root, self._ended = self._calls.begin(self._body)
         return self
 

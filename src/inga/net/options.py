@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, TypedDict, cast
 
+from inga.layers.numbers import check_seconds
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.session.pressure import QUEUE_MIN
 
 DATAGRAM_MIN, DATAGRAM_MAX = 256, 65000
+
+DETECT_MIN = 0.05
+"""Seconds of silence that are forgiven at least."""
 
 
 class JoinOptions(TypedDict, total=False):
@@ -32,6 +36,9 @@ class JoinOptions(TypedDict, total=False):
         Mapping[str, Any] | None
     )  # object, total: by name a class, or a class and the members with a copy
     unsafe: bool  # let in the orders that are there to learn from, which misorder messages or block
+    # of the members
+    detect: float | None  # seconds of silence that a member is forgiven; then it is excluded. None: any
+    rejoin: bool  # if the others have excluded us, come back by ourselves, as a new member
     # of the trace
     trace_level: str  # "full", or "deliveries" alone
     # of the network
@@ -54,6 +61,8 @@ DEFAULTS: JoinOptions = {
     "protocol": None,
     "objects": None,
     "unsafe": False,
+    "detect": 3.0,
+    "rejoin": False,
     "trace_level": "full",
     "interface": None,
     "datagram_max": None,
@@ -80,6 +89,10 @@ def complete(options: JoinOptions) -> JoinOptions:
         raise UsageError("window is at least 1 byte")
     if said["queue_max"] < QUEUE_MIN:
         raise UsageError(f"queue_max is at least {QUEUE_MIN} bytes: every message fills a smaller queue")
+    if said["detect"] is not None:
+        check_seconds("detect", said["detect"])
+        if said["detect"] < DETECT_MIN:
+            raise UsageError(f"detect is at least {DETECT_MIN:g} s: a busy machine is silent for as long")
     if said["secret"] is not None:
         raise UsageError("groups with a secret are not built yet")
     if said["trace_level"] not in ("full", "deliveries"):

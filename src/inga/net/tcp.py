@@ -1,8 +1,9 @@
 """Frames over TCP: a 4-byte length, then what would be a datagram.
 
-Of two members the one with the lower index connects, and connects again when the connection breaks. A
-newcomer calls everybody until it is known. A connection begins with a frame that says who calls. A frame
-that finds too much queued is dropped, and `reliable` repairs it: TCP is one more lossy link, that only happens to lose little.
+Members are known by where they listen. Of two the one with the lower address connects, and connects again when the
+connection breaks; a newcomer calls everybody until it is known. A connection begins with a frame that says where the
+caller listens. A frame that finds too much queued is dropped, and `reliable` repairs it: TCP is one more lossy link, that
+only happens to lose little.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from contextlib import suppress
 from typing import cast
 
 from inga.model.errors import UsageError
-from inga.net.address import LOOPBACK_DATAGRAM
+from inga.net.address import LOOPBACK_DATAGRAM, parse_host_port
 from inga.net.carrier import BACKLOG_MAX, ArrivedDatagrams, Carrier, Deliver
 from inga.net.log import log
 from inga.stack.native import Outsider
@@ -20,12 +21,16 @@ from inga.stack.stack import Address, Datagram
 
 FRAME_MAX = 1 << 20
 HELLO = b"inga"
+GREETING_MAX = 300
+"""Bytes of the first frame."""
+
 LENGTH = struct.Struct(">I")
-NOBODY = 0xFFFF
-"""Who calls before it is a member: it may say hello. Once it is one, it is called where it listens."""
 
 RECONNECT, RECONNECT_MAX = 0.05, 2.0
 """Seconds before a connection is tried again, doubled each time."""
+
+HostPort = tuple[str, int]
+"""Where a member listens: host and port."""
 
 
 class TcpCarrier(Carrier):
@@ -33,56 +38,55 @@ class TcpCarrier(Carrier):
 
     datagram_max = LOOPBACK_DATAGRAM
 
-    def __init__(self, me: int, addresses: list[tuple[str, int]], *, late: bool = False) -> None:
+    def __init__(self, me: int, addresses: list[HostPort], *, late: bool = False) -> None:
         """`late`: the others run already, and do not know us yet."""
         super().__init__()
-        self._me = me
+        self.place = addresses[me]
         self._members = addresses
         self._late = late
         self._server: asyncio.Server | None = None
-        self._connectors: dict[int, asyncio.Task[None]] = {}
+        self._connectors: dict[HostPort, asyncio.Task[None]] = {}
         self._deliver: Deliver | None = None
-        self.connections: dict[int, _Connection] = {}
+        self.connections: dict[HostPort, _Connection] = {}
         self._all: set[_Connection] = set()
         self._closed = False
 
     async def open(self, deliver: Deliver) -> None:
         loop = asyncio.get_running_loop()
-        host, port = self._members[self._me]
+        host, port = self.place
         try:
             self._server = await loop.create_server(lambda: _Connection(self, deliver, None), host, port)
         except OSError as error:
             raise UsageError(f"cannot listen at {host}:{port}: {error.strerror}") from None
         self._deliver = deliver
-        self._call(range(self._me) if self._late else range(self._me + 1, len(self._members)))
+        self._call(self._members)
 
-    def knows(self, me: int, addresses: list[tuple[str, int]]) -> None:
-        if self._late:  # now they know us, and call
-            self._late = False
-            for task in self._connectors.values():
-                task.cancel()
-            self._connectors.clear()
-        self._me, self._members = me, addresses
-        self._call(range(me + 1, len(addresses)))
+    def knows(self, me: int, addresses: list[HostPort]) -> None:
+        self._members, self._late = addresses, False
+        for place in [each for each in self._connectors if each not in addresses]:
+            self._connectors.pop(place).cancel()
+            if place in self.connections:
+                self.connections[place].close()
+        self._call(addresses)
 
-    def _call(self, members: Iterable[int]) -> None:
+    def _call(self, places: Iterable[HostPort]) -> None:
+        """Connect with those who do not connect with us."""
         assert self._deliver is not None
         loop = asyncio.get_running_loop()
-        for member in members:
-            if member not in self._connectors:
-                self._connectors[member] = loop.create_task(self._connect(member, self._deliver))
+        for place in places:
+            is_ours = place > self.place or (self._late and place != self.place)
+            if is_ours and place not in self._connectors:
+                self._connectors[place] = loop.create_task(self._connect(place, self._deliver))
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
         if isinstance(to, Outsider):
-            if isinstance(to.address, _Connection):
-                to.address.write(datagram)
-            return
-        if to is not None:
-            self._write(to, datagram)
-            return
-        for member in range(len(self._members)):
-            if member != self._me:
-                self._write(member, datagram)
+            self._write(cast(HostPort, to.address), datagram)
+        elif to is not None:
+            self._write(self._members[to], datagram)
+        else:
+            for place in self._members:
+                if place != self.place:
+                    self._write(place, datagram)
 
     def close(self) -> None:
         self._closed = True
@@ -94,22 +98,22 @@ class TcpCarrier(Carrier):
         for connection in list(self._all):
             connection.close()
 
-    def _write(self, member: int, datagram: Datagram) -> None:
-        connection = self.connections.get(member)
+    def _write(self, place: HostPort, datagram: Datagram) -> None:
+        connection = self.connections.get(place)
         if connection is None:
             self.counts["unconnected"] += 1
         elif not connection.write(datagram):
             self.counts["dropped"] += 1
 
-    async def _connect(self, member: int, deliver: Deliver) -> None:
-        """Keep one connection to a member of higher index."""
+    async def _connect(self, place: HostPort, deliver: Deliver) -> None:
+        """Keep one connection to a member."""
         loop = asyncio.get_running_loop()
         wait = RECONNECT
         while not self._closed:
             started = loop.time()
             with suppress(OSError):
                 _, connection = await loop.create_connection(
-                    lambda: _Connection(self, deliver, member), *self._members[member]
+                    lambda: _Connection(self, deliver, place), *place
                 )
                 await connection.lost
             if loop.time() - started > RECONNECT_MAX:  # it was a good one
@@ -121,11 +125,10 @@ class TcpCarrier(Carrier):
 class _Connection(asyncio.BufferedProtocol):
     """Both directions of one connection."""
 
-    def __init__(self, carrier: TcpCarrier, deliver: Deliver, member: int | None) -> None:
+    def __init__(self, carrier: TcpCarrier, deliver: Deliver, place: HostPort | None) -> None:
         self._carrier = carrier
         self._deliver = deliver
-        self._member = member
-        self._calls = member is not None
+        self._place = place  # of the one at the other end, once it is known
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray(4 * LOOPBACK_DATAGRAM)
         self._filled = 0
@@ -136,19 +139,19 @@ class _Connection(asyncio.BufferedProtocol):
         self._transport = transport = cast(asyncio.Transport, transport)
         self._carrier._all.add(self)
         transport.set_write_buffer_limits(high=BACKLOG_MAX)
-        if self._member is not None:
-            caller = NOBODY if self._carrier._late else self._carrier._me
-            hello = HELLO + caller.to_bytes(2, "big")
+        if self._place is not None:
+            host, port = self._carrier.place
+            hello = HELLO + f"{host}:{port}".encode()
             transport.write(LENGTH.pack(len(hello)) + hello)
-            self._carrier.connections[self._member] = self
+            self._carrier.connections[self._place] = self
 
     def connection_lost(self, error: Exception | None) -> None:
         self._carrier._all.discard(self)
-        if self._member is not None and self._carrier.connections.get(self._member) is self:
-            del self._carrier.connections[self._member]
+        if self._place is not None and self._carrier.connections.get(self._place) is self:
+            del self._carrier.connections[self._place]
             for other in self._carrier._all:  # who greets as a member may not be it
-                if other._member == self._member:
-                    self._carrier.connections[self._member] = other
+                if other._place == self._place:
+                    self._carrier.connections[self._place] = other
         if not self.lost.done():
             self.lost.set_result(None)
 
@@ -185,11 +188,11 @@ class _Connection(asyncio.BufferedProtocol):
                 break
             frame = view[at + 4 : at + 4 + size]
             at += 4 + size
-            if self._member is None:
+            if self._place is None:
                 if not self._greeted(frame):
                     return
             else:
-                burst.append((frame, self._address()))
+                burst.append((frame, cast(Hashable, self._place)))
         if burst:
             self._deliver(burst)
         rest = self._filled - at
@@ -198,20 +201,16 @@ class _Connection(asyncio.BufferedProtocol):
         if at:
             self._filled = rest
 
-    def _address(self) -> Hashable:
-        """Where an answer reaches whoever sent a frame: of one who is no member we only have its call."""
-        return self if self._member == NOBODY else self._member
-
     def _greeted(self, frame: memoryview) -> bool:
-        """The first frame of whoever calls us names it."""
-        member = int.from_bytes(frame[4:6], "big")
-        may_call = member < self._carrier._me or member == NOBODY or self._carrier._late
-        if len(frame) != 6 or frame[:4] != HELLO or not may_call:
+        """The first frame of whoever calls us says where it listens."""
+        try:
+            if len(frame) > GREETING_MAX or frame[:4] != HELLO:
+                raise UsageError("no greeting")
+            self._place = parse_host_port(bytes(frame[4:]).decode(), "a caller")
+        except (UsageError, UnicodeDecodeError):
             self._refuse("no greeting of a member")
             return False
-        self._member = member
-        if member != NOBODY:
-            self._carrier.connections[member] = self
+        self._carrier.connections[self._place] = self
         return True
 
     def _make_room(self, at: int, needed: int) -> None:

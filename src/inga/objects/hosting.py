@@ -48,8 +48,9 @@ class Keyed:
 _ORDERED, _NOTHING = frozenset({MESSAGE}), frozenset[str]()
 
 
-def hosted(objects: Objects | None, names: Sequence[str]) -> dict[str, Declared]:
-    """What users say, checked."""
+def hosted(objects: Objects | None, names: Sequence[str], *, complete: bool = True) -> dict[str, Declared]:
+    """What users say, checked. Unless `complete`, members may be missing that have left, and with the last that had a
+    copy of it an object is gone."""
     found = {}
     for name, said in (objects or {}).items():
         if not isinstance(name, str) or not name or "/" in name or name.startswith(MAILBOX):
@@ -60,6 +61,10 @@ def hosted(objects: Objects | None, names: Sequence[str]) -> dict[str, Declared]
         if not (isinstance(cls, type) and issubclass(cls, ObjectClass)):
             raise UsageError(f"object {name!r} needs a class made from inga.obg.ObjectClass, not {said!r}")
         members = [where] if isinstance(where, str) else list(where)
+        if not complete:
+            members = [member for member in members if member in names]
+            if not members:
+                continue
         for member in members:
             if member not in names:
                 raise UsageError(f"object {name!r} has a copy at {member!r}, who is not among the members")
@@ -117,9 +122,15 @@ class Layout:
     """Everything that follows from a group's objects and members: the same at all of them, and in its trace."""
 
     def __init__(
-        self, objects: Objects | None, names: Sequence[str], *, total: bool = False, keys: int | None = None
+        self,
+        objects: Objects | None,
+        names: Sequence[str],
+        *,
+        total: bool = False,
+        keys: int | None = None,
+        complete: bool = True,
     ) -> None:
-        self.hosted = hosted(objects, names)
+        self.hosted = hosted(objects, names, complete=complete)
         self.roster = roster_of(self.hosted, len(names), total=total)
         self.processes = Processes(self.roster, names)
         self.conflicts: dict[str, list[list[str]]] | None = None  # by process, as a manifest has them

@@ -17,6 +17,7 @@ from inga.objects.actions import Ended, EngineAction, Observer, Resume, Run, Tra
 from inga.objects.calling import AnswerShape, Calling, Invocation, find_method
 from inga.objects.declare import Abort, Effect, ObjectClass, Target, error_text, show_state
 from inga.objects.engine import Engine
+from inga.objects.hosted import Stage
 from inga.objects.instance import RUNNING, Instance, Pending
 from inga.objects.options import EngineOptions
 from inga.objects.roster import Roster
@@ -280,6 +281,14 @@ class Host:
         self.engine.endings.fail(root.instance, text)
         return self.sends(now)
 
+    def cancel_all(self, now: float, text: str) -> list[Transmit]:
+        """Abort every root of ours."""
+        self.engine.local.now = now
+        for instance in list(self.engine.local.running):
+            if instance.request is None:
+                self.engine.endings.fail(instance, text)
+        return self.sends(now)
+
     def suspect(self, now: float, member: int) -> list[Transmit]:
         """A member is taken for dead."""
         return self.sends(now, self.engine.suspect(now, member))
@@ -321,6 +330,27 @@ class Host:
             if self.roster.places[place].object == name:
                 return self.engine.hosted[place].state.value
         raise UsageError(f"there is no copy of an object {name!r} at this member")
+
+    def states(self) -> dict[str, Any]:
+        """The states of our copies, by object."""
+        return {
+            self.roster.places[place].object: self.engine.hosted[place].state.value for place in self._targets
+        }
+
+    def restore(self, name: str, value: Any) -> None:
+        """Our copy of that object, if we have one, begins with this state."""
+        for place in self._targets:
+            if self.roster.places[place].object == name:
+                self.engine.hosted[place].state = State(value)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is under way here, nor could be undone."""
+        engine = self.engine
+        if not engine.idle or engine.failures.suspects:
+            return False
+        # What was refused waits for the word of its invoker, which may be gone; there is nothing left to undo.
+        return all(call.stage is Stage.REFUSED for h in engine.hosted.values() for call in h.asked.values())
 
     # What the engine wants done
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from inga.layers.fifo import Unordered
 from inga.layers.settings import settle
-from inga.model.errors import UsageError, WireError
+from inga.model.errors import UsageError, WireError, WouldBlock
 from inga.model.invocation import ONE_WAY, Flush, Message, Spoken
 from inga.model.packet import DATA, Packet
 from inga.model.steps import Trace
@@ -28,14 +28,19 @@ from inga.objects.hosting import FREE, MESSAGE, KeyFunction, Layout, key_label, 
 from inga.objects.instance import Instance
 from inga.objects.invoke import Body, Host, Root, RootDone
 from inga.objects.options import ObjectSettings
+from inga.session.alarms import NEVER
 from inga.session.pressure import QUEUE_MIN, Unread
+from inga.stack.layer import Layer
 from inga.wire.invocation import decode, encode
-from inga.wire.value import copied, put
+from inga.wire.value import copied, get, put
 
 HELD_MAX = QUEUE_MIN // 2
 """Bytes held that count for whoever asks: enough to be noticed, and too few to let a member be behind by themselves.
 How much waits is bounded by the window of each sender; what it waits for may be in a queue below another's `flow`, and
 must not be kept there because of it."""
+
+CLOSES_WITHIN = 1.0
+"""Seconds that calls have to end once the view is to change; then those that we began are aborted."""
 
 HEAD, HEAD_OF_PLACE = 512, 6
 """Bytes that a call takes besides arguments or result, and for each place of the group: a bound for calls that are
@@ -55,7 +60,6 @@ class ObjectOrder(Unordered):
     id = 6
     requires = frozenset({"reliable"})
     provides = frozenset({"fifo"})
-    grows = False
     reliable = True  # what is below loses nothing
     no_gate = "what it holds has no place yet that members agree on"
     settings = ObjectSettings
@@ -90,36 +94,89 @@ class ObjectOrder(Unordered):
         self.latest: Packet | None = None  # what carried the last bundle
         self.key: Any = 0  # of the bundle that is being passed down
         self.traces: dict[int, Trace] = {}  # by place: where the rows of our copies go
+        self._inherited: dict[str, Any] = {}  # states of the view before
 
     def view(self, view: View) -> None:
         super().view(view)
-        self.layout = Layout(self.objects, view.names, total=self.total, keys=self._keys)
+        self.layout = Layout(self.objects, view.names, total=self.total, keys=self._keys, complete=False)
         self.hosted, self.roster = self.layout.hosted, self.layout.roster
         self.processes = self.layout.processes
         self.traces.clear()
         self._others = tuple(self.stack.others)
         self._told = [0] * len(view)  # plain messages of ours to each member, ourselves included
         self._begun = [0] * len(view)  # plain messages of each member that were released here
-        self.is_open, self.held = True, 0
+        self._has_room, self.held = True, 0
         self._is_over = False  # the view has ended: nothing of it leaves any more
         self._repaired = 0  # packets that the engine has sent again, as counted
         self._passed = 0  # packets of data, for those who join their pieces
         classes = {name: each.cls for name, each in self.hosted.items()}
         self._mailboxes = [self.roster.find(mailbox(member))[0] for member in range(len(view))]
         self.host = Host(
-            self.stack.me,
+            self.me,
             self.roster,
             classes,
             replace(self._options, room=self._room()),
-            mail={self._mailboxes[self.stack.me]: self._deliver},
+            mail={self._mailboxes[self.me]: self._deliver},
             now=self.stack.now,
             observer=_Observer(self),
         )
+        for name, value in self._inherited.items():
+            self.host.restore(name, value)
+        self._inherited = {}
+        self._find_missing(view)
+        self._closes_by = NEVER
+        self._rearm()
+
+    def inherit(self, before: Layer) -> None:
+        """The view changes: objects have the state that they had."""
+        if isinstance(before, ObjectOrder):
+            self._inherited = before.host.states()
+
+    # State for those who join
+
+    def _find_missing(self, view: View) -> None:
+        """The objects of which we have a copy and others had one before us; what comes for them has to wait."""
+        old = {member for member, name in enumerate(view.names) if name not in view.joined}
+        self._missing: dict[str, list[int]] = {}
+        self._put_by: list[Packet] = []
+        self._at_first = self.host.states() if view.joined and view.attempt else {}
+        if view.attempt and self.me not in old:
+            for name, (_, where) in self.hosted.items():
+                if self.me in where and (holders := [member for member in where if member in old]):
+                    self._missing[name] = holders
+
+    def lacks(self) -> dict[str, list[int]]:
+        return self._missing
+
+    def hand_over(self, topic: str) -> bytes:
+        if topic not in self._at_first:
+            raise UsageError(f"{self.stack.member.name} has no state of an object {topic!r} to hand over")
+        out = bytearray()
+        put(out, copied(self._at_first[topic]))
+        return bytes(out)
+
+    def take_over(self, topic: str, state: bytes | None) -> None:
+        if self._missing.pop(topic, None) is None:
+            return
+        if state is not None:
+            try:
+                self.host.restore(topic, get(state, 0)[0])
+            except WireError as error:
+                self.stack.fail(UsageError(f"the state of object {topic!r} cannot be read: {error}"))
+                return
+        if not self._missing:
+            packets, self._put_by = self._put_by, []
+            self._take(packets)
+            self.stack.review()
+
+    def closing(self) -> None:
+        """No call begins any more; those under way have some time to end."""
+        self._closes_by = self.stack.now + CLOSES_WITHIN
         self._rearm()
 
     def record(self, trace_of: Callable[[int], Trace]) -> None:
         """Of the application as a client, and of each copy that we have."""
-        me = self.stack.me
+        me = self.me
         self.traces[self.roster.client(me)] = trace_of(me)
         for place, process, _ in self.layout.copies_at(me):
             self.traces[place] = trace_of(process)
@@ -138,6 +195,13 @@ class ObjectOrder(Unordered):
 
     def tick(self, now: float) -> None:
         self._look_at_queue()
+        if now >= self._closes_by:
+            self._closes_by = NEVER
+            self._act(
+                self.host.cancel_all(
+                    now, "it takes too long: the view of the group changes, and waits for it"
+                )
+            )
         self._act(self.host.tick(now))
 
     def key_of(self, payload: bytes) -> Any:
@@ -147,7 +211,7 @@ class ObjectOrder(Unordered):
     def _send(self, packet: Packet) -> None:
         """One request for all destinations; it carries what the packet would have. Its key is that of the bundle
         which is being passed down."""
-        me = self.stack.me
+        me = self.me
         targets = [m for m in self._others if packet.dst is None or packet.dst >> m & 1]
         if self.echo or (packet.dst is not None and packet.dst >> me & 1):
             targets.append(me)
@@ -178,14 +242,14 @@ class ObjectOrder(Unordered):
             links.weighed = False
             self.held = min(links.held, HELD_MAX)
             is_open = links.outstanding < self._options.window
-            if is_open is not self.is_open:
-                self.is_open = is_open
+            if is_open is not self._has_room:
+                self._has_room = is_open
                 self.stack.review()
         self._rearm()
 
     def _pass_on(self, members: tuple[int, ...], body: bytes, origin: Packet | None) -> None:
         self._passed += 1
-        packet = Packet(self.stack.me, self.stack.view.number, body)
+        packet = Packet(self.me, self.stack.view.number, body)
         packet.seq = self._passed
         if origin is not None:
             packet.receipt, packet.at, packet.count = origin.receipt, origin.at, origin.count
@@ -204,17 +268,24 @@ class ObjectOrder(Unordered):
         """One packet for all if it is for everybody, else one each, which says whose it is: what is below may know
         only one way to send, to everybody."""
         for member in (None,) if len(members) == len(self._others) else members:
-            packet = Packet(self.stack.me, self.stack.view.number, body, kind=kind)
+            packet = Packet(self.me, self.stack.view.number, body, kind=kind)
             packet.to, packet.dst = member, None if member is None else 1 << member
             yield packet
 
     # Objects: what drivers do
 
     def begin(self, body: Body, done: RootDone | None = None, *, retry_of: Root | None = None) -> Root:
-        """Start a root of our client; `done` is called when it has ended."""
+        """Start a root of our client; `done` is called when it has ended. While the view changes none begins."""
+        if not self.may_begin:
+            raise WouldBlock("the view of the group changes")
         root = self.host.begin(self.stack.now, body, done, retry_of=retry_of)
         self._act(self.host.sends(self.stack.now))
         return root
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether a root can begin: nobody counts on our having ended all, and we have the state of our objects."""
+        return not (self.stack.closing or self._missing or self._is_over)
 
     def cancel(self, root: Root, text: str) -> None:
         """Abort a root, and take back what it did."""
@@ -254,6 +325,11 @@ class ObjectOrder(Unordered):
             self.host.engine.links.read(self.stack.queued if is_behind else 0)
 
     def _take(self, packets: list[Packet]) -> None:
+        if self._missing:
+            for packet in packets:
+                packet.keep()
+            self._put_by += packets
+            return
         self._look_at_queue()
         heard: list[Spoken] = []
         for packet in packets:
@@ -342,9 +418,16 @@ class ObjectOrder(Unordered):
 
     # What waits: see `window`
 
-    is_open = True
     is_passable = True
-    waiting = 0  # nothing is kept back here: the door closes above
+
+    @property
+    def is_open(self) -> bool:
+        return self._has_room and not self._missing
+
+    @property
+    def waiting(self) -> int:
+        """Nothing is kept back here, as the door closes above; but what runs here may have more to say."""
+        return int(self.stack.closing and bool(self._missing or not self.host.is_over))
 
     @property
     def outstanding(self) -> int:
@@ -369,24 +452,29 @@ class ObjectOrder(Unordered):
     def sent(self) -> list[int]:
         """Nobody gets the headers of messages that are not for it, so each pair has a count of its own. Ours counts
         all, whether they come back or not."""
-        return [self._numbered if m == self.stack.me else told for m, told in enumerate(self._told)]
+        return [self._numbered if m == self.me else told for m, told in enumerate(self._told)]
 
     def has(self, counts: list[int]) -> bool:
-        me = self.stack.me
+        me = self.me
         wanted = [self._told[me] if member == me else count for member, count in enumerate(counts)]
-        return all(begun >= count for begun, count in zip(self._begun, wanted, strict=True))
+        is_complete = all(begun >= count for begun, count in zip(self._begun, wanted, strict=True))
+        return is_complete and not self._missing and self.host.is_over
 
     def closed(self) -> None:
-        """Objects end with the view, and what was called with them."""
+        """What still runs ends with the view."""
         self._is_over = True
-        self.host.close("the order of the group has changed")
+        self.host.close("the view of the group has changed")
+
+    def abandoned(self) -> None:
+        self.closed()
 
     def _room(self) -> int | None:
         """Bytes of one call that what is below can carry."""
         return None
 
     def _rearm(self) -> None:
-        self.wake = self.host.wake
+        wake = self.host.wake
+        self.wake = wake if self._closes_by == NEVER else min(self._closes_by, wake or NEVER)
 
 
 class _Observer:

@@ -23,6 +23,8 @@ class Options:
     lossless: bool = False  # the network loses nothing: leave out repair and flow
     deliver: str | None = None  # level at which messages are handed over; None = the recipe's own
     unsafe: bool = True  # a group may change to orders that are there to learn from
+    detect: float | None = None  # seconds of silence that a member is forgiven; None: any
+    rejoin: bool = False  # come back when the others have excluded us
     greet: bool = False  # say from the start that we are here, until everybody was met
     accepts: Callable[[Member], str | None] | None = None  # the driver's objections to newcomers
     config: Mapping[str, Any] = field(default_factory=dict)  # what members agree on, as people know it

@@ -95,7 +95,14 @@ def _ground(options: Options, name: str) -> list[Layer]:
     """What stands at the bottom of every recipe whose group can change."""
     said, said_of = options.said or (options, name)
     build = partial(_changed, options=said, said_of=said_of)
-    session = Session(build, greet=options.greet, config=options.config, accepts=options.accepts)
+    session = Session(
+        build,
+        greet=options.greet,
+        config=options.config,
+        accepts=options.accepts,
+        detect=options.detect,
+        rejoin=options.rejoin,
+    )
     return [session, shaped(options.faults)]
 
 

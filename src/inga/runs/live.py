@@ -4,7 +4,7 @@ import os
 import socket
 import tempfile
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from inga.model.errors import UsageError
 from inga.net.address import parse_via
 from inga.recipes import find, refuse_unsafe
 from inga.runs.cluster import Cluster
-from inga.runs.member import LET_IN, planned_sends
+from inga.runs.member import IN_VIEW, planned_sends
 from inga.trial.oracle import KeyOfNumber, Oracle, agreed_orders
 from inga.trial.people import member_names
 from inga.trial.result import Result, packets_sent, recovered
@@ -60,16 +60,18 @@ def run(
     with tempfile.TemporaryDirectory(prefix="inga-live-") as scratch:
         configs = configs_of(trial, Path(scratch), trace, full=full)
         late = frozenset(range(workload.members, len(configs)))
-        places = list(range(len(configs)))  # of members in the last view
+        processes = list(range(len(configs)))  # of workers, by which the group knows them
+        views: dict[int, list[int]] = {}
         with recorded(trial, trace, full=full), Cluster("inga.runs.member:play", configs) as cluster:
             gather_ready(cluster, starting, without=late)
             started = monotonic()
             cluster.tell("go")
             if trial.join:
                 sent = cluster.gather("sent", timeout=patience(trial), progress=progress)
-                places = [line["index"] for line in sent]
-                for worker, place in enumerate(places):
-                    expected = sum(line["to"].get(str(place), 0) for line in sent)
+                processes = [line["process"] for line in sent]
+                views = {int(number): those for line in sent for number, those in line["views"].items()}
+                for worker, process in enumerate(processes):
+                    expected = sum(line["to"].get(str(process), 0) for line in sent)
                     cluster.tell("expect", worker, expected=expected)
             cluster.gather("done", timeout=patience(trial), progress=progress)
             seconds = monotonic() - started
@@ -77,11 +79,11 @@ def run(
                 sleep(LISTEN_SECONDS)
             cluster.tell("close")
             ends = cluster.gather("closed", timeout=START_SECONDS)
-        by_place = sorted(range(len(configs)), key=places.__getitem__)
-        diaries = [_diary(Path(configs[worker]["diary"])) for worker in by_place]
+        by_process = sorted(range(len(configs)), key=processes.__getitem__)
+        diaries = [_diary(Path(configs[worker]["diary"])) for worker in by_process]
     keys = dict(trial.option).get("keys") or 1
     agreed = agreed_orders(recipe.promises(trial.deliver), lambda message: message % keys)
-    oracle = judge_diaries(workload, trial.seed, diaries, echo=trial.echo, agreed=agreed)
+    oracle = judge_diaries(workload, trial.seed, diaries, echo=trial.echo, agreed=agreed, views=views)
     return Result.of(
         oracle,
         recipe.name,
@@ -112,10 +114,14 @@ def judge_diaries(
     *,
     echo: bool = False,
     agreed: Mapping[str, KeyOfNumber] | None = None,
+    views: Mapping[int, Sequence[int]] | None = None,
 ) -> Oracle:
-    """Tell the oracle all diaries, in any order in which nothing is taken before it was sent, and nobody
-    says anything before all have let it in. Diaries of those who came later follow the others'."""
-    return _Judge(workload, seed, diaries, echo, agreed).judge()
+    """Tell the oracle all diaries, in any order in which nothing is taken before it was sent.
+
+    Diaries are by process. `views`: the processes of each view in which anything was sent, if members have joined.
+    """
+    founders = {1: range(workload.members)}
+    return _Judge(workload, seed, diaries, echo, agreed, views or founders).judge()
 
 
 class _Judge:
@@ -128,22 +134,23 @@ class _Judge:
         diaries: "list[array[int]]",
         echo: bool,
         agreed: Mapping[str, KeyOfNumber] | None,
+        views: Mapping[int, Sequence[int]],
     ) -> None:
-        self.oracle = Oracle(workload.members, agreed)
+        self.oracle = Oracle(len(diaries), agreed)
         self._diaries = diaries
         self._echo = echo
         self._audiences = [_audiences(workload, seed, worker) for worker in range(len(diaries))]
         self._sent: set[int] = set()
         self._at = [0] * len(diaries)
-        self._here = workload.members  # members that have joined
-        self._knows = [workload.members] * self._here + list(range(self._here + 1, len(diaries) + 1))
+        self._views = {number: sum(1 << each for each in processes) for number, processes in views.items()}
+        self._in_view = [1] * len(diaries)
 
     def judge(self) -> Oracle:
         moved = True
         while moved:
             moved = False
-            for site in range(self._here):
-                diary, position = self._diaries[site], self._at[site]
+            for site, diary in enumerate(self._diaries):
+                position = self._at[site]
                 while position < len(diary) and self._tell(site, diary[position]):
                     position += 1
                 moved = moved or position > self._at[site]
@@ -157,35 +164,24 @@ class _Judge:
 
     def _tell(self, site: int, entry: int) -> bool:
         """Whether its turn has come."""
-        if entry >= LET_IN:
-            return self._let_in(site, entry - LET_IN)
-        if entry > 0:
-            self.oracle.send(site, entry, self._audience(site, entry))
-            self._sent.add(entry)
-            return True
-        if -entry not in self._sent:
+        if entry >= IN_VIEW:
+            self._in_view[site] = entry - IN_VIEW
+        elif entry > 0:
+            self._send(site, entry)
+        elif -entry in self._sent:
+            self.oracle.take(site, -entry)
+        else:
             return False
-        self.oracle.take(site, -entry)
         return True
 
-    def _let_in(self, site: int, newcomer: int) -> bool:
-        if newcomer > self._here:
-            return False  # one after another
-        self.oracle.admit(site, newcomer)
-        self._knows[site] = newcomer + 1
-        if min(self._knows[: self._here]) > newcomer:
-            self.oracle.join(newcomer)
-            self._here += 1
-        return True
-
-    def _audience(self, site: int, entry: int) -> int | None:
-        place, worker = divmod(entry - 1, len(self._diaries))
-        dst = self._audiences[worker][place]
-        mine = 1 << site
-        everybody = (1 << self._knows[site]) - 1
+    def _send(self, site: int, message: int) -> None:
+        place, worker = divmod(message - 1, len(self._diaries))
+        dst, mine, view = self._audiences[worker][place], 1 << site, self._in_view[site]
+        audience = self._views[view] & ~mine if dst is None else dst
         if self._echo:
-            return everybody if dst is None else dst | mine
-        return everybody & ~mine if dst is None else dst
+            audience |= mine
+        self.oracle.send(site, message, audience, epoch=view, whole=dst is None)
+        self._sent.add(message)
 
 
 def _audiences(workload: Workload, seed: int, member: int) -> list[int | None]:

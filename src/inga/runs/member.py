@@ -1,7 +1,7 @@
 """What one process of `inga live` does: it plays its part of the workload and keeps a diary.
 
 The diary says what the application sent (its number) and took (its number, negative), in order, and
-whom it has let into the group in between. The launcher gives all diaries to the oracle.
+in which view it was when it sent. The launcher gives all diaries to the oracle.
 
 Members that come later join while the others are at half of what they have to say. How much is to be
 taken then depends on when they came: everybody says to whom it has sent, and the launcher adds up.
@@ -18,6 +18,7 @@ from typing import Any
 
 from inga.layers.shape import Faults
 from inga.model.errors import WouldBlock
+from inga.model.view import View
 from inga.net.group import Group
 from inga.net.join import join
 from inga.runs.worker import WorkerLink
@@ -34,8 +35,8 @@ SILENCE_SECONDS = 1.0
 LOOK_AGAIN = 0.002
 """Seconds before one looks again whether something has come about that nobody announces."""
 
-LET_IN = 1 << 48
-"""In a diary, plus an index: from here on, what is sent to all is for that newcomer too."""
+IN_VIEW = 1 << 48
+"""In a diary, plus the number of a view: what is sent from here on is sent in that one. Diaries begin in view 1."""
 
 
 async def play(config: dict[str, Any], link: WorkerLink) -> None:
@@ -113,10 +114,10 @@ class MemberTraffic:
         """`everybody`: how many members there are once all have come. `echo`: we take our own messages, too."""
         self.diary = array("q")
         self.taken = 0
-        self.sent_to: Counter[int] = Counter()  # by index in the view, if that grows
+        self._sent: Counter[tuple[int, int | None]] = Counter()  # by view and destinations
+        self.views: dict[int, tuple[int, ...]] = {}  # in which we sent something: the processes of each
         self._everybody = everybody or workload.members
-        # Members, as the diary has it; more may have come since we did.
-        self._known = max(workload.members, group.stack.me + 1)
+        self._view = 1  # as the diary has it
         self._group = group
         self._workload = workload
         self._me = me
@@ -154,7 +155,7 @@ class MemberTraffic:
         try:
             await _first_of(self._talk(), listening)
             await _first_of(self._until_all_are_here(), listening)
-            link.say("sent", index=self._group.stack.me, to=dict(self.sent_to))
+            link.say("sent", process=self._process, to=self._sent_to(), views=self.views)
             expected = (await link.hear())["expected"]
             await _first_of(self._until_taken(expected), listening)
         finally:
@@ -163,17 +164,10 @@ class MemberTraffic:
     async def _until_all_are_here(self) -> None:
         while len(self._group.view) < self._everybody:
             await asyncio.sleep(LOOK_AGAIN)
-        self._notice_newcomers()
 
     async def _until_taken(self, expected: int) -> None:
         while self.taken < expected:
             await asyncio.sleep(LOOK_AGAIN)
-
-    def _notice_newcomers(self) -> None:
-        """In the diary before anything that is for them, or of them."""
-        while self._known < len(self._group.view):
-            self.diary.append(LET_IN + self._known)
-            self._known += 1
 
     async def _talk(self) -> None:
         turn, pace = 0, Pace(self._paced)
@@ -197,7 +191,6 @@ class MemberTraffic:
         if expected == 0:
             return
         async for batch in self._group.batches():
-            self._notice_newcomers()
             self.diary.extend([-number_of(payload) for payload in batch.payloads])
             self.taken += len(batch.payloads)
             if self._answers and self._group.stack.writable:
@@ -211,21 +204,37 @@ class MemberTraffic:
         payload = self._workload.payload(number)
         group = self._group
         while True:
-            self._notice_newcomers()
+            view = group.view
             try:
                 group.post(payload, to)
             except WouldBlock:
                 await group.writable()
             else:
-                self.diary.append(number)
-                if self._everybody > self._workload.members:
-                    self._count(dst)
+                self._note(number, dst, view)
                 return
 
-    def _count(self, dst: int | None) -> None:
-        mine = self._group.stack.me
-        audience = [m for m in range(self._known) if (m != mine if dst is None else dst >> m & 1)]
-        self.sent_to.update([*audience, mine] if self._echo else audience)
+    def _note(self, number: int, dst: int | None, view: View) -> None:
+        """Write down what was sent just now, and in which view."""
+        if view.number != self._view:
+            self._view = view.number
+            self.diary.append(IN_VIEW + view.number)
+        self.diary.append(number)
+        self.views[view.number] = view.processes
+        self._sent[view.number, dst] += 1
+
+    @property
+    def _process(self) -> int:
+        """Which of all that were ever in the group we are."""
+        return self._group.view.processes[self._group.stack.me]
+
+    def _sent_to(self) -> dict[int, int]:
+        """How many messages of ours each process has to take."""
+        mine, counts = self._process, Counter[int]()
+        for (view, dst), count in self._sent.items():
+            for process in self.views[view]:
+                if self._echo if process == mine else dst is None or dst >> process & 1:
+                    counts[process] += count
+        return counts
 
 
 def planned_sends(workload: Workload, me: int, rng: Random) -> list[tuple[float, int | None, bool]]:

@@ -1,40 +1,43 @@
-"""Views that change while nobody fails: a member more, or another recipe for all.
+"""Views that change: members join, leave or fail, or the group takes another recipe. One way for all of it.
 
-The member of lowest index leads, one change at a time, and repeats what is not answered.
+The member of lowest index that is neither gone nor suspected leads, one change at a time, and repeats what is not
+answered. The view in force is *closed*: nothing more is sent in it, everybody who stays gets everything that any of them
+has, and then all go on in the next one, in which everything is counted anew.
 
-Somebody joins: the view is *extended*, and nothing stops.
+    newcomer   hello                       to all, until it is welcome
+    anybody    use                         to the leader: please, another recipe
+    leader     flush                       the next view; stop sending, say what you have sent, and have of those who are gone
+    all        flushed                     so much; once more when all of it has left
+    leader     cut                         what you lack of those who are gone, and who has it; then all that was sent
+    all        want                        to whoever has it, who sends it again in the name of its sender
+    all        reached                     everything is here; whoever had to say more meanwhile, in answer to what was
+                                           under way, makes the leader ask once more
+    leader     install                     in the new view, which alone is reason enough to install it; `welcome` for newcomers
+    all        installed
 
-    newcomer   hello                       to all, until the view comes
-    leader     view                        to all; everybody appends the newcomer, says `installed`,
-                                           and from then on sends to it as well
-    all        base                        how far they had counted: there the newcomer starts
-    newcomer   once it has all the bases   says `installed`, and is a member
+Whoever goes on the way, the leader among them, makes it begin again with fewer: attempts are numbered, and a later one
+ends an earlier one. A member that has installed the next view already says so to whoever still asks about the old one;
+nobody installs it before all who are to be in it have reached the cut, so that those who go on together have delivered
+the same. Who cannot follow another recipe says `cannot`; then the leader tells all that it is `refused`, and they go on
+as before.
 
-The recipe changes: the view is *closed*, and counts begin anew.
-
-    anybody    use                         to the leader
-    leader     flush                       stop sending; say how much you have sent
-    all        flushed                     so much
-    leader     cut                         all that was sent: say when you have it
-    all        reached
-    leader     install                     in the new view, which alone is reason enough to install it
-
-Who cannot follow says `cannot`; then the leader tells all that the change is `refused`, and they go on
-as before. Attempts have numbers, so that an answer that comes late is not taken for one to a later
-question. Whoever still speaks of an attempt that has ended is told so again.
-
-Somebody who leaves before the cut is reached ends the attempt. Crashes are not treated here yet, nor
-views without a member that has left.
+Rejected: to let members join while everything goes on, with counts that begin where each member was when it heard of the
+newcomer. Then the view is installed at another place of the order at each member, nobody can say what was delivered in
+it, and a member that fails meanwhile leaves some of the others in one view and some in the next.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inga.model.errors import UsageError, WireError
 from inga.model.view import Member, View
 from inga.session.alarms import NEVER, Backoff
+from inga.session.description import described, view_told
 from inga.session.door import Accepts, Door
 from inga.session.pressure import WARN_AFTER
+from inga.stack.hooks import Holdings
 from inga.stack.layer import Layer
 from inga.stack.stack import Done, Stack
 from inga.wire.told import TEXT_MAX, Told
@@ -44,6 +47,12 @@ if TYPE_CHECKING:
 
 PAUSE, PAUSE_MAX = 0.005, 0.1
 """Seconds before a question is repeated: first, and after doubling."""
+
+LENT_MAX = 64
+"""Packets that are sent for one that is gone, for one request."""
+
+DISSOLVES = 3
+"""Times that members are told at once that they are let go."""
 
 BuildByName = Callable[[str], list[Layer]]
 """Makes the layers of a recipe by its name."""
@@ -58,12 +67,21 @@ class Changes:
         self._door = Door(session, accepts)
         self._wish: _Wish | None = None
         self._wishes = 0  # so far
-        self._attempts = 0  # attempts to change the recipe that we led
-        self._ended = 0  # the last attempt that we could not follow, or that was refused
-        self._why = ""  # the reason for which we could not follow the last attempt
+        self._request: _Request | None = None  # as the leader: another recipe that somebody wants
+        self._refusal: dict[str, Any] | None = None  # as the leader: what came of the last attempt, in words
+        self._attempt = 0  # the latest that we know of in this view
         self._change: _Change | None = None  # the change that we lead
         self._closing: _Closing | None = None  # the change that we follow
-        self.cuts: list[int] = []  # what members had sent in views that are closed, if any
+        self._unaware: set[int] = (
+            set()
+        )  # as the leader: members that may not have installed the view in force
+        self._reminded: set[tuple[str, int]] = (
+            set()
+        )  # who spoke in a closed view and was told so, since the last tick
+        self.cuts: list[int] = []  # of each process, what it had sent in views that are closed: for a trace
+        self._dissolves: tuple[str, int] | None = None  # as the leader: who leads the part that takes us in
+        self._is_held = False  # more is about to be said
+        self._is_put_off = False  # as the leader: a change waits until everybody was met
         self._since = 0.0
         self._warned = False
         self._pause = Backoff(PAUSE, PAUSE_MAX, 0.0)
@@ -73,6 +91,8 @@ class Changes:
     @property
     def stack(self) -> Stack:
         return self._session.stack
+
+    # What happens
 
     def propose(self, recipe: str, done: Done) -> None:
         """Ask for another recipe in the whole group."""
@@ -89,46 +109,130 @@ class Changes:
     @property
     def settled(self) -> bool:
         """Whether no change is under way."""
-        return self._change is None and self._closing is None and self._wish is None
+        return self._change is None and self._closing is None and self._wish is None and not self._unaware
 
     def view(self, view: View) -> None:
-        """Another recipe is installed; the first view comes here too."""
-        self._closing = None
-        if self._change is not None:
-            self._change.installed = True
-            self._change.unconfirmed = set(self.stack.peers)
+        """A view is installed; the first one comes here too."""
+        led, self._change, self._closing, self._attempt = self._change, None, None, 0
+        self._dissolves = self._refusal = None
+        self._unaware.clear()
+        self._asked.clear()
+        if led is not None:
+            self._unaware = set(self.stack.others)
             self._tell(None, "install", number=view.number)
+        elif view.attempt:
+            self._tell(self._leader(), "installed", number=view.number)
         if self._wish is not None and self._wish.recipe == view.recipe:
             self._end_wish(None)
+        self._request = None
+        self._is_put_off = False
+        # There may be more to do, but not before all layers know of this view; in a first one there cannot be.
+        self.wake = self.stack.now if view.attempt else NEVER
 
     def gone(self, member: int) -> None:
-        change, closing = self._change, self._closing
-        why = f"{self.stack.view.names[member]} left"
-        if change is not None:
-            change.unconfirmed.discard(member)
-        if closing is None or closing.installing:
-            return
-        if change is not None:
-            self._give_up(change, why)
-        elif member < self._leader():  # the leader, who alone knows when to install
-            self._reopen(closing)
-        elif not closing.reached:
-            self._cannot(closing, why)
+        """A member has left or failed. Whatever is under way begins again without it."""
+        self._unaware.discard(member)
+        self._door.part_with(self.stack.view.members[member])
+        self._change = None
+        if not self._is_installing:
+            self._work()
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Several members are gone at the same time: that is one change."""
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+        self._work()
+
+    def dismiss(self, name: str, incarnation: int) -> bool:
+        """Somebody says goodbye who is no member: a newcomer that has thought better of it, or a former member."""
+        return self._door.dismiss(name, incarnation)
+
+    @property
+    def leads(self) -> bool:
+        """Whether it is for us to lead changes of the view in force."""
+        return self._leader() == self.stack.me
+
+    def dissolve(self, host: tuple[str, int]) -> None:
+        """As the leader: close this view and let everybody go, who then ask the leader of another part to let them in."""
+        if self._dissolves is None:
+            self._dissolves, self._change = host, None
+            self._work()
+
+    def leave_home(self, host: tuple[str, int] | None = None) -> None:
+        """We are in no view from now on; `host` is asked to let us into another."""
+        if self.stack.views.next is not None:
+            return  # we are in another one already
+        self._closing = self._change = self._request = None
+        self._unaware.clear()
+        if not self.stack.closing:
+            self.stack.views.close()
+        self.stack.wire.next_tag = None
+        self._session.parts.leave_home(host)
+        self.wake = NEVER
+
+    def enter(self, view: View, cuts: list[int]) -> None:
+        """One that was without a view is in one."""
+        self.cuts = cuts
+        self.stack.views.install(view, made(self._build, view.recipe), None)
+
+    def go_on_alone(self) -> None:
+        """Nobody lets us in: we go on in a view of our own, as the new member that we wanted to be. What we had not
+        delivered in the view that we left is lost for us."""
+        stack = self.stack
+        before = stack.view.members[stack.me]
+        view = replace(
+            stack.view,
+            number=stack.view.number + 1,
+            members=(stack.member,),
+            joined=(),
+            left=(),
+            failed=tuple(name for name in stack.view.names if name != before.name),
+            leader=stack.member.incarnation,
+            attempt=self._attempt + 1,
+            processes=(stack.view.total,),
+            total=stack.view.total + 1,
+        )
+        stack.views.install(view, made(self._build, view.recipe), None)
 
     def stop(self) -> None:
-        """We leave: our own request for another recipe ends; a change under way goes on without us, or fails."""
+        """We leave: our own request for another recipe ends; a change under way goes on without us."""
         self._end_wish("this member leaves the group")
 
     def ahead(self, number: int) -> None:
         """A member that is in the next view knows that every member has reached the cut."""
-        closing = self._closing
-        if closing is not None and closing.reached and closing.number == number:
-            self._install(closing)
+        if self._closing is not None and self._closing.reached:
+            self._install(self._closing)
+
+    def late(self, view: View, source: int, address: Hashable) -> None:
+        """A member of a view that is closed speaks in it: it does not know of the next, or is not in it."""
+        if source >= len(view):
+            return
+        person = view.members[source]
+        if person.identity in self._reminded:
+            return
+        self._reminded.add(person.identity)
+        member = self.stack.view.index(person)
+        if member is None:
+            spoken_in = self.stack.wire.tag_of(view)
+            self._session.presence.say_excluded(person, spoken_in, address)
+        elif member != self.stack.me:
+            self._tell(member, "install", number=self.stack.view.number)
+        self._wake_soon()
 
     def tick(self, now: float) -> None:
         self.wake = NEVER
         self._asked.clear()
+        self._reminded.clear()
         self._work()
+
+    def turn(self) -> None:
+        """What has come in this turn may be all that was missing."""
+        if self._closing is not None or self._is_put_off:
+            self._work()
 
     def hear(self, src: int, told: Told) -> None:
         """Handle a session message of a member; WireError if its content cannot be right."""
@@ -139,157 +243,249 @@ class Changes:
         self._work()
 
     def hear_newcomer(self, told: Told, address: Hashable) -> None:
-        """A newcomer asks to be let in, or what it has to know of us."""
-        if told.do == "hello":
-            self._on_hello(told, address)
-        elif told.do == "bases":
-            self._door.on_bases(told)
-        else:
+        """Somebody asks to be let in."""
+        if told.do != "hello":
             raise WireError("stranger", f"not a member, and says {told.do!r}")
+        if not self.leads or self._dissolves is not None or self._session.parts.is_homeless:
+            return  # not ours to answer
+        host, is_ours = told.people("host"), told.text("group") == self._session.digest
+        if not host and is_ours:
+            self._session.answer(address, "part", **self._session.parts.part())
+            return
+        if host and host != [self.stack.member.signed]:
+            return  # another part is asked
+        member = self._door.look(told, address)
+        if member is not None:
+            self._welcome(member, address)
         self._work()
 
     # The work to be done, again and again until it is
 
     def _work(self) -> None:
+        if self._is_installing or self._is_held or self.stack.leaving or self._session.parts.is_homeless:
+            return
         if self._wish is not None and self._closing is None:
             self._ask(self._wish)
+        if self._change is None and self._leader() == self.stack.me:
+            self._look_for_work()
         if self._closing is not None:
             self._follow(self._closing)
         if self._change is not None:
             self._lead(self._change)
-        if self.settled:
+        if self._unaware:
+            self._question(self._unaware, "install", number=self.stack.view.number)
+            self._warn(self._unaware)
+            for member in self._unaware:
+                if self.stack.view.names[member] in self.stack.view.joined:
+                    self._welcome(self.stack.view.members[member], self.stack.addresses.get(member))
+        self._wake_soon()
+
+    def _wake_soon(self) -> None:
+        if self.settled and not self._reminded and not self._is_put_off:
             self.wake = NEVER
         elif self.wake == NEVER:  # answers that keep coming do not put off what has to be repeated
             self.wake = self.stack.now + self._pause.next(self.stack.rng)
+
+    @property
+    def _is_installing(self) -> bool:
+        return self._closing is not None and self._closing.installing
 
     def _ask(self, wish: "_Wish") -> None:
         leader = self._leader()
         if wish.recipe == self.stack.view.recipe:
             self._end_wish(None)
         elif leader == self.stack.me:
-            if self._change is None:
-                self._start(wish.recipe, leader, wish.number)
+            if self._request is None:
+                self._request = _Request(wish.recipe, leader, wish.number)
         else:
             self._question({leader}, "use", recipe=wish.recipe, wish=wish.number)
 
+    def _look_for_work(self) -> None:
+        """As the leader: is there a reason for another view?"""
+        stack, request = self.stack, self._request
+        if request is not None and request.recipe == stack.view.recipe:
+            request = self._request = None
+        newcomers, number = self._door.newcomers(), self._door.highest_view
+        if self._dissolves is not None:
+            newcomers = []
+        is_shrinking = bool(stack.left) and stack.views.follow
+        if request is None and not newcomers and not is_shrinking and self._dissolves is None:
+            return
+        # A founder that is not there yet would keep the view closed, and everybody from sending, until it comes. Where
+        # somebody is gone, the others go on without it, and let it in when it comes.
+        is_gathering = self._closing is None and self._session.presence.is_gathering
+        self._is_put_off = is_gathering and not (is_shrinking and self._session.silence.is_long)
+        if self._is_put_off:
+            return
+        if is_gathering:
+            self._session.exclude({member for member in stack.peers if member not in stack.met})
+            return
+        if self._closing is None or self._closing.leader != stack.me:
+            self._begin()
+        self._attempt += 1
+        view = self._next_view(
+            max(stack.view.number, number) + 1, [person for person, _ in newcomers], request
+        )
+        self._change = _Change(view, stack.left, self._dissolves)
+        self._asked.clear()
+        self._on_flush(stack.me, Told({**described(view), **self._change.terms}))
+
+    def _next_view(self, number: int, newcomers: list[Member], request: "_Request | None") -> View:
+        stack = self.stack
+        view, left, failed = stack.view, stack.left - stack.failed, stack.failed
+        stay = [index for index in range(len(view)) if index not in stack.left]
+        fresh = range(view.total, view.total + len(newcomers))
+        return View(
+            number,
+            (*(view.members[index] for index in stay), *newcomers),
+            view.recipe if request is None else request.recipe,
+            view.traced,
+            joined=tuple(person.name for person in newcomers),
+            left=tuple(view.names[index] for index in sorted(left)),
+            failed=tuple(view.names[index] for index in sorted(failed)),
+            leader=stack.member.incarnation,
+            attempt=self._attempt,
+            processes=(*(view.processes[index] for index in stay), *fresh),
+            total=view.total + len(newcomers),
+        )
+
+    # As one of those who follow
+
     def _follow(self, closing: "_Closing") -> None:
         stack = self.stack
-        order = stack.chain.order
-        if closing.counts is None and not stack.chain.waiting:
-            closing.counts = order.sent()
-        if closing.cut is None:
-            if closing.counts is not None:
-                self._question({self._leader()}, "flushed", **closing.key, counts=closing.counts)
-        elif closing.reached or order.has(closing.cut):
+        if closing.sent is None and not stack.chain.waiting:
+            closing.sent = stack.chain.order.sent()
+        cut = closing.cut
+        if cut is None or not cut.round:
+            self._report(closing)
+        if cut is not None and (closing.reached or self._has_reached(closing, cut)):
             closing.reached = True
-            self._question({self._leader()}, "reached", **closing.key)
+            told = {"round": cut.round, "count": self._count()}
+            self._question({closing.leader}, "reached", **closing.key, **told)
 
-    def _lead(self, change: "_Change") -> None:
+    def _report(self, closing: "_Closing") -> None:
+        """Say what we have of those who are gone; and what we have sent, once all of it has left. It may have to wait
+        for what others get from us."""
+        n, lender = len(self.stack.view), self.stack.chain.lender
+        report = {
+            "round": int(closing.sent is not None),
+            "sent": closing.sent or [0] * n,
+            "count": self._count(),
+            "seen": [self._seen(m) if m in closing.gone else 0 for m in range(n)],
+            "held": {str(m): [] if lender is None else lender.holdings(m) for m in sorted(closing.gone)},
+        }
+        self._question({closing.leader}, "flushed", **closing.key, **report)
+
+    def _count(self) -> int:
+        lender = self.stack.chain.lender
+        count: int = 0 if lender is None else lender.count()
+        return count
+
+    def _seen(self, member: int) -> int:
+        """The highest number of a member's that any layer has seen: a bound for all that will be delivered of it."""
+        return max([seen(member) for seen in self.stack.chain.hooks("seen")], default=0)
+
+    def _has_reached(self, closing: "_Closing", cut: "_Cut") -> bool:
+        """Whether everything is here; what is not, we ask for."""
         stack = self.stack
-        everybody = {stack.me, *stack.peers}
-        if change.recipe is not None and not change.installed:
-            if missing := everybody - change.counts.keys():
-                self._question(missing, "flush", **change.key, recipe=change.recipe)
-            elif missing := everybody - change.reached:
-                counts = [change.counts[member] for member in range(len(stack.view))]
-                self._question(missing, "cut", **change.key, counts=counts)
-            else:
-                assert self._closing is not None
-                self._install(self._closing)
-                return
-        else:
-            missing = change.unconfirmed
-            if not missing:
-                self._change = None
-                return
-            if change.recipe is not None:
-                self._question(missing, "install", number=change.number)
-            else:
-                self._question(missing, "view", True, **view_for_newcomer(stack.view, stack.sizes, self.cuts))
-        self._warn(missing)
-
-    def _warn(self, missing: set[int]) -> None:
-        if not self._warned and self.stack.now - self._since >= WARN_AFTER:
-            self._warned = True
-            self.stack.notice(
-                f"a change of the view has waited {WARN_AFTER:g} s for {self.stack.view.listed(missing)}"
-            )
-
-    def _begin(self) -> None:
-        self._since, self._warned = self.stack.now, False
-        self._pause.reset()
-        self._asked.clear()
-
-    # Another recipe
-
-    def _on_use(self, src: int, told: Told) -> None:
-        recipe, wish = told.text("recipe"), told.number("wish")
-        if self._leader() == self.stack.me and self._change is None and recipe != self.stack.view.recipe:
-            self._start(recipe, src, wish)
-
-    def _start(self, recipe: str, asker: int, wish: int) -> None:
-        stack = self.stack
-        self._attempts += 1
-        change = _Change(stack.view.number + 1, recipe, self._attempts, asker, wish)
-        if stack.left:
-            who = stack.view.listed(stack.left)
-            self._refuse(change, f"{who} left, and views without a former member are not built yet")
-            return
-        self._begin()
-        self._change = change
-        self._on_flush(stack.me, Told({**change.key, "recipe": recipe}))
+        lender = stack.chain.lender
+        if lender is not None:
+            is_complete = bool(cut.round) and lender.come(cut.counts)
+            for gone, dealt in cut.dealt.items():
+                for holder, runs in lender.lacking(gone, dealt).items():
+                    is_complete = False
+                    self._question(
+                        {holder} & {*stack.peers}, "want", src=gone, runs=[list(run) for run in runs]
+                    )
+            if not is_complete:
+                return False
+        if not cut.round:
+            return False  # somebody has not sent everything yet
+        if cut.dealt and not closing.forgone:
+            closing.forgone = True
+            for forgo in stack.chain.hooks("forgo"):
+                forgo()
+        has: bool = stack.chain.order.has(cut.sent)
+        return has
 
     def _on_flush(self, src: int, told: Told) -> None:
-        number, attempt, recipe = told.number("number"), told.number("attempt"), told.text("recipe")
         stack, closing = self.stack, self._closing
-        if src != self._leader() or number != stack.view.number + 1:
+        view, gone = view_told(told), set(told.numbers("gone"))
+        if view.number <= stack.view.number or (closing is not None and closing.installing):
             return
-        if attempt <= self._ended:
-            self._tell_leader("cannot", number=number, attempt=attempt, why=self._why)
+        if max(gone, default=0) >= len(stack.view):
+            raise WireError("malformed", "somebody is gone who never was here")
+        # Who leads after another has outlived it, however many attempts that one made.
+        if closing is not None and (closing.leader, closing.attempt) >= (src, view.attempt):
             return
-        if closing is not None:
-            if closing.attempt >= attempt:
-                return
-            self._reopen(closing)  # of an attempt whose refusal has not reached us
+        if any(member not in gone for member in range(src)) or src in gone:
+            return  # others come before that one
+        stay = [index for index in range(len(stack.view)) if index not in gone]
+        if [index for person in view.members if (index := stack.view.index(person)) is not None] != stay:
+            raise WireError("malformed", "a view that does not follow this one")
+        if view.index(stack.member) is None:
+            self._session.excluded()
+            return
         try:
-            layers = made(self._build, recipe)
+            layers = made(self._build, view.recipe)
         except UsageError as error:
-            self._ended, self._why = attempt, f"{stack.view.names[stack.me]}: {error}"[:TEXT_MAX]
-            self._tell_leader("cannot", number=number, attempt=attempt, why=self._why)
+            why = f"{stack.member.name}: {error}"[:TEXT_MAX]
+            self._tell(src, "cannot", number=view.number, attempt=view.attempt, why=why)
             return
-        self._begin()
-        self._closing = _Closing(number, attempt, recipe, layers)
-        stack.views.close()
-
-    def _on_flushed(self, src: int, told: Told) -> None:
-        counts = told.numbers("counts", len(self.stack.view))
-        if (change := self._led(src, told)) is not None:
-            change.counts.setdefault(src, counts)
+        if src != stack.me:
+            self._begin()
+            self._change = None
+        self._attempt = max(self._attempt, view.attempt)
+        failed = {i for i, name in enumerate(stack.view.names) if name in view.failed}
+        for member in sorted(gone - stack.left):
+            stack.gone(member, failed=member in failed)
+        if self._closing is not closing:
+            return  # that somebody is gone made us lead a change of our own
+        self._closing = _Closing(src, view, layers, gone)
+        stack.views.expect(view)
+        if closing is None:
+            stack.views.close()
 
     def _on_cut(self, src: int, told: Told) -> None:
-        n, closing = len(self.stack.view), self._closing
-        key, counts = _key(told), told.table("counts", n, n)
-        if src != self._leader():
+        closing, n = self._closing, len(self.stack.view)
+        key = _key(told)
+        cut = _Cut(
+            told.number("round"),
+            told.numbers("sent", n),
+            told.numbers("counts", n),
+            told.numbers("most", n),
+            told.tables("dealt", 3),
+        )
+        if closing is None or closing.key != key or src != closing.leader:
             return
-        if closing is None or closing.key != key:
-            if key["number"] == self.stack.view.number + 1 and key["attempt"] <= self._ended:
-                self._tell_leader("cannot", **key, why=self._why)
-        elif closing.cut is None:
-            closing.cut = [row[self.stack.me] for row in counts]
-            closing.sent = [max(row) for row in counts]
+        if closing.cut is not None and closing.cut.round >= cut.round:
+            return
+        if not cut.dealt.keys() <= closing.gone:
+            raise WireError("malformed", "packets are dealt of one that is not gone")
+        closing.cut, closing.reached = cut, False
 
-    def _on_reached(self, src: int, told: Told) -> None:
-        if (change := self._led(src, told)) is not None:
-            change.reached.add(src)
+    def _on_want(self, src: int, told: Told) -> None:
+        """A member lacks something that we have, of one that is gone."""
+        stack = self.stack
+        lender, gone = stack.chain.lender, told.number("src")
+        runs = tuple((low, high) for low, high in told.pairs("runs"))
+        if lender is None or gone not in stack.left:
+            return
+        batch = [packet.lent_to(src) for packet in lender.lend(gone, runs)[:LENT_MAX]]
+        for packet in batch:
+            for restore in stack.chain.hooks("restore"):
+                restore(packet)
+        if batch:
+            stack.counts["lent"] += len(batch)
+            stack.emit(batch)
 
-    def _led(self, src: int, told: Told) -> "_Change | None":
-        """The change that a member speaks of, if we lead it; if it was given up, it has not heard."""
-        change, key = self._change, _key(told)
-        if change is not None and change.key == key and change.recipe is not None:
-            return change
-        if self._leader() == self.stack.me and key["number"] == self.stack.view.number + 1:
-            self._tell(src, "refused", **key, asker=src, wish=0, why="that attempt has ended")
-        return None
+    def _on_dissolve(self, src: int, told: Told) -> None:
+        """Everybody in this view has the same: we ask to be let into that of another part."""
+        closing, host = self._closing, told.people("host")
+        if len(host) != 1:
+            raise WireError("malformed", "nobody to be asked, or several")
+        if closing is not None and closing.key == _key(told) and src == closing.leader and closing.reached:
+            self.leave_home(host[0][:2])
 
     def _on_install(self, src: int, told: Told) -> None:
         if told.number("number") == self.stack.view.number:
@@ -299,111 +495,162 @@ class Changes:
         if closing.installing:
             return
         closing.installing = True
-        before = self.cuts + [0] * (len(closing.sent) - len(self.cuts))
-        self.cuts = [past + count for past, count in zip(before, closing.sent, strict=True)]
-        self.stack.views.install(self.stack.view.reordered(closing.recipe), closing.layers, closing.sent)
-
-    def _cannot(self, closing: "_Closing", why: str) -> None:
-        """As a follower: refuse the change, and go on in this view."""
-        self._ended, self._why = closing.attempt, why
-        self._reopen(closing)
-        self._tell_leader("cannot", **closing.key, why=why)
-
-    def _on_cannot(self, src: int, told: Told) -> None:
-        """To the leader: a member cannot follow the change."""
-        key, why = _key(told), told.text("why")
-        change, closing = self._change, self._closing
-        is_decided = closing is not None and closing.installing
-        if change is not None and change.key == key and not change.installed and not is_decided:
-            self._give_up(change, why)
-
-    def _give_up(self, change: "_Change", why: str) -> None:
-        """As the leader: give the change up; all members go on in this view."""
-        self._change = None
-        self._refuse(change, why)
-
-    def _refuse(self, change: "_Change", why: str) -> None:
-        told = {**change.key, "asker": change.asker, "wish": change.wish, "why": why[:TEXT_MAX]}
-        self._tell(None, "refused", **told)
-        self._on_refused(self.stack.me, Told(told))
+        assert closing.cut is not None
+        view, stack = closing.view, self.stack
+        if view.traced:
+            self.cuts += [0] * (stack.view.total - len(self.cuts))
+            for process, most in zip(stack.view.processes, closing.cut.most, strict=True):
+                self.cuts[process] += most
+        stack.views.install(view, closing.layers, closing.cut.most)
 
     def _on_refused(self, src: int, told: Told) -> None:
-        """From the leader: the change does not come about."""
-        key, asker, wish, why = _key(told), told.number("asker"), told.number("wish"), told.text("why")
-        if src != self._leader():
-            return
-        if key["number"] == self.stack.view.number + 1:
-            self._ended = max(self._ended, key["attempt"])
-            if self._closing is not None and self._closing.key == key:
-                self._reopen(self._closing)
+        key, asker, wish = _key(told), told.number("asker"), told.number("wish")
+        why, closing = told.text("why"), self._closing
+        if closing is not None and closing.key == key and not closing.installing:
+            self._closing = None
+            self.stack.views.reopen()
         if self._wish is not None and (asker, wish) == (self.stack.me, self._wish.number):
             self._end_wish(why)
 
-    def _reopen(self, closing: "_Closing") -> None:
-        """The view is not closed after all."""
-        assert closing is self._closing and not closing.installing
-        self._closing = None
-        self.stack.views.reopen()
+    # As the one who leads
+
+    def _lead(self, change: "_Change") -> None:
+        stack = self.stack
+        everybody = {stack.me, *stack.peers}
+        if missing := everybody - change.reports.keys():
+            self._question(missing, "flush", **described(change.view), **change.terms)
+        elif missing := everybody - change.reached:
+            if change.dealt is None and not self._deal(change):
+                return
+            assert change.dealt is not None
+            if not change.round and all(report.is_all for report in change.reports.values()):
+                change.round = 1
+            for member in sorted(missing):
+                self._question({member}, "cut", **change.key, **change.cut_for(member, len(stack.view)))
+        elif change.host is not None:
+            for _ in range(DISSOLVES):  # who does not hear it goes on alone, and hears of the other part then
+                self._tell(None, "dissolve", **change.key, host=[(*change.host, "")])
+            self.leave_home(change.host)
+            return
+        else:
+            assert self._closing is not None
+            self._install(self._closing)
+            return
+        self._warn(missing)
+
+    def _deal(self, change: "_Change") -> bool:
+        """Of each that is gone: who lacks what, and who has it. If what they say of that cannot be, all are asked again."""
+        lender, reports = self.stack.chain.lender, change.reports
+        try:
+            change.dealt = {
+                gone: lender.deal({member: report.held[gone] for member, report in reports.items()})
+                for gone in sorted(change.gone if lender is not None else ())
+            }
+        except WireError as error:
+            self.stack.reject(error.reason)
+            reports.clear()
+        return change.dealt is not None
+
+    def _on_use(self, src: int, told: Told) -> None:
+        recipe, wish = told.text("recipe"), told.number("wish")
+        if self._leader() == self.stack.me and self._request is None and recipe != self.stack.view.recipe:
+            self._request = _Request(recipe, src, wish)
+
+    def _on_flushed(self, src: int, told: Told) -> None:
+        n = len(self.stack.view)
+        is_all = told.number("round") > 0
+        sent, count, seen = told.numbers("sent", n), told.number("count"), told.numbers("seen", n)
+        report = _Report(is_all, sent, count, seen, told.tables("held", 3))
+        change, refusal = self._led(told), self._refusal
+        if refusal is not None and _key(told).items() <= refusal.items():
+            self._tell(src, "refused", **refusal)  # it has not heard of that
+        if change is None or report.held.keys() != change.gone:
+            return
+        before = change.reports.get(src)
+        if before is None:
+            change.reports[src] = report
+        elif is_all and not before.is_all:  # what it has is dealt already
+            change.reports[src] = report._replace(held=before.held, seen=before.seen)
+
+    def _on_reached(self, src: int, told: Told) -> None:
+        change, count, round_ = self._led(told), told.number("count"), told.number("round")
+        if change is None or round_ != change.round or src not in change.reports:
+            return
+        if change.reports[src].packets < count:
+            # It had to say more meanwhile, which may make others say more.
+            change.reports[src] = change.reports[src]._replace(packets=count)
+            change.round += 1
+            change.reached.clear()
+            self._asked.clear()
+        else:
+            change.reached.add(src)
+
+    def _on_installed(self, src: int, told: Told) -> None:
+        if told.number("number") == self.stack.view.number:
+            self._unaware.discard(src)
+
+    def _on_cannot(self, src: int, told: Told) -> None:
+        """A member cannot follow to another recipe."""
+        change, request, why = self._led(told), self._request, told.text("why")
+        if change is not None and request is not None and change.view.recipe == request.recipe:
+            self._change = self._request = None
+            words = {"asker": request.asker, "wish": request.wish, "why": why}
+            self._refusal = {**change.key, **words}
+            self._tell(None, "refused", **self._refusal)
+            self._on_refused(self.stack.me, Told(self._refusal))
+
+    def _led(self, told: Told) -> "_Change | None":
+        """The change that a member speaks of, if we lead it."""
+        change, key = self._change, _key(told)
+        return change if change is not None and change.key == key else None
+
+    def _welcome(self, person: Member, address: Hashable) -> None:
+        """Tell a newcomer that it is a member: in which view, and what was before."""
+        asked = (person.identity, "welcome")
+        if asked not in self._asked:
+            self._asked.add(asked)
+            self._session.answer(
+                address, "welcome", **described(self.stack.view), cuts=self.cuts, group=self._session.digest
+            )
+
+    # Both
+
+    def _begin(self) -> None:
+        self._since, self._warned = self.stack.now, False
+        self._pause.reset()
+        self._asked.clear()
+
+    def _warn(self, missing: set[int]) -> None:
+        if not self._warned and self.stack.now - self._since >= WARN_AFTER:
+            self._warned = True
+            self.stack.notice(
+                f"a change of the view has waited {WARN_AFTER:g} s for {self.stack.view.listed(missing)}"
+            )
 
     def _end_wish(self, why: str | None) -> None:
         wish, self._wish = self._wish, None
         if wish is not None:
             wish.done(why)
 
-    # A newcomer joins
-
-    def _on_hello(self, told: Told, address: Hashable) -> None:
-        if self._leader() != self.stack.me:
-            return  # not ours to answer
-        newcomer = self._door.look(told, address)
-        if newcomer is not None and self._change is None:  # else the newcomer has to wait
-            view = self.stack.view.extended(newcomer)
-            self._begin()
-            self._change = _Change(view.number, None)
-            self._change.unconfirmed = {*self.stack.peers, len(view) - 1}
-            self._door.let_in(view)
-
-    def _on_view(self, src: int, told: Told) -> None:
-        stack = self.stack
-        view = view_described(told)
-        if src != self._leader():
-            return
-        if view.number == stack.view.number + 1 and self._closing is None:
-            if view.members[:-1] != stack.view.members or stack.views.fixed:
-                raise WireError("malformed", "a view that this one cannot become")
-            self._door.let_in(view)
-        if view.number == stack.view.number:
-            self._tell(src, "installed", number=view.number)
-
-    def _on_installed(self, src: int, told: Told) -> None:
-        if self._change is not None and told.number("number") == self._change.number:
-            self._change.unconfirmed.discard(src)
-
-    # Packets
-
     def _leader(self) -> int:
         stack = self.stack
         return next(member for member in range(len(stack.view)) if member not in stack.left)
 
-    def _tell_leader(self, do: str, **what: Any) -> None:
-        self._tell(self._leader(), do, **what)
-
-    def _question(self, members: set[int], do: str, earlier: bool = False, /, **what: Any) -> None:
+    def _question(self, members: set[int], do: str, /, **what: Any) -> None:
         """What is repeated until it is answered: to each member once between two ticks. Who hears what is
         meant for others answers as well, and if answers made us ask again, there would be no end of it."""
         for member in sorted(members):
-            asked = (member, do, what.get("number"), what.get("attempt"))
+            asked = (member, do, what.get("attempt"), what.get("src"), what.get("round"))
             if asked not in self._asked:
                 self._asked.add(asked)
-                self._tell(member, do, earlier, **what)
+                self._tell(member, do, **what)
 
-    def _tell(self, to: int | None, do: str, earlier: bool = False, /, **what: Any) -> None:
-        """`earlier`: readable for those who have not installed the view that is told of."""
+    def _tell(self, to: int | None, do: str, /, **what: Any) -> None:
         stack = self.stack
         if to == stack.me:
             _ANSWERS[do](self, stack.me, Told(what))
             return
-        self._session.say(to, stack.view.number - earlier, do, what)
+        self._session.say(to, stack.view.number, do, what)
 
 
 class _Wish(NamedTuple):
@@ -414,70 +661,96 @@ class _Wish(NamedTuple):
     done: Done
 
 
+class _Request(NamedTuple):
+    """What a member has asked the leader for."""
+
+    recipe: str
+    asker: int
+    wish: int
+
+
+class _Report(NamedTuple):
+    """What a member said when the view was closed for it."""
+
+    is_all: bool  # it has sent everything
+    sent: list[int]  # packets of the order, to each member
+    packets: int  # that carry them
+    seen: list[int]  # of each member that is gone, the highest number of the order that has come
+    held: dict[int, Holdings]  # of each member that is gone, what it has
+
+
+class _Cut(NamedTuple):
+    """What has to be here before the next view."""
+
+    round: int  # 0: not everybody has sent everything; more: somebody had to say more, to answer what was under way
+    sent: list[int]  # packets of the order that each member has sent to us
+    counts: list[int]  # packets that carry them
+    most: list[int]  # packets of the order that each member has sent at all
+    dealt: dict[int, Holdings]  # of each member that is gone, what we lack, and who has it
+
+
 class _Change:
     """What a leader knows of the change it leads."""
 
-    def __init__(
-        self, number: int, recipe: str | None, attempt: int = 0, asker: int = 0, wish: int = 0
-    ) -> None:
-        self.number = number
-        self.recipe = recipe  # None: a newcomer joins
-        self.attempt = attempt  # of those to change the recipe
-        self.asker = asker  # the member that asked for the change, and the number of its request
-        self.wish = wish
-        self.counts: dict[int, list[int]] = {}  # what each member has sent to each
+    def __init__(self, view: View, gone: set[int], host: tuple[str, int] | None) -> None:
+        self.view = view
+        self.gone = set(gone)
+        self.host = host  # nobody goes on to that view: all ask this one to be let into another
+        self.reports: dict[int, _Report] = {}
+        self.dealt: dict[int, dict[int, Holdings]] | None = None
         self.reached: set[int] = set()
-        self.installed = False
-        self.unconfirmed: set[int] = set()  # members that may not have installed the new view yet
+        self.round = 0  # until everybody has sent everything
 
     @property
     def key(self) -> dict[str, int]:
         """The fields by which members tell this change from others."""
-        return {"number": self.number, "attempt": self.attempt}
+        return {"number": self.view.number, "attempt": self.view.attempt}
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What members are told besides the view."""
+        return {"gone": sorted(self.gone)}
+
+    def cut_for(self, member: int, n: int) -> dict[str, Any]:
+        assert self.dealt is not None
+        reports = self.reports
+        return {
+            "round": self.round,
+            "sent": [reports[k].sent[member] if k in reports else 0 for k in range(n)],
+            "counts": [reports[k].packets if k in reports else 0 for k in range(n)],
+            "most": [
+                max(reports[k].sent if k in reports else [r.seen[k] for r in reports.values()])
+                for k in range(n)
+            ],
+            "dealt": {str(gone): rows[member] for gone, rows in self.dealt.items()},
+        }
 
 
 class _Closing:
     """What a member knows of the end of its view."""
 
-    def __init__(self, number: int, attempt: int, recipe: str, layers: list[Layer]) -> None:
-        self.number = number
-        self.attempt = attempt
-        self.recipe = recipe
+    def __init__(self, leader: int, view: View, layers: list[Layer], gone: set[int]) -> None:
+        self.leader = leader
+        self.view = view
         self.layers = layers
-        self.counts: list[int] | None = None  # what we have sent, once all of it has left
-        self.cut: list[int] | None = None  # how many packets of each member we must have received
-        self.sent: list[int] = []  # how many packets each member has sent in this view
+        self.gone = gone
+        self.sent: list[int] | None = None  # what we have sent, once all of it has left
+        self.cut: _Cut | None = None
+        self.forgone = False  # what waits for something that nobody has was let go
         self.reached = False
         self.installing = False
 
     @property
+    def attempt(self) -> int:
+        return self.view.attempt
+
+    @property
     def key(self) -> dict[str, int]:
-        return {"number": self.number, "attempt": self.attempt}
+        return {"number": self.view.number, "attempt": self.view.attempt}
 
 
 def _key(told: Told) -> dict[str, int]:
     return {"number": told.number("number"), "attempt": told.number("attempt")}
-
-
-def view_for_newcomer(view: View, sizes: dict[int, int], cuts: list[int]) -> dict[str, Any]:
-    """What a newcomer is told of its first view."""
-    return {
-        "number": view.number,
-        "members": [[member.name, member.incarnation, member.address] for member in view.members],
-        "recipe": view.recipe,
-        "traced": view.traced,
-        "views": sorted(sizes),
-        "sizes": [size for _, size in sorted(sizes.items())],
-        "cuts": cuts,
-    }
-
-
-def view_described(told: Told) -> View:
-    """The extended view that a leader tells of."""
-    members = tuple(Member(*person) for person in told.people("members"))
-    if len(members) < 2 or len({member.name for member in members}) < len(members):
-        raise WireError("malformed", "a view for nobody to join")
-    return View(told.number("number"), members, told.text("recipe"), told.flag("traced"), (members[-1].name,))
 
 
 def made(build: BuildByName | None, recipe: str) -> list[Layer]:
@@ -490,22 +763,17 @@ def made(build: BuildByName | None, recipe: str) -> list[Layer]:
     return layers
 
 
-def _ignore(changes: Changes, src: int, told: Told) -> None:
-    """A message for a newcomer, or one that repeats what is known here."""
-
-
 _ANSWERS: dict[str, Callable[[Changes, int, Told], None]] = {
     "use": Changes._on_use,
     "flush": Changes._on_flush,
     "flushed": Changes._on_flushed,
     "cut": Changes._on_cut,
+    "want": Changes._on_want,
     "reached": Changes._on_reached,
     "install": Changes._on_install,
     "installed": Changes._on_installed,
+    "dissolve": Changes._on_dissolve,
     "cannot": Changes._on_cannot,
     "refused": Changes._on_refused,
-    "view": Changes._on_view,
-    "base": _ignore,
-    "closed": _ignore,
 }
 """What members say to each other."""

@@ -1,9 +1,9 @@
-"""Who is let in, and what it has to know: the members' side of `newcomer`."""
+"""Who asks to be let in: looked at here, refused or kept until the next view has it. The members' side of `newcomer`."""
 
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
-from inga.model.view import Member, View
+from inga.model.view import Member
 from inga.wire.told import TEXT_MAX, Told
 
 if TYPE_CHECKING:
@@ -13,57 +13,86 @@ NAME_MAX = 255
 """Characters of a newcomer's name, and of its address."""
 
 REFUSED_MAX = 64
-"""Newcomers that are remembered as refused."""
+"""Newcomers that are remembered as refused, and newcomers that wait."""
+
+FORMER_MAX = 256
+"""Former members that are remembered: a newcomer that was let in and taken for dead before it heard of that asks again."""
+
+ASKS_WITHIN = 2.0
+"""Seconds after which one that does not ask again has given up: many times the pause between two of its questions."""
 
 Accepts = Callable[[Member], str | None]
 """Asks the driver about a newcomer: the reason for which it cannot join, or None."""
 
 
 class Door:
-    """Looks at those who ask to be let in, and tells them where everybody had got to."""
+    """Looks at those who ask to be let in; the leader's is the one that counts."""
 
     def __init__(self, session: "Session", accepts: Accepts | None) -> None:
         self._session = session
         self._accepts = accepts  # the driver's objections
         # A newcomer that was refused has given up: a late copy of its request must not let it in.
         self._refused: dict[Member, str] = {}
-        self._bases: dict[str, int] = {}  # what the newcomer of this view has to know of us
+        self._waiting: dict[Member, _Caller] = {}
+        self._former: dict[tuple[str, int], None] = {}
+
+    def part_with(self, person: Member) -> None:
+        """It is no member any more, nor will this incarnation of it be one again."""
+        self._former[person.identity] = None
+        if len(self._former) > FORMER_MAX:
+            del self._former[next(iter(self._former))]
 
     def look(self, told: Told, address: Hashable) -> Member | None:
-        """The newcomer that asks, if it may join and is no member yet; otherwise it is told why not."""
+        """Somebody asks. If it is in the view already it has not heard that, and is returned; else it waits for the next
+        view, or is told why not."""
         newcomer = Member(told.text("name"), told.number("incarnation"), told.text("address"))
-        if newcomer in self._session.stack.view.members:
-            return None  # its view is on the way
-        why = self._refused.get(newcomer) or self._difference(told) or self._objection(newcomer)
-        if why is None:
+        if self._session.stack.view.index(newcomer) is not None:
             return newcomer
+        who = {"name": newcomer.name, "incarnation": newcomer.incarnation}
+        if newcomer.identity in self._former:
+            self._session.answer(address, "again", **who)
+            return None
+        now = self._session.stack.now
+        caller = self._waiting.get(newcomer) or _Caller(now)
+        why = self._refused.get(newcomer) or self._difference(told) or self._objection(newcomer, caller)
+        if why is None:
+            if len(self._waiting) < REFUSED_MAX:
+                self._waiting[newcomer] = caller
+                caller.asked, caller.address = now, address
+                caller.view = told.number("view")
+            return None
+        self._waiting.pop(newcomer, None)
         self._refused[newcomer] = why
         if len(self._refused) > REFUSED_MAX:
             del self._refused[next(iter(self._refused))]
-        who = {"name": newcomer.name, "incarnation": newcomer.incarnation}
         self._session.answer(address, "closed", **who, why=why[:TEXT_MAX])
         return None
 
-    def let_in(self, view: View) -> None:
-        """Go on with a view that has a newcomer in it."""
+    def newcomers(self) -> list[tuple[Member, Hashable]]:
+        """Those who may be in the next view: each name once, and none that a member has who is here."""
         stack = self._session.stack
-        self._bases = stack.views.extend(view, now=stack.now)
-        self._tell_base()
+        self._waiting = {
+            person: caller
+            for person, caller in self._waiting.items()
+            if stack.now - caller.asked < ASKS_WITHIN and stack.view.index(person) is None
+        }
+        taken = {stack.view.names[member] for member in (stack.me, *stack.peers)}
+        found = []
+        for person, caller in self._waiting.items():
+            if person.name not in taken:
+                taken.add(person.name)
+                found.append((person, caller.address))
+        return found
 
-    def on_bases(self, told: Told) -> None:
-        """The newcomer has not heard from us, or from somebody who has left meanwhile."""
-        stack = self._session.stack
-        if told.number("number") == stack.view.number and self._bases:
-            self._tell_base()
-            for member in sorted(stack.left):
-                self._session.presence.say_gone(None, stack.view.members[member])
+    @property
+    def highest_view(self) -> int:
+        """The highest number of a view that one of them was in: the next one has a higher."""
+        return max([caller.view for caller in self._waiting.values()], default=0)
 
-    def _tell_base(self) -> None:
-        """What the newcomer has to know; until that is all true, it goes on asking."""
-        stack = self._session.stack
-        if stack.views.is_flushed:
-            number = stack.view.number
-            self._session.say(None, number, "base", {"number": number, **self._bases})
+    def dismiss(self, name: str, incarnation: int) -> bool:
+        """One that waited does not want to join after all; whether it was a member before."""
+        self._waiting = {p: c for p, c in self._waiting.items() if p.identity != (name, incarnation)}
+        return (name, incarnation) in self._former
 
     def _difference(self, told: Told) -> str | None:
         if told.text("group") == self._session.digest:
@@ -73,14 +102,27 @@ class Door:
             f"order {self._session.presence.order!r}, founded by {', '.join(self._session.stack.view.names)}"
         )
 
-    def _objection(self, newcomer: Member) -> str | None:
+    def _objection(self, newcomer: Member, caller: "_Caller") -> str | None:
         stack = self._session.stack
+        if not stack.views.follow:
+            return f"its order {stack.view.recipe!r} works with a fixed group only"
         if not newcomer.name or max(len(newcomer.name), len(newcomer.address)) > NAME_MAX:
             return f"a name has 1 to {NAME_MAX} characters"
         if newcomer.name in stack.view.names:
-            return f"there is a member {newcomer.name!r} already"
-        if stack.left:
-            return "a member has left, and joining after that is not built yet"
-        if stack.views.fixed:
-            return f"its order {stack.view.recipe!r} works with a fixed group only"
+            member = stack.view.names.index(newcomer.name)
+            if member == stack.me or (member in stack.peers and stack.heard[member] > caller.since):
+                return f"there is a member {newcomer.name!r} already"
+            if member in stack.peers:  # it may have failed, and the newcomer be the same once more
+                self._session.presence.ask_whether_here(member)
         return None if self._accepts is None else self._accepts(newcomer)
+
+
+class _Caller:
+    """Somebody who waits to be let in."""
+
+    __slots__ = ("address", "asked", "since", "view")
+
+    def __init__(self, now: float) -> None:
+        self.since = self.asked = now
+        self.address: Hashable = None
+        self.view = 0  # the number of the one it was in before

@@ -10,9 +10,9 @@ All of it belongs to no view and carries the group's name alone, so that it is u
 next view already, and by those who were told something else about the group: they say what differs, once.
 """
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from inga.model.errors import Excluded
 from inga.model.packet import Packet
 from inga.model.view import Member
 from inga.session.alarms import NEVER, Backoff
@@ -43,7 +43,7 @@ class Presence:
     def __init__(self, session: "Session", *, greet: bool, config: dict[str, Any]) -> None:
         """`greet`: say from the start that we are here. `config`: what members have to agree on, for people."""
         self._session = session
-        self._greet = greet
+        self.greets = greet
         self._config = config
         self.wake = NEVER  # for the next greeting, or goodbye
         self._greeting = Backoff(GREETING, GREETING_MAX)
@@ -51,11 +51,17 @@ class Presence:
         self._goodbyes = 0
         self._unaware: set[int] = set()  # members that have not confirmed our goodbye
         self.early: list[Told] = []  # goodbyes in a view that is not installed here yet
+        self._births: dict[tuple[str, int], int] = {}  # which process each member is, where that was said
         self._told: set[tuple[str, str]] = set()  # differences that a person was told of
 
     @property
     def has_left(self) -> bool:
         return not self._unaware
+
+    @property
+    def is_gathering(self) -> bool:
+        """Whether somebody is not there yet, as far as we greet and can know."""
+        return self.greets and bool(self._unmet())
 
     @property
     def order(self) -> str:
@@ -64,7 +70,7 @@ class Presence:
 
     def view(self) -> None:
         """A view is installed, which may have new members: greet them."""
-        if self._greet and self._unmet() and self.wake == NEVER:
+        if self.greets and self._unmet() and self.wake == NEVER:
             self._greeting.reset()
             self.wake = self._session.stack.now
 
@@ -87,7 +93,7 @@ class Presence:
     def goodbye(self) -> None:
         """We leave. Those we never met are told as well, and not waited for."""
         stack = self._session.stack
-        self._unaware = {m for m in stack.peers if m in stack.met or not self._greet}
+        self._unaware = {m for m in stack.peers if m in stack.met or not self.greets}
         self.wake = NEVER
         self._say_goodbye(stack.now)
 
@@ -98,8 +104,12 @@ class Presence:
             return
         for member in members:
             session.stack.doubt(member)
-        asked = [[people[m].name, people[m].incarnation, ""] for m in sorted(members)]
+        asked = [people[m].signed for m in sorted(members)]
         session.say_outside(None, "who", people=asked)
+
+    def ask_whether_here(self, member: int) -> None:
+        """Somebody else has its name: whoever is there answers."""
+        self._session.say_outside(member, "here", **self._ourselves(asks=True))
 
     # What others say
 
@@ -111,55 +121,97 @@ class Presence:
             if told.flag("asks"):  # it would not hear of us else: we greet nobody once we have met everybody
                 self._session.answer(packet.where, "here", **self._ourselves(asks=False))
             return
-        if packet.src == stack.me:
+        person = Member(name, told.number("incarnation"))
+        if person.identity == stack.member.identity:
             return  # our own, come back to us
-        if packet.src >= len(stack.view) or stack.view.names[packet.src] != name:
+        member, birth = stack.view.index(person), told.number("birth")
+        if member is None:
             stack.reject("stranger")
+            if told.flag("asks") and stack.view.attempt:
+                self.say_excluded(person, stack.group, packet.where)  # it was a member once
             return
+        if not self._is_the_one(person, member, birth):
+            stack.reject("stranger")
+            if told.flag("asks"):
+                self._session.answer(
+                    packet.where, "double", name=name, birth=birth, group=self._session.digest
+                )
+            return
+        packet.src = member  # which may be another in its view
         stack.meet(packet)
+        stack.heard[packet.src] = stack.now
         self._session.got_to_know(packet, told)
         if told.flag("asks"):
             self._session.say_outside(packet.src, "here", **self._ourselves(asks=False))
 
-    def on_goodbye(self, told: Told) -> None:
+    def _is_the_one(self, person: Member, member: int, birth: int) -> bool:
+        """Whether it is the process that we know by that name; the first one that greets is."""
+        if birth and self._births.setdefault(person.identity, birth) != birth:
+            return False
+        births = self._session.stack.wire.births
+        if births is not None:
+            births[member] = birth
+        return True
+
+    def on_double(self, told: Told) -> None:
+        """Another process has our name."""
+        stack = self._session.stack
+        names_us = (told.text("group"), told.text("name")) == (self._session.digest, stack.member.name)
+        if names_us and told.number("birth") == stack.birth and not stack.leaving:
+            why = f"another process is {stack.member.name!r} in this group, or was until just now"
+            self._session.excluded(why)
+
+    def on_goodbye(self, told: Told, where: Hashable = None) -> None:
         """A member leaves, or is reported to have left."""
         member, view = self._find(told), told.number("view")
         if member is None:
+            person = (told.text("name"), told.number("incarnation"))
+            if self._session.changes.dismiss(*person) and told.flag("itself"):
+                self._session.answer(where, "farewell", **self._farewell(Member(*person)))
             return
-        if view == self._session.stack.view.number + 1:
-            # A member that sends in the next view has installed it: in that view the member has left.
-            self._session.changes.ahead(view)
+        if view == self._session.stack.view.number + 1 and member != self._session.stack.me:
+            # It has left in the next view, which is on its way to us.
             if len(self.early) < GOODBYES_MAX:
                 self.early.append(told)
             return
-        if told.flag("itself"):
-            self._session.say_outside(member, "farewell", **self._signed(self._person()))
         stack = self._session.stack
         if member == stack.me:
-            if not stack.leaving:  # else that is what we told them
-                stack.fail(Excluded("the others do not take us for a member any more"))
-        elif member not in stack.left:
+            return  # that is what we told them
+        if told.flag("itself"):
+            self._session.say_outside(member, "farewell", **self._farewell(stack.view.members[member]))
+        if member not in stack.left:
             stack.gone(member)
 
     def on_farewell(self, told: Told) -> None:
         member = self._find(told)
-        if member is not None:
+        if member is not None and told.people("leaver") == [self._person().signed]:
             self._unaware.discard(member)
             if not self._unaware and self._session.stack.leaving:
                 self.wake = NEVER
 
     def on_who(self, packet: Packet, told: Told) -> None:
         stack = self._session.stack
-        if packet.src >= len(stack.view):
-            stack.reject("stranger")
-            return
+        gone = {stack.view.members[member].identity for member in stack.left - stack.failed}
         for name, incarnation, _ in told.people("people"):
-            for member in stack.left:
-                person = stack.view.members[member]
-                if (person.name, person.incarnation) == (name, incarnation):
-                    self.say_gone(packet.src, person)
+            if (name, incarnation) in gone:
+                self.say_gone(None, Member(name, incarnation))
+
+    def on_excluded(self, told: Told) -> None:
+        """Somebody has gone on without us, from the view in which we still are."""
+        stack = self._session.stack
+        who = (told.text("name"), told.number("incarnation"))
+        if told.text("group") != self._session.digest or who != stack.member.identity or stack.leaving:
+            return
+        if told.large("spoken_in") == stack.wire.tag_of(stack.view):
+            self._session.excluded()
 
     # What we say
+
+    def say_excluded(self, person: Member, spoken_in: int, where: Hashable) -> None:
+        """Tell one that speaks in a view that we have left behind that it is not in the next one. It may be in that of
+        another part of the group by now, and then this does not concern it."""
+        who = {"name": person.name, "incarnation": person.incarnation}
+        self._session.answer(where, "excluded", **who, group=self._session.digest, spoken_in=spoken_in)
 
     def say_gone(self, to: int | None, person: Member) -> None:
         """Tell others that another member has left."""
@@ -179,13 +231,17 @@ class Presence:
 
     def _unmet(self) -> list[int]:
         stack = self._session.stack
-        return [] if stack.leaving else [m for m in stack.peers if m not in stack.met]
+        if stack.leaving or self._session.parts.is_homeless:
+            return []
+        return [m for m in stack.peers if m not in stack.met]
 
     def _ourselves(self, *, asks: bool) -> dict[str, Any]:
         stack = self._session.stack
         names = stack.view.names
         return {
-            "name": names[stack.me],
+            "name": stack.member.name,
+            "incarnation": stack.member.incarnation,
+            "birth": stack.birth or 0,
             "group": self._session.digest,
             "asks": asks,
             "order": self.order,
@@ -203,6 +259,10 @@ class Presence:
             "group": self._session.digest,
             "view": self._session.stack.view.number,
         }
+
+    def _farewell(self, to: Member) -> dict[str, Any]:
+        """Signed by us, for one that leaves."""
+        return {**self._signed(self._person()), "leaver": [to.signed]}
 
     def _find(self, told: Told) -> int | None:
         """The member that a message names, if it is of this group."""

@@ -1,24 +1,30 @@
 """The session: what is the same under every order, in one layer beneath them all.
 
     presence   who is here, who has left: `presence`
-    changes    members that join, other orders: `changes`
+    silence    who is not heard any more: `silence`
+    changes    views: members that join, leave or fail, other orders: `changes`
+    parts      other parts of the group, if it has fallen apart: `parts`
+    handover   state for those who join: `handover`
     pressure   who holds the group up: `pressure`
 
-It stands below everything that numbers, orders or repairs packets and stays when the order changes. Its own packets
-are small, rare, and readable in a packet dump. Views with failures belong here, too.
+It stands below everything that numbers, orders or repairs packets and stays when the view changes. Its own packets
+are small, rare, and readable in a packet dump.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from inga.model.errors import WireError
+from inga.model.errors import Excluded, WireError
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.session.alarms import NEVER
 from inga.session.changes import BuildByName, Changes
 from inga.session.door import Accepts
+from inga.session.handover import Handover
+from inga.session.parts import Parts
 from inga.session.presence import Presence
 from inga.session.pressure import Pressure
+from inga.session.silence import Silence
 from inga.stack.layer import Layer
 from inga.stack.stack import Done
 from inga.wire.packet import OUTSIDE
@@ -30,7 +36,6 @@ class Session(Layer):
 
     name = "session"
     id = 3
-    grows = True
     stays = True
 
     def __init__(
@@ -40,19 +45,32 @@ class Session(Layer):
         greet: bool = False,
         config: Mapping[str, Any] | None = None,
         accepts: Accepts | None = None,
+        detect: float | None = None,
+        rejoin: bool = False,
     ) -> None:
         """`build` makes the layers of a recipe by its name; without it the order cannot change. `greet`: say from
         the start that we are here. `config`: what members agree on, as people know it. `accepts`: the driver's
-        objections to newcomers."""
+        objections to newcomers. `detect`: seconds of silence that a member is forgiven; None: any. `rejoin`: come back when
+        we were excluded."""
         self.presence = Presence(self, greet=greet, config=dict(config or {}))
         self.changes = Changes(self, build, accepts)
         self.pressure = Pressure(self)
+        self.silence = Silence(self, detect)
+        self.parts = Parts(self, rejoin=rejoin)
+        self.handover = Handover(self)
 
     @property
     def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
         wake = self.presence.wake
         if not self.stack.leaving:
-            wake = min(wake, self.changes.wake, self.pressure.wake)
+            wake = min(
+                wake,
+                self.changes.wake,
+                self.pressure.wake,
+                self.silence.wake,
+                self.parts.wake,
+                self.handover.wake,
+            )
         return None if wake == NEVER else wake
 
     @property
@@ -63,21 +81,39 @@ class Session(Layer):
     # Hooks
 
     def view(self, view: View) -> None:
+        self.parts.view(view)
         self.changes.view(view)
         self.presence.view()
-
-    def extend(self, view: View) -> None:
-        self.presence.view()
+        self.silence.view()
+        self.handover.view()
 
     def control(self, packet: Packet) -> None:
-        if self.stack.leaving:
+        if self.stack.leaving or self.parts.is_homeless:
             return
         try:
-            self.changes.hear(packet.src, Told.read(packet.ext))
+            self._hear(packet, Told.read(packet.ext))
         except WireError as error:
             self.stack.reject(error.reason, packet)
             return
         self.stack.meet(packet)
+
+    def _hear(self, packet: Packet, told: Told) -> None:
+        src = packet.src
+        match told.do:
+            case "alive":
+                pass  # that it was said is all there is to it
+            case "suspect":
+                self.silence.on_suspect(src, told)
+            case "heard":
+                self.silence.on_heard(src, told)
+            case "ask":
+                self.handover.on_ask(src, told)
+            case "piece":
+                self.handover.on_piece(packet, told)
+            case "none":
+                self.handover.on_none(told)
+            case _:
+                self.changes.hear(src, told)
 
     def outside(self, packet: Packet, address: Hashable) -> None:
         """What belongs to no view: of members, of newcomers, and of anybody else who knows the group's name."""
@@ -85,31 +121,53 @@ class Session(Layer):
             told = Told.read(packet.ext)
             if told.do == "here":
                 self.presence.on_here(packet, told)
-            elif packet.src == self.stack.me:
-                return  # our own, come back to us
             elif told.do == "goodbye":
-                self.presence.on_goodbye(told)
+                self.presence.on_goodbye(told, packet.where)
+            elif told.do == "excluded":
+                self.presence.on_excluded(told)
+            elif told.do == "double":
+                self.presence.on_double(told)
             elif told.do == "farewell":
                 self.presence.on_farewell(told)
             elif told.do == "who":
                 self.presence.on_who(packet, told)
             elif not self.stack.leaving:
-                self.changes.hear_newcomer(told, address)
+                self._hear_stranger(told, address)
         except WireError as error:
             self.stack.reject(error.reason)
+
+    def _hear_stranger(self, told: Told, address: Hashable) -> None:
+        match told.do:
+            case "part":
+                self.parts.on_part(told)
+            case "welcome":
+                self.parts.on_welcome(told)
+            case "again" | "closed":
+                self.parts.on_refused(told)
+            case _:
+                self.changes.hear_newcomer(told, address)
+
+    def earlier(self, cuts: Sequence[int]) -> None:
+        self.changes.cuts = list(cuts)
 
     def ahead(self, number: int) -> None:
         if not self.stack.leaving:
             self.changes.ahead(number)
 
+    def late(self, view: View, source: int, address: Hashable) -> None:
+        if not self.stack.leaving:
+            self.changes.late(view, source, address)
+
     def tick(self, now: float) -> None:
-        for part in (self.presence,) if self.stack.leaving else (self.presence, self.changes, self.pressure):
+        parts = (self.presence, self.parts, self.silence, self.changes, self.handover, self.pressure)
+        for part in parts[:1] if self.stack.leaving else parts:
             if part.wake <= now:
                 part.tick(now)
 
     def turn(self) -> None:
         if self.presence.early:
             self.presence.turn()
+        self.changes.turn()
         self.pressure.turn()
 
     def reviewed(self, is_open: bool) -> None:
@@ -117,6 +175,7 @@ class Session(Layer):
 
     def gone(self, member: int) -> None:
         self.presence.gone(member)
+        self.silence.gone(member)
         if not self.stack.leaving:
             self.changes.gone(member)
 
@@ -136,6 +195,22 @@ class Session(Layer):
         return self.presence.has_left if self.stack.leaving else self.changes.settled
 
     # What its parts say
+
+    def excluded(self, why: str = "the others do not take us for a member any more") -> None:
+        """We are no member any more, for the others. Who has just started was none yet, and asks to be let in."""
+        is_new = not self.stack.met and not self.stack.view.attempt
+        if self.parts.is_homeless:
+            return
+        if self.parts.rejoin or is_new:
+            self.changes.leave_home()
+        else:
+            self.stack.fail(Excluded(why))
+
+    def exclude(self, members: set[int]) -> None:
+        """These have failed: nobody waits for them, and the next view is without them."""
+        with self.changes.at_once():
+            for member in sorted(members):
+                self.stack.gone(member, failed=True)
 
     def what_to_know(self) -> dict[str, int]:
         """What a member has to know of us before our first packet, as far as layers say so."""

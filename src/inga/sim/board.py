@@ -282,7 +282,8 @@ class Board:
                 extend(entering.view)
         if site not in entering.bases:
             entering.bases[site] = stack.views.bases()
-            self.oracle.admit(site, len(entering.view) - 1)
+            self.oracle.admit(len(entering.view) - 1)
+            self.oracle.let_in(site)
             founders = len(entering.view) - 1
             if self._entry == "copy late" and site == founders - 1:
                 self._start(entering, {"seq": list(self._causal(site).inbox.vector)})

@@ -30,6 +30,20 @@ HEARD_WITHIN = 20.0
 """Seconds within which all have what one says in a group at rest: many times the longest pause of a protocol. Objects
 over ReMIOP with a window of four packets need most, 13 s in a group of eight, all of whose clocks pass those windows."""
 
+
+class Bounds(NamedTuple):
+    """How long things may take, in seconds."""
+
+    calm: float
+    heard: float
+    is_quiet: bool  # in the end nobody says anything
+
+
+UNWATCHED = Bounds(CALM_WITHIN, HEARD_WITHIN, True)
+
+WATCHED = Bounds(10.0, 1.0, False)
+"""Where members listen for silence somebody always speaks, and what is slow by nature is not drawn."""
+
 SPEAKERS_MAX = 8
 """Members that say something in the end: of a crowd not all."""
 
@@ -47,12 +61,14 @@ def judge(plan: Plan) -> list[Finding]:
         sim = plan.sim()
         sim.run(FAULTS_END)
         sim.calm()
-        found = _rest(sim, FAULTS_END + CALM_WITHIN, "")
+        bounds = UNWATCHED if plan.detect is None else WATCHED
+        found = _rest(sim, FAULTS_END, "", bounds)
         if not found:
-            found = _speak(sim) or _rest(sim, sim.now + CALM_WITHIN, " again")
+            found = _speak(sim, bounds) or _rest(sim, sim.now, " again", bounds)
         sim.finish()
         return [
             *_broken(sim),
+            *(() if plan.detect is not None else _excluded(sim)),
             *found,
             *_receipts(sim),
             *_pressure(sim, plan),
@@ -68,13 +84,13 @@ def judge(plan: Plan) -> list[Finding]:
         return [Finding(kind, f"{kind}, line {where.lineno} of {where.filename}: {error}")]
 
 
-def _speak(sim: Sim) -> list[Finding]:
+def _speak(sim: Sim, bounds: Bounds) -> list[Finding]:
     """One after the other says something: what others say could set free what is stuck."""
     speakers = [site for site in sim.sites if site.is_member]
     speakers.sort(key=lambda site: not site.receipts)  # who has sent before is more likely to be stuck
     for site in speakers[:SPEAKERS_MAX]:
         site.say(HEADER, None)
-        sim.run(sim.now + HEARD_WITHIN)
+        sim.run(sim.now + bounds.heard)
         if found := _undelivered(sim, f" after {site.name} spoke"):
             return found
     return []
@@ -86,13 +102,13 @@ def _progress(sim: Sim) -> tuple[int, int]:
     return sim.oracle.taken, packets_sent(stack.counts for stack in stacks)["data"]
 
 
-def _rest(sim: Sim, until: float, when: str) -> list[Finding]:
+def _rest(sim: Sim, since: float, when: str, bounds: Bounds) -> list[Finding]:
     """Let it come to rest, and say what does not. As long as something new is sent or arrives it has time: some plans
     are slow, and one large message may go in many pieces."""
-    before = (-1, -1)
+    before, until = (-1, -1), since + bounds.calm
     sim.run(until)
     while (now := _progress(sim)) > before and until < SLOW_MAX:
-        before, until = now, until + CALM_WITHIN
+        before, until = now, until + bounds.calm
         sim.run(until)
     found = []
     for site in sim.sites:
@@ -110,13 +126,33 @@ def _rest(sim: Sim, until: float, when: str) -> list[Finding]:
         if not site.has_left
     ]
     found += _undelivered(sim, when)
-    if not found and sim.network.sent_at > until - QUIET_FOR and any(site.is_member for site in sim.sites):
+    found += _parted(sim)
+    is_loud = sim.network.sent_at > until - QUIET_FOR and any(site.is_member for site in sim.sites)
+    if not found and bounds.is_quiet and is_loud:
         found.append(Finding("unquiet", f"somebody still sends, {sim.network.sent_at:g} s from the start"))
     return found
 
 
+def _parted(sim: Sim) -> list[Finding]:
+    """All who are here are in one view, and nobody else is."""
+    members = [site for site in sim.sites if site.is_member and site.stack.views.follow]
+    here = {site.stack.member.identity for site in members}
+    for site in members:
+        view = site.stack.view
+        if {person.identity for person in view.members} != here or view.text != members[0].stack.view.text:
+            names = ", ".join(sorted(name for name, _ in here))
+            text = f"{site.name} is in view {view.number} of {', '.join(view.names)}; here are {names}"
+            return [Finding("stuck: view", text)]
+    return []
+
+
+def _excluded(sim: Sim) -> list[Finding]:
+    """Where nobody listens for silence, nobody is taken for dead."""
+    return [Finding("excluded", f"{site.name} was taken for dead") for site in sim.sites if site.is_excluded]
+
+
 def _undelivered(sim: Sim, when: str) -> list[Finding]:
-    missing = [sim.sites[site].name for site, _, promised in sim.oracle.missing() if promised]
+    missing = [sim.ledger.name_of(site) for site, _, promised in sim.oracle.missing() if promised]
     who = ", ".join(sorted(set(missing)))
     return [Finding("stuck: deliver", f"{who} did not get {len(missing)} messages{when}")] if missing else []
 

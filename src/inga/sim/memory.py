@@ -28,6 +28,12 @@ ALLOWED: Mapping[str, Allowance] = {
     "Acknowledged._own": Allowance(lambda n: 512, "the same"),
     "Stream.buffer": Allowance(lambda n: 512, "the newest packets of a sender, as many: anybody may repair"),
     "Reassembly._done": Allowance(lambda n: 4096, "the ring of recent ids, by which copies are known"),
+    "Reliable._kept": Allowance(
+        lambda n: 8192, "packets of others, until their next word says that everybody has them"
+    ),
+    "Hop._kept": Allowance(lambda n: 8192, "the same"),
+    "Changes.cuts": Allowance(lambda n: 4096, "of each that ever was a member of a traced group, a number"),
+    "Door._former": Allowance(lambda n: 256, "who was a member: an incarnation never is again"),
     "Matrix._changed": Allowance(lambda n: n * n, "each cell that changed since it was last told"),
     "Peer.kept": Allowance(
         lambda n: n, "what a sender told last, until it says with its next that all have it"

@@ -1,5 +1,7 @@
 """The links between members: what they lose, double, delay and reorder, and how much went over them."""
 
+from collections.abc import Sequence
+
 from inga.layers.shape import Faults
 from inga.sim.site import Site
 from inga.sim.timeline import Timeline
@@ -31,6 +33,7 @@ class Network:
         self.bytes = 0
         self.sent_at = 0.0  # when the last datagram was
         self.lost = 0  # copies
+        self.cut: set[tuple[int, int]] = set()  # links over which nothing passes
         self.links = [[Link(faults) for _ in sites] for _ in sites]
         self._timeline = timeline
         self._sites = sites
@@ -44,30 +47,46 @@ class Network:
 
     def calm(self) -> None:
         """From now on nothing is lost, doubled or disordered."""
+        self.heal()
         for row in self.links:
             for link in row:
                 link.faults = _calmed(link.faults)
         self._faults = _calmed(self._faults)
 
+    def part(self, *parts: Sequence[Site]) -> None:
+        """From now on nothing passes between these."""
+        of = {site.index: number for number, part in enumerate(parts) for site in part}
+        self.cut = {(a, b) for a in of for b in of if of[a] != of[b]}
+
+    def heal(self) -> None:
+        self.cut.clear()
+
     def transmit(self, site: Site, address: int | None, datagram: Datagram) -> None:
         """A datagram of a member, to one other or to everybody; also to those that are about to join."""
         data = joined(datagram)
-        targets = range(len(self._sites)) if address is None else (address,)
+        view = site.stack.view
+        if address is None:
+            targets = self._sites
+        else:
+            targets = [site.sim.site_of(view.members[address])]
         self.bytes += len(data)
         self.sent_at = now = self._timeline.now
         trace = site.stack.trace
         full = trace is not None and trace.full
         for target in targets:
-            if target == site.index:
+            if target is site:
                 continue
-            if full and target < len(site.stack.view):
+            if full and target.newcomer is None and (peer := view.index(target.stack.member)) is not None:
                 assert trace is not None
-                trace.row("datagram_out", now, site.stack.view.number, peer=target, n=len(data))
-            self.copy(site, self._sites[target], data)
+                trace.row("datagram_out", now, view.number, peer=peer, n=len(data))
+            self.copy(site, target, data)
 
     def copy(self, site: Site, target: Site, data: bytes) -> None:
         """What becomes of one copy is decided when it leaves."""
         timeline = self._timeline
+        if (site.index, target.index) in self.cut:
+            self.lost += 1
+            return
         fates = self.links[site.index][target.index].faults.fates(timeline.rng)
         if not fates:
             self.lost += 1

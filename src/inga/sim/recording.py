@@ -1,5 +1,6 @@
 """The trace of a simulated run: there before it begins, complete when it has ended."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -32,13 +33,19 @@ class Recording:
         self.writers.append(writer)
         return writer
 
-    def run(self, sim: Sim) -> None:
+    @property
+    def names(self) -> list[str]:
+        """Processes at the start."""
+        return self._manifest.processes
+
+    def run(self, sim: Sim, until_done: Callable[[], None]) -> None:
         """Run it to the end. What was written before it broke off stays, marked as incomplete."""
         complete = False
         try:
-            sim.run()
+            until_done()
             complete = True
         finally:
+            crashed = [site.stack.trace for site in sim.sites if site.has_crashed and site.newcomer is None]
             for writer in self.writers:
-                writer.close(complete=complete)
+                writer.close(complete=complete, crashed=any(writer is each for each in crashed))
         replace(self._manifest, complete=True).write(self._directory)

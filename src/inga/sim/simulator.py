@@ -52,6 +52,9 @@ DELAY = Faults(delay_min=0.001, delay_max=0.01)
 EVENTS_MAX = 200_000
 """Events, besides a thousand for each copy of a message, after which a run is given up as unquiet."""
 
+INCARNATIONS = 1000
+"""Incarnations that one site can have; the next one of its name begins after them."""
+
 LateTrace = Callable[[int, str, int, Newcomer], Trace]
 """Makes the trace of a newcomer: its index, its name, the size of its first view, and what it learned."""
 
@@ -113,7 +116,11 @@ class Sim:
             trace = None if traces is None else traces[site.index]
             if self.ledger.recorder is not None:
                 trace = RecordingTrace(self.ledger.recorder, site.index, trace)
-            self._start(site, (build or recipe.build)(options), view, trace)
+            self._start(site, (build or recipe.build)(options), site.index, view, trace)
+            self.ledger.install(site, view)
+        if options.detect is not None:
+            for site in self.sites:
+                site.pump()  # who listens for silence has something to do from the start
         # Flags are exact, unless nobody wants them or coarse bundles may hide concurrency.
         wanted = options.on_concurrent != "ignore" and not options.coarse
         self.ledger.judges_flags = wanted and sees_concurrency(self.sites[0].stack)
@@ -196,15 +203,16 @@ class Sim:
         self.network.calm()
 
     def join(self, name: str, at: float | None = None, workload: Workload | None = None) -> Site:
-        """Somebody joins, now or at that time, and then has a workload of its own."""
+        """Somebody joins, now or at that time, and then has a workload of its own: under a name that is new, or under
+        that of a member that has crashed or left by then."""
         if self.ledger.recorder is not None:
             raise UsageError("a run with newcomers cannot be recorded: record=False")
-        if name in self._names:
-            raise UsageError(f"there is a member {name!r} already")
         refuse_late(find(self.order))
+        namesakes = sum(site.name == name for site in self.sites)
         self._names[name] = index = len(self.sites)
         at = self.now if at is None else at
-        site = Site(self, index, name, Newcomer("", Member(name), now=at))
+        person = Member(name, namesakes * INCARNATIONS + 1)
+        site = Site(self, index, name, Newcomer("", person, now=at))
         self.sites.append(site)
         self.network.grow()
         self.timeline.push(at, Site.knock, site)
@@ -228,7 +236,7 @@ class Sim:
             events += 1
             if events > EVENTS_MAX and events > 1000 * self.oracle.expected:
                 raise Unquiet(f"not quiet after {events} events, at {self.now:.3f} s of virtual time")
-            if site.has_left:
+            if site.has_left and act is not Site.act:
                 continue
             if site.awake_at > timeline.now:
                 timeline.push(site.awake_at, act, site, argument)
@@ -254,49 +262,44 @@ class Sim:
         self,
         site: Site,
         layers: list[Layer],
+        me: int,
         view: View,
         trace: Trace | None,
-        *,
-        sizes: dict[int, int] | None = None,
-        bases: dict[str, list[int]] | None = None,
+        cuts: Sequence[int] = (),
     ) -> None:
         site.stack = Stack(
             layers,
-            site.index,
+            me,
             view,
             rng=self.rng,
             trace=trace,
             datagram_max=self._datagram_max,
             now=self.now,
-            sizes=sizes,
         )
         site.view = view
         site.is_open = False
-        site.stack.begin(bases)
+        site.stack.begin(cuts=cuts)
 
     def let_in(self, site: Site, newcomer: Newcomer) -> None:
-        """A newcomer has all it needs to be a member."""
+        """A newcomer is a member from now on."""
         view = newcomer.view
-        assert view is not None and newcomer.bases is not None
+        assert view is not None
         trace = None
         if self._late_trace is not None:
-            trace = self._late_trace(site.index, site.name, len(view), newcomer)
+            trace = self._late_trace(view.processes[newcomer.me], site.name, view.total, newcomer)
         site.newcomer = None
-        # A stamp names what was sent before its writer came; a relay passes on what it got, in that order.
-        self.oracle.join(site.index, knows=view.recipe != "relay")
         recipe = find(view.recipe)
         layers = recipe.build(recipe.keep(self._options, self._recipe.name))
-        self._start(site, layers, view, trace, sizes=newcomer.sizes, bases=newcomer.bases)
+        self._start(site, layers, newcomer.me, view, trace, newcomer.cuts)
+        self.ledger.install(site, view)
         site.stack.receive(newcomer.backlog, now=self.now)
         site.pump()
 
-    def seat(self, name: str, index: int) -> None:
-        """The leader decides who comes first of those who want to join."""
-        site, other = self[name], self.sites[index]
-        if other is not site:
-            self.sites[site.index], self.sites[index] = other, site
-            site.index, other.index = index, site.index
-            self._names[site.name], self._names[other.name] = site.index, other.index
+    def site_of(self, person: Member) -> Site:
+        """Where a member is. One that fails and returns is another site; one that was taken for dead and comes back by
+        itself is the same, as another incarnation."""
+        namesakes = [site for site in self.sites if site.name == person.name]
+        return namesakes[person.incarnation // INCARNATIONS]
 
     def change_ended(self, site: Site, why: str | None) -> None:
         """The change of order that a site asked for has come about, or has not for this reason."""

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from inga.model.delivery import Batch, Delivery
-from inga.model.errors import UsageError
+from inga.model.errors import Excluded, UsageError
 from inga.model.invocation import ONE_WAY, SYNCHRONOUS
 from inga.model.receipt import Receipt
 from inga.model.view import View
@@ -45,16 +45,24 @@ class Site:
 
     stack: Stack  # once it is a member
 
-    def __init__(self, sim: "Sim", index: int, name: str, newcomer: Newcomer | None = None) -> None:
-        self.index = index
+    def __init__(
+        self,
+        sim: "Sim",
+        index: int,
+        name: str,
+        newcomer: Newcomer | None = None,
+    ) -> None:
+        self.index = index  # among all sites
+        self.number = -1  # by which the oracle knows it; another one for each incarnation
         self.name = name
         self.newcomer = newcomer  # as long as it is no member
         self.view: View | None = None  # the last one we have seen installed
+        self.before: View | None = None  # and the one before it
         self.react: React | None = None
         self.taken: list[Delivery] = []
-        self._sim = sim
+        self.sim = sim
         self._timeline = sim.timeline
-        self.queue: deque[Batch] = deque()
+        self.queue: deque[tuple[int, Batch]] = deque()  # and the number that we had when it came
         self.waiting: deque[tuple[bytes, int | None]] = deque()  # sends the flow window keeps out
         self.taking = False  # a take is due
         self.wake: float | None = None  # when a tick is due
@@ -69,7 +77,9 @@ class Site:
         self.reads_at = 0.0  # when the application reads again
         self.awake_at = 0.0  # when anything reaches this member again
         self.leaves_by: float | None = None  # it is leaving, and waits until then for the others
-        self.has_left = False  # or was never let in
+        self.has_left = False  # or was never let in, or has crashed
+        self.has_crashed = False
+        self.is_excluded = False  # it was taken for one that has failed
 
     # What it is asked to do
 
@@ -83,9 +93,14 @@ class Site:
         """Whether it is in the group and stays there."""
         return self.newcomer is None and self.leaves_by is None and not self.has_left
 
+    def members(self, sites: int) -> int:
+        """A bit set of sites as one of members of the view in force here."""
+        members = enumerate(self.stack.view.members)
+        return sum(1 << i for i, person in members if sites >> self.sim.site_of(person).index & 1)
+
     def send(self, data: bytes, to: str | Sequence[str] | None = None) -> None:
         """Send now, in a turn of its own."""
-        self.waiting.append((data, self._sim.mask(to)))
+        self.waiting.append((data, self.sim.mask(to)))
         self.pump()
 
     def say(self, size: int, dst: int | None) -> None:
@@ -113,7 +128,7 @@ class Site:
     def use(self, order: str) -> None:
         """Ask for another order in the whole group."""
         recipe = find(order)
-        sim = self._sim
+        sim = self.sim
         before = len(sim.outcomes)
         self._member().propose(recipe.name, partial(sim.change_ended, self), now=self._timeline.now)
         if len(sim.outcomes) == before:
@@ -125,7 +140,7 @@ class Site:
         """`open` or `closed`: whether anything is held here."""
         self._member().gate(state, now=self._timeline.now)
         self.is_open = state == "open"
-        self._sim.ledger.gate()
+        self.sim.ledger.gate()
         self.pump()
 
     def leave(self) -> None:
@@ -136,6 +151,12 @@ class Site:
         self.answers.clear()
         self._timeline.push(self._timeline.now, Site._part, self)
         self.pump()
+
+    def crash(self) -> None:
+        """It stops in the middle of whatever it does, and nobody is told."""
+        if self.number >= 0:
+            self.sim.oracle.crash(self.number)
+        self.has_left = self.has_crashed = True
 
     def pause(self, seconds: float) -> None:
         """Nothing happens here for a while, as on a machine that is overloaded; then everything at once."""
@@ -152,7 +173,7 @@ class Site:
         """The layer that has this member's objects."""
         order = self._member().layer("object")
         if not isinstance(order, ObjectOrder):
-            raise UsageError(f"order {self._sim.order!r} has no objects: use order='object' or 'total'")
+            raise UsageError(f"order {self.sim.order!r} has no objects: use order='object' or 'total'")
         return order
 
     def call(self, target: Target, op: str, /, *args: Any, **named: Any) -> Root:
@@ -184,8 +205,8 @@ class Site:
         newcomer = self.newcomer
         if newcomer is not None:
             newcomer.receive([datagram], now=self._timeline.now)
-            if newcomer.bases is not None:
-                self._sim.let_in(self, newcomer)
+            if newcomer.view is not None:
+                self.sim.let_in(self, newcomer)
             return
         self.stack.receive([datagram], now=self._timeline.now)
         self.pump()
@@ -198,11 +219,9 @@ class Site:
         """One who wants to join asks everybody, until it is let in or refused."""
         newcomer = self.newcomer
         if newcomer is not None:
-            sim = self._sim
+            sim = self.sim
             if newcomer.refused is not None:
                 self.has_left = True
-                if newcomer.view is not None:  # some had let it in
-                    sim.oracle.crash(self.index)
                 return
             for _address, datagram in newcomer.tick(self._timeline.now):
                 for other in sim.sites:
@@ -224,7 +243,7 @@ class Site:
 
     def _part(self, _: None) -> None:
         """One who leaves looks whether it may, says goodbye, and is gone when everybody knows."""
-        stack, timeline, sim = self.stack, self._timeline, self._sim
+        stack, timeline, sim = self.stack, self._timeline, self.sim
         assert self.leaves_by is not None
         if not stack.leaving:
             ready = stack.settled and all(peer in stack.met for peer in stack.peers)
@@ -232,9 +251,9 @@ class Site:
                 timeline.push(timeline.now + LOOKS_AGAIN, Site._part, self)
                 return
             if ready:
-                sim.oracle.leave(self.index)
+                sim.oracle.leave(self.number)
             else:
-                sim.oracle.crash(self.index)
+                sim.oracle.crash(self.number)
                 sim.gave_up.append(self)
             self.leaves_by = timeline.now + FAREWELL
             stack.goodbye(now=timeline.now)
@@ -254,13 +273,13 @@ class Site:
     def _take(self, _: None) -> None:
         """The application begins the oldest batch of its queue."""
         self.taking = False
-        batch = self.queue.popleft()
-        if batch.src != self.index:
+        number, batch = self.queue.popleft()
+        if batch.sender != self.name:
             self.owed -= sum(map(len, batch.payloads))
         loose = id(batch) in self.loose
         self.loose.discard(id(batch))
         self.stack.taken([batch.packet], now=self._timeline.now)
-        self._sim.ledger.take(self, batch, loose=loose)
+        self.sim.ledger.take(number, batch, loose=loose)
         answers: list[bytes] = []
         for index, payload in enumerate(batch.payloads):
             delivery = Delivery(batch, index)
@@ -281,27 +300,32 @@ class Site:
         """Send what the window lets through, then act on everything the stack wants."""
         if self.newcomer is not None:
             return
-        stack, timeline, sim = self.stack, self._timeline, self._sim
+        stack, timeline, sim = self.stack, self._timeline, self.sim
         now = timeline.now
         if stack.view is not self.view:
             self._installed()
         while self.waiting and stack.writable:
-            data, dst = self.waiting.popleft()
+            data, sites = self.waiting.popleft()
+            dst = None if sites is None else self.members(sites)
+            if dst == 0:
+                continue  # those whom it was for are gone
             message, payload, audience = sim.ledger.send(self, data, dst)
             receipt = stack.send(payload, dst, now=now)
             if sim.watched:
                 self.receipts.append((message, receipt))
                 self._owe(audience, len(payload))
         ready = stack.ready()
+        if stack.view is not self.view:
+            self._installed()
         for address, datagram in ready.send:
             sim.network.transmit(self, address if isinstance(address, int) else None, datagram)
         for item in ready.deliver:
             if isinstance(item, Batch):
-                self.queue.append(item)
+                self.queue.append((self.number if self.number >= 0 else 0, item))
                 if self.is_open:
                     self.loose.add(id(item))
-            elif not item.joined:
-                self.is_open = False  # another order begins with a closed gate
+            else:
+                self.is_open = False  # another view begins with a closed gate
         if self.queue and not self.taking:
             self.taking = True
             at = now + self.pause_max * timeline.rng.random()
@@ -309,27 +333,26 @@ class Site:
         if ready.wake is not None and (self.wake is None or ready.wake < self.wake):
             self.wake = max(ready.wake, now)
             timeline.push(self.wake, Site._tick, self, self.wake)
-        if ready.error is not None:
+        if isinstance(ready.error, Excluded):
+            self.is_excluded = True
+            self.crash()
+        elif ready.error is not None:
             raise ready.error
         if self.waiting and stack.writable:
             self.pump()
 
-    def _owe(self, audience: int | None, size: int) -> None:
+    def _owe(self, audience: int, size: int) -> None:
         """So much more is under way to these; what one sends to oneself is one's own affair."""
-        for target in self._sim.sites:
-            if target is not self and (audience is None or audience >> target.index & 1):
+        for target in self.sim.sites:
+            if target is not self and target.number >= 0 and audience >> target.number & 1:
                 target.owed += size
                 target.owed_most = max(target.owed_most, target.owed)
 
     def _installed(self) -> None:
         """A view was installed here: what is sent from now on goes to its members."""
-        sim, view = self._sim, self.stack.view
-        before = 0 if self.view is None else len(self.view)
-        self.view = view
-        sim.ledger.install(view, before)
-        for newcomer in range(before, len(view)):
-            sim.seat(view.names[newcomer], newcomer)
-            sim.oracle.admit(self.index, newcomer)
+        sim, view = self.sim, self.stack.view
+        self.before, self.view = self.view, view
+        sim.ledger.install(self, view)
 
     def _member(self) -> Stack:
         if self.newcomer is not None:

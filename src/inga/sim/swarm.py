@@ -25,11 +25,8 @@ from inga.trace.memory import MemoryTrace
 from inga.trial.people import member_names
 from inga.trial.workload import HEADER
 
-GROWING = ("none", "fifo", "vector", "relay")
-"""Orders that members can join while they run."""
-
-CHANGING = (*GROWING, "co", "sco", "object", "total")
-"""Orders that a group can change between."""
+CHANGING = ("none", "fifo", "vector", "relay", "co", "sco", "object", "total")
+"""Orders that a group can change between, and that members join, leave and fail in."""
 
 FIXED = ("remiop", "remiop+vector", "remiop+co", "remiop+total", "remiop+object", "miop+acks")
 """Orders of their own wire: nobody joins, and none follows another."""
@@ -39,7 +36,8 @@ ORDERS = (*CHANGING, *CHANGING, *CHANGING, *FIXED)
 
 FEATURES = tuple(
     "subset self burst sizes join leave use gate matrix echo level slow_reader stop_reading small_queue "
-    "small_window small_datagram tuned loss duplicate reorder slow_links pause traced greet coarse answers crowd flood".split()
+    "small_window small_datagram tuned loss duplicate reorder slow_links pause traced greet coarse answers crowd flood "
+    "crash return rejoin part".split()
 )
 
 BUSY = (0.05, 0.2, 1.0)
@@ -87,6 +85,8 @@ class Plan:
     window: int = 1 << 20
     queue: int = 16 << 20
     option: tuple[tuple[str, Any], ...] = ()  # of the order's own
+    detect: float | None = None  # silence that a member is forgiven
+    rejoin: bool = False  # who was excluded comes back
 
     def __str__(self) -> str:
         """One line from which `parse` makes the same plan: what differs from the defaults."""
@@ -120,6 +120,8 @@ class Plan:
             greet=self.greet or self._has("leave"),  # who was never heard of is left without notice
             queue_max=self.queue,
             protocol=dict(self.option),
+            detect=self.detect,
+            rejoin=self.rejoin,
             flow={"window": self.window},
         )
 
@@ -169,7 +171,13 @@ class _Play:
         for action in self._plan.actions:
             if action.do != "join" and action.who in self._sites:
                 site = self._sites[action.who]
-                sim.at(action.at, site, partial(self._do, action, site))
+                act = self._return if action.do == "return" else self._do
+                sim.at(action.at, site, partial(act, action, site))
+
+    def _return(self, action: Action, site: Site) -> None:
+        """One that is gone comes back; whatever it was still to do is not done."""
+        if site.has_crashed and self._sites[action.who] is site:
+            self._sites[action.who] = self._sim.join(site.name)
 
     def _do(self, action: Action, site: Site) -> None:
         if not site.is_member:
@@ -183,6 +191,11 @@ class _Play:
             case "leave":
                 if site.index or not self._relays:  # without their relay the others could not go on
                     site.leave()
+            case "crash":
+                if (site.index or not self._relays) and self._was_met(site):
+                    site.crash()
+            case "part":
+                self._part(site, action.argument)
             case "pause":
                 site.pause(action.argument)
             case "stop_reading":
@@ -190,13 +203,30 @@ class _Play:
             case "read_slowly":
                 site.pause_max = action.argument
 
+    def _was_met(self, site: Site) -> bool:
+        """Whether anybody knows that it was there: a founder that greets and was never heard is waited for."""
+        others = [each.stack for each in self._sim.sites if each.is_member and each is not site]
+        if not site.stack.layer("session").presence.greets:  # type: ignore[union-attr]
+            return True
+        return any(stack.view.index(site.stack.member) in stack.met for stack in others)
+
+    def _part(self, site: Site, seconds: float) -> None:
+        """Nothing passes for a while between this site and some, and the others."""
+        sim = self._sim
+        if self._relays:
+            return  # without their relay the others could not go on
+        sites = [each for each in sim.sites if not each.has_left]
+        here = [each for each in sites if each is site or each.index % 3 == site.index % 3]
+        sim.network.part(here, [each for each in sites if each not in here])
+        sim.at(sim.now + seconds, site, sim.network.heal)
+
     def _send(self, action: Action, site: Site) -> None:
         size, destinations, count = action.argument
         dst = None
         if destinations is not None:
             present = [self._sites[each] for each in destinations if each in self._sites]
-            dst = sum(1 << each.index for each in present if each.index < len(site.stack.view))
-            if not dst:
+            dst = sum(1 << each.index for each in present)
+            if not dst or not site.members(dst):
                 return
         for _ in range(count):
             if action.do == "answer":
@@ -236,7 +266,7 @@ class _Draw:
                 members = 64
                 has = self._has = dict.fromkeys(FEATURES, False) | {"subset": True, "sizes": True}
         people = members
-        if has["join"] and order in GROWING:
+        if has["join"] and changes:
             people += pick((1, 1, 2))
             actions += [self._action(who, "join") for who in range(members, people)]
         if not changes:
@@ -254,6 +284,15 @@ class _Draw:
                 actions += [self._action(who, "send", (300, None, 60)) for _ in range(4)]
         if has["leave"]:
             actions += [self._action(rng.randrange(people), "leave") for _ in range(pick((1, 1, 2)))]
+        detect = pick((0.5, 1.0)) if changes and (has["crash"] or has["part"]) else None
+        if has["part"] and changes:
+            actions.append(self._action(rng.randrange(people), "part", pick((0.1, 0.7, 1.5))))
+        if has["crash"] and changes:
+            for _ in range(pick((1, 1, 2))):
+                who = rng.randrange(people)
+                actions.append(self._action(who, "crash"))
+                if has["return"]:
+                    actions.append(Action(round(FAULTS_END + rng.random(), 4), who, "return"))
         if has["use"] and changes:
             for _ in range(pick((1, 1, 2, 3))):
                 actions.append(self._action(rng.randrange(people), "use", pick(CHANGING)))
@@ -284,7 +323,7 @@ class _Draw:
             coarse=has["coarse"] and "coarse" in recipe.takes,
             greet=has["greet"],
             traced=has["traced"],
-            loss=pick((0.1, 0.3, 0.5)) if has["loss"] else 0.0,
+            loss=pick((0.1, 0.3) if detect else (0.1, 0.3, 0.5)) if has["loss"] else 0.0,
             duplicate=0.2 if has["duplicate"] else 0.0,
             reorder=0.3 if has["reorder"] else 0.0,
             delay=pick((0.001, 0.1)) if has["slow_links"] else 0.01,
@@ -292,6 +331,8 @@ class _Draw:
             window=pick((1, 2000, 8000)) if has["small_window"] else 1 << 20,
             queue=pick((QUEUE_MIN, 2000, 8000)) if has["small_queue"] else 16 << 20,
             option=tuple(tunings.items()),
+            detect=detect,
+            rejoin=detect is not None and has["rejoin"],
         )
 
     def _action(self, who: int, do: str, argument: Any = None) -> Action:

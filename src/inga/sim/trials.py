@@ -1,6 +1,7 @@
 """A trial in virtual time: `inga sim`."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -19,6 +20,12 @@ from inga.trial.workload import RATE
 
 LINK = (DELAY.delay_min, DELAY.delay_max)
 
+BACK_AFTER = 1.0
+"""Seconds after which one that crashed comes back, at least."""
+
+REST = 10.0
+"""Seconds without any delivery after which a run with crashes is over."""
+
 QUIET, QUIET_DELAYS = 1.0, 20.0
 """Seconds, and delays of the slowest link, after which a simulated group has nothing more to say."""
 
@@ -31,10 +38,11 @@ def simulate_trial(trial: Trial, trace: Path | None = None, *, full: bool = True
     calls = None if trial.objects is None else TrialCalls(trial, sim)
     if calls is None:
         load(sim, trial)
+    until_done = partial(_run_watched, sim) if trial.crash else sim.run
     if recording is None:
-        sim.run()
+        until_done()
     else:
-        recording.run(sim)
+        recording.run(sim, until_done)
     measured: dict[str, Any] = {
         "seed": trial.seed,
         "pdus": sim.pdus,
@@ -61,7 +69,7 @@ def group_of(trial: Trial, *, record: bool = False, recording: Recording | None 
         options=trial.options(),
         objects=trial.classes(trial.misdeclare),
         datagram_max=trial.datagram,
-        record=record and not trial.join,
+        record=record and not trial.join and not trial.crash,
         traces=list(writers[: trial.members]) or None,
     )
     if recording is not None:
@@ -73,8 +81,28 @@ def load(sim: Sim, trial: Trial) -> None:
     """Give members what they have to say, and those who join later a time."""
     workload = trial.workload
     sim.load(workload)
+    _crash(sim, trial)
     for name in member_names(trial.members + trial.join)[trial.members :]:
         sim.join(name, sim.rng.random() * workload.messages / workload.rate, workload)
+
+
+def _crash(sim: Sim, trial: Trial) -> None:
+    """Some crash while the others talk, and some of these come back."""
+    length = trial.workload.messages / trial.workload.rate
+    for place, victim in enumerate(sim.rng.sample(sim.sites[: trial.members], trial.crash)):
+        at = length * (0.3 + 0.4 * sim.rng.random())
+        sim.at(at, victim, victim.crash)
+        if place < trial.back:
+            sim.at(at + BACK_AFTER * (1 + sim.rng.random()), victim, partial(sim.join, victim.name))
+
+
+def _run_watched(sim: Sim) -> None:
+    """Members that listen for silence never have nothing to say: run until all is done, or nothing moves any more."""
+    last, since = -1, sim.now
+    while last != sim.oracle.taken or sim.now - since < REST:
+        if sim.oracle.taken != last:
+            last, since = sim.oracle.taken, sim.now
+        sim.run(sim.now + 1.0)
 
 
 def _recording(trial: Trial, directory: Path, full: bool) -> Recording:
@@ -89,9 +117,12 @@ def _trace(sim: Sim, recording: Recording) -> None:
     """What the writers of a recording cannot be lent at the start: those of objects, and of members that join."""
 
     def late(index: int, name: str, n: int, newcomer: Newcomer) -> TraceWriter:
-        writer = recording.add(index, name, n)
-        if newcomer.cuts:
-            writer.cut(min(newcomer.sizes) - 1, newcomer.cuts)
+        known = (
+            f"{name} ({index})" if name in recording.names else name
+        )  # one that came back is another process
+        writer = recording.add(index, known, n)
+        assert newcomer.view is not None
+        writer.cut(newcomer.view.number - 1, newcomer.cuts, newcomer.view.processes)
         return writer
 
     sim.trace_newcomers(late)

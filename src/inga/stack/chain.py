@@ -79,6 +79,11 @@ class Chain:
         return next(iter(self.having("sent")), None)
 
     @property
+    def lender(self) -> Any:
+        """The layer that keeps what others sent, if there is one: see `hooks.Lender`."""
+        return next(iter(self.having("holdings")), None)
+
+    @property
     def levels(self) -> tuple[str, ...]:
         """The levels a receipt can reach."""
         return tuple(level for layer in self.layers for level in layer.levels)

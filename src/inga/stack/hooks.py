@@ -4,21 +4,31 @@ The stack looks for them by name when it binds its layers, once, by the table `H
 has the hook. Deriving from these classes is not needed; they say what a hook takes, gives and means.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from inga.model.packet import Buffer, Packet
+from inga.model.packet import Buffer, Packet, Runs
 from inga.model.receipt import Receipt
 from inga.model.steps import Trace
 from inga.model.view import View
+from inga.stack.layer import Layer
 
 TOP_DOWN, BOTTOM_UP = False, True
+
+Holdings = list[list[int]]
+"""What a layer says of packets that it has, or of those that it is to get: rows of three numbers."""
 
 HOOKS = {
     "taken": TOP_DOWN,
     "turn": TOP_DOWN,
     "tick": TOP_DOWN,
     "gone": BOTTOM_UP,
+    "bereft": BOTTOM_UP,
+    "holdings": TOP_DOWN,
+    "restore": TOP_DOWN,
+    "seen": TOP_DOWN,
+    "forgo": BOTTOM_UP,
+    "late": TOP_DOWN,
     "send": TOP_DOWN,
     "flush": TOP_DOWN,
     "drain": TOP_DOWN,
@@ -34,12 +44,18 @@ HOOKS = {
     "extend": BOTTOM_UP,
     "base": BOTTOM_UP,
     "adopt": BOTTOM_UP,
-    "is_flushed": TOP_DOWN,
+    "closing": TOP_DOWN,
     "closed": TOP_DOWN,
+    "abandoned": TOP_DOWN,
+    "inherit": TOP_DOWN,
+    "lacks": TOP_DOWN,
+    "hand_over": TOP_DOWN,
+    "take_over": TOP_DOWN,
     "sent": TOP_DOWN,
     "gate": TOP_DOWN,
     "overhead": TOP_DOWN,
     "outside": TOP_DOWN,
+    "earlier": TOP_DOWN,
     "ahead": TOP_DOWN,
     "propose": TOP_DOWN,
     "goodbye": TOP_DOWN,
@@ -128,7 +144,7 @@ class Settling(Protocol):
 
 
 class Growing(Protocol):
-    """Lets members join while it works."""
+    """Lets members join while it counts on, as the lecture's groups do."""
 
     def extend(self, view: View) -> None:
         """Members were appended to the view; nothing stops, all counts go on."""
@@ -140,11 +156,55 @@ class Growing(Protocol):
         """We are the newcomer: start with each member where its `base` says."""
 
 
-class Flushing(Protocol):
-    """Keeps back what is sent, also when a member joins."""
+class Bereft(Protocol):
+    """Waits for packets of others."""
 
-    def is_flushed(self, number: int) -> bool:
-        """Whether nothing waits here that was sent before the view of that number."""
+    def bereft(self, member: int) -> None:
+        """A member is gone, and nobody hands round what it sent last: what is missing of it will never come."""
+
+
+class Lender(Protocol):
+    """Numbers packets and keeps those of others until everybody has them, so that they can be handed round when their
+    sender is gone. What it says of them travels, and nobody else knows the meaning."""
+
+    def count(self) -> int:
+        """How many packets of ours there are."""
+
+    def come(self, counts: list[int]) -> bool:
+        """Whether so many of each member that is here have come."""
+
+    def holdings(self, member: int) -> Holdings:
+        """What we have of a member that is gone."""
+
+    def deal(self, held: Mapping[int, Holdings]) -> dict[int, Holdings]:
+        """What each member lacks that another has; WireError if such holdings cannot be."""
+
+    def lacking(self, member: int, dealt: Holdings) -> dict[int, Runs]:
+        """Of what was dealt to us, what has not come yet, by the member that has it."""
+
+    def lend(self, member: int, runs: Runs) -> list[Packet]:
+        """Packets of one that is gone, as they came, for one that lacks them."""
+
+
+class Seeing(Protocol):
+    """Knows packets by the numbers that the order gave them."""
+
+    def seen(self, member: int) -> int:
+        """The highest of a member that is gone, of those that are here, released or not."""
+
+
+class Restoring(Protocol):
+    """Changes the bodies of packets on their way up."""
+
+    def restore(self, packet: Packet) -> None:
+        """Make it what it was when it came."""
+
+
+class Forgoing(Protocol):
+    """May hold packets for want of others that nobody has, since their sender is gone."""
+
+    def forgo(self) -> None:
+        """All there is has come: let go of what is held of members that are here."""
 
 
 class Introduced(Protocol):
@@ -160,8 +220,34 @@ class Introduced(Protocol):
 class Closing(Protocol):
     """Has something to end with the view."""
 
+    def closing(self) -> None:
+        """The view is about to end: nothing more begins, what is under way ends."""
+
     def closed(self) -> None:
         """The view has ended, and everybody has everything that was sent in it."""
+
+    def abandoned(self) -> None:
+        """We are no member of it any more, and what was under way is lost for us."""
+
+
+class Inheriting(Protocol):
+    """Has something that outlives the view."""
+
+    def inherit(self, before: Layer) -> None:
+        """The layer of the same name in the view before; `view` comes next."""
+
+
+class Stateful(Protocol):
+    """Begins a view with a state that newcomers do not have."""
+
+    def lacks(self) -> dict[str, list[int]]:
+        """What we, having joined, need of others before we can begin, and who has it."""
+
+    def hand_over(self, topic: str) -> bytes:
+        """What we had of that when the view began; UsageError if there is no such thing."""
+
+    def take_over(self, topic: str, state: bytes | None) -> None:
+        """What we lacked; None: nobody has it any more."""
 
 
 class OrderKeeping(Protocol):
@@ -210,8 +296,14 @@ class Doorkeeper(Protocol):
     def outside(self, packet: Packet, address: Hashable) -> None:
         """A packet of this layer's own kind came that belongs to no view."""
 
+    def earlier(self, cuts: Sequence[int]) -> None:
+        """What each process had sent in views before our first, for those who join after us."""
+
     def ahead(self, number: int) -> None:
         """A packet came of a view that is not installed here yet."""
+
+    def late(self, view: View, source: int, address: Hashable) -> None:
+        """A packet came of a view that is closed here."""
 
     def propose(self, recipe: str, done: "object") -> None:
         """Ask for another recipe in the whole group."""

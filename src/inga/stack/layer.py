@@ -28,7 +28,6 @@ class Layer:
     requires: ClassVar[frozenset[str]] = frozenset()  # services needed from below
     provides: ClassVar[frozenset[str]] = frozenset()  # services added for above
     transparent: ClassVar[bool] = False  # sees packets of every kind; only at the bottom
-    grows: ClassVar[bool] = False  # members can join while it works
     stays: ClassVar[bool] = False  # other members do not notice this layer: kept when the recipe changes
 
     stack: "Stack"
@@ -61,7 +60,7 @@ class Layer:
         """The application has begun these packets; top to bottom."""
 
     def gone(self, member: int) -> None:
-        """A member has left for good: nothing is to be expected of it any more; bottom to top."""
+        """A member has left or failed, for good: nobody waits for its word any more; bottom to top."""
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()

@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from inga.model.errors import WireError
 from inga.model.packet import DATA, HEADER_MAX, Buffer, Packet
 from inga.model.view import View
-from inga.wire.packet import INDEX_MAX, OUTSIDE, decode, encode, view_of
+from inga.wire.packet import (
+    HEAD,
+    INDEX_MAX,
+    OUTSIDE,
+    decode,
+    encode,
+    is_lent,
+    source_of,
+    tag_of,
+    view_of,
+    view_tag,
+)
 
 if TYPE_CHECKING:
     from inga.stack.stack import Stack
@@ -21,6 +32,12 @@ class Outsider(NamedTuple):
 AHEAD_MAX = 1024
 """Datagrams of a view that is not installed here yet; what is more is repaired."""
 
+UNKNOWN = -1
+"""The tag of no packet."""
+
+PAST_MAX = 4
+"""Closed views that are remembered, to help those who have not heard that they are."""
+
 
 class NativeWire:
     """The lowest end of a stack. What cannot be read is counted, never raised."""
@@ -28,22 +45,33 @@ class NativeWire:
     def __init__(self, stack: "Stack") -> None:
         self.stack = stack
         self.ahead: list[tuple[bytes, Hashable]] = []  # of views not installed here yet
+        self.tag = stack.group  # by which packets of the view in force are known
+        self.next_tag: int | None = None  # the same of the view that may follow, if a change is under way
+        self.past: dict[int, View] = {}  # closed views by their tags, the newest last
+        # In a first view, which members know before they have met: which process each is, as far as that is known.
+        # Another one of the same name is not it, and nothing it says is taken for the first one's word.
+        self.births: list[int | None] | None = None
 
     def read(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
         """What datagrams hold that is of a view in force, or of no view at all."""
         packets: list[Packet] = []
         stack = self.stack
-        group, sizes, me, left = stack.group, stack.sizes, stack.me, stack.left
+        tag, births, sizes, me, left = self.tag, self.births, stack.sizes, stack.me, stack.left
+        heard, now = stack.heard, stack.now
         for data, address in batch:
             try:
-                packet = decode(data, group, sizes, me)
+                packet = decode(data, tag if births is None else self._tag_from(data), sizes, me)
             except WireError as error:
                 packet = self._read_otherwise(error.reason, data, address)
             if packet is None:
                 continue
-            if packet.src in left and packet.view != OUTSIDE:  # it said that nothing more is to be expected
-                stack.counts["late"] += 1
-                continue
+            if packet.view != OUTSIDE:
+                if packet.lent is not (packet.src in left):
+                    # It said that nothing more is to be expected, or others did: only they hand it round.
+                    stack.counts["late"] += 1
+                    continue
+                if not packet.lent:
+                    heard[packet.src] = now
             packet.where = address
             packets.append(packet)
         return packets
@@ -57,16 +85,17 @@ class NativeWire:
                 counts["data"] += 1
             else:
                 counts["control"] += 1
-                # Where a member's address is unknown it goes to everybody, and only one is meant. A newcomer is
-                # told of its view in the one before, which has no place for it.
-                members = stack.sizes.get(packet.view, INDEX_MAX)
-                if packet.to is not None and packet.dst is None and packet.to < members:
+                # Where a member's address is unknown it goes to everybody, and only one is meant. Indices mean
+                # nothing outside a view.
+                if packet.to is not None and packet.dst is None and packet.view != OUTSIDE:
                     packet.dst = 1 << packet.to
             counts["bytes"] += len(packet.body)
             if packet.encoded is None:
                 packet.encoded = [encode(packet, self.group_of(packet)), None]
             full, bare = packet.encoded
             if packet.dst is None:
+                if packet.to is None:
+                    stack.spoke_at = stack.now
                 transmit(packet.to, full)
                 continue
             for member in stack.others if packet.to is None else (packet.to,):
@@ -74,7 +103,7 @@ class NativeWire:
                     transmit(member, full)
                     continue
                 if bare is None:
-                    bare = packet.encoded[1] = encode(packet, stack.group, bare=True)
+                    bare = packet.encoded[1] = encode(packet, self.group_of(packet), bare=True)
                 transmit(member, bare)
 
     def answer(self, packet: Packet, address: Hashable) -> None:
@@ -87,10 +116,30 @@ class NativeWire:
 
     def group_of(self, packet: Packet) -> int:
         """What a packet carries to be known by: what belongs to no view is for all who know the group's name."""
-        return self.stack.lobby if packet.view == OUTSIDE else self.stack.group
+        if packet.view == OUTSIDE:
+            return self.stack.lobby
+        if self.births is None or packet.lent:  # who gets it need not have met the one that is gone
+            return self.tag
+        return self.tag ^ (self.births[packet.src] or 0)
+
+    def _tag_from(self, data: Buffer) -> int:
+        """By what a packet in a first view is known, if it is of the member that it says."""
+        assert self.births is not None
+        if len(data) < HEAD.size:
+            return UNKNOWN
+        if is_lent(data):
+            return self.tag
+        src = source_of(data)
+        birth = self.births[src] if src < len(self.births) else None
+        return UNKNOWN if birth is None else self.tag ^ birth
+
+    def tag_of(self, view: View) -> int:
+        """By what packets of a view are known."""
+        return view_tag(self.stack.identity, view)
 
     def enter(self, view: View) -> None:
         """This view is in force from now on."""
+        self.tag = self.tag_of(view)
         datagram_max = self.stack.datagram_max
         # The largest body that fits one datagram beside its header and a vector or two.
         self.body_max = datagram_max - min(HEADER_MAX + 6 * len(view), datagram_max // 2)
@@ -100,6 +149,14 @@ class NativeWire:
         """The same, of what the application may put into it: the order may add to a body."""
         body_max, overhead = self.body_max, self.stack.chain.hook("overhead")
         return body_max if overhead is None else max(body_max - overhead(len(self.stack.view)), body_max // 2)
+
+    def close(self, view: View) -> None:
+        """That view ends: what still comes of it is late."""
+        for birth in {0} if self.births is None else {birth for birth in self.births if birth is not None}:
+            self.past[self.tag ^ birth] = view
+        while len({view.number for view in self.past.values()}) > PAST_MAX:
+            del self.past[next(iter(self.past))]
+        self.next_tag = self.births = None
 
     def catch_up(self) -> None:
         """Read what came too early for the views before this one."""
@@ -112,21 +169,36 @@ class NativeWire:
             return self._read_outside(data)
         if reason == "view":
             self._read_of_another_view(data, address)
+        elif reason == "group" and (tag := tag_of(data)) == self.next_tag:
+            self._keep_for_next(data, address)
+        elif reason == "group" and tag in self.past:
+            self._read_late(self.past[tag], data, address)
         else:
             self.stack.reject(reason)
         return None
 
+    def _keep_for_next(self, data: Buffer, address: Hashable) -> None:
+        """Who speaks in the next view has installed it."""
+        stack = self.stack
+        stack.counts["ahead"] += 1
+        if len(self.ahead) < AHEAD_MAX:
+            self.ahead.append((bytes(data), address))
+        for watch in stack.chain.hooks("ahead"):
+            watch(view_of(data))
+
+    def _read_late(self, view: View, data: Buffer, address: Hashable) -> None:
+        """A packet of a view that is closed here: it took its time, or its sender does not know."""
+        stack = self.stack
+        stack.counts["stale"] += 1
+        for late in stack.chain.hooks("late"):
+            late(view, source_of(data), address)
+
     def _read_of_another_view(self, data: Buffer, address: Hashable) -> None:
         stack, number = self.stack, view_of(data)
-        watchers = stack.chain.hooks("ahead")
         if number < stack.view.number:
             stack.counts["stale"] += 1  # of a view that is closed
-        elif number == stack.view.number + 1 and (watchers or not stack.views.fixed):
-            stack.counts["ahead"] += 1
-            if len(self.ahead) < AHEAD_MAX:
-                self.ahead.append((bytes(data), address))
-            for watch in watchers:
-                watch(number)
+        elif number == stack.view.number + 1:
+            self._keep_for_next(data, address)
         else:
             stack.reject("view")
 
@@ -139,7 +211,7 @@ class NativeWire:
         except WireError as error:
             stack.reject(error.reason)
             return None
-        if packet is None or packet.is_for_others(stack.me):
+        if packet is None:
             return None
         if stack.chain.hook_of_kind(packet.kind, "outside") is None:
             stack.reject("stranger")
@@ -147,4 +219,4 @@ class NativeWire:
         return packet
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"ahead": self.ahead, "body_max": self.body_max}
+        return {name: value for name, value in self.__dict__.items() if name != "stack"}

@@ -15,7 +15,8 @@ and call a method; nobody writes these attributes from outside.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from inga.model.delivery import Batch
@@ -92,11 +93,14 @@ class Stack:
         datagram_max: int = 60 * 1024,
         now: float = 0.0,
         sizes: dict[int, int] | None = None,
+        birth: int | None = None,
     ) -> None:
         """`group` is what members agree on, `lobby` what also those know who do not: packets that belong to no view
         carry that. `beneath` names services the network itself provides, such as "reliable" in a test.
-        `sizes` is for a newcomer: how many members the earlier views had whose packets still come."""
+        `sizes` is for one who joins a board: how many members the earlier views had whose packets still come. `birth`
+        tells this process from others of its name, in a first view that members know before they have met."""
         self.me = me
+        self.member = view.members[me]
         self.now = now
         self.rng = rng
         self.trace = trace
@@ -119,12 +123,19 @@ class Stack:
         self.rejected: Counter[str] = Counter()  # datagrams and packets dropped, by reason
         self.met: set[int] = set()  # members of whom something was accepted
         self.addresses: dict[int, Hashable] = {}  # the address of each member that was met
-        self.left: set[int] = set()  # members that have left for good
+        self.left: set[int] = set()  # members that have left or failed, for good
+        self.failed: set[int] = set()  # of these, those that did not say so
+        self.heard: list[float] = []  # of each member: when something of it came last
+        self.spoke_at = now  # when something of ours left last that was for everybody
         self.wire = NativeWire(self)
+        self.birth = birth
         self.views = Views(self)
         self.enter(view)
+        if birth is not None and not view.attempt:
+            self.wire.births = [birth if member == me else None for member in range(len(view))]
         self.beneath = frozenset(beneath)
         self._windows_open = True
+        self._is_silenced = False  # layers of a closed view are at work
         self._send: list[tuple[Address, Datagram]] = []
         self.to_deliver: list[Batch | View] = []
         self._notices: list[str] = []
@@ -202,10 +213,19 @@ class Stack:
             self._notices = []
         return ready
 
-    def begin(self, bases: dict[str, list[int]] | None = None, *, now: float | None = None) -> None:
-        """The first view counts from here: from nothing, or, for a newcomer, from the others' bases."""
+    def begin(
+        self,
+        bases: dict[str, list[int]] | None = None,
+        *,
+        cuts: Sequence[int] = (),
+        now: float | None = None,
+    ) -> None:
+        """The first view counts from here: from nothing, or, for one that joins a board, from the others' bases. `cuts`: what
+        each process had sent in views before."""
         if now is not None:
             self.now = now
+        for earlier in self.chain.hooks("earlier"):
+            earlier(cuts)
         self.views.begin(bases)
 
     def advance(self, now: float) -> None:
@@ -309,7 +329,7 @@ class Stack:
     ) -> None:
         """A row of a full trace that is about no message."""
         trace = self.trace
-        if trace is not None and trace.full:
+        if trace is not None and trace.full and not self._is_silenced:
             trace.row(step, self.now, self.view.number, peer=peer, n=n, note=note)
 
     # What layers do: what is shared
@@ -354,14 +374,20 @@ class Stack:
         """A member may not be where we think: what is for it goes to everybody until it is heard again."""
         self.addresses.pop(member, None)
 
-    def gone(self, member: int) -> None:
-        """A member has left for good: tell the layers."""
+    def gone(self, member: int, *, failed: bool = False) -> None:
+        """A member has left or failed, for good: tell the layers. Where a view without it follows, what it said last
+        is still handed round; where none can, what is missing of it never comes."""
         self.left.add(member)
+        if failed:
+            self.failed.add(member)
         self.enter(self.view)
         if self.trace is not None:
-            self.trace.row("leave", self.now, self.view.number, peer=member)
+            self.trace.row("crash" if failed else "leave", self.now, self.view.number, peer=member)
         for gone in self.chain.hooks("gone"):
             gone(member)
+        if not self.views.follow:
+            for bereft in self.chain.hooks("bereft"):
+                bereft(member)
         self.review()
 
     def fail(self, error: IngaError) -> None:
@@ -380,9 +406,38 @@ class Stack:
         """This view is in force from now on."""
         self.view = view
         self.wire.enter(view)
+        self.heard += [self.now] * (len(view) - len(self.heard))
         self.others = [m for m in range(len(view)) if m != self.me]
         self.peers = [m for m in self.others if m not in self.left]  # members that have not left
         self.alone = not self.peers
+
+    def renumber(self, view: View) -> None:
+        """The next view has other members, and other indices for those that stay: what is known of them goes along."""
+        before = {member.identity: index for index, member in enumerate(self.view.members)}
+        places = [before.get(member.identity) for member in view.members]
+        me = view.index(self.member)
+        assert me is not None
+        self.me = me
+        self.met = {new for new, old in enumerate(places) if old in self.met}
+        known = {new: self.addresses[old] for new, old in enumerate(places) if old in self.addresses}
+        self.addresses.clear()  # drivers look into it
+        self.addresses.update(known)
+        self.heard = [self.now if old is None else self.heard[old] for old in places]
+        self.left, self.failed = set(), set()
+        now = {old: new for new, old in enumerate(places)}
+        self._send = [
+            (now[to] if isinstance(to, int) else to, data)
+            for to, data in self._send
+            if not isinstance(to, int) or to in now
+        ]
+
+    @contextmanager
+    def silenced(self) -> Iterator[None]:
+        """What is sent meanwhile is not, nor are there rows about it."""
+        count, self._is_silenced = len(self._send), True
+        yield
+        self._is_silenced = False
+        del self._send[count:]
 
     def bind(self, layers: Sequence[Layer]) -> None:
         """Bind these layers to each other and to this stack, if they fit together."""

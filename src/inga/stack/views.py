@@ -1,4 +1,4 @@
-"""How a stack goes from one view to the next: extended by members, or closed and begun anew with other layers."""
+"""How a stack goes from one view to the next: the old one is closed, and layers begin anew with the members of the next."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,28 +18,31 @@ class Views:
 
     def __init__(self, stack: "Stack") -> None:
         self.stack = stack
-        self.next: tuple[View, Sequence[Layer], Sequence[int]] | None = None  # to be installed
+        self.next: tuple[View, Sequence[Layer], Sequence[int] | None] | None = None  # to be installed
         self.retired: list[tuple[int, list[Layer]]] = []  # of closed views, for what is not taken yet
 
     def begin(self, bases: dict[str, list[int]] | None) -> None:
-        """The first view counts from here: from nothing, or, for a newcomer, from the others' bases."""
+        """Our first view counts from here: from nothing, or, for one that joins a board, from the others' bases."""
         stack = self.stack
+        known = (
+            (0,) * len(stack.view) if stack.view.attempt else None
+        )  # what was sent in views before is past
         if bases is not None:
             for adopt in stack.chain.hooks("adopt"):
                 adopt(bases)
-        self._record(None if bases is None else tuple(bases["seq"]), stack.view.names)
+            known = tuple(bases["seq"])
+        self._record(known, stack.view.names)
 
     @property
-    def fixed(self) -> list[str]:
-        """The layers with which nobody can join."""
-        return [layer.name for layer in self.stack.layers if not layer.grows]
+    def follow(self) -> bool:
+        """Whether a view without a member follows when it goes: not on wires of others."""
+        return bool(self.stack.chain.hooks("propose")) and self.stack.chain.hook("read") is None
 
     def extend(self, view: View, *, now: float) -> dict[str, int]:
-        """Install a view with members appended; what a newcomer has to know of us to start."""
+        """Install a view with members appended while counts go on, as the lecture's groups do; what a newcomer has to
+        know of us to start. Groups of ours close a view instead: see `session.changes`."""
         stack = self.stack
         stack.now = now
-        if self.fixed:
-            raise UsageError(f"nobody can join while the group uses the order {stack.view.recipe!r}")
         stack.flush()  # what was sent so far is not for the newcomer
         stack.enter(view)
         stack.sizes[view.number] = len(view)
@@ -57,16 +60,6 @@ class Views:
     def bases(self) -> dict[str, int]:
         """What a newcomer has to know of us if it starts now."""
         return {key: count for base in self.stack.chain.hooks("base") for key, count in base().items()}
-
-    @property
-    def is_flushed(self) -> bool:
-        """Whether all that was sent before this view has left, where that matters. Under an order whose stamps name
-        packets of others a newcomer may not begin before: its stamps say that this is past, and whoever lacked it
-        might wait for it for ever, holding what comes after it."""
-        stack = self.stack
-        if not getattr(stack.chain.order, "names_past", False):
-            return True
-        return all(is_flushed(stack.view.number) for is_flushed in stack.chain.hooks("is_flushed"))
 
     def replace(self, name: str, layer: Layer) -> None:
         """Put another layer in the place of the one called `name`; what that held goes through it."""
@@ -97,15 +90,23 @@ class Views:
         self.stack.closing = True
         self.stack.review()
         self.stack.flush()
+        for closing in self.stack.chain.hooks("closing"):
+            closing()
 
     def reopen(self) -> None:
         """The view goes on after all."""
         self.stack.closing = False
+        self.stack.wire.next_tag = None
         self.stack.review()
 
-    def install(self, view: View, layers: Sequence[Layer], cut: Sequence[int]) -> None:
-        """Close the view in force, of which everybody has `cut` packets of each member, and go on
-        with other layers, which count anew: once all that is being done in the old view is done."""
+    def expect(self, view: View) -> None:
+        """If a packet of that view comes, its sender has installed it."""
+        self.stack.wire.next_tag = self.stack.wire.tag_of(view)
+
+    def install(self, view: View, layers: Sequence[Layer], cut: Sequence[int] | None) -> None:
+        """Close the view in force, of which everybody who stays has `cut` packets of each member, and go on
+        with other layers, which count anew: once all that is being done in the old view is done. Without a `cut` we
+        are a new member there, with a trace of its own."""
         self.next = (view, layers, cut)
 
     def change(self) -> None:
@@ -114,17 +115,26 @@ class Views:
             change, self.next = self.next, None
             self._install(*change)
 
-    def _install(self, view: View, layers: Sequence[Layer], cut: Sequence[int]) -> None:
+    def _install(self, view: View, layers: Sequence[Layer], cut: Sequence[int] | None) -> None:
         stack, old = self.stack, self.stack.layers
-        for closed in stack.chain.hooks("closed"):
-            closed()
+        for end in stack.chain.hooks("closed" if cut is not None else "abandoned"):
+            end()
         if self.untaken:
             self.retired.append((stack.view.number, old))
+        before = {layer.name: layer for layer in old}
+        for layer in layers:
+            if layer.name in before and has(layer, "inherit"):
+                layer.inherit(before[layer.name])  # type: ignore[attr-defined]  # `has` has looked
         staying = {layer.name: layer for layer in old if layer.stays}
         stack.bind([staying.get(layer.name, layer) for layer in layers])
         if stack.trace is not None:
             stack.trace.row("flush", stack.now, stack.view.number)
-            stack.trace.cut(stack.view.number, cut)
+            if cut is None:
+                stack.trace = None
+            else:
+                stack.trace.cut(stack.view.number, cut, view.processes)
+        stack.wire.close(stack.view)
+        stack.renumber(view)
         stack.enter(view)
         stack.sizes = {view.number: len(view)}
         stack.report_wanted = stack.closing = False
@@ -143,8 +153,9 @@ class Views:
             if layers is None:
                 rest.append(packet)
                 continue
-            for layer in layers:
-                layer.taken([packet])
+            with self.stack.silenced():  # nobody is there any more to whom they could say anything
+                for layer in layers:
+                    layer.taken([packet])
         if rest or not self.untaken:
             self.retired.clear()  # packets are taken in the order in which they were delivered
         return rest

@@ -17,6 +17,7 @@ between two such changes, and `broken` counts only what was promised in it. What
 is promised of a change:
 
     views      nothing of an epoch is taken after something of a later one
+    survivors  who goes on to the same view has taken the same, also of what one sent that does not go on with them
 
 Sets are bit sets in plain
 integers, one bit a message, numbered as it was told of them. The oldest messages, once taken
@@ -26,6 +27,7 @@ forgotten, so that a run of any length is judged in the memory of what is under 
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 WITNESSES_MAX = 20
 """Violations described in words; all are counted."""
@@ -35,6 +37,14 @@ KeyOfNumber = Callable[[int], Hashable]
 
 FORGET_EVERY = 1024
 """Messages after which it is worth looking for what can be forgotten."""
+
+
+class SeenView(NamedTuple):
+    """A view that a site was in: what tells it from others, and who was in it."""
+
+    name: str
+    members: frozenset[int]
+    left: frozenset[int]  # who was in the one before and said that it leaves, when everybody had all it sent
 
 
 class Oracle:
@@ -49,6 +59,7 @@ class Oracle:
         self.violations: Counter[str] = Counter()
         self.broken: Counter[str] = Counter()  # of these, what was promised where it happened
         self.promises: dict[int, Collection[str]] = {}  # by epoch; of others everything is
+        self.open_epochs: set[int] = set()  # in which effects may be taken whose causes were lost with others
         self.witnesses: list[str] = []
         self.sent = 0
         self.taken = 0
@@ -70,12 +81,18 @@ class Oracle:
         self._needed = [0] * members  # what caused anything taken at the site
         self._followed = [[0] * members for _ in range(members)]  # the same, by sender of the taken
         self._gone: set[int] = set()  # sites that crashed or left
-        self._lost: set[int] = set()  # sites that crashed, so that what they sent may be lost
+        self._lost: set[int] = set()  # sites that crashed, so that what they sent last may be lost
+        self._views: list[list[SeenView]] = [[] for _ in range(members)]  # that the site has gone through
+        self._sent_in: list[str] = []  # by place, the view in which a message was sent
         self._granted = [0] * members  # what was past when the site joined
         self._base = [0]  # what members had sent when they let the next newcomer in
+        self._of_epoch: dict[int, int] = {}  # what was sent in it
+        self._whole = [0]  # what was sent to everybody
 
-    def send(self, site: int, message: int, dst: int | None = None, *, epoch: int = 0) -> None:
-        """`site` sent a new message, to all others or to those in the bit set."""
+    def send(
+        self, site: int, message: int, dst: int | None = None, *, epoch: int = 0, whole: bool = True
+    ) -> None:
+        """`site` sent a new message, to all others or to those in the bit set; `whole`: that is everybody there is."""
         assert message not in self._place, f"message {message} sent twice"
         if self.sent % FORGET_EVERY == 0:
             self._forget()
@@ -88,6 +105,7 @@ class Oracle:
         self._messages.append(message)
         self._senders.append(site)
         self._epochs.append(epoch)
+        self._sent_in.append(self._views[site][-1].name if self._views[site] else "")
         self._missing.append(len(audience))
         self._causes.append(self._known[site])
         self.related += self._known[site].bit_count() + self._forgotten
@@ -95,22 +113,33 @@ class Oracle:
         self.expected += len(audience)
         self._known[site] |= bit
         self._own[site] |= bit
+        self._of_epoch[epoch] = self._of_epoch.get(epoch, 0) | bit
+        if whole:
+            self._whole[0] |= bit
         for member in audience:
             self._addressed[member] |= bit
 
-    def admit(self, site: int, newcomer: int) -> None:
-        """`site` lets a newcomer in: what it sends from now on may be for that one too."""
-        if newcomer == self.members:
+    def admit(self, newcomer: int) -> None:
+        """There is a site of that number, from now on if not before."""
+        while newcomer >= self.members:
             self.members += 1
             for sets in (*self._sets(), self._latest):
                 sets.append(0)
+            self._views.append([])
             self._followed.append([0] * self.members)
             self._sequences.append([])
             self._base[0] = 0
+
+    def let_in(self, site: int) -> None:
+        """`site` lets the newcomer in that came last: what it sent before is past for that one."""
         self._base[0] |= self._own[site]
 
+    def enter(self, site: int, name: str, members: Iterable[int], left: Iterable[int] = ()) -> None:
+        """A site goes on to another view; `left` are those of the last one who took their leave."""
+        self._views[site].append(SeenView(name, frozenset(members), frozenset(left) - self._lost))
+
     def crash(self, site: int) -> None:
-        """Nothing is expected of it any more, and what it sent may be lost."""
+        """Nothing is expected of it any more, and what it sent last may be lost."""
         self._gone.add(site)
         self._lost.add(site)
 
@@ -118,11 +147,9 @@ class Oracle:
         """It left when everybody had all it sent: nothing is expected of it any more."""
         self._gone.add(site)
 
-    def join(self, newcomer: int, *, knows: bool = True) -> None:
-        """All have let it in. What they had sent before is past, and known to be, unless its order counts as
-        known only what was taken."""
-        if knows:
-            self._known[newcomer] |= self._base[0]
+    def join(self, newcomer: int) -> None:
+        """All have let it in. What they had sent before is past, and known to be."""
+        self._known[newcomer] |= self._base[0]
         self._granted[newcomer] = self._base[0]
 
     def agree(self, orders: "Mapping[str, KeyOfNumber]") -> None:
@@ -153,11 +180,11 @@ class Oracle:
         self._judge(site, index, sender)
         # What is known only as a cause of something was never seen here.
         seen = self._known[site] & (self._taken[site] | self._own[site] | self._granted[site]) & ~bit
+        seen &= self._of_epoch[self._epochs[place]]  # before that all is past
         self._taken[site] |= bit
         if site == sender:
-            causes &= self._own[
-                site
-            ]  # of others it may have come through an open gate, before its own causes
+            # Of others it may have come through an open gate, before its own causes.
+            causes &= self._own[site]
         if loose:
             self._loose[site] |= bit
         else:
@@ -171,6 +198,7 @@ class Oracle:
         for site, message, promised in self.missing():
             self.blame("complete", f"site {site} never took message {message}", promised=promised)
         self._compare_orders()
+        self._compare_survivors()
 
     def count(self, guarantees: Iterable[str]) -> int:
         """Violations of these."""
@@ -185,13 +213,30 @@ class Oracle:
             self.witnesses.append(f"{guarantee}: {witness}")
 
     def missing(self) -> Iterator[tuple[int, int, bool]]:
-        """Who has yet to take which message, and whether it was promised."""
+        """Who has yet to take which message, and whether it was promised: to all who go on with its sender, and to all
+        who stay in the view in which it was sent."""
+        for site, index in self._untaken():
+            sender, then = self._senders[index], self._view_after(site, index)
+            is_lost = sender in self._lost if then is None else sender not in then.members | then.left
+            if not is_lost:
+                message = self._messages[index]
+                yield site, message, self._promised("complete", self.epoch_of(message))
+
+    def _untaken(self) -> Iterator[tuple[int, int]]:
+        """Sites that are left, and the places of messages for them that they have not taken."""
         for site in range(self.members):
-            if site not in self._gone:
+            was_there = self._views[site] or not any(
+                self._views
+            )  # else it was let in and never heard of that
+            if site not in self._gone and was_there:
                 for index in _members(self._addressed[site] & ~self._taken[site]):
-                    if self._senders[index] not in self._lost:
-                        message = self._messages[index]
-                        yield site, message, self._promised("complete", self.epoch_of(message))
+                    yield site, index
+
+    def _view_after(self, site: int, index: int) -> "SeenView | None":
+        """The view to which a site went on from that in which a message was sent."""
+        views, name = self._views[site], self._sent_in[index + self._forgotten]
+        at = next((at for at, view in enumerate(views) if view.name == name), len(views))
+        return views[at + 1] if at + 1 < len(views) else None
 
     def _judge(self, site: int, index: int, sender: int) -> None:
         """What is wrong with taking this one now, after what was taken here before."""
@@ -224,6 +269,33 @@ class Oracle:
                         self.blame(
                             guarantee, text, promised=self._promised(guarantee, self.epoch_of(message))
                         )
+
+    def _compare_survivors(self) -> None:
+        """Who goes on to the same view has taken the same: what one sent that does not go on with them has come to all of
+        them that it was for, or to none. And who did not get it got nothing that it caused, if it was for everybody."""
+        for site, index in self._untaken():
+            message, sender, then = self._messages[index], self._senders[index], self._view_after(site, index)
+            if then is None or sender in then.members | then.left:
+                continue  # which was said before
+            having = [
+                other
+                for other in range(self.members)
+                if other not in self._gone
+                and self._taken[other] >> index & 1
+                and (after := self._view_after(other, index)) is not None
+                and after.name == then.name
+            ]
+            if having:
+                text = f"site {site} never took message {message} of site {sender}, site {having[0]} did"
+                promised = self._promised("complete", self.epoch_of(message))
+                self.blame("survivors", text, promised=promised)
+            elif self.epoch_of(message) in self.open_epochs:
+                continue
+            elif self._needed[site] >> index & 1 and self._whole[0] >> index & 1:
+                effect, promised = self._effect("causal", index, self._taken[site] & ~self._loose[site])
+                promised = promised and self._promised("causal", self.epoch_of(message))
+                text = f"site {site} took message {effect} without its cause {message}, which nobody has"
+                self.blame("causal", text, promised=promised)
 
     def epoch_of(self, message: int) -> int:
         """When it was sent."""
@@ -264,8 +336,9 @@ class Oracle:
         for column in (self._messages, self._senders, self._missing, self._causes):
             del column[:count]
         self._causes = [causes >> count for causes in self._causes]
-        for sets in (*self._sets(), self._base):
+        for sets in (*self._sets(), self._base, self._whole):
             sets[:] = [each >> count for each in sets]
+        self._of_epoch = {epoch: each >> count for epoch, each in self._of_epoch.items() if each >> count}
 
 
 def agreed_orders(guarantees: Iterable[str], key: KeyOfNumber) -> dict[str, KeyOfNumber]:

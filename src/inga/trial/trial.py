@@ -24,6 +24,9 @@ DATAGRAM = 60 * 1024
 VIA = "udp://239.7.7.7:0"
 """Loopback multicast on a port that is free."""
 
+DETECT = 0.5
+"""Seconds of silence that simulated members forgive, where some of them crash."""
+
 NOT_TOLD = ("seed", "option", "objects", "misdeclare", "via", "unsafe", "timeout")
 """What a manifest has under a key of its own, only where it was asked for, or not at all."""
 
@@ -48,6 +51,8 @@ class Trial:
     echo: bool = False
     coarse: bool = False  # sim
     join: int = 0  # members that come later
+    crash: int = 0  # members that crash on the way (sim)
+    back: int = 0  # of these, those that come back, on the command line `--return` (sim)
     matrix: bool = False
     deliver: str | None = None  # level; None: the order's own
     option: tuple[tuple[str, Any], ...] = ()  # of the order's own
@@ -64,6 +69,8 @@ class Trial:
             raise UsageError("--window is at least 1 byte")
         if self.join < 0:
             raise UsageError("--join is the number of members that come later")
+        if not 0 <= self.back <= self.crash or 0 < self.members <= self.crash:
+            raise UsageError("--crash is fewer than there are members, and --return no more than crash")
         _ = self.workload  # or says what is wrong
 
     @property
@@ -100,6 +107,7 @@ class Trial:
             matrix=self.matrix,
             deliver=self.deliver,
             protocol=dict(self.option),
+            detect=DETECT if self.crash else None,
             flow={"window": self.window or WINDOW_MAX},
         )
 
@@ -135,6 +143,8 @@ class Trial:
                 value = "/".join(value)
             if option.name == "option":
                 words += [f"--option {quote(f'{name}={each}')}" for name, each in value if each is not None]
+            elif option.name == "back":
+                words.append(f"--return {value}")
             elif value is True:
                 words.append(f"--{option.name}")
             else:

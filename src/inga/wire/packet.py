@@ -5,7 +5,7 @@ A fixed head, then only the sections in use, in the order of their bits, then th
     0   2  magic  "in"
     2   1  version
     3   1  kind              0 = data, else the id of a layer
-    4   4  group id          hash of the group's name and options
+    4   4  tag               hash of the group's name and options, and of the view
     8   2  sections          bit set, below
     10  2  source            index in the view
     12  4  view number
@@ -21,6 +21,7 @@ from zlib import crc32
 from inga.model.errors import WireError
 from inga.model.packet import Buffer, Packet
 from inga.model.stamp import Stamp
+from inga.model.view import View
 from inga.wire import varint
 from inga.wire.runs import get_runs, put_runs
 from inga.wire.vector import get_vector, put_vector
@@ -43,6 +44,7 @@ URGENT = 1 << 10
 BARE = 1 << 11
 PARTIAL = 1 << 12
 COUNT = 1 << 13  # messages in the body, if not one
+LENT = 1 << 14  # another member sends it for one that is gone
 
 GATHERED_FROM = 16 * 1024
 """Bodies from this size are not copied behind their header: the socket gathers both."""
@@ -61,6 +63,12 @@ FRAGMENTS_MAX = 1 << 20
 def group_id(name: str) -> int:
     """What packets of a group carry so that strangers' packets are told apart."""
     return crc32(name.encode())
+
+
+def view_tag(identity: str, view: View) -> int:
+    """What packets of a view carry: in a first view the group's id, in every other what tells it from all others, so
+    that nothing that was said in one part of a group is taken for something else in another."""
+    return group_id(f"{identity}\n{view.text}" if view.attempt else identity)
 
 
 def encode(packet: Packet, group: int, *, bare: bool = False) -> Buffer | list[Buffer]:
@@ -109,8 +117,10 @@ def encode(packet: Packet, group: int, *, bare: bool = False) -> Buffer | list[B
         sections |= URGENT
     if packet.partial:
         sections |= PARTIAL
+    if packet.lent:
+        sections |= LENT
     body: Buffer = packet.body
-    if bare:
+    if bare or packet.bare:
         sections |= BARE
         body = b""
     HEAD.pack_into(out, 0, MAGIC, VERSION, packet.kind, group, sections, packet.src, packet.view, len(body))
@@ -135,18 +145,18 @@ def decode(data: Buffer, group: int, sizes: Mapping[int, int], me: int) -> Packe
         raise WireError("version", f"version {version}")
     if group_ != group:
         raise WireError("group", "a packet of another group")
-    if src == me:
-        return None
     members = sizes.get(view)
     if members is None:
         raise WireError("view", f"a packet of view {view}")
+    if src == me:
+        return None
     if src >= members:
         raise WireError("stranger", f"source {src} of {members} members")
     packet = Packet(src, view, b"", None, kind)
     at = _get_sections(packet, sections, data, members) if sections else 20
     if at + size != len(data):
         raise WireError("length", f"body of {len(data) - at} bytes, announced {size}")
-    if packet.bare and (size or packet.dst is None or packet.dst >> me & 1):
+    if packet.bare and (size or packet.dst is None or (packet.dst >> me & 1 and not packet.lent)):
         raise WireError("malformed", "a bare header for one who gets the body")
     if size:
         packet.body = memoryview(data)[at:] if size > 64 else bytes(data[at:])
@@ -157,6 +167,23 @@ def view_of(data: Buffer) -> int:
     """The number of the view in which a packet was sent; only for what `decode` has looked at."""
     view: int = HEAD.unpack_from(data)[6]
     return view
+
+
+def tag_of(data: Buffer) -> int:
+    """By what a packet is known, and the same as for `view_of`."""
+    tag: int = HEAD.unpack_from(data)[3]
+    return tag
+
+
+def source_of(data: Buffer) -> int:
+    """The index of its sender, and the same."""
+    source: int = HEAD.unpack_from(data)[5]
+    return source
+
+
+def is_lent(data: Buffer) -> bool:
+    """Whether another member sends it for one that is gone, and the same."""
+    return bool(HEAD.unpack_from(data)[4] & LENT)
 
 
 def kind_of(data: Buffer, group: int) -> int | None:
@@ -213,6 +240,7 @@ def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> 
     packet.urgent = bool(sections & URGENT)
     packet.partial = bool(sections & PARTIAL)
     packet.bare = bool(sections & BARE)
+    packet.lent = bool(sections & LENT)
     return at
 
 

@@ -50,6 +50,10 @@ class Told:
         """From 0 to the largest count there is."""
         return _number(self._get(key))
 
+    def large(self, key: str) -> int:
+        """A number that may be larger than a count."""
+        return _number(self._get(key), LARGE_MAX)
+
     def counts(self, key: str | None = None) -> dict[str, int]:
         """Everything told besides `do`, or everything under that key, which must be numbers."""
         content = self._content if key is None else self._get(key)
@@ -73,6 +77,21 @@ class Told:
     def table(self, key: str, rows: int, columns: int) -> list[list[int]]:
         lines = _items(self._get(key), rows)
         return [[_number(each) for each in _items(line, columns)] for line in lines]
+
+    def pairs(self, key: str) -> list[tuple[int, int]]:
+        """Pairs of numbers."""
+        lines = [_items(line, 2) for line in _items(self._get(key))]
+        return [(_number(low), _number(high)) for low, high in lines]
+
+    def tables(self, key: str, columns: int) -> dict[int, list[list[int]]]:
+        """Tables of so many columns by number."""
+        content = self._get(key)
+        if not isinstance(content, dict) or not all(name.isdecimal() for name in content):
+            raise _malformed(f"{key} has no tables by number")
+        return {
+            int(name): [[_number(each) for each in _items(line, columns)] for line in _items(lines)]
+            for name, lines in content.items()
+        }
 
     def people(self, key: str) -> list[tuple[str, int, str]]:
         """Names, incarnations and addresses."""

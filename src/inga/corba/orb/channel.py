@@ -81,7 +81,7 @@ async def open_requests(
         datagram_max=carrier.datagram_max,
         now=asyncio.get_running_loop().time(),
     )
-    channel = Group(via, me, stack, carrier, None, receipts)
+    channel = Group(via, me, stack, carrier, receipts)
     try:
         await carrier.open(channel.receive)
         channel.begin()

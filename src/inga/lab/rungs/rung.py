@@ -35,7 +35,6 @@ class Rung(Unordered, Generic[S]):
     level: ClassVar[str] = "causal"
     drops_duplicates: ClassVar[bool] = True
     no_gate = "what it holds is for its stamps to release"
-    grows = False  # the lecture's group is complete before the first message
 
     def view(self, view: View) -> None:
         super().view(view)

@@ -141,7 +141,7 @@ class CoMachine(CoOrdering):
         if member not in self.others:
             return
         self.others.remove(member)
-        self._forget_beyond_hole(member)
+        self._stop_counting(member)
         self._found.discard(member)
         self._asked.pop(member, None)
         if self.others:
@@ -152,6 +152,15 @@ class CoMachine(CoOrdering):
         self._raised.update(self.known_accepted.forget(member))
         self.known_confirmed.forget(member)
         self.reported_confirmed.forget(member)
+
+    def forget_beyond_hole(self, src: int) -> None:
+        """Nothing that is missing of a member will come any more, and so nothing that follows it can be accepted."""
+        early, hole = self.early[src], self.expected[src]
+        while hole in early:
+            hole += 1
+        for seq in sorted(early):
+            if seq > hole:
+                self._drop("left", early[seq])
 
     def caught_up(self) -> None:
         """Our application keeps up again: say so to those who may have been told otherwise."""
@@ -168,7 +177,7 @@ class CoMachine(CoOrdering):
     @property
     def is_idle(self) -> bool:
         """Whether nothing is under way, held or owed."""
-        return not (self.waiting or self.held_in_all or self.dirty or self._is_missing_something())
+        return not (self.waiting or not self.is_settled or self.dirty or self._is_missing_something())
 
     def has_all(self, member: int) -> bool:
         """Whether a member has accepted all that we sent."""
@@ -310,7 +319,7 @@ class CoMachine(CoOrdering):
         """Whether the word of others can help us on. Of no help is it where our own application does not read."""
         if not self.others:
             return False
-        if self.waiting or self.unreleased or self.held_in_all or self._is_missing_something():
+        if self.waiting or self.unreleased or not self.is_settled or self._is_missing_something():
             return True
         return not (self.is_behind or self._may_send())
 

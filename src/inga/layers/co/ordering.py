@@ -75,6 +75,20 @@ class CoOrdering(Machine):
             found.update(self.reported_confirmed.lacking(self.log[0].src, self.log[0].seq))
         return sorted(found - {self.me})
 
+    def kept(self, src: int) -> dict[int, CoMessage]:
+        """The messages of a member that not everybody is known to have, and some that everybody has."""
+        found = {message.seq: message for message in self.log if message.src == src}
+        return found | {message.seq: message for message in self.accepted[src]} | self.early[src]
+
+    def counted(self, src: int) -> int:
+        """Messages of a member that were accepted."""
+        return self.expected[src] - 1
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything that was accepted is acknowledged."""
+        return not self.log and not any(self.accepted)
+
     # R1, R2, B2: from the network to `early`
 
     def receive(self, message: CoMessage) -> bool:
@@ -106,15 +120,6 @@ class CoOrdering(Machine):
         self._heard_of.add(src)
         self._read_from(src, seq)
         return seq in early
-
-    def _forget_beyond_hole(self, src: int) -> None:
-        """Nothing that is missing of a member will come any more, and so nothing that follows it can be accepted."""
-        early, hole = self.early[src], self.expected[src]
-        while hole in early:
-            hole += 1
-        for seq in sorted(early):
-            if seq > hole:
-                self._drop("left", early[seq])
 
     def _discard(self, reason: str, message: CoMessage) -> bool:
         self.events.append(Discarded(reason, message))

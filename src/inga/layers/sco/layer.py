@@ -13,16 +13,18 @@ each with an extension, see `wire.selective`. What the machine calls 1 before an
 only in stamps, which name the newest message that precedes, not the next.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from inga.layers.flow import WINDOW_MAX as WINDOW_BYTES
 from inga.layers.flow import charged
+from inga.layers.lending import lacking
 from inga.layers.machine import Discarded, GaveUp
 from inga.layers.machine_order import MachineOrder
 from inga.layers.numbers import check_number
 from inga.layers.sco.machine import ScoMachine
-from inga.layers.sco.ordering import LSN_WINDOW, mask
+from inga.layers.sco.ordering import LSN_WINDOW, mask, members_of
 from inga.layers.sco.parts import (
     Control,
     Copies,
@@ -37,9 +39,10 @@ from inga.layers.sco.parts import (
     ScoSettings,
 )
 from inga.model.errors import WireError
-from inga.model.packet import HEADER_MAX, Packet
+from inga.model.packet import HEADER_MAX, Packet, Runs
 from inga.model.stamp import Stamp
 from inga.model.view import View
+from inga.stack.hooks import Holdings
 from inga.wire.selective import pack, unpack
 
 TWO_WAYS = 0.02
@@ -82,17 +85,18 @@ class Sco(MachineOrder):
         settings = self._settings
         if settings.multicast_from:
             settings = replace(settings, nack_delay=max(settings.nack_delay, TWO_WAYS))
-        self.machine = self._kind(self.stack.me, len(view), settings)
+        self.machine = self._kind(self.me, len(view), settings)
         self.machine.now = self.stack.now
         self._everybody = (1 << len(view)) - 1
         self._acting = False
         self._heard = 0  # our newest message that some destination has accepted
         self._prompt: set[int] = set()  # senders of partial bundles that wait for us to say something
+        self._lent: dict[int, dict[int, Packet]] = {}  # of members that are gone, by number: lent by others
 
     # Sending
 
     def down(self, batch: list[Packet]) -> None:
-        me = 1 << self.stack.me
+        me = 1 << self.me
         for packet in batch:
             dst = self._everybody & ~me if packet.dst is None else packet.dst
             size = charged(len(packet.body) + HEADER_MAX)
@@ -114,6 +118,9 @@ class Sco(MachineOrder):
         machine.now = self.stack.now
         fresh: list[tuple[ScoMessage, Packet]] = []
         for packet in batch:
+            if packet.lent:
+                self._keep_lent(packet)
+                continue
             message = self._message(packet)
             if message is None:
                 continue
@@ -127,7 +134,7 @@ class Sco(MachineOrder):
         machine.stages()
         self._act()
         for message, packet in fresh:
-            if message.body is not None:  # not handed over yet, so it outlives the reader's buffer
+            if not message.given or packet.payloads is None:  # it outlives the reader's buffer
                 packet.keep()
 
     def gone(self, member: int) -> None:
@@ -144,7 +151,90 @@ class Sco(MachineOrder):
         """All of it, and everybody else too: nothing waits here any more."""
         machine = self.machine
         come = all(machine.covered[m] > count for m, count in enumerate(counts) if m != machine.me)
-        return come and not machine.held_in_all
+        return come and machine.is_settled
+
+    def closed(self) -> None:
+        """Everybody has all we sent, also where nobody has told us."""
+        for own in self.machine.unreleased.values():
+            if own.body.receipt is not None:
+                own.body.receipt.reach("confirmed")
+
+    # For those who lack what a member sent that is gone. Numbers of links are nobody else's business, so messages are
+    # known by their senders' numbers here, and lent with their whole stamps.
+
+    def count(self) -> int:
+        return 0
+
+    def come(self, counts: list[int]) -> bool:
+        return True  # what a link lacks is known to `has`
+
+    def holdings(self, member: int) -> Holdings:
+        """Of each message its destinations, and how far we have got."""
+        covered = self.machine.covered[member]
+        kept = self.machine.kept(member).values()
+        return [
+            *([m.seq, k, 0] for m in kept for k in members_of(m.dst) if k != member),
+            [covered, self.me, 1],
+        ]
+
+    def deal(self, held: Mapping[int, Holdings]) -> dict[int, Holdings]:
+        holders: dict[int, int] = {}
+        lacking: dict[int, set[int]] = {member: set() for member in held}
+        covered = dict.fromkeys(held, 1)
+        for member, rows in sorted(held.items()):
+            for seq, target, is_covered in rows:
+                if is_covered:
+                    covered[member] = seq
+                elif target in lacking:
+                    holders.setdefault(seq, member)
+                    lacking[target].add(seq)
+        return {
+            member: [[holders[seq], seq, seq + 1] for seq in sorted(wanted) if seq >= covered[member]]
+            for member, wanted in lacking.items()
+        }
+
+    def lacking(self, member: int, dealt: Holdings) -> dict[int, Runs]:
+        """What is lent to us is taken when all of it has come, in its sender's order."""
+        covered, lent = self.machine.covered[member], self._lent.get(member, {})
+        due = [row for row in dealt if row[1] >= covered]
+        missing = lacking(due, lambda seq: seq in lent)
+        if due and not missing:
+            for _, seq, _ in sorted(due, key=lambda row: row[1]):
+                self._take_lent(lent.pop(seq))
+            self._run()
+        return missing
+
+    def _keep_lent(self, packet: Packet) -> None:
+        lent = self._lent.setdefault(packet.src, {})
+        if packet.stamp is None or packet.dst is None or not packet.seq or len(lent) >= LSN_WINDOW:
+            self.stack.reject("malformed", packet)
+            return
+        packet.keep()
+        lent[packet.seq] = packet
+
+    def _take_lent(self, packet: Packet) -> None:
+        assert packet.stamp is not None and packet.dst is not None
+        message = ScoMessage(
+            packet.src, packet.dst, packet.seq, 0, packet.stamp.delta, body=packet, whole=True
+        )
+        self.machine.now = self.stack.now
+        self.machine.take_lent(message)
+
+    def lend(self, member: int, runs: Runs) -> list[Packet]:
+        kept = self.machine.kept(member)
+        return [
+            self._whole(message)
+            for seq, message in kept.items()
+            if any(low <= seq < high for low, high in runs)
+        ]
+
+    def _whole(self, message: ScoMessage) -> Packet:
+        """A message with its whole stamp."""
+        packet: Packet = message.body.copy_to(self.me)
+        packet.dst, packet.lsn, packet.ext = message.dst, 0, None
+        delta = [(k, seq) for k, seq in enumerate(message.deps) if seq and k != message.src]
+        packet.stamp = Stamp(tuple(delta), 0)
+        return packet
 
     @property
     def settled(self) -> bool:
@@ -163,7 +253,7 @@ class Sco(MachineOrder):
 
     def _message(self, packet: Packet) -> ScoMessage | None:
         """The copy in a data packet that is for us."""
-        me = self.stack.me
+        me = self.me
         stamp, lsn, dst = packet.stamp, packet.lsn, packet.dst
         try:
             free, have, acks, lsns = unpack(packet.ext or b"", len(self.stack.view))
@@ -208,7 +298,7 @@ class Sco(MachineOrder):
         """Whether among its destinations we are the one who answers at once: the next after the sender."""
         n = len(self.stack.view)
         distances = [(m - message.src - 1) % n for m in range(n) if message.dst >> m & 1 and m != message.src]
-        return (self.stack.me - message.src - 1) % n == min(distances, default=-1)
+        return (self.me - message.src - 1) % n == min(distances, default=-1)
 
     # From the machine to packets and rows
 
@@ -242,7 +332,7 @@ class Sco(MachineOrder):
             case ScoSent(own):
                 self._note_send(own)
             case Released(own):
-                if not own.dst >> self.stack.me & 1 and own.body.receipt is not None:
+                if not own.dst >> self.me & 1 and own.body.receipt is not None:
                     own.body.receipt.reach("confirmed")
             case Heard(seq):
                 if seq > self._heard:  # links are not in step with each other
@@ -258,21 +348,20 @@ class Sco(MachineOrder):
         packet.seq = packet.lsn = own.seq
         if self.stack.trace is not None:
             deps = [number - 1 for number in self.machine.clock]
-            deps[self.stack.me] = own.seq - 1
+            deps[self.me] = own.seq - 1
             packet.deps = tuple(deps)
-            dst = own.dst & ~(1 << self.stack.me)
+            dst = own.dst & ~(1 << self.me)
             self._row("send", packet, packet.count, dst=own.dst if packet.dst is not None else dst)
 
     def _reached(self, level: str, message: ScoMessage, released: list[Packet]) -> None:
-        packet: Packet | None = message.body  # None once it is handed over
-        is_own = message.src == self.stack.me
+        packet: Packet = message.body
+        is_own = message.src == self.me
         if level == "received":
-            assert packet is not None
             self.stack.meet(packet, fresh=True)
             self._received(packet, "receive")
             message.size = len(packet.body) + 1
             self.held += message.size
-        elif level == "accepted" and packet is not None and not is_own:
+        elif level == "accepted" and not is_own:
             packet.deps = message.deps
         if self.stack.trace is not None and level in STEPS and not is_own:
             self._level_row(STEPS[level], message)
@@ -285,13 +374,13 @@ class Sco(MachineOrder):
 
     def _hand_over(self, message: ScoMessage, released: list[Packet]) -> None:
         packet: Packet = message.body
-        if message.src == self.stack.me:
-            packet = packet.copy_to(self.stack.me)
+        if message.src == self.me:
+            packet = packet.copy_to(self.me)
             packet.encoded = None
             packet.seq, packet.deps = message.seq, message.deps
         else:
             self.held -= message.size
-        message.body = None
+        message.given = True
         if self.stack.trace is not None:
             self._row("deliver", packet, packet.count)
         released.append(packet)
@@ -304,13 +393,12 @@ class Sco(MachineOrder):
             stack.trace.row(*where, deps=message.deps)
 
     def _discard(self, reason: str, message: ScoMessage) -> None:
-        if message.body is not None:  # else it was handed over when it came, at the level `received`
+        if not message.given:  # else it was handed over when it came, at the level `received`
             self.held -= message.size
         if reason == "duplicate":
             self._received(message.body, "duplicate")
-        else:
+        elif reason != "left":
             self.stack.reject(reason, message.body)
-        message.body = None
 
     def _transmit(self, copies: list[ScoMessage], to: list[int], together: bool, again: bool) -> None:
         if together:

@@ -21,7 +21,7 @@ from collections import deque
 from math import inf
 from typing import Any
 
-from inga.layers.machine import ALL
+from inga.layers.machine import ALL, Discarded
 from inga.layers.sco.ordering import members_of
 from inga.layers.sco.parts import (
     Copies,
@@ -101,8 +101,13 @@ class ScoMachine(Talking):
             self._alarms.set((FLOW, ALL), self.now + self._pace(self.settings.poll_after))
 
     def leave_out(self, member: int) -> None:
-        """A member has left for good: nothing is expected of it, nor sent to it, any more."""
+        """A member is gone: nothing is expected of it, nor sent to it, any more. What came out of its turn follows
+        something that will not come; whoever has it in its turn passes it on."""
         self.gone.add(member)
+        for early in self.early.pop(member, {}).values():
+            self._let_go(member)
+            self.events.append(Discarded("left", early))
+        self._stop_counting(member)
         self.owed_since.pop(member, None)
         for copy in self._outstanding.pop(member, ()):
             self._settle(copy)
@@ -120,7 +125,7 @@ class ScoMachine(Talking):
     @property
     def is_idle(self) -> bool:
         """Whether nothing is under way, held or owed: nothing will be sent unasked."""
-        return not (self.waiting or self.unreleased or self.held_in_all or self.owed_since)
+        return not (self.waiting or self.unreleased or not self.is_settled or self.owed_since)
 
     @property
     def is_open(self) -> bool:

@@ -68,6 +68,19 @@ class ScoOrdering(Machine):
         """L1: runs of numbers on the link from `src` that were used and have not come."""
         return missing_runs(self.expected_lsn[src], self.early.get(src, ()), self.known_sent.get(src, 1))
 
+    def kept(self, src: int) -> dict[int, ScoMessage]:
+        """The messages of a member that not all their destinations are known to have, by number."""
+        return {m.seq: m for queue in (self.log.get(src, ()), self.accepted.get(src, ())) for m in queue}
+
+    def counted(self, src: int) -> int:
+        """The number of the newest message of a member that was accepted."""
+        return self.covered[src] - 1
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything that was accepted is confirmed."""
+        return not self.log and not self.accepted
+
     def awaited(self, level: str = "confirmed") -> list[int]:
         """The members whose messages or word is missing for what is held here and has not reached that level."""
         if level == "received":
@@ -112,6 +125,16 @@ class ScoOrdering(Machine):
         if self.known_sent[src] > self.expected_lsn[src]:
             self._heard_of.add(src)
         return None
+
+    def take_lent(self, message: ScoMessage) -> None:
+        """A message of a member that is gone, from another that has it: the next on its link, by whatever number."""
+        src = message.src
+        message.lsn = self.expected_lsn[src]
+        self.expected_lsn[src] += 1
+        self._hold(src)
+        self.events.append(Happened("received", message))
+        self._merge_clock(message)
+        self._enter(message)
 
     def _stash(self, message: ScoMessage) -> bool:
         """R2 and B2: keep it, if there is room. It may drive out a later one of its sender."""

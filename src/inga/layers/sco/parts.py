@@ -73,6 +73,7 @@ class ScoMessage:
         "passed",  # entries of the stamp found clear of what is not confirmed yet
         "own",  # at its sender: the message all copies belong to
         "since",  # when it was last sent; here, since when it waits where it is
+        "given",  # it was handed over
     )
 
     def __init__(
@@ -106,6 +107,7 @@ class ScoMessage:
         self.passed = 0
         self.own: Own | None = None
         self.since = 0.0
+        self.given = False
 
     def __repr__(self) -> str:
         return f"<Message {self.src}:{self.seq} lsn={self.lsn}>"

@@ -1,0 +1,98 @@
+"""What members have of one that is gone, and who gives it to whom, where all number its packets alike.
+
+When a member is gone, what it sent last may have come to some of the others only. Each says which numbers it has; the
+member that leads the change of the view deals out who gets what from whom; then all have what any of them has. A
+packet that is not for everybody came to some as a bare header. Such a copy is given only where nobody has the body:
+then the message is lost, and counted all the same.
+
+Three numbers each, as they travel: holdings are (first, last + 1, are they bare), dealings (holder, first, last + 1).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from inga.causality.arrivals import missing_runs
+from inga.model.errors import WireError
+from inga.model.packet import Runs
+from inga.stack.hooks import Holdings
+
+SPREAD_MAX = 1 << 15
+"""Numbers between what the slowest and the fastest have: more than any window lets a sender be ahead."""
+
+
+def holdings(expected: int, early: Iterable[int], bare: Iterable[int]) -> Holdings:
+    """All below `expected`, and those in `early`; of these, `bare` came without their bodies."""
+    early, bare = sorted(early), set(bare)
+    below = max(early, default=expected - 1) + 1
+    rows: Holdings = []
+    low = 1
+    for hole_low, hole_high in (*missing_runs(expected, early, below), (below, below)):
+        rows += _parted(low, hole_low, bare)
+        low = hole_high
+    return rows
+
+
+def _parted(low: int, high: int, bare: set[int]) -> Holdings:
+    """A run, cut where headers are bare."""
+    rows: Holdings = []
+    for number in sorted(each for each in bare if low <= each < high):
+        if number > low:
+            rows.append([low, number, 0])
+        rows.append([number, number + 1, 1])
+        low = number + 1
+    if high > low:
+        rows.append([low, high, 0])
+    return rows
+
+
+def deal(held: Mapping[int, Holdings]) -> dict[int, Holdings]:
+    """Who lacks what that another has, and from whom to get it."""
+    base = min(_first_hole(rows) for rows in held.values())
+    numbers: dict[int, set[int]] = {}
+    holders: tuple[dict[int, int], dict[int, int]] = {}, {}  # of bodies, of bare headers
+    for member, rows in sorted(held.items()):
+        mine = numbers[member] = set()
+        for low, high, bare in rows:
+            if high > base + SPREAD_MAX or bare not in (0, 1):
+                raise WireError("malformed", "holdings that nobody can have")
+            for number in range(max(low, base), high):
+                mine.add(number)
+                holders[bare].setdefault(number, member)
+    whole = holders[1] | holders[0]
+    return {
+        member: _joined((whole[number], number) for number in sorted(whole.keys() - mine))
+        for member, mine in numbers.items()
+    }
+
+
+def _first_hole(rows: Holdings) -> int:
+    end = 1
+    for low, high, _ in sorted(rows):
+        if low > end:
+            break
+        end = max(end, high)
+    return end
+
+
+def _joined(pairs: Iterable[tuple[int, int]]) -> Holdings:
+    """Numbers in a row of one holder as one row."""
+    rows: Holdings = []
+    for holder, number in pairs:
+        if rows and rows[-1][0] == holder and rows[-1][2] == number:
+            rows[-1][2] = number + 1
+        else:
+            rows.append([holder, number, number + 1])
+    return rows
+
+
+def lacking(dealt: Holdings, has: Callable[[int], bool]) -> dict[int, Runs]:
+    """Of what was dealt to us, what has not come yet, by holder."""
+    wanted: dict[int, list[tuple[int, int]]] = {}
+    for holder, low, high in dealt:
+        for number in range(low, min(high, low + SPREAD_MAX)):
+            if not has(number):
+                runs = wanted.setdefault(holder, [])
+                if runs and runs[-1][1] == number:
+                    runs[-1] = (runs[-1][0], number + 1)
+                else:
+                    runs.append((number, number + 1))
+    return {holder: tuple(runs) for holder, runs in wanted.items()}

@@ -1,0 +1,48 @@
+"""A view in words that travel: what members tell each other of the next one, and newcomers of their first."""
+
+from typing import Any
+
+from inga.model.errors import WireError
+from inga.model.view import Member, View
+from inga.wire.told import Told
+
+
+def described(view: View) -> dict[str, Any]:
+    """All that there is to know of a view."""
+    return {
+        "number": view.number,
+        "attempt": view.attempt,
+        "leader": view.leader,
+        "recipe": view.recipe,
+        "traced": view.traced,
+        "members": [[member.name, member.incarnation, member.address] for member in view.members],
+        "processes": list(view.processes),
+        "total": view.total,
+        "joined": list(view.joined),
+        "left": list(view.left),
+        "failed": list(view.failed),
+    }
+
+
+def view_told(told: Told) -> View:
+    """The view that was described; WireError if there can be none like that."""
+    members = tuple(Member(*person) for person in told.people("members"))
+    processes = tuple(told.numbers("processes", len(members)))
+    total = told.number("total")
+    if not members or len({member.name for member in members}) < len(members):
+        raise WireError("malformed", "a view of nobody, or of two members of one name")
+    if len(set(processes)) < len(processes) or max(processes) >= total:
+        raise WireError("malformed", "a view in which two are the same process")
+    return View(
+        told.number("number"),
+        members,
+        told.text("recipe"),
+        told.flag("traced"),
+        tuple(told.texts("joined")),
+        tuple(told.texts("left")),
+        tuple(told.texts("failed")),
+        told.number("leader"),
+        told.number("attempt"),
+        processes,
+        total,
+    )

@@ -1,0 +1,125 @@
+"""State for those who join: what the others had when the view began, piece by piece, from one that has it.
+
+    ask        a newcomer to one of those who have it: from this octet on
+    piece      so many octets from there, of so many in all; some for one question
+    none       it cannot be handed over, for this reason
+
+Layers say what they lack and who has it; what that is means nothing here. A newcomer asks at its own pace, again if
+nothing comes, and another member if the one it asked is gone: all have the same, since all began the view with it.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from inga.model.errors import UsageError, WireError
+from inga.model.packet import Packet
+from inga.session.alarms import NEVER, Backoff
+from inga.wire.told import TEXT_MAX, Told, said
+
+if TYPE_CHECKING:
+    from inga.session.session import Session
+
+AGAIN, AGAIN_MAX = 0.02, 0.5
+"""Seconds before a question is repeated: first, and after doubling."""
+
+PIECE, HEAD = 16 * 1024, 512
+"""Octets of a piece, at most, and reckoned for what goes with it."""
+
+PIECES = 8
+"""Pieces for one question."""
+
+STATE_MAX = 1 << 30
+"""Octets of one state."""
+
+
+class Handover:
+    """Asks for states, and gives them; part of the session."""
+
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._come: dict[str, bytearray] = {}  # of each state that we lack, what has come
+        self._given: dict[str, bytes] = {}  # states that somebody has asked for in this view
+        self._again = Backoff(AGAIN, AGAIN_MAX)
+        self.wake = NEVER
+
+    def view(self) -> None:
+        self._come.clear()
+        self._given.clear()
+        self._again.reset()
+        # Nobody lacks anything in a first view; in another one we look once all layers know of it.
+        self.wake = self._session.stack.now if self._session.stack.view.attempt else NEVER
+
+    def tick(self, now: float) -> None:
+        self.wake = NEVER
+        for topic, holders in self._lacking().items():
+            self._ask(topic, holders)
+            self.wake = now + self._again.next(self._session.stack.rng)
+
+    def on_ask(self, src: int, told: Told) -> None:
+        """A newcomer wants a state, from some octet on."""
+        topic, offset = told.text("topic"), told.large("offset")
+        try:
+            state = self._state(topic)
+        except UsageError as error:
+            self._say(src, {"do": "none", "topic": topic, "why": str(error)[:TEXT_MAX]})
+            return
+        size = max(min(PIECE, self._session.stack.wire.body_max - HEAD), 64)
+        for at in range(offset, min(len(state), offset + PIECES * size), size):
+            told_of = {"do": "piece", "topic": topic, "offset": at, "total": len(state)}
+            self._say(src, told_of, state[at : at + size])
+
+    def on_piece(self, packet: Packet, told: Told) -> None:
+        topic, offset, total = told.text("topic"), told.large("offset"), told.large("total")
+        holders = self._lacking().get(topic)
+        if holders is None:
+            return
+        come = self._come.setdefault(topic, bytearray())
+        if total > STATE_MAX or offset + len(packet.body) > total:
+            raise WireError("malformed", "a state larger than it says, or than any")
+        if offset != len(come):
+            return
+        come += packet.body
+        self._again.reset()
+        if len(come) == total:
+            self._take(topic, bytes(self._come.pop(topic)))
+        elif len(come) // max(len(packet.body), 1) % PIECES == 0:
+            self._ask(topic, holders)
+
+    def on_none(self, told: Told) -> None:
+        if told.text("topic") in self._lacking():
+            self._session.stack.fail(UsageError(f"no state for one who joins: {told.text('why')}"))
+
+    def _lacking(self) -> dict[str, list[int]]:
+        """What layers lack, and who has it and is not gone."""
+        found: dict[str, list[int]] = {}
+        for lacks in self._session.stack.chain.hooks("lacks"):
+            found |= lacks()
+        return found
+
+    def _ask(self, topic: str, holders: list[int]) -> None:
+        stack = self._session.stack
+        here = [member for member in holders if member in stack.peers]
+        if not here:
+            stack.notice(f"all who had the state of {topic!r} are gone: it begins anew")
+            self._take(topic, None)
+            return
+        offset = len(self._come.get(topic, b""))
+        self._say(here[0], {"do": "ask", "topic": topic, "offset": offset})
+
+    def _take(self, topic: str, state: bytes | None) -> None:
+        for take_over in self._session.stack.chain.hooks("take_over"):
+            take_over(topic, state)
+
+    def _state(self, topic: str) -> bytes:
+        state = self._given.get(topic)
+        if state is None:
+            hand_over = self._session.stack.chain.hook("hand_over")
+            if hand_over is None:
+                raise UsageError(f"there is no state of {topic!r}")
+            state = self._given[topic] = hand_over(topic)
+        return state
+
+    def _say(self, to: int, what: dict[str, Any], body: bytes = b"") -> None:
+        stack = self._session.stack
+        packet = Packet(stack.me, stack.view.number, body, kind=self._session.id)
+        packet.to, packet.ext = to, said(**what)
+        stack.emit([packet])

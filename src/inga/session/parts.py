@@ -1,0 +1,158 @@
+"""Parts of a group that have lost sight of each other, and members without a view: how they find together again.
+
+Where the network is cut, or somebody was silent for too long, each part takes the other for dead and goes on by itself.
+So whoever leads a part in which somebody has failed says from time to time to all who know the group's name:
+
+    part       how many we are, and who leads. Who leads a smaller part closes its view in the ordinary way, so that all
+               in it have delivered the same, and lets its members go; of two parts of one size that with the leader of
+               the lower name stays
+    hello      of one without a view: let me in, under a new incarnation. It says whom it asks, so that no two parts take
+               it in; who knows nobody to ask is answered by every leader with `part`, and asks the first it hears
+    welcome    the view that has it in it
+
+One that was excluded and asked to come back (`rejoin`) does the same. Who is not let in for a while goes on alone, and
+is a part of one.
+
+Rejected: to agree on a common view between two leaders. Either may fail on the way, and then four sets of members have
+to be kept apart; whoever asks to be let in one by one needs nothing that newcomers do not need anyway.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from inga.model.errors import Excluded
+from inga.model.view import View
+from inga.session.alarms import NEVER, Backoff
+from inga.session.description import view_told
+from inga.wire.told import Told
+
+if TYPE_CHECKING:
+    from inga.session.session import Session
+
+PART = 0.5
+"""Seconds between two words of a leader to other parts."""
+
+ASKING, ASKING_MAX = 0.005, 0.1
+"""Seconds between two requests to be let in: first, and after doubling."""
+
+HOST_FOR = 0.5
+"""Seconds for which one leader is asked, before anybody else is."""
+
+ALONE_AFTER = 3.0
+"""Seconds without an answer after which one without a view goes on alone."""
+
+LOST_MAX = 256
+"""Members that are remembered as lost."""
+
+
+class Parts:
+    """Looks for other parts of the group, and for a view if there is none; part of the session."""
+
+    def __init__(self, session: "Session", *, rejoin: bool) -> None:
+        """`rejoin`: come back when we were excluded."""
+        self._session = session
+        self.rejoin = rejoin
+        self.is_homeless = False  # we are in no view
+        self._since = 0.0
+        self._host: tuple[str, int] | None = None  # the leader that we ask to let us in
+        self._asked_since = 0.0  # since when we ask it
+        self._lost: dict[str, None] = {}  # names of members that have failed and are not back
+        self._asking = Backoff(ASKING, ASKING_MAX)
+        self.wake = NEVER
+
+    def view(self, view: View) -> None:
+        self.is_homeless = False
+        for name in view.failed:
+            self._lost[name] = None
+        self._lost = {name: None for name in list(self._lost)[-LOST_MAX:] if name not in view.names}
+        self._rearm()
+
+    def tick(self, now: float) -> None:
+        session = self._session
+        if self.is_homeless:
+            self._ask(now)
+            return
+        if session.changes.leads:
+            session.say_outside(None, "part", **self.part())
+        self._rearm()
+
+    def part(self) -> dict[str, Any]:
+        """What a leader says of its part."""
+        stack = self._session.stack
+        person = {"name": stack.member.name, "incarnation": stack.member.incarnation}
+        return {**person, "group": self._session.digest, "size": len(stack.view)}
+
+    def leave_home(self, host: tuple[str, int] | None) -> None:
+        """We are in no view any more: ask `host` to be let into another, as a new member."""
+        session = self._session
+        stack = session.stack
+        self.is_homeless, self._since = True, stack.now
+        self._host, self._asked_since = host, stack.now
+        stack.member = replace(stack.member, incarnation=stack.member.incarnation + 1)
+        stack.notice("without a view: asking to be let in")
+        self._asking.reset()
+        self.wake = stack.now
+
+    def on_part(self, told: Told) -> None:
+        """The leader of another part says that it is there."""
+        session = self._session
+        stack = session.stack
+        leader = (told.text("name"), told.number("incarnation"))
+        size = told.number("size")
+        if told.text("group") != session.digest:
+            return
+        if self.is_homeless:
+            if self._host is None:
+                self._host, self._asked_since = leader, stack.now
+                self.wake = stack.now
+            return
+        if not session.changes.leads:
+            return
+        if any(member.identity == leader for member in stack.view.members):
+            return  # of a view that is past
+        if (-size, leader) < (-len(stack.view), stack.member.identity):
+            session.changes.dissolve(leader)
+
+    def on_welcome(self, told: Told) -> None:
+        """We are in a view again."""
+        view = view_told(told)
+        session = self._session
+        is_ours = told.text("group") == session.digest and view.index(session.stack.member) is not None
+        if self.is_homeless and is_ours:
+            session.changes.enter(view, told.numbers("cuts"))
+
+    def on_refused(self, told: Told) -> None:
+        """This incarnation was a member before, and taken for dead before it heard of that; or the one before it still
+        is. Another one may be let in."""
+        stack = self._session.stack
+        if self.is_homeless and (told.text("name"), told.number("incarnation")) == stack.member.identity:
+            if told.do == "closed" and not stack.met and not self.rejoin:
+                stack.fail(Excluded(f"{stack.member.name!r} cannot join: {told.text('why')}"))
+                return
+            stack.member = replace(stack.member, incarnation=stack.member.incarnation + 1)
+
+    def _ask(self, now: float) -> None:
+        session = self._session
+        if now - self._since >= ALONE_AFTER:
+            session.changes.go_on_alone()
+            return
+        if now - self._asked_since >= HOST_FOR:
+            self._host, self._asked_since = None, now
+        session.say_outside(None, "hello", **self.ourselves())
+        self.wake = now + self._asking.next(session.stack.rng)
+
+    def ourselves(self) -> dict[str, Any]:
+        """Who wants to be let in."""
+        session, member = self._session, self._session.stack.member
+        return {
+            "name": member.name,
+            "incarnation": member.incarnation,
+            "address": member.address,
+            "group": session.digest,
+            "view": session.stack.view.number,
+            "host": [] if self._host is None else [(*self._host, "")],
+        }
+
+    def _rearm(self) -> None:
+        stack = self._session.stack
+        self.wake = stack.now + PART * (1 + stack.rng.random()) if self._lost else NEVER

@@ -1,0 +1,156 @@
+"""Who is silent: members that are not heard for too long are suspected, and excluded once nobody else hears them either.
+
+    alive      we are here: said to all when nothing else was for a while; whatever comes of a member counts as well
+    suspect    we have not heard these for as long as the group forgives; whoever is named and hears it says `alive`
+    heard      to one that suspects: we have heard that member. Then the way between those two is bad, not the member
+
+A member is taken to have failed when all that are not suspected themselves suspect it. Who would lead without it then
+begins the change of the view.
+
+The clock that decides is our own. A process that was stopped, or did not get the processor, finds everybody silent
+when it goes on; so whatever time our own alarm came late is not held against the others.
+
+Rejected: to exclude a member on the word of one. One bad cable then costs a healthy member, and which of the two depends
+on who is faster.
+"""
+
+from typing import TYPE_CHECKING
+
+from inga.session.alarms import NEVER
+from inga.wire.told import Told
+
+if TYPE_CHECKING:
+    from inga.session.session import Session
+
+BEATS = 4
+"""Times that a member speaks, at least, within the silence that is forgiven."""
+
+LOOKS = 8
+"""Times that we look, within the same, while somebody is suspected; and what part of it our own alarm may be late."""
+
+
+class Silence:
+    """Listens for silence; part of the session."""
+
+    def __init__(self, session: "Session", detect: float | None) -> None:
+        """`detect`: seconds of silence that are forgiven; None: any."""
+        self._session = session
+        self.detect = detect
+        self._votes: dict[int, set[int]] = {}  # of members that are suspected: by whom
+        self._vouched: dict[int, float] = {}  # members that others hear, and when they said so last
+        self.wake = NEVER
+
+    @property
+    def suspects(self) -> set[int]:
+        """The members that we suspect."""
+        me = self._session.stack.me
+        return {member for member, voters in self._votes.items() if me in voters}
+
+    @property
+    def is_long(self) -> bool:
+        """Whether this view has been in force for longer than silence is forgiven."""
+        return self.detect is not None and self._session.stack.now - self._began >= self.detect
+
+    def view(self) -> None:
+        """A view is installed: everybody in it was there just now."""
+        stack = self._session.stack
+        self._began = stack.now
+        self._votes.clear()
+        self._vouched.clear()
+        stack.heard[:] = [stack.now] * len(stack.heard)
+        self._rearm()
+
+    def gone(self, member: int) -> None:
+        self._votes.pop(member, None)
+        self._vouched.pop(member, None)
+        for voters in self._votes.values():
+            voters.discard(member)
+
+    def tick(self, now: float) -> None:
+        stack, detect = self._session.stack, self.detect
+        assert detect is not None
+        late = now - self.wake
+        if late > detect / LOOKS:
+            stack.heard[:] = [at + late for at in stack.heard]
+            self._vouched = {member: at + late for member, at in self._vouched.items()}
+        if now - stack.spoke_at >= detect / BEATS:
+            self._session.say(None, stack.view.number, "alive", {})
+        for member in self._watched:
+            if now - self._known(member) >= detect:
+                self._votes.setdefault(member, set()).add(stack.me)
+            elif member in self._votes and now - self._known(member) < detect / 2:
+                del self._votes[member]  # there it is
+        if suspects := self.suspects:
+            self._session.say(None, stack.view.number, "suspect", {"members": sorted(suspects)})
+            self._conclude()
+        elif stack.left and self.is_long:
+            self._go_on_without_absent()
+        self._rearm()
+
+    def on_suspect(self, src: int, told: Told) -> None:
+        """Another member has not heard these."""
+        stack, detect = self._session.stack, self.detect
+        if detect is None:
+            detect = NEVER
+        for member in told.numbers("members"):
+            if member == stack.me:
+                self._session.say(None, stack.view.number, "alive", {})
+            elif member in stack.peers:
+                silent = stack.now - stack.heard[member]
+                if silent < detect / 2:
+                    self._session.say(src, stack.view.number, "heard", {"member": member})
+                else:
+                    self._votes.setdefault(member, set()).update((src, stack.me))
+        self._conclude()
+
+    def on_heard(self, src: int, told: Told) -> None:
+        """Another member hears one that we suspect."""
+        stack, member = self._session.stack, told.number("member")
+        if member in self._votes:
+            del self._votes[member]
+            self._vouched[member] = stack.now
+
+    @property
+    def _watched(self) -> list[int]:
+        """Members that were here, for us or for others. A founder that nobody has met may not have started yet."""
+        stack = self._session.stack
+        if stack.view.attempt or not self._session.presence.greets:
+            return stack.peers
+        return [member for member in stack.peers if member in stack.met or member in self._votes]
+
+    def _known(self, member: int) -> float:
+        """When a member was alive for all we know; what others say is hearsay, and not passed on."""
+        return max(self._session.stack.heard[member], self._vouched.get(member, 0.0))
+
+    @property
+    def _absent(self) -> set[int]:
+        """Founders that nobody has met."""
+        return set(self._session.stack.peers) - set(self._watched)
+
+    def _go_on_without_absent(self) -> None:
+        """Somebody is gone, and who would lead the change to a view without it never was here."""
+        stack, absent = self._session.stack, self._absent
+        if absent and all(member in absent | stack.left for member in range(stack.me)):
+            self._session.exclude(absent)
+
+    def _conclude(self) -> None:
+        """Exclude those whom everybody suspects who is not suspected, if it is for us to begin."""
+        stack, suspects = self._session.stack, self.suspects
+        judges = {stack.me, *self._watched} - suspects
+        failed = {member for member in suspects if judges <= self._votes[member]}
+        absent = self._absent
+        leads = all(member in failed | absent | stack.left for member in range(stack.me))
+        if failed and leads:
+            for member in sorted(failed):
+                stack.notice(f"{stack.view.names[member]} has failed: not heard for {self.detect:g} s")
+            self._session.exclude(failed | absent)
+
+    def _rearm(self) -> None:
+        """When we have to speak, or somebody has been silent for too long, unless something comes in between."""
+        stack, detect = self._session.stack, self.detect
+        if detect is None or not stack.peers or self._session.parts.is_homeless:
+            self.wake = NEVER
+            return
+        soon = stack.now + detect / LOOKS
+        silent = min(map(self._known, self._watched), default=NEVER) + detect
+        self.wake = soon if self._votes else max(soon, min(stack.spoke_at + detect / BEATS, silent))

@@ -1,0 +1,335 @@
+"""Who is not heard: suspected, asked about, and excluded once nobody hears it; and who must not be."""
+
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from inga.model.errors import Excluded
+from inga.recipes import Options
+from inga.session.silence import BEATS, LOOKS
+
+from ..stack.harness import NAMES
+from .town import Copy, Town, of_session, worded
+
+DETECT = 1.0
+SOON = DETECT / LOOKS
+"""How often we look while somebody is suspected: a decision takes a few looks."""
+
+ABC = NAMES[:3]
+ABCD = NAMES[:4]
+
+
+def town_of(members: int = 3, order: str = "fifo", detect: float | None = DETECT, **more: Any) -> Town:
+    return Town(members, order, options=Options(detect=detect, **more))
+
+
+def between(*links: tuple[str, str]) -> Callable[[Copy], bool]:
+    """Nothing passes over these links, from source to target."""
+    return lambda copy: (copy.source, copy.target) in links
+
+
+def both_ways(one: str, other: str) -> Callable[[Copy], bool]:
+    return between((one, other), (other, one))
+
+
+def said_by(town: Town, name: str, do: str) -> list[Copy]:
+    """Each once, however many hear it."""
+    first = next(other for other in town.at if other != name)
+    return [copy for copy in town.log if (copy.source, copy.target, copy.do) == (name, first, do)]
+
+
+# Beats
+
+
+def test_an_idle_member_speaks_a_few_times_within_what_is_forgiven() -> None:
+    town = town_of()
+    town.wait(10.0)
+    for name in ABC:
+        assert 9.0 * BEATS <= len(said_by(town, name, "alive")) <= 10.0 * BEATS + 1
+    assert not [copy for copy in town.log if copy.do in ("suspect", "heard", "flush")]
+
+
+def test_who_says_something_to_all_need_not_say_that_it_is_there() -> None:
+    town = town_of()
+    for _ in range(100):
+        town.send("alice", b"and on")
+        town.wait(DETECT / BEATS / 2)
+    assert said_by(town, "alice", "alive") == []
+    assert all(town.names(name) == ABC for name in ABC)
+
+
+def test_silence_costs_nothing_where_it_is_forgiven() -> None:
+    town = town_of(detect=None)
+    town.wait(10.0)
+    assert town.log == []
+    town.crash("cathy")
+    town.wait(1000.0)
+    assert town.names("alice") == ABC and town.log == []
+
+
+def test_who_is_alone_listens_to_nobody() -> None:
+    town = town_of(1)
+    assert town.wake == {"alice": None}
+
+
+# Failures
+
+
+@pytest.mark.parametrize("order", ["none", "fifo", "vector", "relay", "co", "sco", "object", "total"])
+@pytest.mark.parametrize("dead", ABC)
+def test_who_is_not_heard_is_excluded(order: str, dead: str) -> None:
+    """In time, by whoever leads without it; what was sent meanwhile is delivered, and no send waits for the dead."""
+    town = town_of(3, order, greet=True)
+    town.wait(2.0)
+    town.crash(dead)
+    rest = [name for name in ABC if name != dead]
+    start = town.now
+    receipts = [town.send(name, b"one") for name in rest]
+    town.wait(2.0, until=lambda: all(town.names(name) == tuple(rest) for name in rest))
+    assert DETECT - DETECT / BEATS <= town.now - start <= DETECT + 3 * SOON
+    view = town.member(rest[0]).view
+    assert (view.failed, view.left, view.joined, view.number) == ((dead,), (), (), 2)
+    assert f"{dead} has failed: not heard for 1 s" in town.notices
+    assert {copy.source for copy in town.log if copy.do == "flush"} == {rest[0]}
+    town.wait(1.0)
+    assert order in ("relay", "object", "total") or all(receipt.has("confirmed") for receipt in receipts)
+    for name in rest:  # bare headers for the dead, whose address was doubted, have reached everybody
+        town.member(name).rejected.pop("malformed", None)
+    town.check_together(order, *rest)
+
+
+@pytest.mark.parametrize("dead", [("alice", "bob"), ("bob", "dave"), ("alice", "dave"), ("cathy", "dave")])
+def test_two_at_once_are_one_change(dead: tuple[str, str]) -> None:
+    town = town_of(4)
+    town.wait(2.0)
+    town.crash(*dead)
+    rest = tuple(name for name in ABCD if name not in dead)
+    town.check_together("fifo", *rest)
+    (view,) = town.views(rest[0])
+    assert view.failed == dead
+
+
+def test_one_after_another_until_one_is_left() -> None:
+    town = town_of(4)
+    for dead in ("bob", "alice", "dave"):
+        town.wait(2.0)
+        town.crash(dead)
+        town.wait(2.0)
+    assert [view.failed for view in town.views("cathy")] == [("bob",), ("alice",), ("dave",)]
+    assert town.member("cathy").writable and town.member("cathy").me == 0
+    town.send("cathy", b"to nobody")
+
+
+def test_the_last_two_of_which_one_is_gone() -> None:
+    """There is nobody to ask."""
+    town = town_of(2)
+    town.wait(2.0)
+    town.crash("alice")
+    town.wait(2.0)
+    assert town.names("bob") == ("bob",)
+
+
+# Who must not be excluded
+
+
+@pytest.mark.parametrize("pair", [("alice", "bob"), ("alice", "cathy"), ("bob", "cathy")])
+def test_one_bad_link_is_nobodys_death(pair: tuple[str, str]) -> None:
+    """The third hears both, and says so; over and over, as long as it lasts."""
+    town = town_of()
+    town.wait(2.0)
+    town.wait(20.0, both_ways(*pair))
+    assert all(town.names(name) == ABC for name in ABC)
+    third = next(name for name in ABC if name not in pair)
+    vouched = [copy for copy in town.log if copy.source == third and copy.do == "heard"]
+    assert 15 <= len(vouched) <= 2 * 20 * LOOKS
+    town.check("fifo", *ABC)
+
+
+def test_hearsay_is_not_passed_on() -> None:
+    """Else two that were told so by each other would vouch for a dead one for ever."""
+    town = town_of(4)
+    town.wait(2.0)
+    town.wait(
+        DETECT + SOON, between(("dave", "alice")), until=lambda: said_by(town, "alice", "suspect") != []
+    )
+    town.under_way.clear()
+    town.inject("alice", worded(1, 1, "heard", member=3))
+    assert town.session("alice").silence.suspects == set(), "that is enough for alice"
+    town.inject("alice", worded(2, 1, "suspect", members=[3]))
+    assert not [copy for copy in town.under_way if copy.do == "heard"], "but nothing she has seen herself"
+
+
+def test_a_bad_link_does_not_save_the_dead() -> None:
+    town = town_of(4)
+    town.wait(2.0)
+    town.crash("bob")
+    town.wait(3.0, both_ways("cathy", "dave"))
+    assert {town.names(name) for name in ("alice", "cathy", "dave")} == {("alice", "cathy", "dave")}
+
+
+def test_one_way_in_which_a_member_is_not_heard() -> None:
+    """Alice does not hear cathy, who hears alice: suspected, cathy says that she is there, and bob has heard it."""
+    town = town_of()
+    town.wait(2.0)
+    town.wait(10.0, between(("cathy", "alice")))
+    assert all(town.names(name) == ABC for name in ABC)
+
+
+def test_who_is_suspected_says_at_once_that_it_is_there() -> None:
+    town = town_of()
+    town.inject("bob", worded(0, 1, "suspect", members=[1]))
+    assert {(copy.do, copy.target) for copy in town.under_way} == {("alive", "alice"), ("alive", "cathy")}
+
+
+def test_who_hears_a_suspect_tells_the_one_who_asked() -> None:
+    town = town_of()
+    town.wait(1.1)
+    town.inject("bob", worded(0, 1, "suspect", members=[2]))
+    assert {copy.do for copy in town.under_way} == {"heard"}
+    assert {copy.told["member"] for copy in town.under_way} == {2}
+
+
+def test_who_does_not_hear_it_either_votes_with_the_one_who_asked() -> None:
+    """A moment earlier than by itself; but it is not for bob to begin, as long as he hears alice."""
+    town = town_of()
+    town.wait(2.0)
+    town.wait(0.6 * DETECT, lambda copy: copy.source == "cathy")
+    town.inject("bob", worded(0, 1, "suspect", members=[2]))
+    assert town.session("bob").silence.suspects == {2}
+    assert not town.under_way and not town.member("bob").left
+    for name in ("alice", "bob"):
+        town.inject(name, worded(2, 1, "alive"))
+    town.wait(2 * SOON, lambda copy: copy.do == "heard")
+    assert town.session("bob").silence._votes == {}, "there she is"
+    assert town.names("bob") == ABC
+
+
+def test_a_vote_of_one_that_is_gone_does_not_count() -> None:
+    town = town_of(4)
+    town.wait(2.0)
+    town.wait(0.6 * DETECT, lambda copy: copy.source == "dave")
+    town.inject("alice", worded(1, 1, "suspect", members=[3]))
+    silence = town.session("alice").silence
+    assert silence._votes == {3: {0, 1}}
+    town.member("alice").gone(1)
+    assert silence._votes == {3: {0}}
+
+
+# Our own clock
+
+
+def test_a_machine_that_was_stopped_does_not_take_the_others_for_dead() -> None:
+    """All of them sleep for a minute, as in a computer whose lid is closed."""
+    town = town_of()
+    town.wait(2.3)
+    town.under_way.clear()
+    town.now += 60.0
+    town.wait(10.0)
+    assert all(town.names(name) == ABC for name in ABC)
+    assert not [copy for copy in town.log if copy.do == "suspect"]
+    town.check("fifo", *ABC)
+
+
+def test_a_machine_that_is_late_forgives_as_much_more() -> None:
+    """Alice comes to look half a second late, every time: then it takes so much longer until she is sure."""
+    town = town_of(2)
+    town.wait(2.0)
+    town.crash("bob")
+    town.wake["alice"] = None
+    stack, start = town.member("alice"), town.now
+    while town.names("alice") != ("alice",):
+        wake = stack.ready().wake
+        assert wake is not None and town.now - start < 20.0
+        town.now = wake + 0.5
+        town.tick("alice")
+    assert town.now - start > 2 * DETECT
+
+
+def test_a_short_silence_is_forgiven() -> None:
+    town = town_of()
+    for _ in range(10):
+        town.wait(2.0)
+        town.wait(0.7 * DETECT, lambda copy: "bob" in (copy.source, copy.target))
+    assert not [copy for copy in town.log if copy.do == "flush"]
+
+
+# Who was excluded and is alive
+
+
+@pytest.mark.parametrize("silent", ABC)
+def test_who_is_excluded_is_told_and_stops(silent: str) -> None:
+    town = town_of()
+    town.wait(2.0)
+    rest = tuple(name for name in ABC if name != silent)
+    town.wait(
+        3.0,
+        lambda copy: copy.source == silent,
+        until=lambda: all(town.names(name) == rest for name in rest),
+    )
+    assert all(town.names(name) == rest for name in rest)
+    for name in rest:
+        town.send(name, b"without you")
+    town.wait(3.0)
+    assert isinstance(town.errors.get(silent), Excluded)
+    assert b"without you" not in town.texts(silent)
+    assert [view.names for view in town.views(silent)] == []
+    town.crash(silent)
+    town.check_together("fifo", *rest)
+
+
+def test_parts_that_do_not_hear_each_other_go_on_by_themselves_and_find_together() -> None:
+    town = town_of(4, rejoin=True)
+    town.wait(2.0)
+    parts = [{"alice", "cathy"}, {"bob", "dave"}]
+
+    def lose(copy: Copy) -> bool:
+        return not any({copy.source, copy.target} <= part for part in parts)
+
+    town.wait(3.0, lose)
+    assert [town.names(name) for name in ABCD] == [("alice", "cathy"), ("bob", "dave")] * 2
+    for name in ABCD:
+        town.send(name, f"apart {name}".encode())
+    town.wait(1.0, lose)
+    assert [town.texts(name)[-1:] for name in ABCD] == [
+        [f"apart {name}".encode()] for name in ("cathy", "dave", "alice", "bob")
+    ]
+    town.wait(6.0)
+    (view,) = {town.member(name).view for name in ABCD}
+    assert sorted(view.names) == list(ABCD)
+    for name in ABCD:
+        town.send(name, f"together {name}".encode())
+    town.wait(2.0)
+    for name in ABCD:
+        assert {f"together {other}".encode() for other in ABCD if other != name} <= {*town.texts(name)}
+
+
+# Words
+
+
+@pytest.mark.parametrize("do", ["suspect", "heard"])
+def test_words_of_the_wrong_kind(do: str) -> None:
+    town = town_of()
+    wrong: list[object] = [None, True, "2", 1.5, {}, [[]], ["2"], [None], [-1], [1 << 40]]
+    for value in [*wrong, *([-1, 1 << 31] if do == "heard" else [7])]:
+        content = json.dumps({"do": do, "members" if do == "suspect" else "member": value}).encode()
+        town.inject("bob", of_session(0, 1, content))
+        assert town.member("bob").rejected.pop("malformed") == 1, value
+    assert not town.under_way and not town.session("bob").silence.suspects
+
+
+def test_those_who_never_were_here_are_nobodys_concern() -> None:
+    town = town_of()
+    town.inject("bob", worded(0, 1, "suspect", members=[3, 99]), worded(0, 1, "heard", member=99))
+    assert not town.under_way and town.session("bob").silence._votes == {}
+
+
+def test_looks_grow_frequent_only_while_somebody_is_suspected() -> None:
+    town = town_of()
+    town.wait(2.0)
+    times: list[float] = []
+    town.wait(5.0, until=lambda: bool(times.append(town.now)))  # type: ignore[func-returns-value]
+    calm = [later - earlier for earlier, later in pairwise(sorted(set(times))) if later - earlier > 1e-9]
+    assert min(calm) >= SOON / 4, "somebody looks, but nobody all the time"

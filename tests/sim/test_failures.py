@@ -1,0 +1,195 @@
+"""Members that fail in virtual time: the others find out, have the same of them, and go on; the name may come back."""
+
+from collections.abc import Callable
+from itertools import combinations
+
+import pytest
+from pytest import MonkeyPatch
+
+from inga.layers.shape import Faults
+from inga.recipes import Options
+from inga.session.changes import _ANSWERS
+from inga.sim import Sim
+from inga.stack.stack import Stack
+from inga.trial.workload import Workload
+
+ORDERS = ("none", "fifo", "vector", "co", "sco", "object", "total")
+NAMES = ("alice", "bob", "cathy", "dave")
+DETECT = 0.5
+ROUGH = Faults(loss=0.2, duplicate=0.1, reorder=0.3, delay_min=0.001, delay_max=0.02)
+
+
+def group(order: str, seed: int = 0, *, detect: float | None = DETECT, faults: Faults = ROUGH) -> Sim:
+    options = Options(detect=detect)
+    return Sim(*NAMES, order=order, seed=seed, faults=faults, options=options, record=False)
+
+
+def views(sim: Sim, *names: str) -> set[tuple[str, ...]]:
+    return {sim[name].stack.view.names for name in names}
+
+
+def go_on(sim: Sim, *names: str) -> None:
+    """All of these are in one view, and each is heard by all others."""
+    assert views(sim, *names) == {names}
+    for name in names:
+        sim[name].send(f"{name} goes on".encode())
+    sim.run(sim.now + 2.0)
+    for name in names:
+        heard = {text for text in sim[name].texts if text.endswith("goes on")}
+        assert heard >= {f"{other} goes on" for other in names if other != name}
+    sim.check()
+
+
+@pytest.mark.parametrize(
+    ("order", "crashed"),
+    [
+        *((order, crashed) for order in ORDERS for crashed in (("alice",), ("dave",), ("alice", "cathy"))),
+        *((order, NAMES[:3]) for order in ORDERS),
+    ],
+)
+def test_those_who_are_left_go_on_with_the_same(order: str, crashed: tuple[str, ...]) -> None:
+    """In the middle of a workload, over bad links, the leader among them, until one is left."""
+    for seed in range(3):
+        sim = group(order, seed)
+        sim.load(Workload(4, 40))
+        sim.run(0.15)
+        for name in crashed:
+            sim[name].crash()
+        sim.calm()
+        sim.run(6.0)
+        rest = tuple(name for name in NAMES if name not in crashed)
+        go_on(sim, *rest)
+        assert not any(site.is_excluded for site in sim.sites)
+
+
+def test_one_who_fails_is_missed_after_as_long_as_the_group_forgives() -> None:
+    sim = group("vector", faults=Faults(delay_min=0.001, delay_max=0.002))
+    sim.run(3.0)
+    sim["dave"].crash()
+    sim.run(3.0 + DETECT / 2)
+    assert views(sim, "alice", "bob", "cathy") == {NAMES}
+    sim.run(3.0 + 2 * DETECT)
+    assert views(sim, "alice", "bob", "cathy") == {NAMES[:3]}
+
+
+def test_who_forgives_any_silence_waits() -> None:
+    sim = group("vector", detect=None)
+    sim["dave"].crash()
+    sim["alice"].send(b"anybody?")
+    sim.run(100.0)
+    assert views(sim, "alice", "bob", "cathy") == {NAMES} and sim["bob"].texts == ["anybody?"]
+
+
+def test_one_bad_link_is_no_death() -> None:
+    """Alice and dave do not hear each other, but bob and cathy hear both."""
+    sim = group("vector")
+    for silent in (("alice", "dave"), ("dave", "alice")):
+        a, b = (sim[name].index for name in silent)
+        sim.network.cut.add((a, b))
+    sim.run(10.0)
+    assert views(sim, *NAMES) == {NAMES}
+    sim.network.heal()
+    go_on(sim, *NAMES)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_name_comes_back_as_somebody_new(order: str) -> None:
+    """It is heard from its first message on, and gets nothing that was sent before it came back."""
+    sim = group(order)
+    sim["bob"].send(b"before")
+    sim.run(1.0)
+    sim["bob"].crash()
+    sim.run(4.0)
+    sim["cathy"].send(b"meanwhile")
+    sim.run(5.0)
+    back = sim.join("bob")
+    sim.run(7.0)
+    assert sim["bob"] is back and back.stack.member.incarnation > 1
+    go_on(sim, "alice", "cathy", "dave", "bob")
+    assert "meanwhile" not in back.texts and "before" not in back.texts
+    assert sim["alice"].texts.count("before") == 1
+
+
+def test_a_name_can_come_back_before_anybody_missed_it() -> None:
+    """Whoever asks for a name that a member has makes the others listen for that member; it does not answer."""
+    sim = group("vector")
+    sim.run(1.0)
+    sim["bob"].crash()
+    sim.join("bob")
+    sim.run(5.0)
+    go_on(sim, "alice", "cathy", "dave", "bob")
+
+
+def test_a_name_that_is_taken_is_refused() -> None:
+    sim = group("vector")
+    sim.run(1.0)
+    bob, twin = sim["bob"], sim.join("bob")
+    sim.run(5.0)
+    assert twin.has_left and twin.newcomer is not None
+    assert "there is a member 'bob' already" in str(twin.newcomer.refused)
+    assert bob.is_member and views(sim, "alice", "cathy", "dave") == {NAMES}
+
+
+def test_of_two_of_one_name_one_gets_in() -> None:
+    sim = group("vector")
+    twins = [sim.join("erin"), sim.join("erin")]
+    sim.run(5.0)
+    assert sorted(twin.is_member for twin in twins) == [False, True]
+    assert views(sim, "alice", "bob") == {(*NAMES, "erin")}
+
+
+@pytest.mark.parametrize("order", ["vector", "co", "object", "total"])
+def test_a_change_survives_those_who_fail_during_it(order: str) -> None:
+    """Every pair fails within one change, one of them as soon as somebody has begun to close the view."""
+    for first, second in combinations(NAMES, 2):
+        sim = group(order)
+        sim.load(Workload(4, 40))
+        sim.run(0.15)
+        sim[first].crash()
+        sim.calm()
+        rest = [name for name in NAMES if name not in (first, second)]
+        while not any(sim[name].stack.closing for name in rest):
+            sim.run(sim.now + 0.001)
+            assert sim.now < 5.0
+        sim[second].crash()
+        sim.run(8.0)
+        go_on(sim, *rest)
+
+
+# Without these, it would not be so
+
+
+def lends_nothing(patch: MonkeyPatch) -> None:
+    patch.setitem(_ANSWERS, "want", lambda changes, src, told: None)
+
+
+def asks_nobody_for_it(patch: MonkeyPatch) -> None:
+    """Whoever lacks something of one that is gone goes on without it."""
+    original = Stack.gone
+
+    def gone(stack: Stack, member: int, *, failed: bool = False) -> None:
+        original(stack, member, failed=failed)
+        lender = stack.chain.lender
+        if lender is not None:
+            lender.lacking = lambda member, dealt: {}
+
+    patch.setattr(Stack, "gone", gone)
+
+
+@pytest.mark.parametrize("order", ["fifo", "vector"])
+@pytest.mark.parametrize("take_out", [lends_nothing, asks_nobody_for_it])
+def test_it_shows_if_what_the_dead_sent_is_not_handed_round(
+    order: str, take_out: Callable[[MonkeyPatch], None], monkeypatch: MonkeyPatch
+) -> None:
+    take_out(monkeypatch)
+    shown = 0
+    for seed in range(5):
+        sim = group(order, seed)
+        sim.load(Workload(4, 40))
+        sim.run(0.15)
+        sim["alice"].crash()
+        sim.calm()
+        sim.run(3.0)
+        sim.finish()
+        shown += bool(sim.oracle.violations["survivors"]) or views(sim, "bob") == {NAMES}
+    assert shown

@@ -1,0 +1,188 @@
+"""Newcomers get the state of objects as it was at the cut: piece by piece, from another if the one they asked is gone."""
+
+import random
+
+import pytest
+
+from inga.layers.shape import Faults
+from inga.model.errors import WouldBlock
+from inga.obg import Abort, ObjectClass, method
+from inga.recipes import Options
+from inga.session.handover import PIECE, PIECES
+from inga.sim import Sim
+from inga.sim.site import Site
+
+NAMES = ("alice", "bob", "cathy", "dave")
+DETECT = 0.5
+
+
+class Account(ObjectClass):
+    def initial(self) -> int:
+        return 100
+
+    @method()
+    async def add(self, ctx, amount):  # type: ignore[no-untyped-def]
+        if self.state + amount < 0:
+            raise Abort("too little")
+        ctx.effect(lambda state: state + amount)
+
+
+class Book(ObjectClass):
+    def initial(self) -> list[bytes]:
+        return []
+
+    @method()
+    async def write(self, ctx, page):  # type: ignore[no-untyped-def]
+        ctx.effect(lambda state: [*state, page])
+
+
+class Odd(ObjectClass):
+    """Its state is nothing that can be sent."""
+
+    def initial(self) -> object:
+        return object()
+
+
+def group(order: str, objects: dict[str, object], *, faults: Faults | None = None, seed: int = 0) -> Sim:
+    options = Options(detect=DETECT)
+    return Sim(
+        *NAMES,
+        order=order,
+        objects=objects,
+        seed=seed,
+        faults=faults or Faults(delay_max=0.01),
+        options=options,
+        record=False,
+    )
+
+
+@pytest.mark.parametrize("order", ["object", "total"])
+@pytest.mark.parametrize("loss", [0.0, 0.3])
+def test_a_newcomer_has_what_all_have(order: str, loss: float) -> None:
+    sim = group(order, {"account": Account}, faults=Faults(loss, delay_max=0.01))
+    for site in sim.sites:
+        site.call("account", "add", 7)
+    sim.run(2.0)
+    erin = sim.join("erin")
+    sim.run(5.0)
+    assert [site.state("account") for site in (*sim.sites[:4], erin)] == [128] * 5
+    erin.call("account", "add", 1)
+    sim.calm()
+    sim.run(10.0)
+    assert {site.state("account") for site in sim.sites} == {129}
+
+
+def test_a_state_of_many_pieces_comes_whole() -> None:
+    pages = 3 * PIECES + 1
+    sim = group("object", {"book": Book})
+    for number in range(pages):
+        sim["alice"].call("book", "write", bytes([number]) * PIECE)
+    sim.run(5.0)
+    erin = sim.join("erin")
+    sim.run(10.0)
+    assert erin.state("book") == sim["alice"].state("book") and len(erin.state("book")) == pages
+
+
+def test_another_goes_on_where_the_first_has_failed() -> None:
+    """Alice is asked first. Whatever has come of her stays."""
+    sim = group("object", {"book": Book})
+    for number in range(4 * PIECES):
+        sim["bob"].call("book", "write", bytes([number]) * PIECE)
+    sim.run(5.0)
+    erin = sim.join("erin")
+    while erin.newcomer is not None:
+        sim.run(sim.now + 0.001)
+    sim.run(sim.now + 0.005)
+    order = erin.stack.layer("object")
+    assert order.lacks()  # type: ignore[union-attr]
+    sim["alice"].crash()
+    sim.run(sim.now + 10.0)
+    assert erin.stack.view.failed == ("alice",)
+    assert erin.state("book") == sim["bob"].state("book") and erin.stack.writable
+
+
+def test_until_it_has_the_state_it_takes_no_calls_and_makes_none() -> None:
+    sim = group("object", {"account": Account})
+    sim.run(0.5)
+    erin = sim.join("erin")
+    sim.at(0.5, erin, lambda: None)
+    while erin.newcomer is not None:
+        sim.run(sim.now + 0.0005)
+    assert not erin.stack.writable
+    with pytest.raises(WouldBlock):
+        erin.call("account", "add", 1)
+    while not sim["bob"].stack.writable:
+        sim.run(sim.now + 0.0005)
+    root = sim["bob"].call("account", "add", 1)
+    sim.run(5.0)
+    assert erin.stack.writable and root.done and erin.state("account") == 101
+
+
+def test_what_cannot_be_handed_over_is_said() -> None:
+    sim = group("object", {"odd": Odd})
+    sim.run(0.5)
+    sim.join("erin")
+    with pytest.raises(Exception, match="no state for one who joins"):
+        sim.run(5.0)
+
+
+def test_who_has_no_copy_lacks_nothing() -> None:
+    sim = group("object", {"account": (Account, ["alice", "bob"])})
+    sim["cathy"].call("account", "add", 1)
+    sim.run(1.0)
+    erin = sim.join("erin")
+    sim.run(4.0)
+    root = erin.call("account", "add", 1)
+    sim.run(6.0)
+    assert root.done and root.error is None and sim["bob"].state("account") == 102
+
+
+@pytest.mark.parametrize("order", ["object", "total"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_bank_keeps_its_sum_through_failures_and_returns(order: str, seed: int) -> None:
+    chance = random.Random(seed)
+    accounts = ("red", "green", "blue")
+    sim = group(
+        order, dict.fromkeys(accounts, Account), faults=Faults(0.1, 0.05, 0.1, 0.001, 0.005), seed=seed
+    )
+
+    def transfer(name: str) -> None:
+        site = sim[name]
+        if site.is_member and site.stack.writable:
+            source, target = chance.sample(accounts, 2)
+            amount = chance.randint(1, 30)
+
+            async def body(ctx):  # type: ignore[no-untyped-def]
+                await ctx.call(source, "add", -amount)
+                await ctx.call(target, "add", amount)
+
+            roots.append((site, site.begin(body)))
+
+    def fail(name: str) -> None:
+        if sim[name].is_member and sum(site.is_member for site in sim.sites) > 2:
+            sim[name].crash()
+
+    def come_back(name: str) -> None:
+        if sim[name].has_left:
+            sim.join(name)
+
+    roots: list[tuple[Site, object]] = []
+    for episode in range(4):
+        start = 3.0 * episode
+        for _ in range(20):
+            _plan(sim, start + 2.5 * chance.random(), transfer, chance.choice(NAMES))
+        victim = chance.choice(NAMES)
+        _plan(sim, start + 1.0 + 0.2 * chance.random(), fail, victim)
+        _plan(sim, start + 1.2 + 1.5 * chance.random(), come_back, victim)
+    sim.run(12.0)
+    sim.calm()
+    sim.run(25.0)
+    members = [site for site in sim.sites if site.is_member]
+    assert sorted(site.name for site in members) == list(NAMES)
+    states = [[site.state(name) for name in accounts] for site in members]
+    assert all(state == states[0] for state in states) and sum(states[0]) == 300
+    assert all(root.done for site, root in roots if not site.has_left)  # type: ignore[attr-defined]
+
+
+def _plan(sim: Sim, at: float, act, name: str) -> None:  # type: ignore[no-untyped-def]
+    sim.at(at, sim.sites[0], lambda: act(name))
