@@ -385,6 +385,9 @@ class Reliable(Layer):
             kept[lsn] for low, high in runs for lsn in range(low, min(high, low + LSN_WINDOW)) if lsn in kept
         ]
 
+    def bereft(self, member: int) -> None:
+        """Nothing waits here for what is missing."""
+
     # Counters
 
     def _tell(self, member: int | None) -> None:

@@ -390,14 +390,20 @@ class Changes:
         stack = self.stack
         lender = stack.chain.lender
         if lender is not None:
-            is_complete = bool(cut.round) and lender.come(cut.counts)
+            is_lent = True
             for gone, dealt in cut.dealt.items():
                 for holder, runs in lender.lacking(gone, dealt).items():
-                    is_complete = False
+                    is_lent = False
                     self._question(
                         {holder} & {*stack.peers}, "want", src=gone, runs=[list(run) for run in runs]
                     )
-            if not is_complete:
+            if not is_lent:
+                return False
+            if not closing.is_lent:
+                closing.is_lent = True
+                for gone in sorted(cut.dealt):
+                    lender.bereft(gone)
+            if not cut.round or not lender.come(cut.counts):
                 return False
         if not cut.round:
             return False  # somebody has not sent everything yet
@@ -736,6 +742,7 @@ class _Closing:
         self.gone = gone
         self.sent: list[int] | None = None  # what we have sent, once all of it has left
         self.cut: _Cut | None = None
+        self.is_lent = False  # all that anybody has of those who are gone has come
         self.forgone = False  # what waits for something that nobody has was let go
         self.reached = False
         self.installing = False

@@ -185,6 +185,9 @@ class Lender(Protocol):
     def lend(self, member: int, runs: Runs) -> list[Packet]:
         """Packets of one that is gone, as they came, for one that lacks them."""
 
+    def bereft(self, member: int) -> None:
+        """All that anybody has of one that is gone has come: what is missing will never come."""
+
 
 class Seeing(Protocol):
     """Knows packets by the numbers that the order gave them."""

@@ -281,7 +281,7 @@ class Oracle:
                 other
                 for other in range(self.members)
                 if other not in self._gone
-                and self._taken[other] >> index & 1
+                and (self._taken[other] & ~self._loose[other]) >> index & 1
                 and (after := self._view_after(other, index)) is not None
                 and after.name == then.name
             ]

@@ -141,6 +141,10 @@ class Sco(MachineOrder):
         self._prompt.discard(member)
         super().gone(member)
 
+    def bereft(self, member: int) -> None:
+        self.machine.forgo(member)
+        self._run()
+
     # What drivers want, and what a change of the order needs
 
     def sent(self) -> list[int]:

@@ -118,6 +118,10 @@ class ScoMachine(Talking):
         self._polled_at.pop(member, None)
         for kind in (CONFIRM, FOUND, ASK, RESEND):
             self._alarms.clear((kind, member))
+
+    def forgo(self, member: int) -> None:
+        """Nothing that is missing of a member that is gone will come any more: nothing waits for it."""
+        self.bereft.add(member)
         self._wake(member)
 
     # What can be asked

@@ -32,6 +32,7 @@ class ScoOrdering(Machine):
         self.members = members
         self.settings = settings
         self.gone: set[int] = set()
+        self.bereft: set[int] = set()  # of these, those of whom nothing more comes, from nobody
         # numbers
         self.seq = 1  # SQN: of our next message
         self.expected_lsn = [1] * members  # LRN
@@ -242,7 +243,7 @@ class ScoOrdering(Machine):
         queue = self.accepted.get(member)
         if queue is not None:
             return queue[0].seq
-        return inf if member == self.me or member in self.gone else self.covered[member]
+        return inf if member == self.me or member in self.bereft else self.covered[member]
 
     def _wake(self, member: int) -> None:
         """Look again at the tops that wait for this member, if it has got far enough for them."""
