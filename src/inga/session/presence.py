@@ -165,7 +165,7 @@ class Presence:
         """A member leaves, or is reported to have left."""
         member, view = self._find(told), told.number("view")
         if member is None:
-            person = (told.text("name"), told.number("incarnation"))
+            person = told.identity
             if self._session.changes.dismiss(*person) and told.flag("itself"):
                 self._session.answer(where, "farewell", **self._farewell(Member(*person)))
             return
@@ -180,7 +180,8 @@ class Presence:
         if told.flag("itself"):
             self._session.say_outside(member, "farewell", **self._farewell(stack.view.members[member]))
         if member not in stack.left:
-            stack.gone(member)
+            # Who leaves in a view further on has left us behind before, and what it last sent in ours may be lost.
+            stack.gone(member, failed=view > stack.view.number)
 
     def on_farewell(self, told: Told) -> None:
         member = self._find(told)
@@ -199,7 +200,7 @@ class Presence:
     def on_excluded(self, told: Told) -> None:
         """Somebody has gone on without us, from the view in which we still are."""
         stack = self._session.stack
-        who = (told.text("name"), told.number("incarnation"))
+        who = told.identity
         if told.text("group") != self._session.digest or who != stack.member.identity or stack.leaving:
             return
         if told.large("spoken_in") == stack.wire.tag_of(stack.view):
@@ -266,7 +267,7 @@ class Presence:
 
     def _find(self, told: Told) -> int | None:
         """The member that a message names, if it is of this group."""
-        who, group = (told.text("name"), told.number("incarnation")), told.text("group")
+        who, group = told.identity, told.text("group")
         if group != self._session.digest:
             return None
         people = self._session.stack.view.members
