@@ -21,7 +21,7 @@ NO_BOUNDS = {
         session.presence.GOODBYE session.presence.GOODBYE_MAX session.pressure.ASK_AFTER session.pressure.ASK_AFTER_MAX
         session.pressure.WARN_AFTER corba.multicast.remiop.WAIT_MIN corba.multicast.remiop.WAIT_MAX corba.multicast.remiop.SLACK
         corba.multicast.reported.HEARD layers.sco.layer.TWO_WAYS
-        session.door.ASKS_WITHIN session.parts.PART session.parts.ASKING session.parts.ASKING_MAX session.parts.HOST_FOR
+        session.door.ASKS_WITHIN session.parts.PART session.parts.ASKING session.parts.ASKING_MAX session.asking.HOST_FOR
         session.parts.ALONE_AFTER session.handover.AGAIN session.handover.AGAIN_MAX objects.layer.CLOSES_WITHIN
         lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT corba.multicast.acks.PATIENCE""",
     "which of a layer's alarms it is": """

@@ -3,8 +3,8 @@
 from itertools import pairwise
 
 from inga.model.view import Member
+from inga.session.asking import HOST_FOR
 from inga.session.newcomer import Newcomer
-from inga.session.parts import HOST_FOR
 from inga.stack.stack import EVERYBODY
 
 from ..stack.harness import joined

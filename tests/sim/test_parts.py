@@ -5,7 +5,8 @@ import pytest
 from inga.layers.shape import Faults
 from inga.model.view import View
 from inga.recipes import Options
-from inga.session.parts import ALONE_AFTER, HOST_FOR, PART
+from inga.session.asking import HOST_FOR
+from inga.session.parts import ALONE_AFTER, PART
 from inga.sim import Sim
 from inga.sim.site import Site
 

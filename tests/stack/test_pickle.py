@@ -74,7 +74,7 @@ def test_in_the_middle_of_a_turn_too() -> None:
     large = b"x" * 100_000
     net.stacks[0].send(large, now=0.0)
     net.stacks[0].send(b"small", now=0.0)  # closes the large one
-    assert net.stacks[0]._send and net.stacks[0].to_deliver
+    assert net.stacks[0].to_send and net.stacks[0].to_deliver
     revive(net)
     net.turn(0)
     net.quiet()

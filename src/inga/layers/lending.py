@@ -8,15 +8,49 @@ then the message is lost, and counted all the same.
 Three numbers each, as they travel: holdings are (first, last + 1, are they bare), dealings (holder, first, last + 1).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from inga.causality.arrivals import missing_runs
 from inga.model.errors import WireError
-from inga.model.packet import Runs
+from inga.model.packet import Packet, Runs
 from inga.stack.hooks import Holdings
+from inga.stack.stack import Stack
 
 SPREAD_MAX = 1 << 15
 """Numbers between what the slowest and the fastest have: more than any window lets a sender be ahead."""
+
+
+class NumberedLender:
+    """What a layer says of what it keeps for others, where everybody numbers a member's packets alike: it tells what
+    has come, and which packets it has."""
+
+    stack: Stack
+
+    def _came(self, member: int) -> tuple[int, Collection[int]]:
+        """All numbers of a member below the first have come, and those in the second."""
+        raise NotImplementedError
+
+    def _kept_of(self, member: int) -> Mapping[int, Packet]:
+        """Packets of a member by number: those that somebody may lack, and perhaps more."""
+        raise NotImplementedError
+
+    def come(self, counts: list[int]) -> bool:
+        return all(self._came(member)[0] > counts[member] for member in self.stack.peers)
+
+    def holdings(self, member: int) -> Holdings:
+        bare = [number for number, packet in self._kept_of(member).items() if packet.bare]
+        return holdings(*self._came(member), bare)
+
+    def deal(self, held: Mapping[int, Holdings]) -> dict[int, Holdings]:
+        return deal(held)
+
+    def lacking(self, member: int, dealt: Holdings) -> dict[int, Runs]:
+        expected, early = self._came(member)
+        return lacking(dealt, lambda number: number < expected or number in early)
+
+    def lend(self, member: int, runs: Runs) -> list[Packet]:
+        kept = self._kept_of(member).items()
+        return [packet for number, packet in kept if any(low <= number < high for low, high in runs)]
 
 
 def holdings(expected: int, early: Iterable[int], bare: Iterable[int]) -> Holdings:

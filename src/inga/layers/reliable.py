@@ -13,12 +13,12 @@ When everybody has everything, nobody sends anything.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from inga.causality.arrivals import Arrivals
-from inga.layers.lending import deal, holdings, lacking
+from inga.layers.lending import NumberedLender
 from inga.layers.numbers import check_delay, check_number, check_seconds
 from inga.layers.settings import settle
 from inga.model.errors import Gap
@@ -26,7 +26,6 @@ from inga.model.packet import Packet, Runs
 from inga.model.receipt import Receipt
 from inga.model.view import View
 from inga.session.alarms import Alarms, Backoff
-from inga.stack.hooks import Holdings
 from inga.stack.layer import Layer
 from inga.wire.runs import RUNS_MAX
 
@@ -58,7 +57,7 @@ class ReliableSettings:
         check_number("repairs_max", self.repairs_max, 1, LSN_WINDOW)
 
 
-class Reliable(Layer):
+class Reliable(NumberedLender, Layer):
     """Acknowledges, asks and repairs."""
 
     name = "reliable"
@@ -365,25 +364,11 @@ class Reliable(Layer):
     def count(self) -> int:
         return self._last
 
-    def come(self, counts: list[int]) -> bool:
-        return all(self._arrived[m].expected > counts[m] for m in self.stack.peers)
+    def _came(self, member: int) -> tuple[int, Collection[int]]:
+        return self._arrived[member].expected, self._arrived[member].early
 
-    def holdings(self, member: int) -> Holdings:
-        arrived, kept = self._arrived[member], self._kept[member]
-        return holdings(arrived.expected, arrived.early, [lsn for lsn, packet in kept.items() if packet.bare])
-
-    def deal(self, held: Mapping[int, Holdings]) -> dict[int, Holdings]:
-        return deal(held)
-
-    def lacking(self, member: int, dealt: Holdings) -> dict[int, Runs]:
-        arrived = self._arrived[member]
-        return lacking(dealt, lambda lsn: lsn < arrived.expected or lsn in arrived.early)
-
-    def lend(self, member: int, runs: Runs) -> list[Packet]:
-        kept = self._kept[member]
-        return [
-            kept[lsn] for low, high in runs for lsn in range(low, min(high, low + LSN_WINDOW)) if lsn in kept
-        ]
+    def _kept_of(self, member: int) -> Mapping[int, Packet]:
+        return self._kept[member]
 
     def bereft(self, member: int) -> None:
         """Nothing waits here for what is missing."""

@@ -1,7 +1,7 @@
 """Who is in the group: members, and the numbered list of them that all agree on."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 
@@ -16,6 +16,10 @@ class Member:
     @property
     def identity(self) -> tuple[str, int]:
         return self.name, self.incarnation
+
+    def reborn(self) -> "Member":
+        """The same, as another incarnation: once it is gone, this one never is a member again."""
+        return replace(self, incarnation=self.incarnation + 1)
 
     @property
     def signed(self) -> tuple[str, int, str]:

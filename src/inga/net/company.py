@@ -23,11 +23,8 @@ class Company:
         self._group = group
         self._stack = stack
         self._loop = asyncio.get_running_loop()
-        self._seen: tuple[View | None, int, int] = (
-            None,
-            0,
-            0,
-        )  # when we last looked: who is here follows from it
+        # When we last looked: who is here follows from it.
+        self._seen: tuple[View | None, int, int] = (None, 0, 0)
         self._on_join: list[NameListener] = []
         self._on_leave: list[NameListener] = []
 

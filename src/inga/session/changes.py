@@ -72,12 +72,10 @@ class Changes:
         self._attempt = 0  # the latest that we know of in this view
         self._change: _Change | None = None  # the change that we lead
         self._closing: _Closing | None = None  # the change that we follow
-        self._unaware: set[int] = (
-            set()
-        )  # as the leader: members that may not have installed the view in force
-        self._reminded: set[tuple[str, int]] = (
-            set()
-        )  # who spoke in a closed view and was told so, since the last tick
+        # As the leader: members that may not have installed the view in force.
+        self._unaware: set[int] = set()
+        # Who spoke in a closed view and was told so, since the last tick.
+        self._reminded: set[tuple[str, int]] = set()
         self.cuts: list[int] = []  # of each process, what it had sent in views that are closed: for a trace
         self._dissolves: tuple[str, int] | None = None  # as the leader: who leads the part that takes us in
         self._is_held = False  # more is about to be said
@@ -266,7 +264,7 @@ class Changes:
             return
         if self._wish is not None and self._closing is None:
             self._ask(self._wish)
-        if self._change is None and self._leader() == self.stack.me:
+        if self._change is None and self.leads:
             self._look_for_work()
         if self._closing is not None:
             self._follow(self._closing)
@@ -328,7 +326,7 @@ class Changes:
         )
         self._change = _Change(view, stack.left, self._dissolves)
         self._asked.clear()
-        self._on_flush(stack.me, Told({**described(view), **self._change.terms}))
+        self._on_flush(stack.me, Told({**described(view), "gone": sorted(stack.left)}))
 
     def _next_view(self, number: int, newcomers: list[Member], request: "_Request | None") -> View:
         stack = self.stack
@@ -524,7 +522,7 @@ class Changes:
         stack = self.stack
         everybody = {stack.me, *stack.peers}
         if missing := everybody - change.reports.keys():
-            self._question(missing, "flush", **described(change.view), **change.terms)
+            self._question(missing, "flush", **described(change.view), gone=sorted(change.gone))
         elif missing := everybody - change.reached:
             if change.dealt is None and not self._deal(change):
                 return
@@ -559,7 +557,7 @@ class Changes:
 
     def _on_use(self, src: int, told: Told) -> None:
         recipe, wish = told.text("recipe"), told.number("wish")
-        if self._leader() == self.stack.me and self._request is None and recipe != self.stack.view.recipe:
+        if self.leads and self._request is None and recipe != self.stack.view.recipe:
             self._request = _Request(recipe, src, wish)
 
     def _on_flushed(self, src: int, told: Told) -> None:
@@ -711,11 +709,6 @@ class _Change:
     def key(self) -> dict[str, int]:
         """The fields by which members tell this change from others."""
         return {"number": self.view.number, "attempt": self.view.attempt}
-
-    @property
-    def terms(self) -> dict[str, Any]:
-        """What members are told besides the view."""
-        return {"gone": sorted(self.gone)}
 
     def cut_for(self, member: int, n: int) -> dict[str, Any]:
         assert self.dealt is not None

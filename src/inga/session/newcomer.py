@@ -6,16 +6,14 @@ stack that begins then. See `changes` for the other side.
 """
 
 from collections.abc import Hashable, Iterable
-from dataclasses import replace
-from typing import Any
 
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Buffer, Packet
 from inga.model.view import Member, View
 from inga.session.alarms import Backoff
+from inga.session.asking import Asking
 from inga.session.changes import PAUSE, PAUSE_MAX
 from inga.session.description import view_told
-from inga.session.parts import HOST_FOR
 from inga.session.session import Session
 from inga.stack.stack import EVERYBODY, Address, Datagram
 from inga.wire.packet import INDEX_MAX, OUTSIDE, decode, encode, group_id, kind_of, view_of, view_tag
@@ -52,8 +50,7 @@ class Newcomer:
         self.refused: UsageError | None = None
         self.backlog: list[tuple[bytes, Hashable]] = []
         self.wake = now
-        self._host: tuple[str, int] | None = None  # the leader that we ask
-        self._asked_since = now
+        self._asking = Asking(None, now)
         self._pause = Backoff(PAUSE, PAUSE_MAX, 0.0)
         self._pause.start()
 
@@ -67,20 +64,14 @@ class Newcomer:
     def tick(self, now: float) -> list[tuple[Address, Datagram]]:
         """Ask (again)."""
         self.wake = now + self._pause.next(STEADY)
-        if now - self._asked_since >= HOST_FOR:
-            self._host, self._asked_since = None, now
-        host = [] if self._host is None else [(*self._host, "")]
-        asked = said("hello", **self._signed(), address=self.member.address, view=0, host=host)
-        return [(EVERYBODY, self._encoded(asked))]
+        asked = self._asking.hello(self.member, f"{self.group:08x}", 0, now)
+        return [(EVERYBODY, self._encoded(said("hello", **asked)))]
 
     def goodbye(self) -> list[tuple[Address, Datagram]]:
         """It does not join after all: whoever has let it in is not to wait for it."""
-        view = 0 if self.view is None else self.view.number
-        return [(EVERYBODY, self._encoded(said("goodbye", **self._signed(), view=view, itself=False)))]
-
-    def _signed(self) -> dict[str, Any]:
-        member = self.member
-        return {"name": member.name, "incarnation": member.incarnation, "group": f"{self.group:08x}"}
+        member, view = self.member, 0 if self.view is None else self.view.number
+        signed = {"name": member.name, "incarnation": member.incarnation, "group": f"{self.group:08x}"}
+        return [(EVERYBODY, self._encoded(said("goodbye", **signed, view=view, itself=False)))]
 
     def _encoded(self, content: bytes) -> Datagram:
         packet = Packet(NOBODY, OUTSIDE, kind=Session.id)
@@ -104,9 +95,9 @@ class Newcomer:
 
     def _learn(self, told: Told, now: float) -> None:
         match told.do:
-            case "part" if self._host is None and told.text("group") == f"{self.group:08x}":
-                self._host, self._asked_since = (told.text("name"), told.number("incarnation")), now
-                self.wake = now
+            case "part" if told.text("group") == f"{self.group:08x}":
+                if self._asking.heard(told.identity, now):
+                    self.wake = now
             case "welcome" if told.text("group") == f"{self.group:08x}":
                 view, cuts = view_told(told), told.numbers("cuts")
                 if view.index(self.member) is not None:
@@ -115,9 +106,8 @@ class Newcomer:
                     self.backlog = [each for each in self.backlog if kind_of(each[0], tag) is not None]
             case "again":
                 # It was a member and taken for dead before it heard that it was one: it comes back as a new one.
-                if (told.text("name"), told.number("incarnation")) == self.member.identity:
-                    self.member = replace(self.member, incarnation=self.member.incarnation + 1)
+                if told.identity == self.member.identity:
+                    self.member = self.member.reborn()
             case "closed":
-                who = (told.text("name"), told.number("incarnation"))
-                if who == self.member.identity:
+                if told.identity == self.member.identity:
                     self.refused = UsageError(f"{self.member.name!r} cannot join: {told.text('why')}")

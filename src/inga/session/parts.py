@@ -17,12 +17,12 @@ Rejected: to agree on a common view between two leaders. Either may fail on the 
 to be kept apart; whoever asks to be let in one by one needs nothing that newcomers do not need anyway.
 """
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from inga.model.errors import Excluded
 from inga.model.view import View
 from inga.session.alarms import NEVER, Backoff
+from inga.session.asking import Asking
 from inga.session.description import view_told
 from inga.wire.told import Told
 
@@ -34,9 +34,6 @@ PART = 0.5
 
 ASKING, ASKING_MAX = 0.005, 0.1
 """Seconds between two requests to be let in: first, and after doubling."""
-
-HOST_FOR = 0.5
-"""Seconds for which one leader is asked, before anybody else is."""
 
 ALONE_AFTER = 3.0
 """Seconds without an answer after which one without a view goes on alone."""
@@ -54,10 +51,9 @@ class Parts:
         self.rejoin = rejoin
         self.is_homeless = False  # we are in no view
         self._since = 0.0
-        self._host: tuple[str, int] | None = None  # the leader that we ask to let us in
-        self._asked_since = 0.0  # since when we ask it
+        self._asking = Asking(None, 0.0)
         self._lost: dict[str, None] = {}  # names of members that have failed and are not back
-        self._asking = Backoff(ASKING, ASKING_MAX)
+        self._pause = Backoff(ASKING, ASKING_MAX)
         self.wake = NEVER
 
     def view(self, view: View) -> None:
@@ -87,23 +83,21 @@ class Parts:
         session = self._session
         stack = session.stack
         self.is_homeless, self._since = True, stack.now
-        self._host, self._asked_since = host, stack.now
-        stack.member = replace(stack.member, incarnation=stack.member.incarnation + 1)
+        self._asking = Asking(host, stack.now)
+        stack.member = stack.member.reborn()
         stack.notice("without a view: asking to be let in")
-        self._asking.reset()
+        self._pause.reset()
         self.wake = stack.now
 
     def on_part(self, told: Told) -> None:
         """The leader of another part says that it is there."""
         session = self._session
         stack = session.stack
-        leader = (told.text("name"), told.number("incarnation"))
-        size = told.number("size")
+        leader, size = told.identity, told.number("size")
         if told.text("group") != session.digest:
             return
         if self.is_homeless:
-            if self._host is None:
-                self._host, self._asked_since = leader, stack.now
+            if self._asking.heard(leader, stack.now):
                 self.wake = stack.now
             return
         if not session.changes.leads:
@@ -125,33 +119,22 @@ class Parts:
         """This incarnation was a member before, and taken for dead before it heard of that; or the one before it still
         is. Another one may be let in."""
         stack = self._session.stack
-        if self.is_homeless and (told.text("name"), told.number("incarnation")) == stack.member.identity:
+        if self.is_homeless and told.identity == stack.member.identity:
             if told.do == "closed" and not stack.met and not self.rejoin:
                 stack.fail(Excluded(f"{stack.member.name!r} cannot join: {told.text('why')}"))
                 return
-            stack.member = replace(stack.member, incarnation=stack.member.incarnation + 1)
+            stack.member = stack.member.reborn()
 
     def _ask(self, now: float) -> None:
         session = self._session
         if now - self._since >= ALONE_AFTER:
             session.changes.go_on_alone()
             return
-        if now - self._asked_since >= HOST_FOR:
-            self._host, self._asked_since = None, now
-        session.say_outside(None, "hello", **self.ourselves())
-        self.wake = now + self._asking.next(session.stack.rng)
-
-    def ourselves(self) -> dict[str, Any]:
-        """Who wants to be let in."""
-        session, member = self._session, self._session.stack.member
-        return {
-            "name": member.name,
-            "incarnation": member.incarnation,
-            "address": member.address,
-            "group": session.digest,
-            "view": session.stack.view.number,
-            "host": [] if self._host is None else [(*self._host, "")],
-        }
+        stack = session.stack
+        session.say_outside(
+            None, "hello", **self._asking.hello(stack.member, session.digest, stack.view.number, now)
+        )
+        self.wake = now + self._pause.next(stack.rng)
 
     def _rearm(self) -> None:
         stack = self._session.stack

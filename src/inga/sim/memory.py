@@ -65,7 +65,7 @@ def leaks(stack: Stack) -> Iterator[tuple[str, str]]:
     waiting: dict[str, Sized] = {
         "NativeWire.ahead": stack.wire.ahead,
         "Views.retired": stack.views.retired,
-        "Stack._send": stack._send,
+        "Stack.to_send": stack.to_send,
         "Stack.to_deliver": stack.to_deliver,
     }
     for place, entries in waiting.items():

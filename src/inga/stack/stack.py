@@ -15,8 +15,7 @@ and call a method; nobody writes these attributes from outside.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Protocol
 
 from inga.model.delivery import Batch
@@ -135,8 +134,8 @@ class Stack:
             self.wire.births = [birth if member == me else None for member in range(len(view))]
         self.beneath = frozenset(beneath)
         self._windows_open = True
-        self._is_silenced = False  # layers of a closed view are at work
-        self._send: list[tuple[Address, Datagram]] = []
+        self.is_silenced = False  # layers of a closed view are at work
+        self.to_send: list[tuple[Address, Datagram]] = []
         self.to_deliver: list[Batch | View] = []
         self._notices: list[str] = []
         self._error: IngaError | None = None
@@ -207,8 +206,8 @@ class Stack:
             due = layer.wake
             if due is not None and (wake is None or due < wake):
                 wake = due
-        ready = Ready(self._send, self.to_deliver, wake, self.writable, self._error, self._notices)
-        self._send, self.to_deliver = [], []
+        ready = Ready(self.to_send, self.to_deliver, wake, self.writable, self._error, self._notices)
+        self.to_send, self.to_deliver = [], []
         if self._notices:
             self._notices = []
         return ready
@@ -292,7 +291,7 @@ class Stack:
     @property
     def has_output(self) -> bool:
         """Whether datagrams wait for the driver."""
-        return bool(self._send)
+        return bool(self.to_send)
 
     def layer(self, name: str) -> Layer | None:
         """The layer of that name, if the recipe has it."""
@@ -308,7 +307,7 @@ class Stack:
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
         """Send bytes as they are, for a layer that has a wire format of its own."""
-        self._send.append((to, datagram))
+        self.to_send.append((to, datagram))
 
     def deliver(self, packets: list[Packet], sender: str | None = None) -> None:
         """Hand packets to the application: what the topmost layer passes up, of members unless it is said of whom."""
@@ -329,7 +328,7 @@ class Stack:
     ) -> None:
         """A row of a full trace that is about no message."""
         trace = self.trace
-        if trace is not None and trace.full and not self._is_silenced:
+        if trace is not None and trace.full and not self.is_silenced:
             trace.row(step, self.now, self.view.number, peer=peer, n=n, note=note)
 
     # What layers do: what is shared
@@ -411,34 +410,6 @@ class Stack:
         self.peers = [m for m in self.others if m not in self.left]  # members that have not left
         self.alone = not self.peers
 
-    def renumber(self, view: View) -> None:
-        """The next view has other members, and other indices for those that stay: what is known of them goes along."""
-        before = {member.identity: index for index, member in enumerate(self.view.members)}
-        places = [before.get(member.identity) for member in view.members]
-        me = view.index(self.member)
-        assert me is not None
-        self.me = me
-        self.met = {new for new, old in enumerate(places) if old in self.met}
-        known = {new: self.addresses[old] for new, old in enumerate(places) if old in self.addresses}
-        self.addresses.clear()  # drivers look into it
-        self.addresses.update(known)
-        self.heard = [self.now if old is None else self.heard[old] for old in places]
-        self.left, self.failed = set(), set()
-        now = {old: new for new, old in enumerate(places)}
-        self._send = [
-            (now[to] if isinstance(to, int) else to, data)
-            for to, data in self._send
-            if not isinstance(to, int) or to in now
-        ]
-
-    @contextmanager
-    def silenced(self) -> Iterator[None]:
-        """What is sent meanwhile is not, nor are there rows about it."""
-        count, self._is_silenced = len(self._send), True
-        yield
-        self._is_silenced = False
-        del self._send[count:]
-
     def bind(self, layers: Sequence[Layer]) -> None:
         """Bind these layers to each other and to this stack, if they fit together."""
         self.chain = Chain(self, layers, self.beneath)
@@ -470,7 +441,7 @@ class Stack:
 
     def __getstate__(self) -> dict[str, Any]:
         state = {key: value for key, value in self.__dict__.items() if key not in COMPUTED}
-        state["_send"] = [(address, joined(data)) for address, data in self._send]
+        state["to_send"] = [(address, joined(data)) for address, data in self.to_send]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """How a stack goes from one view to the next: the old one is closed, and layers begin anew with the members of the next."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from inga.model.errors import UsageError
@@ -134,7 +135,7 @@ class Views:
             else:
                 stack.trace.cut(stack.view.number, cut, view.processes)
         stack.wire.close(stack.view)
-        stack.renumber(view)
+        self._renumber(view)
         stack.enter(view)
         stack.sizes = {view.number: len(view)}
         stack.report_wanted = stack.closing = False
@@ -153,12 +154,42 @@ class Views:
             if layers is None:
                 rest.append(packet)
                 continue
-            with self.stack.silenced():  # nobody is there any more to whom they could say anything
+            with self._silenced():  # nobody is there any more to whom they could say anything
                 for layer in layers:
                     layer.taken([packet])
         if rest or not self.untaken:
             self.retired.clear()  # packets are taken in the order in which they were delivered
         return rest
+
+    def _renumber(self, view: View) -> None:
+        """The next view has other members, and other indices for those that stay: what is known of them goes along."""
+        stack = self.stack
+        before = {member.identity: index for index, member in enumerate(stack.view.members)}
+        places = [before.get(member.identity) for member in view.members]
+        me = view.index(stack.member)
+        assert me is not None
+        stack.me = me
+        stack.met = {new for new, old in enumerate(places) if old in stack.met}
+        known = {new: stack.addresses[old] for new, old in enumerate(places) if old in stack.addresses}
+        stack.addresses.clear()  # drivers look into it
+        stack.addresses.update(known)
+        stack.heard = [stack.now if old is None else stack.heard[old] for old in places]
+        stack.left, stack.failed = set(), set()
+        now = {old: new for new, old in enumerate(places)}
+        stack.to_send = [
+            (now[to] if isinstance(to, int) else to, data)
+            for to, data in stack.to_send
+            if not isinstance(to, int) or to in now
+        ]
+
+    @contextmanager
+    def _silenced(self) -> Iterator[None]:
+        """What is sent meanwhile is not, nor are there rows about it."""
+        stack = self.stack
+        count, stack.is_silenced = len(stack.to_send), True
+        yield
+        stack.is_silenced = False
+        del stack.to_send[count:]
 
     def revive(self) -> None:
         """After a copy: layers of closed views belong to this stack, too."""

@@ -46,6 +46,11 @@ class Told:
     def text(self, key: str) -> str:
         return _text(self._get(key))
 
+    @property
+    def identity(self) -> tuple[str, int]:
+        """Name and incarnation of the one that it is about."""
+        return self.text("name"), self.number("incarnation")
+
     def number(self, key: str) -> int:
         """From 0 to the largest count there is."""
         return _number(self._get(key))

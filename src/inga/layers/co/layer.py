@@ -7,7 +7,7 @@
 each with an extension, see `wire.co`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from inga.layers.co.machine import CoMachine
@@ -23,13 +23,12 @@ from inga.layers.co.parts import (
     SentAgain,
 )
 from inga.layers.flow import charged
-from inga.layers.lending import deal, holdings, lacking
+from inga.layers.lending import NumberedLender
 from inga.layers.machine import Discarded, GaveUp
 from inga.layers.machine_order import MachineOrder
 from inga.model.errors import WireError
-from inga.model.packet import HEADER_MAX, Buffer, Packet, Runs
+from inga.model.packet import HEADER_MAX, Buffer, Packet
 from inga.model.view import View
-from inga.stack.hooks import Holdings
 from inga.wire.co import CoExtension, pack, unpack
 from inga.wire.runs import RUNS_MAX
 
@@ -37,7 +36,7 @@ STEPS = {"causal": "accept", "confirmed": "confirm", "acknowledged": "acknowledg
 """The trace's name of reaching a level."""
 
 
-class Co(MachineOrder):
+class Co(NumberedLender, MachineOrder):
     """Order, repair, flow and confirmation for messages to everybody."""
 
     name = "co"
@@ -126,24 +125,11 @@ class Co(MachineOrder):
     def count(self) -> int:
         return self.machine.expected[self.me] - 1
 
-    def come(self, counts: list[int]) -> bool:
-        return all(self.machine.expected[m] > counts[m] for m in self.stack.peers)
+    def _came(self, member: int) -> tuple[int, Collection[int]]:
+        return self.machine.expected[member], self.machine.early[member]
 
-    def holdings(self, member: int) -> Holdings:
-        machine = self.machine
-        bare = [seq for seq, message in machine.kept(member).items() if message.body.bare]
-        return holdings(machine.expected[member], machine.early[member], bare)
-
-    def deal(self, held: Mapping[int, Holdings]) -> dict[int, Holdings]:
-        return deal(held)
-
-    def lacking(self, member: int, dealt: Holdings) -> dict[int, Runs]:
-        expected, early = self.machine.expected[member], self.machine.early[member]
-        return lacking(dealt, lambda seq: seq < expected or seq in early)
-
-    def lend(self, member: int, runs: Runs) -> list[Packet]:
-        kept = self.machine.kept(member)
-        return [message.body for seq, message in kept.items() if any(low <= seq < high for low, high in runs)]
+    def _kept_of(self, member: int) -> Mapping[int, Packet]:
+        return {seq: message.body for seq, message in self.machine.kept(member).items()}
 
     def bereft(self, member: int) -> None:
         self.machine.forget_beyond_hole(member)

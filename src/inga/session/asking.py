@@ -1,0 +1,42 @@
+"""One without a view asks to be let into one: a newcomer, or a member that the others have left behind.
+
+It says whom it asks, so that no two parts of a group take it in. Who knows nobody to ask is answered by every leader,
+and asks the first that it hears; one that lets it wait is given up for whoever answers next.
+"""
+
+from typing import Any
+
+from inga.model.view import Member
+
+HOST_FOR = 0.5
+"""Seconds for which one leader is asked, before anybody else is."""
+
+
+class Asking:
+    """Whom we ask, and since when."""
+
+    __slots__ = ("_host", "_since")
+
+    def __init__(self, host: tuple[str, int] | None, now: float) -> None:
+        self._host = host
+        self._since = now
+
+    def heard(self, leader: tuple[str, int], now: float) -> bool:
+        """A leader says that it is there; whether we ask it from now on."""
+        if self._host is not None:
+            return False
+        self._host, self._since = leader, now
+        return True
+
+    def hello(self, member: Member, group: str, view: int, now: float) -> dict[str, Any]:
+        """What one says that wants to be let in; `view` is the number of the last one that it was in."""
+        if now - self._since >= HOST_FOR:
+            self._host, self._since = None, now
+        return {
+            "name": member.name,
+            "incarnation": member.incarnation,
+            "address": member.address,
+            "group": group,
+            "view": view,
+            "host": [] if self._host is None else [(*self._host, "")],
+        }
