@@ -12,7 +12,7 @@ DETECT = 0.5
 
 def test_a_second_process_of_a_name_is_refused(run: Run, place: Place, group_name: str) -> None:
     async def main() -> None:
-        where = {**place(members=2), "detect": DETECT}
+        where = {**place(members=2), "detect": 30.0}  # the first one is not to be taken for dead
         async with (
             inga.join(group_name, "alice", **where) as alice,
             inga.join(group_name, "bob", **where) as bob,
