@@ -56,13 +56,13 @@ from inga.session.alarms import Alarms
 from inga.session.newcomer import Newcomer
 from inga.session.session import Session
 from inga.stack.layer import Layer
-from inga.stack.stack import Stack
+from inga.stack.stack import Stack, joined
 from inga.wire import bundle, invocation, value, varint
 from inga.wire.packet import HEAD, decode, encode
 from inga.wire.told import Told, said
 
 from ..session.town import Town, of_session
-from ..stack.harness import NAMES, Net, Probe, Top, joined
+from ..stack.harness import NAMES, Net, Probe, Top
 
 Attempt = Callable[[int], bool]
 

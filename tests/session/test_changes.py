@@ -1006,9 +1006,8 @@ def test_a_flush_for_a_view_that_is_past(number: int) -> None:
 def test_outsiders_reach_nothing_but_the_door(kind: int) -> None:
     """Whatever kind of packet says it comes from no view: not even goodbye in the name of a member."""
     from inga.model.packet import Packet
+    from inga.stack.stack import joined
     from inga.wire.packet import encode
-
-    from ..stack.harness import joined
 
     town = Town(3)
     for source in (0, 2, 60_000, NOBODY):
