@@ -59,6 +59,7 @@ class Chunks(LocalSource):
         quiet_seconds: float = 1.0,
         conflicts: dict[str, list[list[str]]] | None = None,
         guarantees: Sequence[str] = (),
+        order: str = "",
     ) -> None:
         self._chunks = list(chunks)
         self.processes = processes
@@ -66,6 +67,7 @@ class Chunks(LocalSource):
         self.quiet_seconds = quiet_seconds
         self.conflicts = conflicts
         self.guarantees = guarantees
+        self.order = order
         self.segment_names = [f"{chunk.process} from {chunk.first}" for chunk in chunks]
 
     def read(self, segment: int) -> Chunk:

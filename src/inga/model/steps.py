@@ -15,7 +15,7 @@ MESSAGE = (
 REPAIR = "gap nack nack_suppressed repair repair_suppressed gave_up".split()
 CONTROL = "control poll rate window_closed window_opened".split()
 NETWORK = "datagram_out datagram_in lost delayed rejected".split()
-GROUP = "view join leave suspect flush crash".split()
+GROUP = "view join leave suspect flush crash state".split()
 OBJECT = "request start commit abort response undo".split()
 FOREIGN = ["event"]
 

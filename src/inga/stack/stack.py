@@ -255,7 +255,8 @@ class Stack:
         if not self.leaving:
             self.leaving = True
             if self.trace is not None and self._error is None:
-                self.trace.row("leave", now, self.view.number, peer=self.me)
+                owed = 0 if self.settled and self.met.issuperset(self.peers) else None  # or nobody knows
+                self.trace.row("leave", now, self.view.number, peer=self.me, n=owed)
             for goodbye in self.chain.hooks("goodbye"):
                 goodbye()
             self.chain.mute()

@@ -1,6 +1,6 @@
 """How a stack goes from one view to the next: the old one is closed, and layers begin anew with the members of the next."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -88,10 +88,13 @@ class Views:
 
     def close(self) -> None:
         """Nothing more is sent in this view; what waits for company leaves."""
-        self.stack.closing = True
-        self.stack.review()
-        self.stack.flush()
-        for closing in self.stack.chain.hooks("closing"):
+        stack = self.stack
+        if stack.trace is not None and not stack.closing:
+            stack.trace.row("flush", stack.now, stack.view.number)
+        stack.closing = True
+        stack.review()
+        stack.flush()
+        for closing in stack.chain.hooks("closing"):
             closing()
 
     def reopen(self) -> None:
@@ -117,7 +120,7 @@ class Views:
             self._install(*change)
 
     def _install(self, view: View, layers: Sequence[Layer], cut: Sequence[int] | None) -> None:
-        stack, old = self.stack, self.stack.layers
+        stack, old, closed = self.stack, self.stack.layers, self.stack.view
         for end in stack.chain.hooks("closed" if cut is not None else "abandoned"):
             end()
         if self.untaken:
@@ -129,11 +132,10 @@ class Views:
         staying = {layer.name: layer for layer in old if layer.stays}
         stack.bind([staying.get(layer.name, layer) for layer in layers])
         if stack.trace is not None:
-            stack.trace.row("flush", stack.now, stack.view.number)
             if cut is None:
                 stack.trace = None
             else:
-                stack.trace.cut(stack.view.number, cut, view.processes)
+                stack.trace.cut(closed.number, cut, view.processes)
         stack.wire.close(stack.view)
         self._renumber(view)
         stack.enter(view)
@@ -142,7 +144,7 @@ class Views:
         for layer in reversed(stack.layers):
             layer.view(view)
         stack.review()
-        self._record((0,) * len(view), view.joined)
+        self._record((0,) * len(view), view.joined, closed)
         stack.to_deliver.append(view)  # in its place among the packets
         stack.wire.catch_up()
 
@@ -197,12 +199,28 @@ class Views:
             for layer in layers:
                 layer.stack = self.stack
 
-    def _record(self, known: tuple[int, ...] | None, joined: Iterable[str]) -> None:
-        """Rows of a view and its new members. `known`: what its installation makes known here."""
+    def _record(
+        self, known: tuple[int, ...] | None, joined: Sequence[str], closed: View | None = None
+    ) -> None:
+        """Rows of a view and of its new members. `known`: what its installation makes known here; `closed`: the view
+        of which those who left or failed were members."""
         trace, view, now = self.stack.trace, self.stack.view, self.stack.now
         if trace is None:
             return
-        trace.row("view", now, view.number, deps=known, n=len(view), note=view.recipe)
+        told = [("joined", view, joined)]
+        if closed is not None:
+            told += [("left", closed, view.left), ("failed", closed, view.failed)]
+        trace.row(
+            "view",
+            now,
+            view.number,
+            dst=(1 << len(view)) - 1,
+            deps=known,
+            peer=0,  # who led the change to it: always the first of those who stayed
+            n=len(view),
+            ref="; ".join(f"{what} {where.numbered(names)}" for what, where, names in told if names) or None,
+            note=view.recipe,
+        )
         for name in joined:
             trace.row("join", now, view.number, peer=view.names.index(name), note=name)
 
