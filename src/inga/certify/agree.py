@@ -56,11 +56,14 @@ class Rules:
     def objects(
         cls, names: Sequence[str], declared: dict[str, list[list[str]]], camps: Ints | None
     ) -> "Rules":
-        """From a manifest: per process, pairs of methods."""
+        """From a manifest: per process, pairs of methods. Who joined later is not in it: its copies of objects are as
+        those of others, and so is what it gets itself."""
+        alike = {name.rpartition("/")[2] if "/" in name else "": pairs for name, pairs in declared.items()}
         methods = sorted({name for pairs in declared.values() for pair in pairs for name in pair})
         conflicts = np.zeros((len(names), len(methods), len(methods)), np.bool_)
         for process, name in enumerate(names):
-            for one, other in declared.get(name, ()):
+            like = name.rpartition("/")[2] if "/" in name else ""
+            for one, other in declared.get(name, alike.get(like, ())):
                 at = methods.index(one), methods.index(other)
                 conflicts[process, at[0], at[1]] = conflicts[process, at[1], at[0]] = True
         return cls(START, tuple(methods), conflicts, camps)

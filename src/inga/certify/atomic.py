@@ -43,12 +43,11 @@ class _Judge:
 
     def judge(self, source: int, numbers: Range, parts: list[Fates]) -> Iterator[Bad]:
         n, width = len(self._processes), numbers.high - numbers.low
-        delivered, accepted = np.zeros((2, n, width), np.bool_)
-        confirmed = np.zeros(width, np.bool_)
+        delivered, accepted, confirmed = np.zeros((3, n, width), np.bool_)
         for part in parts:
             delivered[part.process, part.delivered - numbers.low] = True
             accepted[part.process, part.accepted - numbers.low] = True
-            confirmed[part.confirmed - numbers.low] = True
+            confirmed[part.process, part.confirmed - numbers.low] = True
         sends = compare.join_sends([part.sends for part in parts if part.sends is not None], n)
         at = sends.seq - numbers.low
         for view in np.unique(sends.view).tolist():
@@ -61,9 +60,14 @@ class _Judge:
                     lacking = mine & others[at] & ~delivered[destination, at]
                     told = f"was delivered, but never at {name}"
                     yield from self._bad(sends, lacking, destination, source, told, "deliver")
-                    refuted = mine & confirmed[at] & ~accepted[destination, at]
+                    told_by = [each for each in range(n) if self._is_told(each, destination, view)]
+                    refuted = mine & confirmed[told_by].any(axis=0)[at] & ~accepted[destination, at]
                     told = f"was confirmed, but {name} never accepted it"
                     yield from self._bad(sends, refuted, destination, source, told, "confirm")
+
+    def _is_told(self, process: int, destination: int, view: int) -> bool:
+        """Whether what a process says of everybody is about this destination too."""
+        return self._membership.is_together(process, destination, view)
 
     def _bad(
         self, sends: Sends, wrong: Bools, destination: int, source: int, what: str, step: str

@@ -19,6 +19,7 @@ _IS_THERE: dict[Needs, Callable[[Summary], bool]] = {
     Needs.MESSAGES: lambda summary: bool(summary.sends or summary.deliveries),
     Needs.REQUESTS: lambda summary: bool(summary.starts),
     Needs.EVENTS: lambda summary: bool(len(summary.runs)),
+    Needs.VIEWS: lambda summary: bool(summary.views),
 }
 
 

@@ -9,6 +9,7 @@ of one number are one view, and what was lost in a view that was closed was give
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -86,6 +87,11 @@ class Membership:
             return following.key
         return None if self._crashed[process] or self._left[process] else END
 
+    def is_together(self, one: int, other: int, number: int) -> bool:
+        """Whether two processes were in the same part of the group when that view ended for them."""
+        ends = self.camp(one, number), self.camp(other, number)
+        return ends[0] == ends[1] if None not in ends else not self.is_split
+
     def survivors(self, source: int, number: int) -> list[list[int]]:
         """Besides a source, those who were in a view with it and came through: as they went on, together or apart."""
         camps: dict[Key, list[int]] = {}
@@ -119,6 +125,7 @@ class Membership:
         keys = {view.key for views in self.installed for view in views}
         return len({number for number, _ in keys}) < len(keys)
 
+    @cached_property
     def camps(self) -> Ints | None:
         """By process and number of a view: numbers that differ where a part of the group went on with another view
         than this process. None if the group never came apart, so that all can be compared with all."""

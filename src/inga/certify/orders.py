@@ -10,7 +10,7 @@ from inga.certify.work import RowKey
 
 
 def total(evidence: Evidence) -> Iterator[Bad]:
-    return _clashes(evidence, "total", Rules.total(len(evidence.names), evidence.membership.camps()))
+    return _clashes(evidence, "total", Rules.total(len(evidence.names), evidence.membership.camps))
 
 
 def objects(evidence: Evidence) -> Iterator[Bad]:
@@ -19,7 +19,7 @@ def objects(evidence: Evidence) -> Iterator[Bad]:
     if declared is None:
         evidence.leave_open("object", "the manifest does not say which methods conflict")
         return
-    rules = Rules.objects(evidence.names, declared, evidence.membership.camps())
+    rules = Rules.objects(evidence.names, declared, evidence.membership.camps)
     precedence = LateRequests(evidence, rules)
     if rules.methods:
         yield from _clashes(evidence, "object", rules)
