@@ -385,8 +385,10 @@ class ObjectOrder(Unordered):
         self, step: str, now: float, place: int, message: Message | None, instance: Instance | None
     ) -> None:
         """The engine tells what happens; rows of mailboxes are those of their messages."""
-        if step == "start" and self.diary is not None and message is not None:
-            self.diary.append((self.roster.places[place].object, message.src, message.ev, message.op))
+        if step == "start" and message is not None:
+            self.stack.begun += 1
+            if self.diary is not None:
+                self.diary.append((self.roster.places[place].object, message.src, message.ev, message.op))
         trace, step = self.traces.get(place), STEPS.get(step, "")
         if trace is None or not step:
             return
