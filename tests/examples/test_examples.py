@@ -30,9 +30,7 @@ def command(program: str, *arguments: str) -> list[str]:
     return [sys.executable, "-W", "error", str(EXAMPLES / program), *arguments]
 
 
-def output(
-    environment: dict[str, str], program: str, *arguments: str, seconds: float = SECONDS
-) -> list[str]:
+def output(environment: dict[str, str], program: str, *arguments: str, seconds: float = SECONDS) -> list[str]:
     result = subprocess.run(
         command(program, *arguments), env=environment, capture_output=True, text=True, timeout=seconds
     )
@@ -151,7 +149,9 @@ def test_a_bank_that_is_interrupted_leaves_nobody_behind(environment: dict[str, 
         assert bank.stdout is not None
         assert bank.stdout.readline().startswith("kill 1 of 20: ")
         bank.send_signal(signal.SIGINT)
-        assert bank.communicate(timeout=120)[0].splitlines()[-1] == "given up"  # and nobody has the pipe any more
+        assert (
+            bank.communicate(timeout=120)[0].splitlines()[-1] == "given up"
+        )  # and nobody has the pipe any more
     assert bank.returncode == 130
 
 

@@ -29,7 +29,17 @@ RESPONSE = Message(
     value={"a": 1}, reason="child", text="no luck",
 )  # fmt: skip
 ABORT = Message(
-    "x", 1, (0, 2), SendId(START, 4), 302, 13, (0, 12, 4, 0), ((0, 6), (2, 2)), StartId(6, 1), (7, 1, 0), "inc"
+    "x",
+    1,
+    (0, 2),
+    SendId(START, 4),
+    302,
+    13,
+    (0, 12, 4, 0),
+    ((0, 6), (2, 2)),
+    StartId(6, 1),
+    (7, 1, 0),
+    "inc",
 )
 COMMIT = ABORT._replace(kind="c", call=(7, 1), op="", args=(0, 2))
 FLUSH = Flush(2, 303, ((0, 7), (1, 3)), (1,), (REQUEST, ABORT))

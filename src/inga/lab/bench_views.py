@@ -120,7 +120,8 @@ class Members:
     def _changed(self) -> float:
         """When the last of them had the next view."""
         self._number += 1
-        return max(answer["at"] for answer in self.all("view", number=self._number))
+        moments: list[float] = [answer["at"] for answer in self.all("view", number=self._number)]
+        return max(moments)
 
 
 def _changes(progress: SayProgress, rounds: int) -> list[BenchRow]:
@@ -135,7 +136,9 @@ def _changes(progress: SayProgress, rounds: int) -> list[BenchRow]:
             times["join"].append(group.join(member))
             times["use"].append(group.use((member + 1) % CHANGING, next(orders)))
     return [
-        BenchRow(f"{what}, {CHANGING} members, median of {rounds}", 100, 1000 * median(each), "ms", "goal: at most")
+        BenchRow(
+            f"{what}, {CHANGING} members, median of {rounds}", 100, 1000 * median(each), "ms", "goal: at most"
+        )
         for what, each in times.items()
     ]
 
@@ -172,7 +175,8 @@ def _under_load(progress: SayProgress, changes: int, seconds: float) -> list[Ben
 
     def row(case: str, unit: str, key: str, per: str | None = None) -> BenchRow:
         def value(ends: list[dict[str, Any]]) -> float:
-            return median(end[key] / (end[per] if per else 1) for end in ends)
+            found: list[float] = [end[key] / (end[per] if per else 1) for end in ends]
+            return median(found)
 
         return BenchRow(f"{case} {what}", value(before), value(after), unit, "before")
 
@@ -190,7 +194,9 @@ def _idle(progress: SayProgress, seconds: float) -> BenchRow:
         group.all("measure", seconds=1.0)
         ends = group.all("measure", seconds=seconds)
     sent = max(end["datagrams"] / end["seconds"] for end in ends)
-    return BenchRow(f"idle, {IDLE} members, detect={DETECT:g}", 10, sent, "datagrams/s and member", "goal: at most")
+    return BenchRow(
+        f"idle, {IDLE} members, detect={DETECT:g}", 10, sent, "datagrams/s and member", "goal: at most"
+    )
 
 
 def _detection(progress: SayProgress, pairs: int) -> BenchRow:

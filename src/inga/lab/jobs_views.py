@@ -117,7 +117,7 @@ class BenchMember:
             self.datagrams += 1
             transmit(*datagram)
 
-        group.carrier.transmit = counted  # type: ignore[method-assign]
+        group.carrier.transmit = counted  # type: ignore[method-assign, assignment]
 
     async def _stop(self, *tasks: "asyncio.Task[None] | None") -> None:
         for task in tasks:

@@ -45,7 +45,7 @@ class Pressure:
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._sending_since: float | None = None  # since when nothing may be sent
-        self._holding_since: float | None = None  # since when something is held and nothing is delivered or begun
+        self._holding_since: float | None = None  # since when something is held and nothing of it is let go
         self._released = 0  # packets and calls, when that began
         self._held = 0  # bytes, when we last looked
         self._warned: set[str] = set()
