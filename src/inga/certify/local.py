@@ -60,6 +60,7 @@ class Chunks(LocalSource):
         conflicts: dict[str, list[list[str]]] | None = None,
         guarantees: Sequence[str] = (),
         undecided: dict[str, list[list[str]]] | None = None,
+        order: str = "",
     ) -> None:
         self._chunks = list(chunks)
         self.processes = processes
@@ -68,6 +69,7 @@ class Chunks(LocalSource):
         self.conflicts = conflicts
         self.undecided = undecided
         self.guarantees = guarantees
+        self.order = order
         self.segment_names = [f"{chunk.process} from {chunk.first}" for chunk in chunks]
 
     def read(self, segment: int) -> Chunk:

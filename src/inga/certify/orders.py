@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from inga.certify.agree import Agreement, Rules
+from inga.certify.agree import Agreement, Rules, message_of
 from inga.certify.chunk import START, Chunk
 from inga.certify.evidence import Evidence
 from inga.certify.precede import LateRequests
@@ -20,7 +20,7 @@ Declared = dict[str, list[list[str]]]
 
 
 def total(evidence: Evidence) -> Iterator[Bad]:
-    return _clashes(evidence, "total", Rules.total(len(evidence.names)))
+    return _clashes(evidence, "total", Rules.total(len(evidence.names), evidence.membership.camps))
 
 
 def objects(evidence: Evidence) -> Iterator[Bad]:
@@ -35,7 +35,7 @@ def objects(evidence: Evidence) -> Iterator[Bad]:
         began = _began(evidence)
         _leave_undecided(evidence, undecided, began)
         declared = _with_keys(evidence, declared, began)
-    rules = Rules.objects(evidence.names, declared)
+    rules = Rules.objects(evidence.names, declared, evidence.membership.camps)
     precedence = LateRequests(evidence, rules)
     if rules.methods:
         yield from _clashes(evidence, "object", rules)
@@ -93,7 +93,7 @@ def _clashes(evidence: Evidence, check: str, rules: Rules) -> Iterator[Bad]:
     n = len(evidence.names)
     agreement = Agreement(evidence.lines, rules, evidence.source, max(evidence.witnesses, 1))
     for (process, _), count, clashes in agreement.clashes():
-        rows = [RowKey(process, clash.pos, clash.key % n, clash.key // n) for clash in clashes]
+        rows = [RowKey(process, clash.pos, *message_of(clash.key, n)) for clash in clashes]
         yield Bad(check, process, rows[0].src, check, count, rows, clashes=clashes)
     if agreement.open is not None:
         evidence.leave_open(check, agreement.open)

@@ -68,9 +68,9 @@ class Message(NamedTuple):
     vector: tuple[int, ...]  # of the sending instance before this send
     sq: Numbers
     cohort: StartId  # shared by compatible instances running together; nothing depends on it
-    call: CallId = ()  # the call that is made, answered, committed or aborted
+    call: CallId = ()  # the call that is made, answered or aborted; commits: what those of the instance begin with
     op: str = ""
-    args: tuple[Any, ...] = ()
+    args: tuple[Any, ...] = ()  # commits: which of the instance's calls
     named: tuple[tuple[str, Any], ...] = ()
     path: Path = ()  # requests: the lineage
     hosts: tuple[tuple[int, ...], ...] = ()  # requests: the places of each instance in the lineage

@@ -152,6 +152,12 @@ class Layout:
             label = [ANY_KEY] if by_function else [key_label(key) for key in range(keys or 1)]
             self.conflicts = {name: [[each, each] for each in label] for name in names}
 
+    @property
+    def copies(self) -> list[tuple[int, str]]:
+        """All copies in the order in which traces number them: whose, and of what."""
+        places = zip(self.roster.places, self.processes.of, strict=True)
+        return [(member, name) for (member, name), process in places if process is not None and name]
+
     def copies_at(self, member: int) -> list[tuple[int, int, str]]:
         """The place, the process and the name of each copy that a member has."""
         return [

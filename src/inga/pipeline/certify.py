@@ -27,6 +27,7 @@ class SparkSource:
         self.processes: Sequence[Process] = trace.processes
         self.receipt = trace.receipt
         self.guarantees: Sequence[str] = trace.manifest.guarantees
+        self.order = trace.manifest.order
         self.segment_names: Sequence[str] = [file.name for file in trace.files]
         self.read = lru_cache(CHUNKS_KEPT)(self._read)
 
