@@ -8,6 +8,7 @@ import pytest
 from inga.model.errors import UsageError, WireError
 from inga.model.invocation import (
     ABORT,
+    ONE_WAY,
     RESPONSE,
     SYNCHRONOUS,
     Flush,
@@ -24,7 +25,7 @@ from inga.objects.hosted import base_of
 from inga.objects.instance import Instance, Pending
 from inga.objects.links import REPAIRS_MAX, Links
 from inga.objects.options import EngineOptions
-from inga.objects.order import Clock
+from inga.objects.order import Clock, Precedence
 from inga.objects.queue import Queue, QueueEntry
 from inga.objects.roster import Everything, Pairs, Place, Roster
 from inga.objects.state import State
@@ -189,6 +190,21 @@ def test_an_effect_that_was_only_possible_before_is_skipped() -> None:
     assert state.value == {"b": 1}
 
 
+# Precedence
+
+
+def test_only_instances_that_conflict_precede_each_other() -> None:
+    """A counter: increments and decrements change places, and neither does with a look at it."""
+    order = Precedence(0, 2, Pairs([("inc", "show"), ("dec", "show")]), Clock())
+    inc = order.root(op="inc")
+    order.send(inc, ONE_WAY, (1,), call=(), op="log")
+    order.commit(inc, "inc")
+    dec = order.root(op="dec")
+    assert dec.vector == [0, 0]
+    order.commit(dec, "dec")
+    assert order.root(op="show").vector == [1, 0]
+
+
 # Links
 
 
@@ -227,6 +243,14 @@ def test_a_gap_is_asked_for_once_in_delta() -> None:
     assert links.peers[0].ts == 4 and links.received[0] == 4 and links.peers[0].expected == 5
 
 
+def test_a_tick_within_delta_asks_for_nothing_again() -> None:
+    wire = Wire()
+    wire.links.take(0.0, 0, numbered(2, 2))
+    assert wire.sent() == [Nack(1, (1,))]
+    wire.links.tick(9.0, ())
+    assert not [each for each in wire.sent() if isinstance(each, Nack)]
+
+
 def test_news_make_nobody_ask_for_more_than_is_new() -> None:
     """What was asked for before is asked for again when it is time to."""
     wire = Wire()
@@ -245,6 +269,15 @@ def test_a_heartbeat_counts_once_nothing_is_missing() -> None:
     links.take(1.0, 0, numbered(2, 2))
     assert links.peers[0].ts == 9
     assert links.frontier == (1, 2)  # member 2 has shown nothing
+
+
+def test_a_heartbeat_that_was_overtaken_does_not_replace_a_newer_one() -> None:
+    links = Wire().links
+    links.hear(0.0, Heartbeat(0, 9, 2, 0, (2,), 0))
+    links.hear(1.0, Heartbeat(0, 5, 1, 0, (1,), 0))
+    links.take(2.0, 0, numbered(1, 1))
+    links.take(2.0, 0, numbered(2, 2))
+    assert links.peers[0].ts == 9
 
 
 def test_a_heartbeat_tells_which_messages_went_to_others() -> None:
@@ -363,6 +396,13 @@ def test_those_whose_messages_wait_here_are_told_when_there_is_room_again() -> N
     links.remove(0)
     links.wait(0, -200)
     assert links.held == 50
+
+
+def test_whoever_sends_something_is_told_that_it_came_in_a_quiet_group_too() -> None:
+    wire = Wire(quiet=True)
+    wire.links.take(0.0, 0, numbered(1, 1))
+    wire.links.tick(10.0, ())
+    assert [(to, beat.ack) for to, beat in wire.out] == [((0,), 1)]
 
 
 def test_nobody_is_told_what_is_of_no_use_there() -> None:
