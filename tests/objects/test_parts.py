@@ -125,6 +125,30 @@ def test_what_becomes_of_a_request_does_not_depend_on_how_many_wait() -> None:
     assert relation.count < 5 * 2000
 
 
+class SameFirst(Pairs):
+    """Calls conflict only if their first arguments are equal."""
+
+    def between(self, one: Call, other: Call) -> bool:
+        return super().between(one, other) and one.args[:1] == other.args[:1]
+
+
+def test_arguments_decide_what_a_request_waits_for() -> None:
+    """Behind what runs, and behind what waits."""
+    queue = Queue(SameFirst([("f", "f")]))
+    first, again, other, last = (entry(ts, args=(key,)) for ts, key in enumerate("aabc", 1))
+    queue.add(first)
+    assert queue.next_startable(CLEAR) is first
+    runs = instance(first)
+    queue.started(runs, first)
+    queue.add(again)
+    queue.add(other)
+    queue.add(last)
+    assert {queue.next_startable(CLEAR), queue.next_startable(CLEAR)} == {other, last}
+    assert queue.next_startable(CLEAR) is None
+    queue.ended(runs)
+    assert queue.next_startable(CLEAR) is again
+
+
 def test_the_oldest_that_waits_for_somebody_is_known() -> None:
     queue = Queue(Pairs([("f", "f"), ("g", "g")]))
     runs = [instance(entry(ts, op)) for ts, op in ((1, "f"), (3, "g"), (2, "f"))]
@@ -475,6 +499,16 @@ def test_what_is_said_after_a_crash_waits_for_what_was_said_before() -> None:
     run(engine.receive(3.0, flush))
     assert started == [5, 9]
     assert engine.local.gone == 1 and engine.local.alive == {1, 2}
+
+
+def test_a_place_answers_a_call_once() -> None:
+    engine = Engine(1, Roster([Place(0, "x"), Place(1, ""), Place(2, "y")], {}), EngineOptions(delta=10.0))
+    call = engine.calls.call(engine.begin(0.0, 1), SYNCHRONOUS, (0, 2), "f")
+    for number, value in enumerate(("first", "second"), 1):
+        start = StartId(number, 0)
+        place = (0, (1,), SendId(start, 0), number, number, (0, 0, 0), ((1, number),), start)
+        engine.receive(1.0, Message(RESPONSE, *place, call=call.id, value=value))
+    assert call.answers == {0: "first"} and call.missing == {2}
 
 
 class Copy:
