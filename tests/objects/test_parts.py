@@ -501,14 +501,18 @@ def test_what_is_said_after_a_crash_waits_for_what_was_said_before() -> None:
     assert engine.local.gone == 1 and engine.local.alive == {1, 2}
 
 
-def test_a_place_answers_a_call_once() -> None:
+@pytest.mark.parametrize("is_held", [False, True])
+def test_a_place_answers_a_call_once(is_held: bool) -> None:
+    """Also while the answer is held, here for something that member 2 said before."""
     engine = Engine(1, Roster([Place(0, "x"), Place(1, ""), Place(2, "y")], {}), EngineOptions(delta=10.0))
-    call = engine.calls.call(engine.begin(0.0, 1), SYNCHRONOUS, (0, 2), "f")
+    instance = engine.begin(0.0, 1)
+    call = engine.calls.call(instance, SYNCHRONOUS, (0, 2), "f")
     for number, value in enumerate(("first", "second"), 1):
         start = StartId(number, 0)
-        place = (0, (1,), SendId(start, 0), number, number, (0, 0, 0), ((1, number),), start)
+        place = (0, (1,), SendId(start, 0), number, number, (0, 0, int(is_held)), ((1, number),), start)
         engine.receive(1.0, Message(RESPONSE, *place, call=call.id, value=value))
-    assert call.answers == {0: "first"} and call.missing == {2}
+    assert [each.value for each in instance.held] == ["first"] * is_held
+    assert (call.answers, call.missing) == (({}, {0, 2}) if is_held else ({0: "first"}, {2}))
 
 
 class Copy:
