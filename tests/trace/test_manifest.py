@@ -25,6 +25,7 @@ GOOD: dict[str, Any] = {
     "seed": 7,
     "clock": "wall",
     "conflicts": {"alice": [["deposit", "withdraw"]]},
+    "undecided": {"alice": [["deposit", "deposit"]]},
     "complete": False,
 }
 

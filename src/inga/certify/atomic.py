@@ -61,7 +61,8 @@ class _Judge:
                     told = f"was delivered, but never at {name}"
                     yield from self._bad(sends, lacking, destination, source, told, "deliver")
                     told_by = [each for each in range(n) if self._is_told(each, destination, view)]
-                    refuted = mine & np.any(confirmed[told_by], axis=0)[at] & ~accepted[destination, at]
+                    said: Bools = np.any(confirmed[told_by], axis=0)
+                    refuted = mine & said[at] & ~accepted[destination, at]
                     told = f"was confirmed, but {name} never accepted it"
                     yield from self._bad(sends, refuted, destination, source, told, "confirm")
 

@@ -33,6 +33,7 @@ class Source(Protocol):
     segment_names: Sequence[str]
     quiet_seconds: float  # after the last progress, within which control traffic ends
     conflicts: dict[str, list[list[str]]] | None  # object runs: per process, pairs of methods
+    undecided: dict[str, list[list[str]]] | None  # the same, of methods whose arguments decide
 
     def map(
         self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]

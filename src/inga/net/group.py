@@ -72,7 +72,8 @@ class Group(ObjectCalls):
         """Queue one message for everybody else, or for some; waits only while the window is closed."""
         stack = self.stack
         driver = self._driver
-        if driver.is_ending and to is None and type(data) is bytes and stack.writable and not driver.writers:
+        is_simple = to is None and type(data) is bytes and stack.others
+        if driver.is_ending and is_simple and stack.writable and not driver.writers:
             # The common case of a fast sender: the turn's end is scheduled, the group is open.
             receipt: LiveReceipt = self._put([data], None)
             if stack.has_output:
@@ -280,6 +281,8 @@ class Group(ObjectCalls):
 
     async def writable(self) -> None:
         """Wait until `post` or `oneway` may go through."""
+        if not self.stack.others:  # no window will ever make a loop of sends wait: let others have a turn
+            await asyncio.sleep(0)
         while not self.stack.writable or self._driver.writers:
             self._check_open()
             future = self._loop.create_future()

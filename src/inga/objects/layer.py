@@ -209,6 +209,7 @@ class ObjectOrder(Unordered):
         if links.weighed:
             links.weighed = False
             self.held = min(links.held, HELD_MAX)
+            self.stack.begun = self.host.engine.counts["started"]
             is_open = links.outstanding < self._options.window
             if is_open is not self._has_room:
                 self._has_room = is_open

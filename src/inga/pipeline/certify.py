@@ -21,6 +21,7 @@ class SparkSource:
         more = dict.fromkeys(column for check in checks for column in CHECKS[check].columns)
         self._columns = (*JUDGED_COLUMNS, *more)
         self.conflicts = trace.manifest.conflicts
+        self.undecided = trace.manifest.undecided
         self.quiet_seconds = trace.quiet_seconds
         self._files = files
         self.processes: Sequence[Process] = trace.processes

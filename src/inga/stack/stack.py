@@ -117,6 +117,7 @@ class Stack:
         self.report_wanted = False  # our counters are to be told to all at the end of this turn
         self.queued = 0  # bytes delivered and not yet taken
         self.delivered = 0  # packets, so far
+        self.begun = 0  # calls of objects that have begun here in this view
         self.taken_count = 0  # how many of them the application has taken
         # packets sent: data (repairs included), control, repair, nack; bytes
         self.counts: Counter[str] = Counter()
