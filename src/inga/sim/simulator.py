@@ -85,13 +85,15 @@ class Sim:
         objects: Mapping[str, Any] | None = None,
         build: Callable[[Options], list[Layer]] | None = None,
         traces: Sequence[Trace] | None = None,
+        recording: Recording | None = None,
         datagram_max: int = 60 * 1024,
         record: bool = True,
         like: "Sim | None" = None,
     ) -> None:
         """`deliver` is the level at which messages are handed over. `objects` are those of the group, as `inga.join`
-        has them. `build` replaces the recipe's layers (a mutation, say). `record` keeps the run as a
-        schedule. `like` plays the same sends and arrivals as another run, at once, under this order
+        has them. `build` replaces the recipe's layers (a mutation, say). Rows go to `traces`, one for each member; or to
+        a `recording`, which also has those of members that join or come back later, and of copies of objects. `record`
+        keeps the run as a schedule. `like` plays the same sends and arrivals as another run, at once, under this order
         and over links that lose nothing."""
         if not names:
             raise UsageError("a group needs at least one member")
@@ -112,7 +114,7 @@ class Sim:
         self._options = options
         self._datagram_max = datagram_max
         self._late_trace: LateTrace | None = None
-        self._recording: Recording | None = None
+        self._recording = recording
         self._finished = False
         self._names = {name: index for index, name in enumerate(names)}
         self.timeline = Timeline(seed)
@@ -120,7 +122,7 @@ class Sim:
         self.sites = [Site(self, index, name) for index, name in enumerate(names)]
         self.network = Network(self.timeline, self.sites, faults)
         self.ledger = Ledger(self.sites, recipe, options, record=record)
-        view = View.of(*names, recipe=recipe.name, traced=traces is not None)
+        view = View.of(*names, recipe=recipe.name, traced=traces is not None or recording is not None)
         for site in self.sites:
             trace = None if traces is None else traces[site.index]
             if self.ledger.recorder is not None:
@@ -232,13 +234,6 @@ class Sim:
     def trace_newcomers(self, trace: LateTrace) -> None:
         """What makes the trace of a newcomer, once its index is known."""
         self._late_trace = trace
-
-    def record(self, recording: Recording) -> None:
-        """Let rows go to the traces of a recording: also of those who join later, of those who come back as new
-        members, and of copies of objects."""
-        self._recording = recording
-        for site in self.sites:
-            site.stack.record(recording.book(site.stack))
 
     # Running
 
