@@ -21,6 +21,10 @@ member it had called is gone; the member that had called it is gone."""
 
 REASONS = (FAIL, CHILD, DEADLOCK, GONE, ORPHAN)
 
+ANY_KEY = "key *"
+"""Among the conflicts of a manifest: two messages of one key conflict, whatever keys a function gives them. Their
+methods are `key ` and the key."""
+
 
 class StartId(NamedTuple):
     """When and where an instance began: the object's clock, then the place. The papers' sid."""

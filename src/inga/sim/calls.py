@@ -40,7 +40,9 @@ class TrialCalls:
                 committed += 1
                 judge.told(asked.adds)
         for site in sim.sites:
-            judge.saw(site.name, site.objects.rows.diary or (), {name: site.state(name) for name in load.names})
+            judge.saw(
+                site.name, site.objects.rows.diary or (), {name: site.state(name) for name in load.names}
+            )
         judge.finish()
         return judge.result(
             order=sim.order,
