@@ -14,6 +14,7 @@ has, and then all go on in the next one, in which everything is counted anew.
                                            under way, makes the leader ask once more
     leader     install                     in the new view, which alone is reason enough to install it; `welcome` for newcomers
     all        installed
+    newcomer   renew                       to the leader: please, another view of the same members; see `transfer`
 
 Whoever goes on the way, the leader among them, makes it begin again with fewer: attempts are numbered, and a later one
 ends an earlier one. A member that has installed the next view already says so to whoever still asks about the old one;
@@ -37,6 +38,7 @@ from inga.session.alarms import NEVER, Backoff
 from inga.session.description import described, view_told
 from inga.session.door import Accepts, Door
 from inga.session.pressure import WARN_AFTER
+from inga.session.transfer import People
 from inga.stack.hooks import Holdings
 from inga.stack.layer import Layer
 from inga.stack.stack import Done, Stack
@@ -78,6 +80,7 @@ class Changes:
         self._reminded: set[tuple[str, int]] = set()
         self.cuts: list[int] = []  # of each process, what it had sent in views that are closed: for a trace
         self._dissolves: tuple[str, int] | None = None  # as the leader: who leads the part that takes us in
+        self._renews = False  # another view of the same members is wanted
         self._is_held = False  # more is about to be said
         self._is_put_off = False  # as the leader: a change waits until everybody was met
         self._since = 0.0
@@ -107,7 +110,8 @@ class Changes:
     @property
     def settled(self) -> bool:
         """Whether no change is under way."""
-        return self._change is None and self._closing is None and self._wish is None and not self._unaware
+        is_asked = self._wish is not None or self._renews or bool(self._unaware)
+        return self._change is None and self._closing is None and not is_asked
 
     def view(self, view: View) -> None:
         """A view is installed; the first one comes here too."""
@@ -123,7 +127,7 @@ class Changes:
         if self._wish is not None and self._wish.recipe == view.recipe:
             self._end_wish(None)
         self._request = None
-        self._is_put_off = False
+        self._renews = self._is_put_off = False
         # There may be more to do, but not before all layers know of this view; in a first one there cannot be.
         self.wake = self.stack.now if view.attempt else NEVER
 
@@ -196,6 +200,10 @@ class Changes:
         )
         stack.views.install(view, made(self._build, view.recipe), None)
 
+    def renew(self) -> None:
+        """Ask for another view, if only of the same members: for its cut."""
+        self._renews, self.wake = True, self.stack.now
+
     def stop(self) -> None:
         """We leave: our own request for another recipe ends; a change under way goes on without us."""
         self._end_wish("this member leaves the group")
@@ -264,6 +272,8 @@ class Changes:
             return
         if self._wish is not None and self._closing is None:
             self._ask(self._wish)
+        if self._renews and self._closing is None and not self.leads:
+            self._question({self._leader()}, "renew")
         if self._change is None and self.leads:
             self._look_for_work()
         if self._closing is not None:
@@ -307,7 +317,8 @@ class Changes:
         if self._dissolves is not None:
             newcomers = []
         is_shrinking = bool(stack.left) and stack.views.follow
-        if request is None and not newcomers and not is_shrinking and self._dissolves is None:
+        is_wanted = self._renews or request is not None or self._dissolves is not None
+        if not newcomers and not is_shrinking and not is_wanted:
             return
         # A founder that is not there yet would keep the view closed, and everybody from sending, until it comes. Where
         # somebody is gone, the others go on without it, and let it in when it comes.
@@ -325,6 +336,7 @@ class Changes:
             max(stack.view.number, number) + 1, [person for person, _ in newcomers], request
         )
         self._change = _Change(view, stack.left, self._dissolves)
+        self._change.lack = [(*person.identity, self._door.wants(person)) for person, _ in newcomers]
         self._asked.clear()
         self._on_flush(stack.me, Told({**described(view), "gone": sorted(stack.left)}))
 
@@ -371,6 +383,7 @@ class Changes:
             "count": self._count(),
             "seen": [self._seen(m) if m in closing.gone else 0 for m in range(n)],
             "held": {str(m): [] if lender is None else lender.holdings(m) for m in sorted(closing.gone)},
+            **self._session.transfer.report(closing.gone),
         }
         self._question({closing.leader}, "flushed", **closing.key, **report)
 
@@ -459,6 +472,8 @@ class Changes:
             told.numbers("counts", n),
             told.numbers("most", n),
             told.tables("dealt", 3),
+            told.people("lack"),
+            told.people("give"),
         )
         if closing is None or closing.key != key or src != closing.leader:
             return
@@ -505,6 +520,7 @@ class Changes:
             self.cuts += [0] * (stack.view.total - len(self.cuts))
             for process, most in zip(stack.view.processes, closing.cut.most, strict=True):
                 self.cuts[process] += most
+        self._session.transfer.learn(closing.cut.lack, closing.cut.give)
         stack.views.install(view, closing.layers, closing.cut.most)
 
     def _on_refused(self, src: int, told: Told) -> None:
@@ -530,7 +546,7 @@ class Changes:
             if not change.round and all(report.is_all for report in change.reports.values()):
                 change.round = 1
             for member in sorted(missing):
-                self._question({member}, "cut", **change.key, **change.cut_for(member, len(stack.view)))
+                self._question({member}, "cut", **change.key, **change.cut_for(member, stack.view))
         elif change.host is not None:
             for _ in range(DISSOLVES):  # who does not hear it goes on alone, and hears of the other part then
                 self._tell(None, "dissolve", **change.key, host=[(*change.host, "")])
@@ -560,11 +576,15 @@ class Changes:
         if self.leads and self._request is None and recipe != self.stack.view.recipe:
             self._request = _Request(recipe, src, wish)
 
+    def _on_renew(self, src: int, told: Told) -> None:
+        self._renews = self._renews or self.leads
+
     def _on_flushed(self, src: int, told: Told) -> None:
         n = len(self.stack.view)
         is_all = told.number("round") > 0
         sent, count, seen = told.numbers("sent", n), told.number("count"), told.numbers("seen", n)
-        report = _Report(is_all, sent, count, seen, told.tables("held", 3))
+        states = told.text("lacks"), told.text("gives")
+        report = _Report(is_all, sent, count, seen, told.tables("held", 3), *states)
         change, refusal = self._led(told), self._refusal
         if refusal is not None and _key(told).items() <= refusal.items():
             self._tell(src, "refused", **refusal)  # it has not heard of that
@@ -574,7 +594,7 @@ class Changes:
         if before is None:
             change.reports[src] = report
         elif is_all and not before.is_all:  # what it has is dealt already
-            change.reports[src] = report._replace(held=before.held, seen=before.seen)
+            change.reports[src] = before._replace(is_all=True, sent=sent, packets=count)
 
     def _on_reached(self, src: int, told: Told) -> None:
         change, count, round_ = self._led(told), told.number("count"), told.number("round")
@@ -681,6 +701,8 @@ class _Report(NamedTuple):
     packets: int  # that carry them
     seen: list[int]  # of each member that is gone, the highest number of the order that has come
     held: dict[int, Holdings]  # of each member that is gone, what it has
+    lacks: str  # the kind of state that it lacks, and that it gives: see `transfer`
+    gives: str
 
 
 class _Cut(NamedTuple):
@@ -691,6 +713,8 @@ class _Cut(NamedTuple):
     counts: list[int]  # packets that carry them
     most: list[int]  # packets of the order that each member has sent at all
     dealt: dict[int, Holdings]  # of each member that is gone, what we lack, and who has it
+    lack: People  # who lacks a state, and who gives one
+    give: People
 
 
 class _Change:
@@ -703,6 +727,7 @@ class _Change:
         self.reports: dict[int, _Report] = {}
         self.dealt: dict[int, dict[int, Holdings]] | None = None
         self.reached: set[int] = set()
+        self.lack: People = []  # the newcomers, and what state they want
         self.round = 0  # until everybody has sent everything
 
     @property
@@ -710,9 +735,9 @@ class _Change:
         """The fields by which members tell this change from others."""
         return {"number": self.view.number, "attempt": self.view.attempt}
 
-    def cut_for(self, member: int, n: int) -> dict[str, Any]:
+    def cut_for(self, member: int, before: View) -> dict[str, Any]:
         assert self.dealt is not None
-        reports = self.reports
+        reports, n = self.reports, len(before)
         return {
             "round": self.round,
             "sent": [reports[k].sent[member] if k in reports else 0 for k in range(n)],
@@ -722,7 +747,15 @@ class _Change:
                 for k in range(n)
             ],
             "dealt": {str(gone): rows[member] for gone, rows in self.dealt.items()},
+            **self._states(before),
         }
+
+    def _states(self, before: View) -> dict[str, list[list[Any]]]:
+        """Who lacks a state in the next view, and who gives one; newcomers come last, as in the view."""
+        people = [(before.members[member].identity, self.reports[member]) for member in sorted(self.reports)]
+        lack = [[*who, report.lacks] for who, report in people if report.lacks]
+        give = [[*who, report.gives] for who, report in people if report.gives]
+        return {"lack": lack + [list(each) for each in self.lack if each[2]], "give": give}
 
 
 class _Closing:
@@ -765,6 +798,7 @@ def made(build: BuildByName | None, recipe: str) -> list[Layer]:
 
 _ANSWERS: dict[str, Callable[[Changes, int, Told], None]] = {
     "use": Changes._on_use,
+    "renew": Changes._on_renew,
     "flush": Changes._on_flush,
     "flushed": Changes._on_flushed,
     "cut": Changes._on_cut,
