@@ -893,6 +893,7 @@ MAY_BE = {
     "dealt": ({},),
     "lack": ([],),
     "give": ([],),
+    "offset": (1 << 31,),
     "all": (True,),
     "ask": (True,),
     "nobody": (True,),

@@ -23,6 +23,7 @@ from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.session.alarms import NEVER, Backoff
+from inga.session.description import People
 from inga.session.handover import AGAIN, AGAIN_MAX, HEAD, PIECE, PIECES, STATE_MAX
 from inga.session.pressure import WARN_AFTER
 from inga.wire.told import TEXT_MAX, Told, said
@@ -40,8 +41,6 @@ GOES_ON = "+"
 """What one says to lack that is being served by one that is here."""
 
 Identity = tuple[str, int]
-People = list[tuple[str, int, str]]
-"""Names, incarnations, and the kind of state that each gives or lacks."""
 
 
 class Outgoing:
@@ -179,7 +178,8 @@ class Transfer:
 
     def on_fetch(self, src: int, told: Told) -> None:
         """A newcomer asks for more, and has all before."""
-        person, offset = self._session.stack.view.members[src].identity, told.large("offset")
+        person = self._session.stack.view.members[src].identity
+        offset, has_all = told.large("offset"), told.flag("all")
         outgoing = self.outgoing.get(person)
         if outgoing is None:
             if person in self._unserved:
@@ -190,7 +190,7 @@ class Transfer:
             del outgoing.drawn[:passed]
             outgoing.offset = offset
             outgoing.is_asked = True
-            if told.flag("all"):
+            if has_all:
                 self._drop(person)
             elif outgoing.drawn or outgoing.is_drawn:
                 self._pass_on(outgoing)
@@ -230,7 +230,9 @@ class Transfer:
             self._drop(person)
         anew = [each for each in lack if each[2] != GOES_ON and _index(view, each[:2]) is not None]
         for place, (name, incarnation, kind) in enumerate(anew):
-            givers = [each[:2] for each in self._give if each[2] == kind and _index(view, each[:2]) is not None]
+            givers = [
+                each[:2] for each in self._give if each[2] == kind and _index(view, each[:2]) is not None
+            ]
             if not givers:
                 self._unserved.add((name, incarnation))
             elif givers[-1 - place % len(givers)] == self._identity:
@@ -314,4 +316,3 @@ class Transfer:
 
 def _index(view: View, person: Identity) -> int | None:
     return next((i for i, member in enumerate(view.members) if member.identity == person), None)
-

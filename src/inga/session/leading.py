@@ -1,0 +1,140 @@
+"""A change of the view, as the member leads it that is first among those who stay."""
+
+from typing import Any, NamedTuple, Self
+
+from inga.model.errors import WireError
+from inga.model.view import View
+from inga.session.description import People, described
+from inga.session.questions import Questions
+from inga.stack.hooks import Holdings
+from inga.stack.stack import Stack
+from inga.wire.told import Told
+
+
+class Report(NamedTuple):
+    """What a member said when the view was closed for it."""
+
+    is_all: bool  # it has sent everything
+    sent: list[int]  # packets of the order, to each member
+    packets: int  # that carry them
+    seen: list[int]  # of each member that is gone, the highest number of the order that has come
+    held: dict[int, Holdings]  # of each member that is gone, what it has
+    lacks: str  # the kind of state that it lacks, and that it gives: see `transfer`
+    gives: str
+
+    @classmethod
+    def read(cls, told: Told, n: int) -> Self:
+        """The report in a member's words, in a view of `n` members."""
+        return cls(
+            told.number("round") > 0,
+            told.numbers("sent", n),
+            told.number("count"),
+            told.numbers("seen", n),
+            told.tables("held", 3),
+            told.text("lacks"),
+            told.text("gives"),
+        )
+
+
+class Leading:
+    """What a leader knows of the change it leads, and asks for."""
+
+    def __init__(
+        self, stack: Stack, questions: Questions, view: View, host: tuple[str, int] | None, wants: People
+    ) -> None:
+        """`view` comes next. With a `host` nobody goes on to it: all ask that leader of another part to be let in.
+        `wants`: the newcomers, and what state they lack."""
+        self._stack = stack
+        self._questions = questions
+        self.view = view
+        self.host = host
+        self._wants = wants
+        self._gone = set(stack.left)
+        self._reports: dict[int, Report] = {}
+        self._dealt: dict[int, dict[int, Holdings]] | None = None
+        self._reached: set[int] = set()
+        self._round = 0  # until everybody has sent everything
+
+    @property
+    def key(self) -> dict[str, int]:
+        """The fields by which members tell this change from others."""
+        return {"number": self.view.number, "attempt": self.view.attempt}
+
+    @property
+    def flush(self) -> dict[str, Any]:
+        """What members are told at the beginning."""
+        return {**described(self.view), "gone": sorted(self._gone)}
+
+    def work(self) -> set[int]:
+        """Ask the members whose answers are missing, and return them; nobody is missing when all have reached the cut."""
+        everybody = {self._stack.me, *self._stack.peers}
+        if missing := everybody - self._reports.keys():
+            self._questions.ask(missing, "flush", **self.flush)
+            return missing
+        missing = everybody - self._reached
+        if missing and self._dealt is None:
+            self._deal()
+        if missing and self._dealt is not None:
+            if not self._round and all(report.is_all for report in self._reports.values()):
+                self._round = 1
+            for member in sorted(missing):
+                self._questions.ask({member}, "cut", **self.key, **self._cut_for(member, self._dealt))
+        return missing
+
+    def on_flushed(self, src: int, report: Report) -> None:
+        """A member has closed its view, or has sent everything by now."""
+        if report.held.keys() != self._gone:
+            return
+        before = self._reports.get(src)
+        if before is None:
+            self._reports[src] = report
+        elif report.is_all and not before.is_all:  # what it has is dealt already
+            self._reports[src] = before._replace(is_all=True, sent=report.sent, packets=report.packets)
+
+    def on_reached(self, src: int, count: int, round_: int) -> None:
+        """A member has everything of the view; it has sent so many packets in it."""
+        if round_ != self._round or src not in self._reports:
+            return
+        if self._reports[src].packets < count:
+            # It had to say more meanwhile, which may make others say more.
+            self._reports[src] = self._reports[src]._replace(packets=count)
+            self._round += 1
+            self._reached.clear()
+            self._questions.renew()
+        else:
+            self._reached.add(src)
+
+    def _deal(self) -> None:
+        """Of each member that is gone: who lacks what, and who has it. If what they say of that cannot be, all are asked
+        again."""
+        lender, reports = self._stack.chain.lender, self._reports
+        try:
+            self._dealt = {
+                gone: lender.deal({member: report.held[gone] for member, report in reports.items()})
+                for gone in sorted(self._gone if lender is not None else ())
+            }
+        except WireError as error:
+            self._stack.reject(error.reason)
+            reports.clear()
+
+    def _cut_for(self, member: int, dealt: dict[int, dict[int, Holdings]]) -> dict[str, Any]:
+        n, reports = len(self._stack.view), self._reports
+        return {
+            "round": self._round,
+            "sent": [reports[k].sent[member] if k in reports else 0 for k in range(n)],
+            "counts": [reports[k].packets if k in reports else 0 for k in range(n)],
+            "most": [
+                max(reports[k].sent if k in reports else [r.seen[k] for r in reports.values()])
+                for k in range(n)
+            ],
+            "dealt": {str(gone): rows[member] for gone, rows in dealt.items()},
+            **self._states(),
+        }
+
+    def _states(self) -> dict[str, list[list[Any]]]:
+        """Who lacks a state in the next view, and who gives one; newcomers come last, as in the view."""
+        members = self._stack.view.members
+        people = [(members[member].identity, self._reports[member]) for member in sorted(self._reports)]
+        lack = [[*who, report.lacks] for who, report in people] + [list(each) for each in self._wants]
+        give = [[*who, report.gives] for who, report in people]
+        return {"lack": [each for each in lack if each[2]], "give": [each for each in give if each[2]]}
