@@ -93,6 +93,7 @@ class Transfer:
         self.wake = NEVER
         self.lacks = False
         self.incoming: Incoming | None = None
+        self.stop_at: View | None = None  # where the application, having joined, has to have a state
         self.outgoing: dict[Identity, Outgoing] = {}
         self._identity: Identity | None = None  # as which we were in the view before
         self._lack: People | None = None  # as the cut before this view said, if we were there
@@ -156,7 +157,22 @@ class Transfer:
                 whom = "" if self._donor is None else f" for {self._donor[0]}"
                 stack.notice(f"the state of the group has waited {WARN_AFTER:g} s{whom}")
 
-    # As one who gives
+    # What drivers do
+
+    def waits_at(self, view: View) -> bool:
+        """Whether the application cannot pass this view yet, since the state is still to come."""
+        return self.lacks and view is self.stop_at
+
+    def pass_stop(self) -> Incoming | None:
+        """The application is where it was to have a state: that has come, or there is none. All that was delivered
+        before its cut is part of it."""
+        self.stop_at = None
+        incoming = self.incoming
+        return incoming if incoming is not None and incoming.is_whole else None
+
+    def due(self, view: View) -> list[Outgoing]:
+        """The states that are to be drawn from the application at the place of this view, before it goes on."""
+        return [each for each in self.outgoing.values() if each.cut is view and each.is_open]
 
     def put(self, outgoing: Outgoing, data: bytes) -> None:
         """So much more was drawn from the application."""
@@ -175,6 +191,8 @@ class Transfer:
         outgoing.drawn.clear()
         self._refuses_until = self._session.stack.now + REFUSES_FOR
         self._pass_on(outgoing)
+
+    # As one who gives
 
     def on_fetch(self, src: int, told: Told) -> None:
         """A newcomer asks for more, and has all before."""
@@ -273,7 +291,6 @@ class Transfer:
             self.wake = NEVER
             self._session.changes.renew()
         elif self._refusal is not None:
-            self.lacks = False
             stack.fail(UsageError(f"no state for one who joins, from {self._refusal}"))
         else:
             self._give_up(why)
@@ -283,7 +300,7 @@ class Transfer:
         self._donor = None
         was_coming, self.lacks = self.lacks, False
         if len(view) > 1 and self.wants:
-            self.lacks, self.incoming = True, Incoming(view)
+            self.lacks, self.incoming, self.stop_at = True, Incoming(view), self.stop_at or view
             self._since, self._is_warned = self._session.stack.now, False
             self._again.reset()
         elif was_coming:
