@@ -24,6 +24,7 @@ from inga.net.log import log
 from inga.net.objects import ObjectCalls
 from inga.net.reading import Reading
 from inga.net.receipt import LiveReceipt, receipts_of_a_group
+from inga.net.states import StateHooks, States
 from inga.recipes import find
 from inga.stack.stack import Ready, Stack
 from inga.trace.writer import TraceWriter
@@ -47,8 +48,10 @@ class Group(ObjectCalls):
         *,
         is_addressed: bool = False,
         refuses_concurrent: bool = False,
+        states: StateHooks | None = None,
     ) -> None:
-        """`is_addressed`: members are reached one by one, where their view says. `refuses_concurrent`: a message that is concurrent with one the application knows ends its iteration."""
+        """`is_addressed`: members are reached one by one, where their view says. `refuses_concurrent`: a message that is concurrent with one the application knows ends its iteration. `states`: what the application
+        gives to those who join, and takes as one."""
         self.name = name
         self.me = me
         self.stack = stack
@@ -60,6 +63,9 @@ class Group(ObjectCalls):
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
         self._reading = Reading(stack.view, self._take)
+        self._states: States | None = None
+        if states is not None and (states.gives or states.wants):
+            self._states = self._reading.states = States(states, stack, self._reading, self._schedule_end)
         self._company = Company(name, stack)
         self._error: BaseException | None = None
         self._writers: deque[asyncio.Future[None]] = deque()  # sends the window keeps out
@@ -81,6 +87,8 @@ class Group(ObjectCalls):
         if self._ending and to is None and type(data) is bytes and stack.writable and not self._writers:
             # The common case of a fast sender: the turn's end is scheduled, the group is open.
             receipt: LiveReceipt = self._put([data], None)
+            if self._states is not None:
+                self._states.sent([data])
             if stack.has_output:
                 self._act(stack.ready(turn=False))
             return receipt
@@ -307,6 +315,8 @@ class Group(ObjectCalls):
             transmit(address, datagram)
         if ready.deliver:
             self._reading.add(ready.deliver)
+        if self._states is not None:
+            self._states.follow(ready.deliver)
         wake = ready.wake
         if wake is not None and (self._timer is None or wake < self._timer_at):
             if self._timer is not None:
@@ -328,6 +338,8 @@ class Group(ObjectCalls):
         stack = self.stack
         dst = None if to is None else self._mask(to)
         receipt = stack.send_many(payloads, dst, now=self._time())
+        if self._states is not None and dst is None:
+            self._states.sent(payloads)
         if stack.has_output:
             self._act(stack.ready(turn=False))
         if not self._ending:
@@ -410,6 +422,8 @@ class Group(ObjectCalls):
         """Nothing will come of what anybody waits for."""
         watchers = [future for _, future in self._company.watchers]
         self._dismiss_calls(why)
+        if self._states is not None:
+            self._states.close()
         for future in (*self._writers, *watchers, *self._changes, *self.receipts.waiting):
             if not future.done():
                 future.set_exception(UsageError(why))
