@@ -66,6 +66,7 @@ class States:
         self._stack = stack
         self._reading = reading
         self._schedule = schedule
+        reading.states = self
         self._transfer = cast(Session, stack.layer("session")).transfer
         last = hooks.history
         self._history = None if last is None else History(last, stack.view, self._transfer)

@@ -310,6 +310,7 @@ class Changes:
     def _lead(self, change: Leading) -> None:
         if missing := change.work():
             self._questions.warn(missing)
+            self._session.silence.go_on_without(change)
         elif change.host is not None:
             for _ in range(
                 DISSOLVES
