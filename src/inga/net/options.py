@@ -19,10 +19,10 @@ DETECT_MIN = 0.05
 """Seconds of silence that are forgiven at least."""
 
 
-Give = Callable[[], Any]
+GiveState = Callable[[], Any]
 """Makes the state of an application: an iterator of bytes, or an asynchronous one."""
 
-Take = Callable[[AsyncIterator[bytes]], Any]
+TakeState = Callable[[AsyncIterator[bytes]], Any]
 """Takes the state of another member's application."""
 
 
@@ -49,9 +49,9 @@ class JoinOptions(TypedDict, total=False):
     rejoin: bool  # if the others have excluded us, come back by ourselves, as a new member
     # of those who join
     on_state_request: (
-        Give | None
+        GiveState | None
     )  # our state for one that joins, as an iterator of bytes; called where our iteration is at its view
-    on_state: Take | None  # when we join: takes such a state, before the first delivery
+    on_state: TakeState | None  # when we join: takes such a state, before the first delivery
     history: int | float | None  # the last messages for those who join; as a float, those of the last seconds
     # of the trace
     trace_level: str  # "full", or "deliveries" alone

@@ -17,12 +17,12 @@ from inga.model.errors import UsageError, WireError
 from inga.model.packet import Buffer
 from inga.model.view import View
 from inga.net.log import log
-from inga.net.options import Give, JoinOptions, Take
+from inga.net.options import GiveState, JoinOptions, TakeState
 from inga.net.reading import Reading
 from inga.recipes import find
-from inga.session.history import KIND, History
+from inga.session.history import KIND, LastMessages
 from inga.session.session import Session
-from inga.session.transfer import Incoming, Outgoing
+from inga.session.transfer import IncomingState, OutgoingState
 from inga.stack.stack import Stack
 
 SPOOL = 1 << 20
@@ -35,8 +35,8 @@ CHUNK = 64 * 1024
 class StateHooks(NamedTuple):
     """What was said to `inga.join` about states."""
 
-    give: Give | None
-    take: Take | None
+    give: GiveState | None
+    take: TakeState | None
     history: int | float | None
     echo: bool | None
 
@@ -69,8 +69,8 @@ class States:
         reading.states = self
         self._transfer = cast(Session, stack.layer("session")).transfer
         last = hooks.history
-        self._history = None if last is None else History(last, stack.view, self._transfer)
-        self._incoming: Incoming | None = None
+        self._history = None if last is None else LastMessages(last, stack.view, self._transfer)
+        self._incoming: IncomingState | None = None
         self._spool: SpooledTemporaryFile[bytes] | None = None  # what has come of it
         self._task: asyncio.Task[None] | None = None  # the application gives states, or takes one
         self._waiter: asyncio.Future[None] | None = None  # until more is to be drawn
@@ -135,7 +135,7 @@ class States:
 
     # As one who joins
 
-    def _put_by(self, incoming: Incoming) -> None:
+    def _put_by(self, incoming: IncomingState) -> None:
         if incoming is not self._incoming:
             self._forget()
             self._incoming = incoming
@@ -186,7 +186,7 @@ class States:
     async def _give(self, view: View) -> None:
         await asyncio.gather(*(self._draw(outgoing) for outgoing in self._transfer.due(view)))
 
-    async def _draw(self, outgoing: Outgoing) -> None:
+    async def _draw(self, outgoing: OutgoingState) -> None:
         """Draw a state from the application, as it is asked for."""
         transfer, time = self._transfer, asyncio.get_running_loop().time
         try:
@@ -219,7 +219,7 @@ async def _chunks(spool: "SpooledTemporaryFile[bytes]") -> AsyncIterator[bytes]:
         yield data
 
 
-async def _chunks_of(give: Give | None) -> AsyncGenerator[Any, None]:
+async def _chunks_of(give: GiveState | None) -> AsyncGenerator[Any, None]:
     """What an application gives: an iterator, an asynchronous one, or something to be awaited that gives either."""
     assert give is not None
     given: Any = give()

@@ -41,7 +41,7 @@ class _Kept(NamedTuple):
     at: float  # when it was delivered here
 
 
-class History:
+class LastMessages:
     """What was delivered here last."""
 
     def __init__(self, last: int | float, first: View, transfer: Transfer) -> None:

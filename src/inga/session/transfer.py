@@ -43,7 +43,7 @@ GOES_ON = "+"
 Identity = tuple[str, int]
 
 
-class Outgoing:
+class OutgoingState:
     """A state on its way to one newcomer. Who draws it from the application looks at `cut` and `is_hungry`."""
 
     def __init__(self, cut: View) -> None:
@@ -66,7 +66,7 @@ class Outgoing:
         return self.is_open and len(self.drawn) < AHEAD
 
 
-class Incoming:
+class IncomingState:
     """A state that comes; another one is begun anew for another cut."""
 
     def __init__(self, cut: View) -> None:
@@ -92,9 +92,9 @@ class Transfer:
         self.wants = wants
         self.wake = NEVER
         self.lacks = False
-        self.incoming: Incoming | None = None
+        self.incoming: IncomingState | None = None
         self.stop_at: View | None = None  # where the application, having joined, has to have a state
-        self.outgoing: dict[Identity, Outgoing] = {}
+        self.outgoing: dict[Identity, OutgoingState] = {}
         self._identity: Identity | None = None  # as which we were in the view before
         self._lack: People | None = None  # as the cut before this view said, if we were there
         self._give: People = []
@@ -163,29 +163,29 @@ class Transfer:
         """Whether the application cannot pass this view yet, since the state is still to come."""
         return self.lacks and view is self.stop_at
 
-    def pass_stop(self) -> Incoming | None:
+    def pass_stop(self) -> IncomingState | None:
         """The application is where it was to have a state: that has come, or there is none. All that was delivered
         before its cut is part of it."""
         self.stop_at = None
         incoming = self.incoming
         return incoming if incoming is not None and incoming.is_whole else None
 
-    def due(self, view: View) -> list[Outgoing]:
+    def due(self, view: View) -> list[OutgoingState]:
         """The states that are to be drawn from the application at the place of this view, before it goes on."""
         return [each for each in self.outgoing.values() if each.cut is view and each.is_open]
 
-    def put(self, outgoing: Outgoing, data: bytes) -> None:
+    def put(self, outgoing: OutgoingState, data: bytes) -> None:
         """So much more was drawn from the application."""
         outgoing.drawn += data
         if len(outgoing.drawn) >= AHEAD:
             self._pass_on(outgoing)
 
-    def end(self, outgoing: Outgoing) -> None:
+    def end(self, outgoing: OutgoingState) -> None:
         """That was all."""
         outgoing.is_drawn = True
         self._pass_on(outgoing)
 
-    def refuse(self, outgoing: Outgoing, why: str) -> None:
+    def refuse(self, outgoing: OutgoingState, why: str) -> None:
         """The application cannot give its state."""
         outgoing.is_drawn, outgoing.why = True, why[:TEXT_MAX]
         outgoing.drawn.clear()
@@ -213,7 +213,7 @@ class Transfer:
             elif outgoing.drawn or outgoing.is_drawn:
                 self._pass_on(outgoing)
 
-    def _pass_on(self, outgoing: Outgoing) -> None:
+    def _pass_on(self, outgoing: OutgoingState) -> None:
         """Send what was asked for, as far as it is there."""
         if not outgoing.is_asked:
             return
@@ -254,7 +254,7 @@ class Transfer:
             if not givers:
                 self._unserved.add((name, incarnation))
             elif givers[-1 - place % len(givers)] == self._identity:
-                self.outgoing[name, incarnation] = Outgoing(view)
+                self.outgoing[name, incarnation] = OutgoingState(view)
 
     # As one who lacks it
 
@@ -300,7 +300,7 @@ class Transfer:
         self._donor = None
         was_coming, self.lacks = self.lacks, False
         if len(view) > 1 and self.wants:
-            self.lacks, self.incoming, self.stop_at = True, Incoming(view), self.stop_at or view
+            self.lacks, self.incoming, self.stop_at = True, IncomingState(view), self.stop_at or view
             self._since, self._is_warned = self._session.stack.now, False
             self._again.reset()
         elif was_coming:

@@ -40,7 +40,7 @@ from inga.sim.network import Link, Network
 from inga.sim.recorder import RecordingTrace
 from inga.sim.schedule import Schedule
 from inga.sim.site import PAUSE_MAX, Site
-from inga.sim.states import Give, States, Take
+from inga.sim.states import SiteGives, SiteStates, SiteTakes
 from inga.sim.timeline import Timeline
 from inga.stack.layer import Layer
 from inga.stack.stack import Stack
@@ -82,8 +82,8 @@ class Sim:
         datagram_max: int = 60 * 1024,
         record: bool = True,
         like: "Sim | None" = None,
-        give: Give | None = None,
-        take: Take | None = None,
+        give: SiteGives | None = None,
+        take: SiteTakes | None = None,
         history: int | float | None = None,
     ) -> None:
         """`deliver` is the level at which messages are handed over. `objects` are those of the group, as `inga.join`
@@ -290,7 +290,7 @@ class Sim:
         site.view = view
         site.is_open = False
         if self._states is not None:
-            site.states = States(site, *self._states)
+            site.states = SiteStates(site, *self._states)
             site.queue.append((site.number, view))
         site.stack.begin(cuts=cuts)
 

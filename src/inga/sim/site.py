@@ -19,7 +19,7 @@ from inga.objects.invoke import Body, Root
 from inga.objects.layer import ObjectOrder
 from inga.recipes import find
 from inga.session.newcomer import Newcomer
-from inga.sim.states import States
+from inga.sim.states import SiteStates
 from inga.stack.stack import Stack, joined
 from inga.trial.workload import HEADER, Workload
 
@@ -64,7 +64,9 @@ class Site:
         self.sim = sim
         self._timeline = sim.timeline
         self.queue: deque[tuple[int, Batch | View]] = deque()  # and the number that we had when it came
-        self.states: States | None = None  # what its application gives to those who join, and takes as one
+        self.states: SiteStates | None = (
+            None  # what its application gives to those who join, and takes as one
+        )
         self.waiting: deque[tuple[bytes, int | None]] = deque()  # sends the flow window keeps out
         self.taking = False  # a take is due
         self.wake: float | None = None  # when a tick is due

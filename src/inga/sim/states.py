@@ -5,34 +5,34 @@ from typing import TYPE_CHECKING, cast
 
 from inga.model.delivery import Batch, Delivery
 from inga.model.view import View
-from inga.session.history import History
+from inga.session.history import LastMessages
 from inga.session.session import Session
-from inga.session.transfer import Outgoing
+from inga.session.transfer import OutgoingState
 from inga.trial.workload import HEADER
 
 if TYPE_CHECKING:
     from inga.sim.site import Site
 
-Give = Callable[["Site"], Iterable[bytes]]
+SiteGives = Callable[["Site"], Iterable[bytes]]
 """Makes the state of a site, in chunks."""
 
-Take = Callable[["Site", bytes], None]
+SiteTakes = Callable[["Site", bytes], None]
 """Takes the state of another site."""
 
 
-class States:
+class SiteStates:
     """What the application of one site does about states."""
 
     def __init__(
-        self, site: "Site", give: Give | None, take: Take | None, history: int | float | None
+        self, site: "Site", give: SiteGives | None, take: SiteTakes | None, history: int | float | None
     ) -> None:
         self._site = site
         self._give = give
         self._take = take
         session = cast(Session, site.stack.layer("session"))
         self.transfer = session.transfer
-        self.history = None if history is None else History(history, site.stack.view, self.transfer)
-        self._sources: dict[Outgoing, Iterator[bytes]] = {}
+        self.history = None if history is None else LastMessages(history, site.stack.view, self.transfer)
+        self._sources: dict[OutgoingState, Iterator[bytes]] = {}
 
     def pass_by(self, view: View) -> bool:
         """The application has taken everything before this view; whether it goes on now."""
@@ -69,7 +69,7 @@ class States:
         elif self._take is not None:
             self._take(self._site, state)
 
-    def _draw(self, outgoing: Outgoing) -> None:
+    def _draw(self, outgoing: OutgoingState) -> None:
         assert self._give is not None
         try:
             if outgoing not in self._sources:
