@@ -1,6 +1,11 @@
 """What can be said to `inga.join` besides who, where, and in which order.
 
 Everything has a default. What an order has no place for is refused, with the orders that have one.
+
+Who joins a group that runs has missed something. `on_state_request=f` and `on_state=g` bring it the state of the
+application: `f()` gives an iterator of bytes, at one member that has taken everything before the view with the newcomer
+and nothing after it; `await g(chunks)` takes them at the newcomer, before its first delivery. `history=10` replays the
+last ten messages instead, `history=2.5` those of the last 2.5 seconds. See docs/protocols/membership.md.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
