@@ -393,7 +393,7 @@ class Changes:
             stack.gone(member, failed=member in failed)
         if self._closing is not closing:
             return  # that somebody is gone made us lead a change of our own
-        states = self._session.transfer.report(gone)
+        states = self._session.transfer.report()
         self._closing = Closing(stack, self._questions, src, view, layers, gone, states)
         stack.views.expect(view)
         if closing is None:

@@ -109,15 +109,13 @@ class Transfer:
 
     # What happens
 
-    def report(self, gone: set[int]) -> dict[str, str]:
-        """As a view is closed: what we give, and what we lack if these are gone."""
-        stack = self._session.stack
+    def report(self) -> dict[str, str]:
+        """As a view is closed, and it is known who is gone: what we give, and what we lack."""
         lacks, gives = "", ""
         if self.lacks:
-            donor = self._donor_index()
-            self._is_anew = self._is_anew or donor is None or donor in gone
+            self._is_anew = self._is_anew or self._donor_index() is None
             lacks = self.wants if self._is_anew else GOES_ON
-        elif stack.now >= self._refuses_until:
+        elif self._session.stack.now >= self._refuses_until:
             gives = self.gives
         return {"gives": gives, "lacks": lacks}
 
