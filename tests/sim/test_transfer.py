@@ -318,6 +318,21 @@ def test_a_newcomer_hands_on_what_it_got() -> None:
     assert bob.texts == ["2", "3", "4", "5"] and cathy.texts == ["3", "4", "5"]
 
 
+def test_one_that_comes_back_hands_on_what_it_got_there() -> None:
+    """Not what it had before as well. It is the last in the view, and so the first to be chosen."""
+    sim = Sim(*NAMES, options=Options(echo=True, detect=DETECT), record=False, history=50)
+    talk(sim, 0.3)
+    sim.run(0.5)
+    sim.network.part(sim.sites[:2], sim.sites[2:])
+    sim.run(2.0)
+    sim.network.heal()
+    sim.run(5.0)
+    assert sim["alice"].stack.view.names == ("alice", "bob", "cathy")
+    dave = sim.join("dave")
+    sim.run(7.0)
+    assert len(set(dave.texts)) == len(dave.texts) == 45
+
+
 def talk(sim: Sim, seconds: float, step: float = 0.02) -> list[str]:
     """Everybody says something all the time; what is said."""
     said: list[str] = []
