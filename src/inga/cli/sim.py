@@ -88,8 +88,16 @@ def add_mishap_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("what befalls members").add_argument
     add("--crash", type=int, default=0, metavar="K", help="members that crash (live: SIGKILL)")
     add("--return", type=int, default=0, dest="back", metavar="K", help="of these, those that come back")
-    add("--pause", type=int, default=0, metavar="K", help="members that stand still for a while (live: SIGSTOP)")
-    add("--pause-for", type=float, default=PAUSE, metavar="S", help=f"for so many seconds (default {PAUSE:g})")
+    add(
+        "--pause",
+        type=int,
+        default=0,
+        metavar="K",
+        help="members that stand still for a while (live: SIGSTOP)",
+    )
+    add(
+        "--pause-for", type=float, default=PAUSE, metavar="S", help=f"for so many seconds (default {PAUSE:g})"
+    )
     add(
         "--partition",
         metavar="A,B/C,D@2+3",

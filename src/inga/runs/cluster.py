@@ -70,6 +70,10 @@ class Cluster:
         """To one of them: it is killed, stopped, or goes on."""
         self._workers[index].send_signal(number)
 
+    def wait(self, index: int) -> None:
+        """Until it has ended, as one that was killed does at once."""
+        self._workers[index].wait(GRACE)
+
     def listen(self, seconds: float) -> list[tuple[int, dict[str, Any]]]:
         """What any of them has said, each with its index; waits so long for the first of it."""
         self._listen(seconds, set())

@@ -4,7 +4,6 @@ Processes are killed, started again, stopped and go on; the network is cut, if n
 launcher tells the story, waits until nothing moves any more, and lets the oracle judge the diaries.
 """
 
-import json
 import signal
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -14,9 +13,9 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from inga.model.view import Member, View
 from inga.recipes import find, refuse_unsafe
 from inga.runs.cluster import Cluster, WorkerDied
+from inga.runs.diaries import judge_calls, judge_talk, read_diary
 from inga.runs.live import (
     LISTEN_SECONDS,
     START_SECONDS,
@@ -27,12 +26,11 @@ from inga.runs.live import (
     recorded,
 )
 from inga.runs.namespaces import SwitchedNetwork
+from inga.trace.manifest import mark_crashed
 from inga.trial.course import Chronicle, Say
 from inga.trial.mishaps import Mishap
-from inga.trial.oracle import Oracle
 from inga.trial.people import member_names
 from inga.trial.result import Result, packets_sent
-from inga.trial.roll import Roll
 from inga.trial.trial import Trial
 
 REST = 1.0
@@ -64,30 +62,30 @@ def run(
         cluster = around.enter_context(Cluster("inga.runs.survivor:play", founders))
         gather_ready(cluster, starting)
         cluster.tell("go")
-        stage = Stage(trial, planned, cluster, configs, network, say)
+        stage = Stage(trial, planned, cluster, configs, network, trace, say)
         stage.play(progress)
         seconds = stage.now
         if trace is not None and "quiet" in recipe.guarantees:
             sleep(LISTEN_SECONDS)
         ends = stage.close()
-        diaries = [_read_diary(Path(config["diary"])) for config in configs[: stage.started]]
-        dead = stage.gone
-    oracle = judge(trial, diaries, dead)
+        diaries = [read_diary(Path(config["diary"])) for config in configs[: stage.started]]
     said = [end for end in ends if end]
-    return Result.of(
-        oracle,
-        recipe.name,
-        recipe.promises(trial.deliver),
-        seed=trial.seed,
-        pdus=packets_sent([end["counts"] for end in said]),
-        bytes=sum(end["counts"].get("bytes", 0) for end in said),
-        seconds=seconds,
-        cpu_seconds=sum(end["cpu"] for end in said),
-        trace=None if trace is None else str(trace),
-        course=stage.chronicle.finish(
-            {trial.people[at]: end["stopped"] for at, end in enumerate(ends[: trial.members]) if end}
-        ),
-    )
+    stopped = {trial.people[at]: end["stopped"] for at, end in enumerate(ends[: trial.members]) if end}
+    measured: dict[str, Any] = {
+        "seed": trial.seed,
+        "pdus": packets_sent([end["counts"] for end in said]),
+        "bytes": sum(end["counts"].get("bytes", 0) for end in said),
+        "seconds": seconds,
+        "cpu_seconds": sum(end["cpu"] for end in said),
+        "trace": None if trace is None else str(trace),
+        "course": stage.chronicle.finish(stopped),
+    }
+    if trial.objects is not None:
+        states = {configs[at]["join"]["name"]: end["states"] for at, end in enumerate(ends) if end}
+        lossy = any(mishap.do == "cut" for mishap in planned)
+        return judge_calls(trial, configs, diaries, states, lossy=lossy).result(order=recipe.name, **measured)
+    oracle = judge_talk(trial, diaries, stage.gone)
+    return Result.of(oracle, recipe.name, recipe.promises(trial.deliver), **measured)
 
 
 def planned_mishaps(trial: Trial) -> list[Mishap]:
@@ -125,9 +123,13 @@ def survivors(
         is_founder = me < trial.members
         config = known[me] if is_founder else by_name[later[me - trial.members].name]
         rest = trial.workload if is_founder else trial.rest_of_workload(later[me - trial.members].at)
+        how = config["join"]
+        where = how["members"].get(how["name"]) if isinstance(how["members"], dict) else None
+        if not is_founder:
+            how = {**how, "late": True, "address": how["address"] or where}
         yield {
             **config,
-            "join": {**config["join"], "late": not is_founder},
+            "join": how,
             "me": me,
             "processes": total,
             "waits": is_founder,
@@ -146,6 +148,7 @@ class Stage:
         cluster: Cluster,
         configs: Sequence[dict[str, Any]],
         network: SwitchedNetwork | None,
+        trace: Path | None,
         say: Say,
     ) -> None:
         """`configs`: of all processes; those of founders run already."""
@@ -155,11 +158,15 @@ class Stage:
         self._trial = trial
         self._mishaps = list(mishaps)
         self._cluster = cluster
+        self._trace = trace
         self._configs = configs
         self._network = network
         self._names = [config["join"]["name"] for config in configs]
+        self._processes: dict[int, int] = {}  # by which the group knows them
         self._begun = monotonic()
-        self._far: dict[int, tuple[int, bool]] = {}  # what each has taken, and whether it has nothing more to do
+        self._far: dict[
+            int, tuple[int, bool]
+        ] = {}  # what each has done, and whether it has nothing more to do
         self._moved = self._begun
 
     @property
@@ -173,19 +180,20 @@ class Stage:
             while self._mishaps and self._mishaps[0].at <= self.now:
                 self._befall(self._mishaps.pop(0))
             self.hear(min(0.05, max(0.0, self._mishaps[0].at - self.now)) if self._mishaps else 0.05)
-            progress(sum(taken for taken, _ in self._far.values()))
+            progress(sum(done for done, _ in self._far.values()))
 
     def hear(self, seconds: float) -> None:
         """Listen for a moment."""
         for index, line in self._cluster.listen(seconds):
             match line["kind"]:
                 case "view":
+                    self._processes[index] = line["process"]
                     at = line["at"] - self._begun
                     name = self._names[index]
                     if self._last_of(name) == index:
                         self.chronicle.enters(name, line["number"], line["view"], line["members"], at)
                 case "far":
-                    self._go_on(index, (line["taken"], line["idle"]))
+                    self._go_on(index, (line["done"], line["idle"]))
                 case "excluded":
                     self.gone.add(index)
                 case "error":
@@ -222,9 +230,10 @@ class Stage:
     def _befall(self, mishap: Mishap) -> None:
         if mishap.do in SIGNALS:
             index = self._last_of(mishap.name)
+            self._cluster.signal(index, SIGNALS[mishap.do])
             if mishap.do == "crash":
                 self.gone.add(index)
-            self._cluster.signal(index, SIGNALS[mishap.do])
+                self._mark_crashed(index)
         elif self._network is not None and mishap.do in ("cut", "heal"):
             self._network.cut(mishap.parts) if mishap.do == "cut" else self._network.heal()
         else:
@@ -233,114 +242,10 @@ class Stage:
         self._moved = monotonic()
         self.chronicle.befalls(mishap, self.now)
 
-
-# Judging
-
-
-def judge(trial: Trial, diaries: Sequence[list[Any]], dead: set[int]) -> Oracle:
-    """Tell the oracle all diaries, in any order in which nothing is taken before it was sent. `dead`: processes that did
-    not end by themselves."""
-    recipe = find(trial.order)
-    keys = dict(trial.option).get("keys") or 1
-    oracle = Oracle(0)
-    roll = Roll(oracle, recipe, trial.deliver, lambda message: (oracle.epoch_of(message), message % keys))
-    sent: set[int] = set()
-    readers = [_Reader(trial, roll, oracle, sent, diary) for diary in diaries]
-    while any([reader.advance() for reader in readers]):
-        pass
-    for index, reader in enumerate(readers):
-        reader.finish(dead=index in dead)
-    oracle.finish()
-    return oracle
-
-
-class _Reader:
-    """Reads the diary of one process."""
-
-    def __init__(self, trial: Trial, roll: Roll, oracle: Oracle, sent: set[int], diary: list[Any]) -> None:
-        self._trial = trial
-        self._roll = roll
-        self._oracle = oracle
-        self._sent = sent  # by anybody so far
-        self._diary = diary
-        self._at = 0
-        # The application comes to all views, one after the other, maybe after something was sent in them.
-        self._views = [each for entry in diary if isinstance(entry, dict) and (each := _seen(entry, "view"))]
-        self._entered: View | None = None
-        self._numbers: dict[str, int] = {}  # ours, by view
-        self._sends_in: View | None = None
-        self._reads = 0  # our number when we read
-
-    def advance(self) -> bool:
-        """Whether there was anything whose turn has come."""
-        began = self._at
-        while self._at < len(self._diary) and self._tell(self._diary[self._at]):
-            self._at += 1
-        return self._at > began
-
-    def finish(self, *, dead: bool) -> None:
-        for entry in self._diary[self._at :]:
-            if isinstance(entry, int):
-                self._oracle.blame("integrity", f"message {-entry} was taken, which nobody sent")
-        numbers = list(dict.fromkeys(self._numbers.values()))
-        for number in numbers if dead else numbers[:-1]:
-            self._oracle.crash(number)  # one that came back by itself is another member than before
-
-    def _tell(self, entry: Any) -> bool:
-        """Whether its turn has come."""
-        if isinstance(entry, int):
-            if -entry not in self._sent:
-                return False
-            self._oracle.take(self._reads, -entry)
-        elif isinstance(entry, list):
-            self._send(*entry)
-        elif seen := _seen(entry, "view"):
-            self._reads = self._enter(seen)
-        elif seen := _seen(entry, "in"):
-            self._enter(seen)
-            self._sends_in = seen[0]
-        return True
-
-    def _enter(self, seen: tuple[View, Member]) -> int:
-        """Go through all views up to this one."""
-        while seen[0].text not in self._numbers:
-            view, me = self._views.pop(0) if self._views else seen
-            if view.text not in self._numbers:
-                self._numbers[view.text] = self._roll.enter(me, self._entered, view)
-                self._entered = view
-        return self._numbers[seen[0].text]
-
-    def _send(self, message: int, to: list[str] | None) -> None:
-        view = self._sends_in
-        assert view is not None
-        site = self._numbers[view.text]
-        members = [each for each in view.members if to is None or each.name in to]
-        audience = {self._roll.number_of(each) for each in members} - {site}
-        if find(view.recipe).echoes(self._trial.echo or None):
-            audience.add(site)
-        bits = sum(1 << each for each in audience)
-        self._oracle.send(site, message, bits, epoch=self._roll.epoch_of(view), whole=to is None)
-        self._sent.add(message)
-
-
-def _seen(entry: dict[str, Any], kind: str) -> tuple[View, Member] | None:
-    """The view that an entry of a diary tells of, and who we are in it."""
-    if kind not in entry:
-        return None
-    said = entry[kind]
-    members = tuple(Member(*each) for each in said["members"])
-    view = View(
-        said["number"],
-        members,
-        said["recipe"],
-        left=tuple(said["left"]),
-        leader=said["leader"],
-        attempt=said["attempt"],
-    )
-    return view, Member(*said["me"])
-
-
-def _read_diary(path: Path) -> list[Any]:
-    """What is cut off at the end was never said."""
-    whole, _, _ = path.read_bytes().rpartition(b"\n") if path.exists() else (b"", b"", b"")
-    return [json.loads(line) for line in whole.splitlines()]
+    def _mark_crashed(self, index: int) -> None:
+        """A trace says of a process that was killed that nobody can expect more of it."""
+        if self._trace is not None:
+            self._cluster.wait(index)
+            process = self._processes.get(index, index)
+            name = self._names[index]
+            mark_crashed(self._trace, process, name if index < self._trial.members else f"{name} ({process})")

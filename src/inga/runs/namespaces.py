@@ -72,7 +72,11 @@ class SwitchedNetwork:
         while self._bridges < len(parts):
             self._add_bridge(self._bridges)
             self._bridges += 1
-        moves = [f"link set dev {self._port(name)} master bridge{at}" for at, part in enumerate(parts) for name in part]
+        moves = [
+            f"link set dev {self._port(name)} master bridge{at}"
+            for at, part in enumerate(parts)
+            for name in part
+        ]
         _ip(moves, self._hub)
 
     def heal(self) -> None:
@@ -108,7 +112,9 @@ def _ip(lines: Sequence[str], namespace: str | None = None) -> None:
     """Changes, within a namespace if one is said."""
     where = [] if namespace is None else ["-n", namespace]
     text = "\n".join(lines) + "\n"
-    done = subprocess.run(["ip", *where, "-batch", "-"], input=text, text=True, capture_output=True, check=False)
+    done = subprocess.run(
+        ["ip", *where, "-batch", "-"], input=text, text=True, capture_output=True, check=False
+    )
     if done.returncode:
         raise UsageError(f"the network could not be made: {done.stderr.strip().splitlines()[0]}")
 

@@ -83,5 +83,7 @@ class Ledger:
                 recorder.take(site, message)
             concurrent = oracle.take(site, message, loose=loose)
             if judged and concurrent != batch.concurrent:
-                oracle.blame("flags", f"{self.roll.name_of(site)} saw message {message} as {batch.concurrent=}")
+                oracle.blame(
+                    "flags", f"{self.roll.name_of(site)} saw message {message} as {batch.concurrent=}"
+                )
             judged = False  # a flag is about the first of a batch

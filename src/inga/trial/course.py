@@ -7,7 +7,7 @@ began to talk.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from inga.trial.mishaps import Mishap
 
@@ -23,6 +23,10 @@ DONE = {
     "heal": ("the network is whole again", "one view"),
 }
 """What has happened, and how it ends, in words."""
+
+
+GOES = ("crash", "pause")
+"""After these the others go on without it."""
 
 
 @dataclass(slots=True)
@@ -44,13 +48,23 @@ class Course:
         lines = [f"{self.views} views"]
         if self.stopped:
             slowest = max(self.stopped, key=self.stopped.__getitem__)
-            lines[0] += f"; whoever was there all the time waited {self.longest_stop:.2f} s at most ({slowest})"
+            lines[0] += (
+                f"; whoever was there all the time waited {self.longest_stop:.2f} s at most ({slowest})"
+            )
         lines += [f"  {what}: one view {seconds:.2f} s later" for what, seconds in self.settled.items()]
         lines += [f"  {what}: they never agreed again who is there" for what in self.unsettled]
         return lines
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+class _Open(NamedTuple):
+    """A mishap that they have not got over: how it ends, in words, since when, and whom they are to go on without."""
+
+    ends: str
+    since: float
+    without: str
 
 
 class Chronicle:
@@ -66,14 +80,12 @@ class Chronicle:
         self._in: dict[str, str] = {}  # the view that each member is in
         self._members: dict[str, frozenset[str]] = {}  # of each view
         self._parts: tuple[frozenset[str], ...] = ()  # while the network is cut
-        self._open: dict[
-            str, tuple[str, float]
-        ] = {}  # mishaps after which they do not agree yet: how each ends, and since when
+        self._open: dict[str, _Open] = {}  # mishaps after which they do not agree yet
 
     def befalls(self, mishap: Mishap, at: float) -> None:
         """It happens now."""
         name = mishap.name
-        if mishap.do in ("crash", "pause"):
+        if mishap.do in GOES:
             self._present.discard(name)
             self.victims.add(name)
         elif name:
@@ -89,7 +101,7 @@ class Chronicle:
         happened, ends = DONE[mishap.do]
         what = happened.format(name or " / ".join(" ".join(part) for part in mishap.parts))
         self._say(f"{at:.1f} s: {what}")
-        self._open[what] = (f"{name} {ends}".strip(), at)
+        self._open[what] = _Open(f"{name} {ends}".strip(), at, name if mishap.do in GOES else "")
 
     def enters(self, name: str, number: int, view: str, members: Iterable[str], at: float) -> None:
         """A member is in a view from now on; `view` tells it from all others."""
@@ -103,11 +115,17 @@ class Chronicle:
 
     def look(self, at: float) -> None:
         """Do they agree?"""
-        if self._open and self.is_whole:
-            for what, (ends, since) in self._open.items():
+        is_whole = self.is_whole
+        for what, (ends, since, without) in list(self._open.items()):
+            if is_whole or (without and self._are_without(without)):
                 self.course.settled[what] = round(max(at - since, 0.0), 3)
                 self._say(f"{at:.1f} s: {ends} after {self.course.settled[what]:.2f} s")
-            self._open.clear()
+                del self._open[what]
+
+    def _are_without(self, name: str) -> bool:
+        """Whether all that are there have gone on without that one."""
+        those = [self._in[each] for each in self._present if each in self._in]
+        return bool(those) and not any(name in self._members[view] for view in those)
 
     @property
     def is_whole(self) -> bool:

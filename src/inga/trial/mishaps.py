@@ -49,7 +49,9 @@ class Cut(NamedTuple):
             raise UsageError(f"--partition is A,B/C,D@2+3, cut at second 2 for 3 seconds, not {text!r}")
         parts = tuple(tuple(name for name in part.split(",") if name) for part in said.split("/"))
         if len(parts) < 2 or not all(parts):
-            raise UsageError(f"--partition {text}: two parts at least, with a member in each, as in A,B/C,D@2+3")
+            raise UsageError(
+                f"--partition {text}: two parts at least, with a member in each, as in A,B/C,D@2+3"
+            )
         named = [name for part in parts for name in part]
         if unknown := [name for name in named if name not in people]:
             raise UsageError(f"--partition: no member {unknown[0]!r}; there are {', '.join(people)}")

@@ -93,7 +93,9 @@ class Trial:
         if not 0 <= self.back <= self.crash or 0 < self.members <= self.crash:
             raise UsageError("--crash is fewer than there are members, and --return no more than crash")
         if self.pause < 0 or 0 < self.members <= self.crash + self.pause:
-            raise UsageError("--pause and --crash are fewer than there are members, so that some are there all the time")
+            raise UsageError(
+                "--pause and --crash are fewer than there are members, so that some are there all the time"
+            )
         if not 0 < self.pause_for < inf:
             raise UsageError("--pause-for is a number of seconds above 0")
         if self.detect is not None and not 0 < self.detect < inf:
