@@ -12,7 +12,7 @@ from inga.sim.hunt import calls, case
 from inga.trial.trial import Trial
 
 LIVE_ONLY = {"via", "unsafe", "timeout"}
-SIM_ONLY = {"datagram", "coarse", "crash", "back"}
+SIM_ONLY = {"datagram", "coarse"}
 
 
 def parser(command: object) -> argparse.ArgumentParser:

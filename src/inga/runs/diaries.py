@@ -115,7 +115,9 @@ class CallTally:
         self.asked += 1
         self.committed += outcome == "committed"
         self.aborted += outcome == "aborted"
-        if outcome == "committed" and not lossy:
+        if (
+            outcome == "committed" and not lossy and request.kind != "oneway"
+        ):  # of which nobody is told anything
             self.judge.told(request.adds)
         elif outcome != "aborted":
             self.judge.doubted(request.adds)

@@ -11,7 +11,7 @@ from inga.session.newcomer import Newcomer
 from inga.sim.calls import TrialCalls
 from inga.sim.recording import Recording
 from inga.sim.simulator import DELAY, Sim
-from inga.sim.watched import Watched
+from inga.sim.watched import Watched, taken_at
 from inga.trace.writer import TraceWriter
 from inga.trial.course import Say
 from inga.trial.people import member_names
@@ -35,7 +35,8 @@ def simulate_trial(
     calls = None if trial.objects is None else TrialCalls(trial, sim)
     if calls is None:
         load(sim, trial)
-    watched = Watched(sim, trial, say) if trial.is_disturbed else None
+    done = taken_at if calls is None else calls.ended
+    watched = Watched(sim, trial, done, say) if trial.is_disturbed else None
     until_done = sim.run if watched is None else watched.run
     if recording is None:
         until_done()

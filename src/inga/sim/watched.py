@@ -1,7 +1,10 @@
 """A simulated trial in which something befalls members: it happens at its time, and how the group comes through is written
 down. Members that listen for silence never have nothing to say, so such a run ends when nothing moves any more."""
 
+from collections.abc import Callable
+
 from inga.sim.simulator import Sim
+from inga.sim.site import Site
 from inga.trial.course import Chronicle, Course, Say
 from inga.trial.mishaps import Mishap
 from inga.trial.trial import Trial
@@ -13,10 +16,16 @@ REST = 10.0
 """Seconds without any delivery, after the last mishap, after which a run is over."""
 
 
+def taken_at(site: Site) -> int:
+    """Messages that an application has taken."""
+    return len(site.taken)
+
+
 class Watched:
     """One run."""
 
-    def __init__(self, sim: Sim, trial: Trial, say: Say) -> None:
+    def __init__(self, sim: Sim, trial: Trial, done: Callable[[Site], int], say: Say) -> None:
+        """`done`: how much has come to a member so far."""
         self.course: Course | None = None  # once it is over
         self._sim = sim
         self._trial = trial
@@ -24,9 +33,10 @@ class Watched:
         self._sites = {site.name: site for site in sim.sites}  # of each name the one that is there
         self._parts: tuple[tuple[str, ...], ...] = ()  # of the network, while it is cut
         self._entered: dict[str, str] = {}  # the view that each was last seen in
-        self._taken = dict.fromkeys(self._sites, 0)
-        self._moved = dict.fromkeys(self._sites, 0.0)  # when it last took something
-        self._stopped = dict.fromkeys(self._sites, 0.0)  # the longest time that it took nothing
+        self._done = done
+        self._last = dict.fromkeys(self._sites, 0)
+        self._moved = dict.fromkeys(self._sites, 0.0)  # when something last came to it
+        self._stopped = dict.fromkeys(self._sites, 0.0)  # the longest time that nothing did
 
     def run(self) -> None:
         sim, mishaps = self._sim, self._trial.mishaps
@@ -51,9 +61,9 @@ class Watched:
             case "pause" if site is not None:
                 site.pause(self._trial.pause_for)
             case "return":
-                self._sites[mishap.name] = sim.join(
-                    mishap.name, workload=self._trial.rest_of_workload(sim.now)
-                )
+                talks = self._trial.objects is None
+                workload = self._trial.rest_of_workload(sim.now) if talks else None
+                self._sites[mishap.name] = sim.join(mishap.name, workload=workload)
         sim.network.part(*([each for each in sim.sites if each.name in part] for part in self._parts))
         self._chronicle.befalls(mishap, sim.now)
 
@@ -67,8 +77,8 @@ class Watched:
             if self._entered.get(name) != view.text:
                 self._entered[name] = view.text
                 self._chronicle.enters(name, view.number, view.text, view.names, now)
-            if len(site.taken) != self._taken[name]:
-                self._taken[name], self._moved[name] = len(site.taken), now
+            if (done := self._done(site)) != self._last[name]:
+                self._last[name], self._moved[name] = done, now
             elif now < self._trial.length:
                 self._stopped[name] = max(self._stopped[name], now - self._moved[name])
         self._chronicle.look(now)
