@@ -834,7 +834,7 @@ async def _use(group: Group) -> None:
         for deed in (lambda: group.post(b"x"), lambda: group.delay("bob", 1)):
             with pytest.raises(inga.UsageError, match=words):
                 deed()
-        group._schedule_end()  # as if something had been sent in this turn
+        group._driver.schedule_end()  # as if something had been sent in this turn
 
 
 def test_a_closed_group(run: Run, party: Party) -> None:
@@ -863,7 +863,7 @@ def test_a_failed_group(run: Run, party: Party) -> None:
             bob.post(b"good")
             await until(lambda: any(isinstance(item, inga.Batch) for item in alice._reading.queue))
             alice.stack.fail(inga.Gap("cathy did not repair"))
-            alice._end_turn()
+            alice._driver.end_turn()
             iteration = aiter(alice)
             assert text(await anext(iteration)) == "good"
             with pytest.raises(inga.Gap, match="cathy did not repair"):
@@ -932,7 +932,7 @@ def test_the_part_of_a_live_run_says_what_went_wrong(run: Run, party: Party) -> 
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(playing), 0.01)
             alice.stack.fail(inga.Gap("lost for good"))
-            alice._end_turn()
+            alice._driver.end_turn()
             with pytest.raises(inga.Gap, match="lost for good"):
                 await playing
 

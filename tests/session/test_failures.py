@@ -6,7 +6,7 @@ import pytest
 
 from inga.layers.reliable import Reliable
 from inga.recipes import Options
-from inga.session.changes import LENT_MAX
+from inga.session.closing import LENT_MAX
 
 from ..stack.harness import NAMES
 from .town import Copy, Town, worded

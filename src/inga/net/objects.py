@@ -13,6 +13,7 @@ from typing import Any, Self, cast
 
 from inga.model.errors import UsageError, WouldBlock
 from inga.model.invocation import ASYNCHRONOUS, DEADLOCK, ONE_WAY, SYNCHRONOUS
+from inga.net.driver import Driver
 from inga.objects.calling import FIRST, Invocation, check_answers
 from inga.objects.declare import Abort, ObjectClass, Target
 from inga.objects.instance import Instance
@@ -120,6 +121,7 @@ class ObjectCalls:
     """The face of a group towards objects: what `Group` can do if its order has them."""
 
     stack: Stack
+    _driver: Driver
     _object_calls: ClientCalls | None = None  # of the order in force, if it has objects
 
     async def call(self, target: Target, op: str, /, *args: Any, **named: Any) -> Any:
@@ -192,7 +194,7 @@ class ObjectCalls:
             self._dismiss_calls("the order of the group has changed")
             self._object_calls = None
         if self._object_calls is None and order is not None:
-            self._object_calls = ClientCalls(order, asyncio.get_running_loop(), self._schedule_end)
+            self._object_calls = ClientCalls(order, asyncio.get_running_loop(), self._driver.schedule_end)
 
     def _dismiss_calls(self, why: str) -> None:
         if self._object_calls is not None:
@@ -203,9 +205,6 @@ class ObjectCalls:
 
     async def writable(self) -> None:
         """Wait until something can be sent."""
-        raise NotImplementedError
-
-    def _schedule_end(self) -> None:
         raise NotImplementedError
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from inga.model.errors import WireError
 from inga.model.view import Member, View
+from inga.stack.stack import Stack
 from inga.wire.told import Told
 
 
@@ -45,4 +46,24 @@ def view_told(told: Told) -> View:
         told.number("attempt"),
         processes,
         total,
+    )
+
+
+def next_view(stack: Stack, number: int, attempt: int, newcomers: list[Member], *, recipe: str) -> View:
+    """The view that follows the one in force: without the members that are gone, with those who come."""
+    view = stack.view
+    stay = [index for index in range(len(view)) if index not in stack.left]
+    fresh = range(view.total, view.total + len(newcomers))
+    return View(
+        number,
+        (*(view.members[index] for index in stay), *newcomers),
+        recipe,
+        view.traced,
+        joined=tuple(person.name for person in newcomers),
+        left=tuple(view.names[index] for index in sorted(stack.left - stack.failed)),
+        failed=tuple(view.names[index] for index in sorted(stack.failed)),
+        leader=stack.member.incarnation,
+        attempt=attempt,
+        processes=(*(view.processes[index] for index in stay), *fresh),
+        total=view.total + len(newcomers),
     )

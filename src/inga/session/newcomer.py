@@ -12,8 +12,8 @@ from inga.model.packet import Buffer, Packet
 from inga.model.view import Member, View
 from inga.session.alarms import Backoff
 from inga.session.asking import Asking
-from inga.session.changes import PAUSE, PAUSE_MAX
 from inga.session.description import view_told
+from inga.session.questions import PAUSE, PAUSE_MAX
 from inga.session.session import Session
 from inga.stack.stack import EVERYBODY, Address, Datagram
 from inga.wire.packet import INDEX_MAX, OUTSIDE, decode, encode, group_id, kind_of, view_of, view_tag

@@ -18,13 +18,14 @@ from inga.model.errors import Excluded, WireError
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.session.alarms import NEVER
-from inga.session.changes import BuildByName, Changes
+from inga.session.changes import Changes
 from inga.session.door import Accepts
 from inga.session.handover import Handover
 from inga.session.parts import Parts
 from inga.session.presence import Presence
 from inga.session.pressure import Pressure
 from inga.session.silence import Silence
+from inga.session.wishes import BuildByName
 from inga.stack.layer import Layer
 from inga.stack.stack import Done
 from inga.wire.packet import OUTSIDE

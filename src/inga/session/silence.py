@@ -17,6 +17,7 @@ on who is faster.
 from typing import TYPE_CHECKING
 
 from inga.session.alarms import NEVER
+from inga.session.leading import Leading
 from inga.wire.told import Told
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ BEATS = 4
 
 LOOKS = 8
 """Times that we look, within the same, while somebody is suspected; and what part of it our own alarm may be late."""
+
+OUT_OF_REACH = 2
+"""Times the silence that is forgiven after which a change of the view goes on without members that do not answer."""
 
 
 class Silence:
@@ -109,6 +113,18 @@ class Silence:
         if member in self._votes:
             del self._votes[member]
             self._vouched[member] = stack.now
+
+    def go_on_without(self, change: Leading) -> None:
+        """As the leader of a change: exclude members that do not answer, although others hear them. Otherwise one bad
+        link would keep the whole group in a view that is closed."""
+        if self.detect is None:
+            return
+        for member in sorted(lost := change.out_of_reach(OUT_OF_REACH * self.detect)):
+            self._session.stack.notice(
+                f"{self._session.stack.view.names[member]} does not answer: the view changes without it"
+            )
+        if lost:
+            self._session.exclude(lost)
 
     @property
     def _watched(self) -> list[int]:

@@ -21,7 +21,7 @@ class TrialCalls:
             tuple[Site, ClientRequest, list[Root]]
         ] = []  # a root is in its list once it has begun
         for site in sim.sites:
-            site.objects.diary = []
+            site.objects.rows.diary = []
             at = 0.0
             for gap, asked in trial.load.plan(sim.rng, site.index):
                 at += gap
@@ -52,7 +52,7 @@ class TrialCalls:
                 judge.unanswered(site.name, asked.kind)
         for site in sim.sites:
             if not site.has_left:
-                began = () if disturbed else site.objects.diary or ()  # numbers are of one view
+                began = () if disturbed else site.objects.rows.diary or ()  # numbers are of one view
                 judge.saw(site.name, began, {name: site.state(name) for name in load.names})
         judge.finish()
         asked_all = [asked for _, asked, begun in self._roots if begun or not disturbed]

@@ -1,0 +1,170 @@
+"""The end of a view, as each of its members goes through it.
+
+A member that is told to close its view says what it has sent and what it has of the members that are gone, fetches
+what it lacks of those from whoever has it, and says when everything that belongs to the view is here.
+"""
+
+from typing import NamedTuple, Self
+
+from inga.model.errors import WireError
+from inga.model.view import View
+from inga.session.questions import Questions
+from inga.stack.hooks import Holdings
+from inga.stack.layer import Layer
+from inga.stack.stack import Stack
+from inga.wire.told import Told
+
+LENT_MAX = 64
+"""Packets that are sent for one that is gone, for one request."""
+
+
+class Cut(NamedTuple):
+    """What has to be here before the next view."""
+
+    round: int  # 0: not everybody has sent everything; more: somebody had to say more, to answer what was under way
+    sent: list[int]  # packets of the order that each member has sent to us
+    counts: list[int]  # packets that carry them
+    most: list[int]  # packets of the order that each member has sent at all
+    dealt: dict[int, Holdings]  # of each member that is gone, what we lack, and who has it
+
+    @classmethod
+    def read(cls, told: Told, n: int) -> Self:
+        """The cut in a leader's words, for a view of `n` members."""
+        return cls(
+            told.number("round"),
+            told.numbers("sent", n),
+            told.numbers("counts", n),
+            told.numbers("most", n),
+            told.tables("dealt", 3),
+        )
+
+
+def key_of(told: Told) -> dict[str, int]:
+    """The fields by which members tell one change from others."""
+    return {"number": told.number("number"), "attempt": told.number("attempt")}
+
+
+class Closing:
+    """What a member knows of the end of its view, and does for it."""
+
+    def __init__(
+        self,
+        stack: Stack,
+        questions: Questions,
+        leader: int,
+        view: View,
+        layers: list[Layer],
+        gone: set[int],
+    ) -> None:
+        """`view` comes next, with these `layers`; `gone` are members of the view in force that are not in it."""
+        self._stack = stack
+        self._questions = questions
+        self.leader = leader
+        self.view = view
+        self.layers = layers
+        self._gone = gone
+        self._sent: list[int] | None = None  # what we have sent, once all of it has left
+        self.cut: Cut | None = None
+        self._is_lent = False  # all that any member has of those that are gone has come
+        self._forgone = False  # what waits for something that nobody has was let go
+        self.reached = False  # everything is here
+        self.installing = False
+
+    @property
+    def key(self) -> dict[str, int]:
+        return {"number": self.view.number, "attempt": self.view.attempt}
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Which of two changes ends the other: a member that leads after another has outlived it, however many
+        attempts that one made."""
+        return self.leader, self.view.attempt
+
+    def hear_cut(self, cut: Cut) -> None:
+        """The leader says what has to be here."""
+        if self.cut is not None and self.cut.round >= cut.round:
+            return
+        if not cut.dealt.keys() <= self._gone:
+            raise WireError("malformed", "packets are dealt of one that is not gone")
+        self.cut, self.reached = cut, False
+
+    def work(self) -> None:
+        """Say to the leader what it has to know by now."""
+        stack, cut = self._stack, self.cut
+        if self._sent is None and not stack.chain.waiting:
+            self._sent = stack.chain.order.sent()
+        if cut is None or not cut.round:
+            self._report()
+        if cut is not None and (self.reached or self._has_reached(cut)):
+            self.reached = True
+            told = {"round": cut.round, "count": self._count()}
+            self._questions.ask({self.leader}, "reached", **self.key, **told)
+
+    def _report(self) -> None:
+        """Say what we have of the members that are gone; and what we have sent, once all of it has left. It may have to
+        wait for what others get from us."""
+        n, lender = len(self._stack.view), self._stack.chain.lender
+        report = {
+            "round": int(self._sent is not None),
+            "sent": self._sent or [0] * n,
+            "count": self._count(),
+            "seen": [self._seen(m) if m in self._gone else 0 for m in range(n)],
+            "held": {str(m): [] if lender is None else lender.holdings(m) for m in sorted(self._gone)},
+        }
+        self._questions.ask({self.leader}, "flushed", **self.key, **report)
+
+    def _count(self) -> int:
+        lender = self._stack.chain.lender
+        count: int = 0 if lender is None else lender.count()
+        return count
+
+    def _seen(self, member: int) -> int:
+        """The highest number of a member's that any layer has seen: a bound for all that will be delivered of it."""
+        return max([seen(member) for seen in self._stack.chain.hooks("seen")], default=0)
+
+    def _has_reached(self, cut: Cut) -> bool:
+        """Whether everything is here; what is not, we ask for."""
+        chain = self._stack.chain
+        lender = chain.lender
+        if lender is not None:
+            if not self._has_borrowed(cut):
+                return False
+            if not self._is_lent:
+                self._is_lent = True
+                for gone in sorted(cut.dealt):
+                    lender.bereft(gone)
+            if not cut.round or not lender.come(cut.counts):
+                return False
+        if not cut.round:
+            return False  # somebody has not sent everything yet
+        if cut.dealt and not self._forgone:
+            self._forgone = True
+            for forgo in chain.hooks("forgo"):
+                forgo()
+        has: bool = chain.order.has(cut.sent)
+        return has
+
+    def _has_borrowed(self, cut: Cut) -> bool:
+        """Whether all that was dealt to us has come; members that have the rest are asked for it."""
+        has_all = True
+        for gone, dealt in cut.dealt.items():
+            for holder, runs in self._stack.chain.lender.lacking(gone, dealt).items():
+                has_all = False
+                here = {holder} & {*self._stack.peers}
+                self._questions.ask(here, "want", src=gone, runs=[list(run) for run in runs])
+        return has_all
+
+
+def lend(stack: Stack, src: int, told: Told) -> None:
+    """A member wants packets that we have, of one that is gone: send them as they came, marked as lent."""
+    lender, gone = stack.chain.lender, told.number("src")
+    runs = tuple((low, high) for low, high in told.pairs("runs"))
+    if lender is None or gone not in stack.left:
+        return
+    batch = [packet.lent_to(src) for packet in lender.lend(gone, runs)[:LENT_MAX]]
+    for packet in batch:
+        for restore in stack.chain.hooks("restore"):
+            restore(packet)
+    if batch:
+        stack.counts["lent"] += len(batch)
+        stack.emit(batch)

@@ -1,0 +1,139 @@
+"""A change of the view, as the member leads it that is first among those who stay."""
+
+from typing import Any, NamedTuple, Self
+
+from inga.model.errors import WireError
+from inga.model.view import View
+from inga.session.description import described
+from inga.session.questions import PAUSE_MAX, Questions
+from inga.stack.hooks import Holdings
+from inga.stack.stack import Stack
+from inga.wire.told import Told
+
+LOOKS_WITHIN = 2 * PAUSE_MAX
+"""Seconds between two looks at a change, at most, unless this process was stopped or the machine is very busy."""
+
+
+class Report(NamedTuple):
+    """What a member said when the view was closed for it."""
+
+    is_all: bool  # it has sent everything
+    sent: list[int]  # packets of the order, to each member
+    packets: int  # that carry them
+    seen: list[int]  # of each member that is gone, the highest number of the order that has come
+    held: dict[int, Holdings]  # of each member that is gone, what it has
+
+    @classmethod
+    def read(cls, told: Told, n: int) -> Self:
+        """The report in a member's words, in a view of `n` members."""
+        return cls(
+            told.number("round") > 0,
+            told.numbers("sent", n),
+            told.number("count"),
+            told.numbers("seen", n),
+            told.tables("held", 3),
+        )
+
+
+class Leading:
+    """What a leader knows of the change it leads, and asks for."""
+
+    def __init__(self, stack: Stack, questions: Questions, view: View, host: tuple[str, int] | None) -> None:
+        """`view` comes next. With a `host` nobody goes on to it: all ask that leader of another part to be let in."""
+        self._stack = stack
+        self._questions = questions
+        self.view = view
+        self.host = host
+        self._gone = set(stack.left)
+        self._reports: dict[int, Report] = {}
+        self._dealt: dict[int, dict[int, Holdings]] | None = None
+        self._reached: set[int] = set()
+        self._round = 0  # until everybody has sent everything
+        self._waited = 0.0  # seconds in which we were there to ask
+        self._looked = stack.now
+
+    @property
+    def key(self) -> dict[str, int]:
+        """The fields by which members tell this change from others."""
+        return {"number": self.view.number, "attempt": self.view.attempt}
+
+    @property
+    def flush(self) -> dict[str, Any]:
+        """What members are told at the beginning."""
+        return {**described(self.view), "gone": sorted(self._gone)}
+
+    def work(self) -> set[int]:
+        """Ask the members whose answers are missing, and return them; nobody is missing when all have reached the cut."""
+        everybody = {self._stack.me, *self._stack.peers}
+        # A process that was stopped for a while has not asked anybody meanwhile.
+        self._waited += min(self._stack.now - self._looked, LOOKS_WITHIN)
+        self._looked = self._stack.now
+        if missing := everybody - self._reports.keys():
+            self._questions.ask(missing, "flush", **self.flush)
+            return missing
+        missing = everybody - self._reached
+        if missing and self._dealt is None:
+            self._deal()
+        if missing and self._dealt is not None:
+            if not self._round and all(report.is_all for report in self._reports.values()):
+                self._round = 1
+            for member in sorted(missing):
+                self._questions.ask({member}, "cut", **self.key, **self._cut_for(member, self._dealt))
+        return missing
+
+    def out_of_reach(self, patience: float) -> set[int]:
+        """Members that have not answered for so long: they do not hear us, or we do not hear them, whoever else may."""
+        stack = self._stack
+        if self._waited < patience:
+            return set()
+        silent = {member for member in stack.peers if stack.now - stack.heard[member] >= patience}
+        return {*stack.peers} - self._reports.keys() | (silent - self._reached)
+
+    def on_flushed(self, src: int, report: Report) -> None:
+        """A member has closed its view, or has sent everything by now."""
+        if report.held.keys() != self._gone:
+            return
+        before = self._reports.get(src)
+        if before is None:
+            self._reports[src] = report
+        elif report.is_all and not before.is_all:  # what it has is dealt already
+            self._reports[src] = report._replace(held=before.held, seen=before.seen)
+
+    def on_reached(self, src: int, count: int, round_: int) -> None:
+        """A member has everything of the view; it has sent so many packets in it."""
+        if round_ != self._round or src not in self._reports:
+            return
+        if self._reports[src].packets < count:
+            # It had to say more meanwhile, which may make others say more.
+            self._reports[src] = self._reports[src]._replace(packets=count)
+            self._round += 1
+            self._reached.clear()
+            self._questions.renew()
+        else:
+            self._reached.add(src)
+
+    def _deal(self) -> None:
+        """Of each member that is gone: who lacks what, and who has it. If what they say of that cannot be, all are asked
+        again."""
+        lender, reports = self._stack.chain.lender, self._reports
+        try:
+            self._dealt = {
+                gone: lender.deal({member: report.held[gone] for member, report in reports.items()})
+                for gone in sorted(self._gone if lender is not None else ())
+            }
+        except WireError as error:
+            self._stack.reject(error.reason)
+            reports.clear()
+
+    def _cut_for(self, member: int, dealt: dict[int, dict[int, Holdings]]) -> dict[str, Any]:
+        n, reports = len(self._stack.view), self._reports
+        return {
+            "round": self._round,
+            "sent": [reports[k].sent[member] if k in reports else 0 for k in range(n)],
+            "counts": [reports[k].packets if k in reports else 0 for k in range(n)],
+            "most": [
+                max(reports[k].sent if k in reports else [r.seen[k] for r in reports.values()])
+                for k in range(n)
+            ],
+            "dealt": {str(gone): rows[member] for gone, rows in dealt.items()},
+        }
