@@ -13,7 +13,7 @@ from inga.model.errors import UsageError
 from inga.runs.disturbed import run
 from inga.runs.namespaces import SwitchedNetwork
 from inga.trace import read_processes
-from inga.trial.mishaps import Cut, Mishap
+from inga.trial.mishaps import NetworkCut, Mishap
 from inga.trial.trial import Trial
 
 pytestmark = pytest.mark.network
@@ -60,7 +60,7 @@ def can_cut() -> bool:
 
 @pytest.mark.skipif(not can_cut(), reason="network namespaces take the rights of root, and ip")
 def test_a_network_is_cut() -> None:
-    cut = Cut.parse("alice,bob/cathy@0.5+2.5", ("alice", "bob", "cathy"))
+    cut = NetworkCut.parse("alice,bob/cathy@0.5+2.5", ("alice", "bob", "cathy"))
     mishaps = (Mishap(cut.at, "cut", parts=cut.parts), Mishap(cut.ends, "heal"))
     result = run(trial(seconds=5.0), mishaps=mishaps)
     assert result.violations == 0, result.witnesses

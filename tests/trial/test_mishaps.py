@@ -4,7 +4,7 @@ import pytest
 
 from inga.model.errors import UsageError
 from inga.trial.course import Chronicle
-from inga.trial.mishaps import Cut, Mishap
+from inga.trial.mishaps import NetworkCut, Mishap
 from inga.trial.trial import Trial
 
 PEOPLE = ("alice", "bob", "cathy", "dave")
@@ -12,9 +12,13 @@ CUT = Mishap(2.0, "cut", parts=(("alice", "bob"), ("cathy", "dave")))
 
 
 def test_a_cut() -> None:
-    cut = Cut.parse("alice,bob/cathy,dave@2+3", PEOPLE)
+    cut = NetworkCut.parse("alice,bob/cathy,dave@2+3", PEOPLE)
     assert cut == ((("alice", "bob"), ("cathy", "dave")), 2.0, 3.0) and cut.ends == 5.0
-    assert Cut.parse("bob/dave/cathy@0.5+0.25", PEOPLE).parts == (("bob", "alice"), ("dave",), ("cathy",))
+    assert NetworkCut.parse("bob/dave/cathy@0.5+0.25", PEOPLE).parts == (
+        ("bob", "alice"),
+        ("dave",),
+        ("cathy",),
+    )
 
 
 @pytest.mark.parametrize(

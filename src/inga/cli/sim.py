@@ -23,7 +23,7 @@ from inga.sim.schedule import letter
 from inga.sim.simulator import Unquiet
 from inga.sim.trials import simulate_trial
 from inga.trial.calls import CallLoad, CallResult, tally_class
-from inga.trial.course import Say
+from inga.trial.course import TellStory
 from inga.trial.result import Result, judge
 from inga.trial.trial import DATAGRAM, DETECT, PAUSE, Trial
 
@@ -142,7 +142,7 @@ def trial_of(options: argparse.Namespace) -> Trial:
     return Trial(**told)
 
 
-def story(options: argparse.Namespace) -> Say:
+def story(options: argparse.Namespace) -> TellStory:
     """Tells a person what happens, as it happens."""
 
     def say(text: str) -> None:

@@ -28,6 +28,7 @@ from inga.session.pressure import WARN_AFTER
 from inga.stack.stack import Stack
 from inga.trace.manifest import Manifest
 from inga.trace.reader import read_manifest
+from inga.trace.schema import load_pyarrow
 from inga.trace.writer import TraceWriter
 from inga.trial.manifest import manifest_of
 
@@ -91,6 +92,8 @@ async def join(
     known_as = identity(group, meant, founders)
     loop = asyncio.get_running_loop()
     rng = Random(said["seed"])
+    if trace is not None:
+        load_pyarrow()  # before anybody hears of us: it can take as long as silence is forgiven
     newcomer: Newcomer | None = None
     if late:
         person = Member(name, Random().getrandbits(31), address or "")

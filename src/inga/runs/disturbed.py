@@ -27,7 +27,7 @@ from inga.runs.live import (
 )
 from inga.runs.namespaces import SwitchedNetwork
 from inga.trace.manifest import mark_crashed
-from inga.trial.course import Chronicle, Say
+from inga.trial.course import Chronicle, TellStory
 from inga.trial.mishaps import Mishap
 from inga.trial.people import member_names
 from inga.trial.result import Result, packets_sent
@@ -46,7 +46,7 @@ def run(
     full: bool = True,
     progress: CountProgress = lambda taken: None,
     starting: CountProgress = lambda started: None,
-    say: Say = lambda text: None,
+    say: TellStory = lambda text: None,
     mishaps: Sequence[Mishap] | None = None,
 ) -> Result:
     """Start the members, let things befall them, judge what they wrote in their diaries. `mishaps`: others than the trial's."""
@@ -62,7 +62,7 @@ def run(
         cluster = around.enter_context(Cluster("inga.runs.survivor:play", founders))
         gather_ready(cluster, starting)
         cluster.tell("go")
-        stage = Stage(trial, planned, cluster, configs, network, trace, say)
+        stage = LiveStage(trial, planned, cluster, configs, network, trace, say)
         stage.play(progress)
         seconds = stage.now
         if trace is not None and "quiet" in recipe.guarantees:
@@ -138,7 +138,7 @@ def survivors(
         }
 
 
-class Stage:
+class LiveStage:
     """Lets things happen at their time, and listens meanwhile."""
 
     def __init__(
@@ -149,7 +149,7 @@ class Stage:
         configs: Sequence[dict[str, Any]],
         network: SwitchedNetwork | None,
         trace: Path | None,
-        say: Say,
+        say: TellStory,
     ) -> None:
         """`configs`: of all processes; those of founders run already."""
         self.chronicle = Chronicle(trial.people, say)

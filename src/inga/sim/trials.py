@@ -13,7 +13,7 @@ from inga.sim.recording import Recording
 from inga.sim.simulator import DELAY, Sim
 from inga.sim.watched import Watched, taken_at
 from inga.trace.writer import TraceWriter
-from inga.trial.course import Say
+from inga.trial.course import TellStory
 from inga.trial.people import member_names
 from inga.trial.result import Result
 from inga.trial.trial import SLOW_READ, Trial
@@ -26,7 +26,7 @@ QUIET, QUIET_DELAYS = 1.0, 20.0
 
 
 def simulate_trial(
-    trial: Trial, trace: Path | None = None, *, full: bool = True, say: Say = lambda text: None
+    trial: Trial, trace: Path | None = None, *, full: bool = True, say: TellStory = lambda text: None
 ) -> Result:
     """Run it to the end, and judge it. With objects, the result is a `CallResult`. `say`: what befalls members."""
     started = process_time()

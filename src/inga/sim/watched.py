@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
-from inga.trial.course import Chronicle, Course, Say
+from inga.trial.course import Chronicle, Course, TellStory
 from inga.trial.mishaps import Mishap
 from inga.trial.trial import Trial
 
@@ -24,7 +24,7 @@ def taken_at(site: Site) -> int:
 class Watched:
     """One run."""
 
-    def __init__(self, sim: Sim, trial: Trial, done: Callable[[Site], int], say: Say) -> None:
+    def __init__(self, sim: Sim, trial: Trial, done: Callable[[Site], int], say: TellStory) -> None:
         """`done`: how much has come to a member so far."""
         self.course: Course | None = None  # once it is over
         self._sim = sim

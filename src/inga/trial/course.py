@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from inga.trial.mishaps import Mishap
 
-Say = Callable[[str], None]
+TellStory = Callable[[str], None]
 
 DONE = {
     "crash": ("{} killed", "gone from the view"),
@@ -70,7 +70,7 @@ class _Open(NamedTuple):
 class Chronicle:
     """Keeps the course of one run."""
 
-    def __init__(self, people: Iterable[str], say: Say = lambda text: None) -> None:
+    def __init__(self, people: Iterable[str], say: TellStory = lambda text: None) -> None:
         """`say` is told each line of the story as it happens."""
         self.course = Course()
         self.victims: set[str] = set()  # who was not there all the time

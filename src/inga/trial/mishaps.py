@@ -29,7 +29,7 @@ class Mishap(NamedTuple):
     parts: tuple[tuple[str, ...], ...] = ()
 
 
-class Cut(NamedTuple):
+class NetworkCut(NamedTuple):
     """A network that falls into parts for a while, and is one again. Whoever is not named stays with the first part."""
 
     parts: tuple[tuple[str, ...], ...]
@@ -37,7 +37,7 @@ class Cut(NamedTuple):
     seconds: float
 
     @classmethod
-    def parse(cls, text: str, people: Sequence[str]) -> "Cut":
+    def parse(cls, text: str, people: Sequence[str]) -> "NetworkCut":
         """`A,B/C,D@2+3`: the parts A, B and C, D, from second 2 on, for 3 seconds."""
         said, _, times = text.partition("@")
         begins, plus, lasts = times.partition("+")
@@ -74,7 +74,7 @@ def draw_mishaps(
     back: int = 0,
     pause: int = 0,
     pause_for: float = 0.0,
-    cut: Cut | None = None,
+    cut: NetworkCut | None = None,
 ) -> list[Mishap]:
     """What befalls whom, in the order in which it happens, to members that talk for `length` seconds."""
     rng = Random(f"{seed}/mishaps")

@@ -18,7 +18,7 @@ from inga.recipes.options import UNSAID
 from inga.trace.manifest import Manifest
 from inga.trial.calls import CallLoad, tally_class
 from inga.trial.manifest import manifest_of
-from inga.trial.mishaps import Cut, Mishap, draw_mishaps
+from inga.trial.mishaps import NetworkCut, Mishap, draw_mishaps
 from inga.trial.people import member_names
 from inga.trial.workload import RATE, Workload
 
@@ -131,9 +131,9 @@ class Trial:
         return replace(self.workload, messages=max(0, int((self.length - at) * self._rate)))
 
     @property
-    def cut(self) -> Cut | None:
+    def cut(self) -> NetworkCut | None:
         """The network that falls apart, if it does."""
-        return None if self.partition is None else Cut.parse(self.partition, self.people)
+        return None if self.partition is None else NetworkCut.parse(self.partition, self.people)
 
     @property
     def is_disturbed(self) -> bool:

@@ -4,8 +4,9 @@
     killed   SIGKILL of two under load, of which one leads; both start again
     stopped  SIGSTOP of one for five seconds, then SIGCONT
     split    five and three are cut off from each other for three seconds (70 with --long), by network namespaces
+    scenes   the lecture's counterexamples about groups that change, in which here nothing goes wrong
 
-Under each of five orders. Members of `total` and `object` call replicated objects, those of the others send messages. An oracle
+Under each of five orders, but for the last. Members of `total` and `object` call replicated objects, those of the others send messages. An oracle
 judges what the applications saw, and `inga check` the traces.
 """
 
@@ -16,13 +17,14 @@ from typing import Any, NamedTuple
 from inga.lab import evaluation
 from inga.lab.bench import SayProgress
 from inga.lab.experiments import HOLDS, NOT_REPRODUCED, Claim, Outcome, Table
+from inga.lab.members.scenes import SCENES, Acted, LiveScene, act
 from inga.lab.members.start import MEMBERS, measure_starts
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline.jobs import check_trace
 from inga.pipeline.session import LOCAL, using
 from inga.recipes import find
 from inga.runs.disturbed import run as run_disturbed
-from inga.trial.mishaps import Cut, Mishap
+from inga.trial.mishaps import NetworkCut, Mishap
 from inga.trial.people import member_names
 from inga.trial.result import Result
 from inga.trial.trial import Trial
@@ -35,11 +37,15 @@ DETECT = 1.0
 STOP_MAX = DETECT + 1.0
 """Seconds for which nothing comes to a survivor, at most."""
 
+FILE_NAME = str.maketrans(" /", "--", ",")
+"""Makes a file name of words."""
+
 PEOPLE = member_names(MEMBERS)
 SPLIT = f"{','.join(PEOPLE[:5])}/{','.join(PEOPLE[5:])}"
 TITLE = "Members come, fail and return, measured"
 
 CAPTIONS = {
+    "scenes": "V19 to V24 and V27 of the ladder, live; what the members that matter took, in its order",
     "start": f"seconds from the moment at which {MEMBERS} processes join until all of them are in one view, over all rounds",
     "trials": "longest time that nothing came to a member that was there all the time, and seconds until all that were there "
     "agreed again who is there; violations as the oracle counts them, verdict of `inga check`",
@@ -54,7 +60,7 @@ class Trouble(NamedTuple):
     seconds: float
 
 
-class Played(NamedTuple):
+class LiveTrial(NamedTuple):
     """A trial that was run."""
 
     order: str
@@ -67,7 +73,9 @@ def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL, l
     """All trials, then tables, claims and a page."""
     rounds = 3 if quick else 20
     starts = measure_starts(ORDERS, rounds, progress)
-    played = list(_play_all(out, troubles(long=long)[: 1 if quick else None], progress, master))
+    with using(None, master) as session:
+        played = list(_play_all(out, troubles(long=long)[: 1 if quick else None], progress, session))
+        acted = list(_act_all(out, SCENES[:3] if quick else SCENES, progress, session))
     tables = {
         "start": Table(
             ["order", "rounds", "within 2 s", "median", "longest"], [each.row() for each in starts]
@@ -76,8 +84,10 @@ def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL, l
             ["order", "what", "views", "stopped", "agreed", "violations", "check"],
             [_row(each) for each in played],
         ),
+        "scenes": Table(["scene", "what happens", "who took what"], [each.row() for each, _ in acted]),
     }
     claims = [each.claim() for each in starts] + [_claim(each) for each in played]
+    claims += [each.claim(verdict) for each, verdict in acted]
     page = out / "members.html"
     lead = f"{MEMBERS} processes on one machine, {RATE:g} sends or calls a second each; detect={DETECT:g}."
     try:
@@ -105,22 +115,28 @@ def troubles(*, long: bool) -> list[Trouble]:
     stopped = (Mishap(2.0, "pause", third), Mishap(7.0, "resume", third))
     found = [Trouble("two killed, both return", killed, 10.0), Trouble("stopped for 5 s", stopped, 10.0)]
     for seconds in (3.0, 70.0) if long else (3.0,):
-        cut = Cut.parse(f"{SPLIT}@2+{seconds:g}", PEOPLE)
+        cut = NetworkCut.parse(f"{SPLIT}@2+{seconds:g}", PEOPLE)
         split = (Mishap(cut.at, "cut", parts=cut.parts), Mishap(cut.ends, "heal"))
         found.append(Trouble(f"split 5/3 for {seconds:g} s", split, cut.ends + 5.0))
     return found
 
 
-def _play_all(out: Path, them: Sequence[Trouble], progress: SayProgress, master: str) -> Iterator[Played]:
-    with using(None, master) as session:
-        for order in ORDERS:
-            for trouble in them:
-                progress(f"{order}: {trouble.name}")
-                trace = _new(
-                    out / f"{order}-{trouble.name}".replace(" ", "-").replace("/", "-").replace(",", "")
-                )
-                result = run_disturbed(trial_of(order, trouble), trace, mishaps=trouble.mishaps, say=progress)
-                yield Played(order, trouble, result, _certified(trace, session))
+def _play_all(out: Path, them: Sequence[Trouble], progress: SayProgress, session: Any) -> Iterator[LiveTrial]:
+    for order in ORDERS:
+        for trouble in them:
+            progress(f"{order}: {trouble.name}")
+            trace = _new(out / f"{order} {trouble.name}".translate(FILE_NAME))
+            result = run_disturbed(trial_of(order, trouble), trace, mishaps=trouble.mishaps, say=progress)
+            yield LiveTrial(order, trouble, result, _certified(trace, session))
+
+
+def _act_all(
+    out: Path, scenes: Sequence[LiveScene], progress: SayProgress, session: Any
+) -> Iterator[tuple[Acted, str]]:
+    for scene in scenes:
+        progress(f"{scene.id}: {scene.title}")
+        trace = _new(out / scene.id)
+        yield act(scene, trace), _certified(trace, session)
 
 
 def _certified(trace: Path, session: Any) -> str:
@@ -144,7 +160,7 @@ def _new(trace: Path) -> Path:
     return trace
 
 
-def _row(played: Played) -> list[object]:
+def _row(played: LiveTrial) -> list[object]:
     course = played.result.course
     assert course is not None
     agreed = max(course.settled.values(), default=0.0) if not course.unsettled else "never"
@@ -153,7 +169,7 @@ def _row(played: Played) -> list[object]:
     return [played.order, what, course.views, stopped, agreed, violations, played.verdict]
 
 
-def _claim(played: Played) -> Claim:
+def _claim(played: LiveTrial) -> Claim:
     course = played.result.course
     assert course is not None
     stopped = course.longest_stop

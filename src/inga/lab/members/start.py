@@ -21,7 +21,7 @@ START_MAX = 2.0
 TIMEOUT = 60.0
 
 
-class Starts(NamedTuple):
+class MeasuredStarts(NamedTuple):
     """All rounds of an order, in seconds."""
 
     order: str
@@ -46,7 +46,7 @@ class Starts(NamedTuple):
         )
 
 
-def measure_starts(orders: Sequence[str], rounds: int, say: SayProgress) -> list[Starts]:
+def measure_starts(orders: Sequence[str], rounds: int, say: SayProgress) -> list[MeasuredStarts]:
     """Rounds of each order, by processes that stay."""
     people = member_names(MEMBERS)
     found = []
@@ -54,7 +54,7 @@ def measure_starts(orders: Sequence[str], rounds: int, say: SayProgress) -> list
         for order in orders:
             say(f"{order}: {MEMBERS} members start at once, {rounds} times")
             times = [_round(cluster, order, people) for _ in range(rounds)]
-            found.append(Starts(order, times))
+            found.append(MeasuredStarts(order, times))
         cluster.tell("over")
     return found
 
@@ -64,7 +64,7 @@ def _round(cluster: Cluster, order: str, people: Sequence[str]) -> float:
     how = {"group": f"start-{os.getpid()}-{port}", "via": f"udp://239.7.7.7:{port}", "order": order}
     begun = monotonic()
     cluster.tell("join", join={**how, "members": people, "interface": "127.0.0.1"})
-    together = max(line["at"] for line in cluster.gather("together", timeout=TIMEOUT))
+    together: float = max(line["at"] for line in cluster.gather("together", timeout=TIMEOUT))
     cluster.tell("leave")
     cluster.gather("left", timeout=TIMEOUT)
     return together - begun
