@@ -450,6 +450,29 @@ def test_a_reader_with_much_to_read_lets_others_have_a_turn(run: Run, party: Par
     run(main())
 
 
+@pytest.mark.parametrize("how", ["send", "send_many"])
+def test_one_alone_that_only_sends_lets_others_have_a_turn(run: Run, party: Party, how: str) -> None:
+    """No window ever closes; but somebody may want to join."""
+
+    async def main() -> None:
+        async with party(1) as (alice,):
+            turns = 0
+
+            async def other() -> None:
+                nonlocal turns
+                while True:
+                    turns += 1
+                    await asyncio.sleep(0)
+
+            ticking = asyncio.create_task(other())
+            for _ in range(100):
+                await (alice.send(b"x") if how == "send" else alice.send_many([b"x", b"y"]))
+            assert turns >= 50
+            ticking.cancel()
+
+    run(main())
+
+
 def test_what_is_sent_after_a_take_has_it_as_its_cause(run: Run, party: Party) -> None:
     async def main() -> None:
         async with party(3) as (alice, bob, cathy):

@@ -13,7 +13,7 @@ from inga.model.errors import UsageError
 from inga.runs.disturbed import run
 from inga.runs.namespaces import SwitchedNetwork
 from inga.trace import read_processes
-from inga.trial.mishaps import NetworkCut, Mishap
+from inga.trial.mishaps import Mishap, NetworkCut
 from inga.trial.trial import Trial
 
 pytestmark = pytest.mark.network

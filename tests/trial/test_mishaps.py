@@ -4,7 +4,7 @@ import pytest
 
 from inga.model.errors import UsageError
 from inga.trial.course import Chronicle
-from inga.trial.mishaps import NetworkCut, Mishap
+from inga.trial.mishaps import Mishap, NetworkCut
 from inga.trial.trial import Trial
 
 PEOPLE = ("alice", "bob", "cathy", "dave")

@@ -76,6 +76,11 @@ class View:
         """Members by name, for a sentence."""
         return ", ".join(self.names[member] for member in sorted(members))
 
+    def numbered(self, names: Iterable[str]) -> str:
+        """Members by the processes that a trace knows them by."""
+        places = dict(zip(self.names, self.processes, strict=True))
+        return ", ".join(str(places[name]) for name in names if name in places)
+
     @classmethod
     def of(cls, *names: str, recipe: str = "", traced: bool = False) -> "View":
         """The first view of a group whose members are known beforehand."""

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from inga.certify.checks import CHECKS
 from inga.model.delivery import Batch, Delivery
-from inga.model.errors import Concurrent, IngaError, TraceError, UsageError, WouldBlock
+from inga.model.errors import Concurrent, Excluded, IngaError, TraceError, UsageError, WouldBlock
 from inga.model.view import View
 from inga.net.address import parse_host_port
 from inga.net.carrier import Carrier
@@ -17,9 +17,9 @@ from inga.net.driver import Driver
 from inga.net.objects import ObjectCalls
 from inga.net.reading import Reading
 from inga.net.receipt import LiveReceipt, receipts_of_a_group
+from inga.net.traces import LiveTraces
 from inga.recipes import find
 from inga.stack.stack import Stack
-from inga.trace.writer import TraceWriter
 from inga.wire.bundle import split
 
 LINGER, FAREWELL = 2.0, 0.5
@@ -61,7 +61,7 @@ class Group(ObjectCalls):
         self.receive = self._driver.receive  # for what the sockets have for us
         self._closed = False
         self._changes: set[asyncio.Future[None]] = set()  # use() calls
-        self.trace: TraceWriter | None = None
+        self.traces: LiveTraces | None = None
         self.recipe = find(stack.view.recipe)
         self.fits = False  # windows follow what the kernel grants
         self._know_view()
@@ -72,7 +72,8 @@ class Group(ObjectCalls):
         """Queue one message for everybody else, or for some; waits only while the window is closed."""
         stack = self.stack
         driver = self._driver
-        if driver.is_ending and to is None and type(data) is bytes and stack.writable and not driver.writers:
+        is_simple = to is None and type(data) is bytes and stack.others
+        if driver.is_ending and is_simple and stack.writable and not driver.writers:
             # The common case of a fast sender: the turn's end is scheduled, the group is open.
             receipt: LiveReceipt = self._put([data], None)
             if stack.has_output:
@@ -194,8 +195,8 @@ class Group(ObjectCalls):
         before its cause. Only this member is concerned, and messages are stamped all the while."""
         self._check_open()
         self.stack.gate(state, now=self._time())
-        if state == "open" and self.trace is not None:
-            self.trace.disclaim("fifo", "stamps", "causal")
+        if state == "open" and self.traces is not None:
+            self.traces.disclaim("fifo", "stamps", "causal")
         self._driver.end_turn()
 
     # Living and leaving
@@ -212,7 +213,7 @@ class Group(ObjectCalls):
         """The sockets are open: the first view begins. `cuts`: what each process had sent in views before."""
         self.stack.begin(cuts=cuts, now=self._time())
         self._driver.end_turn()
-        if self.trace is not None:
+        if self.traces is not None:
             self._poll_trace()
 
     async def close(self, *, linger: float = LINGER) -> None:
@@ -230,9 +231,9 @@ class Group(ObjectCalls):
             await _until(lambda: self.stack.has_left, max(deadline, self._time() + FAREWELL))
         finally:
             self._shut()
-            if self.trace is not None:
-                complete = self._error is None
-                await asyncio.shield(self._loop.run_in_executor(None, self.trace.close, complete))
+            if self.traces is not None:
+                is_out = isinstance(self._error, Excluded)  # then nothing is lost but its membership
+                await self.traces.close(self._error is None or is_out, crashed=is_out)
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):
@@ -250,9 +251,9 @@ class Group(ObjectCalls):
 
     def _poll_trace(self) -> None:
         """Let segments end by time, also when nothing happens."""
-        if self.trace is not None and not self._closed and self._error is None:
+        if self.traces is not None and not self._closed and self._error is None:
             try:
-                self.trace.poll(self._time())
+                self.traces.poll(self._time())
             except TraceError as error:
                 self.stack.fail(error)
                 self._driver.end_turn()
@@ -280,6 +281,8 @@ class Group(ObjectCalls):
 
     async def writable(self) -> None:
         """Wait until `post` or `oneway` may go through."""
+        if not self.stack.others:  # no window will ever make a loop of sends wait: let others have a turn
+            await asyncio.sleep(0)
         while not self.stack.writable or self._driver.writers:
             self._check_open()
             future = self._loop.create_future()
@@ -311,8 +314,8 @@ class Group(ObjectCalls):
 
     def disclaim(self) -> None:
         """The trace was begun under another order: say what is promised no longer."""
-        if self.trace is not None:
-            self.trace.disclaim(*(set(CHECKS) - set(self.recipe.guarantees)))
+        if self.traces is not None:
+            self.traces.disclaim(*(set(CHECKS) - set(self.recipe.guarantees)))
 
     def _begin_anew(self) -> None:
         """The others had taken us for dead, and we came in as a new member: what we had sent before may be lost."""

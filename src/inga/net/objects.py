@@ -51,6 +51,10 @@ class ClientCalls:
         while True:
             root, ended = self.begin(body, root)
             try:
+                if (
+                    ended.done()
+                ):  # nobody else was asked: a loop of calls must let the others of this process have a turn
+                    await asyncio.sleep(0)
                 with self.awaited(ended):
                     return await ended
             except asyncio.CancelledError:

@@ -11,7 +11,7 @@ it can still arrive. Our own comes back at its place if we want it.
 Drivers call objects by `host`, and let the stack get ready.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from inga.layers.settings import settle
 from inga.model.errors import UsageError, WireError, WouldBlock
 from inga.model.invocation import Flush, Message, Spoken
 from inga.model.packet import DATA, Packet
-from inga.model.steps import Trace
+from inga.model.steps import Book
 from inga.model.view import View
 from inga.objects.actions import Transmit
 from inga.objects.declare import error_text
@@ -150,8 +150,11 @@ class ObjectOrder(Unordered):
         self._closes_by = self.stack.now + CLOSES_WITHIN
         self._rearm()
 
-    def record(self, trace_of: Callable[[int], Trace]) -> None:
-        self.rows.record(self.me, trace_of)
+    def record(self, book: Book) -> None:
+        self.rows.record(self.me, self.stack.view.processes[self.me], book)
+
+    def copies(self, view: View) -> list[tuple[int, str]]:
+        return Layout(self.objects, view.names, total=self.total, keys=self._keys, complete=False).copies
 
     # Sending
 
@@ -206,6 +209,7 @@ class ObjectOrder(Unordered):
         if links.weighed:
             links.weighed = False
             self.held = min(links.held, HELD_MAX)
+            self.stack.begun = self.host.engine.counts["started"]
             is_open = links.outstanding < self._options.window
             if is_open is not self._has_room:
                 self._has_room = is_open
@@ -294,6 +298,7 @@ class ObjectOrder(Unordered):
                 self.stack.reject("forged", packet)
                 continue
             self.stack.meet(packet)
+            self._mail.note(spoken, self._highest)
             heard.append(spoken)
         if heard:
             self._act(self.host.receive(self.stack.now, heard))

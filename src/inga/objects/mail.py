@@ -5,10 +5,13 @@ Nobody gets the header of a message that is not for it, so each pair of members 
 
 from typing import Any
 
-from inga.model.invocation import ONE_WAY, Message
+from inga.model.invocation import ONE_WAY, Message, Spoken
 from inga.model.packet import Packet
 from inga.objects.hosting import mailbox
 from inga.objects.roster import Roster
+
+SEQ_MAX = (1 << 31) - 1
+"""Numbers above are no numbers of messages."""
 
 
 class Mail:
@@ -28,6 +31,13 @@ class Mail:
             self.told[member] += 1
         said = (packet.seq, packet.count, packet.deps or (), packet.frag or (), bytes(packet.body))
         return tuple(sorted(self.boxes[member] for member in members)), said
+
+    def note(self, said: Spoken, highest: list[int]) -> None:
+        """Something has come: it may be a message that waits for its turn, and the highest of its sender so far."""
+        if isinstance(said, Message) and self.boxes[self._me] in said.dst and len(said.args) > 1:
+            member, seq = self._member_of[said.src], said.args[1]
+            if type(seq) is int and 0 < seq <= SEQ_MAX:
+                highest[member] = max(highest[member], seq)
 
     def open(self, request: Message) -> tuple[Any, Packet] | None:
         """The key and the packet of a message that may be released now; None if it cannot be one."""

@@ -1,9 +1,7 @@
 """What traces say of objects: a row for each request, start, response and end, at the process that it concerns."""
 
-from collections.abc import Callable
-
 from inga.model.invocation import Message
-from inga.model.steps import Trace
+from inga.model.steps import Book, Trace
 from inga.objects.hosting import Layout
 from inga.objects.instance import Instance
 
@@ -27,11 +25,11 @@ class ObjectRows:
         self._layout, self._view = layout, view
         self.traces.clear()
 
-    def record(self, me: int, trace_of: Callable[[int], Trace]) -> None:
-        """Write to these traces from now on."""
-        self.traces[self._layout.roster.client(me)] = trace_of(me)
-        for place, process, _ in self._layout.copies_at(me):
-            self.traces[place] = trace_of(process)
+    def record(self, me: int, process: int, book: Book) -> None:
+        """Write to the traces of that process and of its copies from now on."""
+        self.traces[self._layout.roster.client(me)] = book.trace(process)
+        for place, _, _ in self._layout.copies_at(me):
+            self.traces[place] = book.trace(process, self._layout.roster.places[place].object)
 
     def note(
         self, step: str, now: float, place: int, message: Message | None, instance: Instance | None

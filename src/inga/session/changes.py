@@ -154,7 +154,7 @@ class Changes:
     def enter(self, view: View, cuts: list[int]) -> None:
         """One that was without a view is in one."""
         self.cuts = cuts
-        self.stack.views.install(view, made(self._build, view.recipe), None)
+        self.stack.views.install(view, made(self._build, view.recipe), None, cuts)
 
     def go_on_alone(self) -> None:
         """Nobody lets us in: we go on in a view of our own, as the new member that we wanted to be. What we had not
@@ -173,7 +173,7 @@ class Changes:
             processes=(stack.view.total,),
             total=stack.view.total + 1,
         )
-        stack.views.install(view, made(self._build, view.recipe), None)
+        stack.views.install(view, made(self._build, view.recipe), None, self.cuts)
 
     def stop(self) -> None:
         """We leave: our own request for another recipe ends; a change under way goes on without us."""

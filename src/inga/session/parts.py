@@ -76,7 +76,8 @@ class Parts:
         """What a leader says of its part."""
         stack = self._session.stack
         person = {"name": stack.member.name, "incarnation": stack.member.incarnation}
-        return {**person, "group": self._session.digest, "size": len(stack.view)}
+        spoken_in = stack.wire.tag_of(stack.view)
+        return {**person, "group": self._session.digest, "size": len(stack.view), "spoken_in": spoken_in}
 
     def leave_home(self, host: tuple[str, int] | None) -> None:
         """We are in no view any more: ask `host` to be let into another, as a new member."""
@@ -93,7 +94,7 @@ class Parts:
         """The leader of another part says that it is there."""
         session = self._session
         stack = session.stack
-        leader, size = told.identity, told.number("size")
+        leader, size, spoken_in = told.identity, told.number("size"), told.large("spoken_in")
         if told.text("group") != session.digest:
             return
         if self.is_homeless:
@@ -102,8 +103,8 @@ class Parts:
             return
         if not session.changes.leads:
             return
-        if any(member.identity == leader for member in stack.view.members):
-            return  # of a view that is past
+        if stack.wire.is_past(spoken_in) or any(each.identity == leader for each in stack.view.members):
+            return  # of a view that we have left behind: it counts us, and will hear that we went on
         if (-size, leader) < (-len(stack.view), stack.member.identity):
             session.changes.dissolve(leader)
 

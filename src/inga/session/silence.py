@@ -81,7 +81,7 @@ class Silence:
             self._session.say(None, stack.view.number, "alive", {})
         for member in self._watched:
             if now - self._known(member) >= detect:
-                self._votes.setdefault(member, set()).add(stack.me)
+                self._suspect(member, stack.me)
             elif member in self._votes and now - self._known(member) < detect / 2:
                 del self._votes[member]  # there it is
         if suspects := self.suspects:
@@ -104,8 +104,15 @@ class Silence:
                 if silent < detect / 2:
                     self._session.say(src, stack.view.number, "heard", {"member": member})
                 else:
-                    self._votes.setdefault(member, set()).update((src, stack.me))
+                    self._suspect(member, src, stack.me)
         self._conclude()
+
+    def _suspect(self, member: int, *voters: int) -> None:
+        """We suspect it, and perhaps another does."""
+        stack, votes = self._session.stack, self._votes.setdefault(member, set())
+        if stack.trace is not None and stack.me not in votes:
+            stack.trace.row("suspect", stack.now, stack.view.number, peer=member)
+        votes.update(voters)
 
     def on_heard(self, src: int, told: Told) -> None:
         """Another member hears one that we suspect."""

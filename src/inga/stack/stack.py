@@ -22,7 +22,7 @@ from inga.model.delivery import Batch
 from inga.model.errors import IngaError, UsageError, WouldBlock
 from inga.model.packet import Buffer, Packet
 from inga.model.receipt import Receipt
-from inga.model.steps import Trace
+from inga.model.steps import Book, Trace
 from inga.model.view import View
 from inga.stack.chain import Chain
 from inga.stack.layer import Layer
@@ -103,6 +103,7 @@ class Stack:
         self.now = now
         self.rng = rng
         self.trace = trace
+        self.book: Book | None = None  # where our traces come from, if there may be more than one
         self.identity = group
         self.group = group_id(group)
         self.lobby = self.group if lobby is None else group_id(lobby)
@@ -116,6 +117,7 @@ class Stack:
         self.report_wanted = False  # our counters are to be told to all at the end of this turn
         self.queued = 0  # bytes delivered and not yet taken
         self.delivered = 0  # packets, so far
+        self.begun = 0  # calls of objects that have begun here in this view
         self.taken_count = 0  # how many of them the application has taken
         # packets sent: data (repairs included), control, repair, nack; bytes
         self.counts: Counter[str] = Counter()
@@ -225,7 +227,7 @@ class Stack:
             self.now = now
         for earlier in self.chain.hooks("earlier"):
             earlier(cuts)
-        self.views.begin(bases)
+        self.views.begin(bases, cuts)
 
     def advance(self, now: float) -> None:
         """Set the time: for a driver that is about to call a layer directly, as calls of objects do."""
@@ -255,7 +257,8 @@ class Stack:
         if not self.leaving:
             self.leaving = True
             if self.trace is not None and self._error is None:
-                self.trace.row("leave", now, self.view.number, peer=self.me)
+                owed = 0 if self.settled and self.met.issuperset(self.peers) else None  # or nobody knows
+                self.trace.row("leave", now, self.view.number, peer=self.me, n=owed)
             for goodbye in self.chain.hooks("goodbye"):
                 goodbye()
             self.chain.mute()
@@ -277,11 +280,12 @@ class Stack:
         for fit in self.chain.hooks("fit"):
             fit(granted)
 
-    def record(self, trace_of: Callable[[int], Trace]) -> None:
-        """Let rows go to the traces of their processes: ours has our index, layers may have more."""
-        self.trace = trace_of(self.me)
+    def record(self, book: Book) -> None:
+        """Let rows go to the traces of their processes: ours, and those that layers have besides."""
+        self.book = book
+        self.trace = book.trace(self.view.processes[self.me])
         for record in self.chain.hooks("record"):
-            record(trace_of)
+            record(book)
 
     def recall(self, member: int, seq: int) -> Packet | None:
         """A packet that the application knows, if the order keeps it for errors that name it."""
@@ -446,7 +450,7 @@ class Stack:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.trace = None
+        self.trace = self.book = None
         self.receipt = Receipt
         self.wire.stack = self.views.stack = self
         self.bind(self.layers)
@@ -457,7 +461,7 @@ class Stack:
 
 
 COMPUTED = frozenset(
-    """trace receipt chain store emit entrance _read _lowest _takers _turners _timed _windows _holders""".split()
+    """trace book receipt chain store emit entrance _read _lowest _takers _turners _timed _windows _holders""".split()
 )
 """What follows from the layers, and what a driver lends: no part of a stack that is copied or put away."""
 

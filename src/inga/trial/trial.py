@@ -18,7 +18,7 @@ from inga.recipes.options import UNSAID
 from inga.trace.manifest import Manifest
 from inga.trial.calls import CallLoad, tally_class
 from inga.trial.manifest import manifest_of
-from inga.trial.mishaps import NetworkCut, Mishap, draw_mishaps
+from inga.trial.mishaps import Mishap, NetworkCut, draw_mishaps
 from inga.trial.people import member_names
 from inga.trial.workload import RATE, Workload
 

@@ -24,7 +24,7 @@ from inga.pipeline.jobs import check_trace
 from inga.pipeline.session import LOCAL, using
 from inga.recipes import find
 from inga.runs.disturbed import run as run_disturbed
-from inga.trial.mishaps import NetworkCut, Mishap
+from inga.trial.mishaps import Mishap, NetworkCut
 from inga.trial.people import member_names
 from inga.trial.result import Result
 from inga.trial.trial import Trial
