@@ -27,6 +27,7 @@ from inga.recipes.options import PLACE
 from inga.session.newcomer import Newcomer
 from inga.session.pressure import WARN_AFTER
 from inga.stack.stack import Stack
+from inga.trace.schema import load_pyarrow
 from inga.trial.manifest import manifest_of
 
 
@@ -94,6 +95,8 @@ async def join(
     known_as = identity(group, meant, founders)
     loop = asyncio.get_running_loop()
     rng = Random(said["seed"])
+    if trace is not None:
+        load_pyarrow()  # before anybody hears of us: it can take as long as silence is forgiven
     newcomer: Newcomer | None = None
     if late:
         person = Member(name, Random().getrandbits(31), address or "")
