@@ -516,6 +516,28 @@ def test_what_is_said_after_a_crash_waits_for_what_was_said_before() -> None:
     assert engine.local.gone == 1 and engine.local.alive == {1, 2}
 
 
+def test_nothing_is_heard_of_a_suspect_any_more_but_through_others() -> None:
+    """What the suspect itself still says may not reach those who have handed round what they had of it."""
+    engine = Engine(1, Roster([Place(0, "x"), Place(1, "y"), Place(2, "z")], {}), EngineOptions(delta=10.0))
+    said = message(5)._replace(vector=(0, 0, 0), sq=((1, 1), (2, 1)))
+    engine.suspect(1.0, 0)
+    assert not [action for action in engine.receive(2.0, said) if isinstance(action, Run)]
+    assert engine.counts["ignored"] == 1
+    assert [
+        action.instance.request.ts
+        for action in engine.receive(3.0, Flush(2, 7, ((1, 1),), (0,), (said,)))
+        if isinstance(action, Run)
+    ] == [5]
+
+
+def test_what_nobody_has_of_a_member_that_is_gone_is_not_missing() -> None:
+    links = Wire().links
+    links.take(0.0, 0, numbered(2, 2))
+    assert links.received[0] == 0
+    links.remove(0)
+    assert links.received[0] > 2 and 0 not in links.peers
+
+
 @pytest.mark.parametrize("is_held", [False, True])
 def test_a_place_answers_a_call_once(is_held: bool) -> None:
     """Also while the answer is held, here for something that member 2 said before."""
