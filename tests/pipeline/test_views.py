@@ -119,4 +119,6 @@ def test_what_is_planted_in_views_is_found(spark: Any, tmp_path: Path) -> None:
         path = stored(run, trace, tmp_path / str(number))
         _, certificate = check_trace(path, checks, session=spark)
         failed = {each.name: each for each in certificate.checks if each.verdict == "fail"}
-        assert check in failed and failed[check].witnesses[0].chain
+        assert check in failed
+        witness = failed[check].witnesses[0]
+        assert witness.chain or witness.against, "there is something to follow"
