@@ -61,7 +61,7 @@ LateTrace = Callable[[int, str, int, Newcomer], Trace]
 """Makes the trace of a newcomer: its index, its name, the size of its first view, and what it learned."""
 
 
-class Recording(Protocol):
+class Books(Protocol):
     """The traces of a whole run."""
 
     def book(self, stack: Stack) -> Book:
@@ -87,7 +87,7 @@ class Sim:
         objects: Mapping[str, Any] | None = None,
         build: Callable[[Options], list[Layer]] | None = None,
         traces: Sequence[Trace] | None = None,
-        recording: Recording | None = None,
+        recording: Books | None = None,
         datagram_max: int = 60 * 1024,
         record: bool = True,
         like: "Sim | None" = None,
