@@ -209,7 +209,7 @@ class Session(Layer):
             self.changes.propose(recipe, done)
 
     def goodbye(self) -> None:
-        self.changes.stop()
+        self.changes.wishes.end("this member leaves the group")  # a change under way goes on without us
         self.presence.goodbye()
 
     @property
