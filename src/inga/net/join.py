@@ -18,6 +18,7 @@ from inga.net.group import Group, addresses_of
 from inga.net.log import log
 from inga.net.options import JoinOptions, complete
 from inga.net.receipt import receipts_of_a_group
+from inga.net.states import StateHooks
 from inga.net.tcp import TcpCarrier
 from inga.net.traces import LiveTraces
 from inga.objects.hosting import Layout
@@ -51,6 +52,7 @@ async def join(
     where we are to be reached, if not by multicast. All other options are explained in `inga.net.options`.
     """
     said = complete(options)
+    states = StateHooks.of(said)
     recipe = _check(name, members, order, late=late)
     refuse_unsafe(recipe, said["unsafe"])
     assert members is not None
@@ -79,10 +81,14 @@ async def join(
         accepts=_is_reachable if is_addressed else None,
         detect=said["detect"],
         rejoin=said["rejoin"],
+        gives=states.gives,
+        wants=states.wants,
         start=int(time.time()),
         place=(place.group, place.port) if place.kind == "udp" else PLACE,
     )
     recipe.check(chosen)
+    if states.gives or states.wants:
+        refuse_late(recipe)
     recipe.check_window(said["window"])
     layout = recipe.layout(founders, objects, chosen.protocol)
     meant = recipe.name + "+matrix" * matrix + _same_objects(layout)
@@ -94,7 +100,7 @@ async def join(
     newcomer: Newcomer | None = None
     if late:
         person = Member(name, Random().getrandbits(31), address or "")
-        newcomer = Newcomer(known_as, person, now=loop.time(), lobby=group)
+        newcomer = Newcomer(known_as, person, now=loop.time(), lobby=group, wants=states.wants)
         door = _Door(carrier, newcomer, loop, is_addressed=is_addressed)
         await door.knock()
     if newcomer is None:
@@ -143,6 +149,7 @@ async def join(
         receipts,
         is_addressed=is_addressed,
         refuses_concurrent=refuses_concurrent,
+        states=states,
     )
     live.traces = traces
     try:

@@ -102,6 +102,8 @@ def _ground(options: Options, name: str) -> list[Layer]:
         accepts=options.accepts,
         detect=options.detect,
         rejoin=options.rejoin,
+        gives=options.gives,
+        wants=options.wants,
     )
     return [session, shaped(options.faults)]
 

@@ -28,8 +28,9 @@ class Asking:
         self._host, self._since = leader, now
         return True
 
-    def hello(self, member: Member, group: str, view: int, now: float) -> dict[str, Any]:
-        """What one says that wants to be let in; `view` is the number of the last one that it was in."""
+    def hello(self, member: Member, group: str, view: int, now: float, wants: str) -> dict[str, Any]:
+        """What one says that wants to be let in; `view` is the number of the last one that it was in, `wants` the kind of
+        state that it lacks."""
         if now - self._since >= HOST_FOR:
             self._host, self._since = None, now
         return {
@@ -38,5 +39,6 @@ class Asking:
             "address": member.address,
             "group": group,
             "view": view,
+            "wants": wants,
             "host": [] if self._host is None else [(*self._host, "")],
         }

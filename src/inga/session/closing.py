@@ -8,6 +8,7 @@ from typing import NamedTuple, Self
 
 from inga.model.errors import WireError
 from inga.model.view import View
+from inga.session.description import People
 from inga.session.questions import Questions
 from inga.stack.hooks import Holdings
 from inga.stack.layer import Layer
@@ -26,6 +27,8 @@ class Cut(NamedTuple):
     counts: list[int]  # packets that carry them
     most: list[int]  # packets of the order that each member has sent at all
     dealt: dict[int, Holdings]  # of each member that is gone, what we lack, and who has it
+    lack: People  # who lacks a state in the next view, and who gives one: see `transfer`
+    give: People
 
     @classmethod
     def read(cls, told: Told, n: int) -> Self:
@@ -36,6 +39,8 @@ class Cut(NamedTuple):
             told.numbers("counts", n),
             told.numbers("most", n),
             told.tables("dealt", 3),
+            told.people("lack"),
+            told.people("give"),
         )
 
 
@@ -55,14 +60,17 @@ class Closing:
         view: View,
         layers: list[Layer],
         gone: set[int],
+        states: dict[str, str],
     ) -> None:
-        """`view` comes next, with these `layers`; `gone` are members of the view in force that are not in it."""
+        """`view` comes next, with these `layers`; `gone` are members of the view in force that are not in it. `states`: what
+        we say of those that we give and lack."""
         self._stack = stack
         self._questions = questions
         self.leader = leader
         self.view = view
         self.layers = layers
         self._gone = gone
+        self._states = states
         self._sent: list[int] | None = None  # what we have sent, once all of it has left
         self.cut: Cut | None = None
         self._is_lent = False  # all that any member has of those that are gone has come
@@ -110,6 +118,7 @@ class Closing:
             "count": self._count(),
             "seen": [self._seen(m) if m in self._gone else 0 for m in range(n)],
             "held": {str(m): [] if lender is None else lender.holdings(m) for m in sorted(self._gone)},
+            **self._states,
         }
         self._questions.ask({self.leader}, "flushed", **self.key, **report)
 

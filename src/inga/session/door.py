@@ -59,7 +59,7 @@ class Door:
             if len(self._waiting) < REFUSED_MAX:
                 self._waiting[newcomer] = caller
                 caller.asked, caller.address = now, address
-                caller.view = told.number("view")
+                caller.view, caller.wants = told.number("view"), told.text("wants")
             return None
         self._waiting.pop(newcomer, None)
         self._refused[newcomer] = why
@@ -83,6 +83,10 @@ class Door:
                 taken.add(person.name)
                 found.append((person, caller.address))
         return found
+
+    def wants(self, person: Member) -> str:
+        """The kind of state that a newcomer wants."""
+        return self._waiting[person].wants
 
     @property
     def highest_view(self) -> int:
@@ -120,9 +124,10 @@ class Door:
 class _Caller:
     """Somebody who waits to be let in."""
 
-    __slots__ = ("address", "asked", "since", "view")
+    __slots__ = ("address", "asked", "since", "view", "wants")
 
     def __init__(self, now: float) -> None:
         self.since = self.asked = now
         self.address: Hashable = None
         self.view = 0  # the number of the one it was in before
+        self.wants = ""  # the kind of state that it lacks

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, Self
 
 from inga.model.errors import WireError
 from inga.model.view import View
-from inga.session.description import described
+from inga.session.description import People, described
 from inga.session.questions import PAUSE_MAX, Questions
 from inga.stack.hooks import Holdings
 from inga.stack.stack import Stack
@@ -22,6 +22,8 @@ class Report(NamedTuple):
     packets: int  # that carry them
     seen: list[int]  # of each member that is gone, the highest number of the order that has come
     held: dict[int, Holdings]  # of each member that is gone, what it has
+    lacks: str  # the kind of state that it lacks, and that it gives: see `transfer`
+    gives: str
 
     @classmethod
     def read(cls, told: Told, n: int) -> Self:
@@ -32,18 +34,24 @@ class Report(NamedTuple):
             told.number("count"),
             told.numbers("seen", n),
             told.tables("held", 3),
+            told.text("lacks"),
+            told.text("gives"),
         )
 
 
 class Leading:
     """What a leader knows of the change it leads, and asks for."""
 
-    def __init__(self, stack: Stack, questions: Questions, view: View, host: tuple[str, int] | None) -> None:
-        """`view` comes next. With a `host` nobody goes on to it: all ask that leader of another part to be let in."""
+    def __init__(
+        self, stack: Stack, questions: Questions, view: View, host: tuple[str, int] | None, wants: People
+    ) -> None:
+        """`view` comes next. With a `host` nobody goes on to it: all ask that leader of another part to be let in.
+        `wants`: the newcomers, and what state they lack."""
         self._stack = stack
         self._questions = questions
         self.view = view
         self.host = host
+        self._wants = wants
         self._gone = set(stack.left)
         self._reports: dict[int, Report] = {}
         self._dealt: dict[int, dict[int, Holdings]] | None = None
@@ -97,7 +105,7 @@ class Leading:
         if before is None:
             self._reports[src] = report
         elif report.is_all and not before.is_all:  # what it has is dealt already
-            self._reports[src] = report._replace(held=before.held, seen=before.seen)
+            self._reports[src] = before._replace(is_all=True, sent=report.sent, packets=report.packets)
 
     def on_reached(self, src: int, count: int, round_: int) -> None:
         """A member has everything of the view; it has sent so many packets in it."""
@@ -136,4 +144,13 @@ class Leading:
                 for k in range(n)
             ],
             "dealt": {str(gone): rows[member] for gone, rows in dealt.items()},
+            **self._states(),
         }
+
+    def _states(self) -> dict[str, list[list[Any]]]:
+        """Who lacks a state in the next view, and who gives one; newcomers come last, as in the view."""
+        members = self._stack.view.members
+        people = [(members[member].identity, self._reports[member]) for member in sorted(self._reports)]
+        lack = [[*who, report.lacks] for who, report in people] + [list(each) for each in self._wants]
+        give = [[*who, report.gives] for who, report in people]
+        return {"lack": [each for each in lack if each[2]], "give": [each for each in give if each[2]]}

@@ -132,9 +132,10 @@ class Parts:
             session.changes.go_on_alone()
             return
         stack = session.stack
-        session.say_outside(
-            None, "hello", **self._asking.hello(stack.member, session.digest, stack.view.number, now)
+        hello = self._asking.hello(
+            stack.member, session.digest, stack.view.number, now, session.transfer.wants
         )
+        session.say_outside(None, "hello", **hello)
         self.wake = now + self._pause.next(stack.rng)
 
     def _rearm(self) -> None:

@@ -4,7 +4,8 @@
     silence    who is not heard any more: `silence`
     changes    views: members that join, leave or fail, other orders: `changes`
     parts      other parts of the group, if it has fallen apart: `parts`
-    handover   state for those who join: `handover`
+    handover   states of objects for those who join: `handover`
+    transfer   states of applications for those who join: `transfer`
     pressure   who holds the group up: `pressure`
 
 It stands below everything that numbers, orders or repairs packets and stays when the view changes. Its own packets
@@ -25,6 +26,7 @@ from inga.session.parts import Parts
 from inga.session.presence import Presence
 from inga.session.pressure import Pressure
 from inga.session.silence import Silence
+from inga.session.transfer import Transfer
 from inga.session.wishes import BuildByName
 from inga.stack.layer import Layer
 from inga.stack.stack import Done
@@ -48,17 +50,20 @@ class Session(Layer):
         accepts: Accepts | None = None,
         detect: float | None = None,
         rejoin: bool = False,
+        gives: str = "",
+        wants: str = "",
     ) -> None:
         """`build` makes the layers of a recipe by its name; without it the order cannot change. `greet`: say from
         the start that we are here. `config`: what members agree on, as people know it. `accepts`: the driver's
         objections to newcomers. `detect`: seconds of silence that a member is forgiven; None: any. `rejoin`: come back when
-        we were excluded."""
+        we were excluded. `gives`, `wants`: the kinds of state that the application has for newcomers, and takes as one."""
         self.presence = Presence(self, greet=greet, config=dict(config or {}))
         self.changes = Changes(self, build, accepts)
         self.pressure = Pressure(self)
         self.silence = Silence(self, detect)
         self.parts = Parts(self, rejoin=rejoin)
         self.handover = Handover(self)
+        self.transfer = Transfer(self, gives, wants)
 
     @property
     def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
@@ -71,6 +76,7 @@ class Session(Layer):
                 self.silence.wake,
                 self.parts.wake,
                 self.handover.wake,
+                self.transfer.wake,
             )
         return None if wake == NEVER else wake
 
@@ -87,6 +93,7 @@ class Session(Layer):
         self.presence.view()
         self.silence.view()
         self.handover.view()
+        self.transfer.view(view)
 
     def control(self, packet: Packet) -> None:
         if self.stack.leaving or self.parts.is_homeless:
@@ -113,6 +120,12 @@ class Session(Layer):
                 self.handover.on_piece(packet, told)
             case "none":
                 self.handover.on_none(told)
+            case "fetch":
+                self.transfer.on_fetch(src, told)
+            case "state":
+                self.transfer.on_state(packet, told)
+            case "stateless":
+                self.transfer.on_stateless(src, told)
             case _:
                 self.changes.hear(src, told)
 
@@ -160,7 +173,15 @@ class Session(Layer):
             self.changes.late(view, source, address)
 
     def tick(self, now: float) -> None:
-        parts = (self.presence, self.parts, self.silence, self.changes, self.handover, self.pressure)
+        parts = (
+            self.presence,
+            self.parts,
+            self.silence,
+            self.changes,
+            self.handover,
+            self.transfer,
+            self.pressure,
+        )
         for part in parts[:1] if self.stack.leaving else parts:
             if part.wake <= now:
                 part.tick(now)
@@ -177,6 +198,7 @@ class Session(Layer):
     def gone(self, member: int) -> None:
         self.presence.gone(member)
         self.silence.gone(member)
+        self.transfer.gone(member)
         if not self.stack.leaving:
             self.changes.gone(member)
 

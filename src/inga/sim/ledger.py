@@ -52,6 +52,10 @@ class Ledger:
 
     # What happens
 
+    def echoes(self, view: View) -> bool:
+        """Whether members of a view get what they sent themselves."""
+        return find(view.recipe).echoes(self._options.echo)
+
     def send(self, site: Site, data: bytes, dst: int | None) -> tuple[int, bytes, int]:
         """A site is about to send: the number of the message, what it is with that in front, and who is to take it."""
         message = len(self.sends) + 1
@@ -63,7 +67,7 @@ class Ledger:
         audience = {self.roll.number_of(view.members[member]) for member in members}
         if dst is None:
             audience.discard(site.number)
-        if find(view.recipe).echoes(self._options.echo):
+        if self.echoes(view):
             audience.add(site.number)
         epoch = self.roll.epoch_of(view)
         payload = message.to_bytes(HEADER, "big") + data

@@ -58,8 +58,7 @@ def simulate_trial(
 def group_of(trial: Trial, *, record: bool = False, recording: Recording | None = None) -> Sim:
     """The group, which has nothing to do yet."""
     find(trial.order).check_window(trial.window)
-    traces = None if recording is None else [recording.trace(member) for member in range(trial.members)]
-    sim = Sim(
+    return Sim(
         *trial.people,
         order=trial.order,
         seed=trial.seed,
@@ -68,11 +67,8 @@ def group_of(trial: Trial, *, record: bool = False, recording: Recording | None 
         objects=trial.classes(trial.misdeclare),
         datagram_max=trial.datagram,
         record=record and not trial.join and not trial.is_disturbed,
-        traces=traces,
+        recording=recording,
     )
-    if recording is not None:
-        sim.record(recording)
-    return sim
 
 
 def load(sim: Sim, trial: Trial) -> None:
