@@ -149,6 +149,7 @@ def _certified(trace: Path, session: Any) -> str:
 
 
 def trial_of(order: str, trouble: Trouble) -> Trial:
+    """By the policy that the order prefers where the network is cut."""
     objects = 2 if find(order).objects else None
     messages = int(trouble.seconds * RATE)
     return Trial(order, MEMBERS, messages, rate=RATE, objects=objects, detect=DETECT, rejoin=True)

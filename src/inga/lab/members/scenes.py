@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from inga.lab.experiments import HOLDS, NOT_REPRODUCED, Claim
+from inga.model.delivery import Delivery
 from inga.model.errors import IngaError
 from inga.model.view import View
 from inga.net.group import Group
@@ -192,7 +193,7 @@ async def _read(group: Group, link: WorkerLink) -> None:
     async for item in group.items():
         if isinstance(item, View):
             link.say("view", names=item.names)
-        else:
+        elif isinstance(item, Delivery):
             link.say("took", text=bytes(item.data).decode())
 
 
