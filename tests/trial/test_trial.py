@@ -48,7 +48,6 @@ def test_so_is_one_in_which_something_befalls_members() -> None:
         "pause_for": 2.5,
         "partition": "alice,bob/cathy@1+2",
         "slow": "bob",
-        "policy": "all",
     }
     for rejoin in (None, False, True):
         trial = Trial(members=5, detect=0.5, rejoin=rejoin, rate=100.0, delay=(0.0, 0.5), **befallen)  # type: ignore[arg-type]

@@ -248,7 +248,6 @@ def configs_of(
                 "rejoin": trial.returns,
                 "queue_max": trial.queue_max,
                 **more,
-                **trial.policies,
             },
             "within": () if network is None else network.command(name),
             "me": me,

@@ -71,7 +71,6 @@ class Trial:
     pause: int = 0  # members that stand still for a while
     pause_for: float = PAUSE
     partition: str | None = None  # who is cut off from whom, and when: A,B/C,D@2+3
-    policy: str | None = None  # which parts go on while it is cut: primary or all; None: as the order prefers
     slow: str | None = None  # a member whose application reads slowly
     detect: float | None = None  # silence that is forgiven
     rejoin: bool | None = None  # who was excluded comes back; None: where somebody is paused or cut off
@@ -188,19 +187,14 @@ class Trial:
         return None if self.objects is None else dict.fromkeys(self.load.names, tally_class(wrong))
 
     @property
-    def policies(self) -> dict[str, Any]:
-        """What members are told to do about failures, as far as anything is said."""
-        return {} if self.policy is None else {"partition": self.policy}
-
-    @property
     def is_primary(self) -> bool:
         """Whether only the part with a majority goes on while the network is cut."""
-        return (self.policy or getattr(find(self.order), "partition", "all")) == "primary"
+        preferred: str = getattr(find(self.order), "partition", "all")
+        return preferred == "primary"
 
     def options(self) -> Options:
         """For the stack of a member."""
         return Options(
-            **self.policies,
             echo=self.echo if self.objects is None else None,
             coarse=self.coarse,
             matrix=self.matrix,
