@@ -100,6 +100,9 @@ class Changes:
         if led is not None:
             self._unaware = set(self.stack.others)
             self._questions.tell(None, "install", number=view.number)
+        elif view.attempt and self.leads:  # we have founded it, or are alone
+            self._unaware = set(self.stack.others)
+            self._questions.begin()
         elif view.attempt:
             self._questions.tell(self._leader(), "installed", number=view.number)
         self.wishes.view(view)
@@ -217,14 +220,15 @@ class Changes:
         """Somebody asks to be let in."""
         if told.do != "hello":
             raise WireError("stranger", f"not a member, and says {told.do!r}")
-        if not self.leads or self._dissolves is not None or self._session.parts.is_homeless:
+        if self._dissolves is not None or self._session.parts.is_homeless:
             return  # not ours to answer
         host, is_ours = told.people("host"), told.text("group") == self._session.digest
-        if not host and is_ours:
+        # Who speaks to one address at a time may know none but ours.
+        if not host and is_ours and (self.leads or told.text("address")):
             self._session.answer(address, "part", **self._session.parts.part())
             return
-        if host and host != [self.stack.member.signed]:
-            return  # another part is asked
+        if not self.leads or (host and host != [self.stack.member.signed]):
+            return  # another one is asked
         member = self._door.look(told, address)
         if member is not None:
             self._welcome(member, address)
