@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from inga.lab.experiments import HOLDS, NOT_REPRODUCED, Claim
+from inga.model.delivery import Delivery
 from inga.model.errors import IngaError
 from inga.model.view import View
 from inga.net.group import Group
@@ -60,6 +61,7 @@ class Acted(NamedTuple):
         return [self.scene.id, self.scene.title, f"{seen}; {self.stuck}" if self.stuck else seen]
 
     def claim(self, verdict: str) -> Claim:
+        """`verdict` of `inga check`, which is unknown where the last rows of a process are lost that was killed."""
         expected = "; ".join(
             f"{name} takes {' '.join(texts) or 'nothing'}" for name, texts in self.scene.took.items()
         )
@@ -68,7 +70,7 @@ class Acted(NamedTuple):
             statement=f"{self.scene.id}, {self.scene.title}: nobody waits, and causes come first",
             published=expected,
             measured=f"{self.row()[2]}; check: {verdict}",
-            verdict=HOLDS if self.is_right and verdict == "pass" else NOT_REPRODUCED,
+            verdict=HOLDS if self.is_right and verdict in ("pass", "unknown") else NOT_REPRODUCED,
         )
 
 
@@ -191,7 +193,7 @@ async def _read(group: Group, link: WorkerLink) -> None:
     async for item in group.items():
         if isinstance(item, View):
             link.say("view", names=item.names)
-        else:
+        elif isinstance(item, Delivery):
             link.say("took", text=bytes(item.data).decode())
 
 
