@@ -163,6 +163,15 @@ def test_delivery_that_moves_is_no_wait(room: Room) -> None:
     assert room.heard() == ["delivery has waited 5 s for bob"], "also after half an hour of that"
 
 
+def test_calls_that_begin_are_no_wait(room: Room) -> None:
+    """Objects may be called without a pause, and hold something all the while, and nothing is ever delivered."""
+    room.narrow.held, room.narrow.missing = 100, {1}
+    for _ in range(4):
+        room.wait(WARN_AFTER - 1)
+        room.stack.begun += 1
+    assert room.heard() == []
+
+
 def test_what_is_held_for_one_who_left_is_nobodys_fault(room: Room) -> None:
     room.narrow.held, room.narrow.missing = 100, {1}
     room.stack.left.add(1)

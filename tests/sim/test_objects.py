@@ -79,6 +79,9 @@ def test_nested_calls_commit_together(over: str) -> None:
     sim.run()
     assert moved.result == [30, 20]
     assert [site.state("a") for site in sim.sites] == [20, 20, 20] and sim["bob"].state("b") == 30
+    assert all(site.stack.begun for site in sim.sites), (
+        "whoever looks for what stands still sees calls that move"
+    )
 
 
 def test_what_fails_reaches_the_caller_with_its_words_and_leaves_nothing() -> None:
