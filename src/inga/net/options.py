@@ -16,6 +16,7 @@ from typing import Any, TypedDict, cast
 from inga.layers.numbers import check_seconds
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
+from inga.net.seeds import Seeds
 from inga.session.pressure import QUEUE_MIN
 
 DATAGRAM_MIN, DATAGRAM_MAX = 256, 65000
@@ -52,6 +53,7 @@ class JoinOptions(TypedDict, total=False):
     # of the members
     detect: float | None  # seconds of silence that a member is forgiven; then it is excluded. None: any
     rejoin: bool  # if the others have excluded us, come back by ourselves, as a new member
+    seeds: Seeds | None  # unicast, tcp: where to look for members that nobody has named: addresses, or a file
     # of those who join
     on_state_request: (
         GiveState | None
@@ -82,6 +84,7 @@ DEFAULTS: JoinOptions = {
     "unsafe": False,
     "detect": 3.0,
     "rejoin": False,
+    "seeds": None,
     "on_state_request": None,
     "on_state": None,
     "history": None,

@@ -25,6 +25,7 @@ class Options:
     unsafe: bool = True  # a group may change to orders that are there to learn from
     detect: float | None = None  # seconds of silence that a member is forgiven; None: any
     rejoin: bool = False  # come back when the others have excluded us
+    open: bool = False  # nobody has named the members beforehand
     gives: str = ""  # the kind of state that the application has for those who join
     wants: str = ""  # and that it takes when it joins
     greet: bool = False  # say from the start that we are here, until everybody was met

@@ -50,18 +50,20 @@ class Session(Layer):
         accepts: Accepts | None = None,
         detect: float | None = None,
         rejoin: bool = False,
+        open: bool = False,
         gives: str = "",
         wants: str = "",
     ) -> None:
         """`build` makes the layers of a recipe by its name; without it the order cannot change. `greet`: say from
         the start that we are here. `config`: what members agree on, as people know it. `accepts`: the driver's
         objections to newcomers. `detect`: seconds of silence that a member is forgiven; None: any. `rejoin`: come back when
-        we were excluded. `gives`, `wants`: the kinds of state that the application has for newcomers, and takes as one."""
+        we were excluded. `open`: nobody has named the members beforehand. `gives`, `wants`: the kinds of state that the
+        application has for newcomers, and takes as one."""
         self.presence = Presence(self, greet=greet, config=dict(config or {}))
         self.changes = Changes(self, build, accepts)
         self.pressure = Pressure(self)
         self.silence = Silence(self, detect)
-        self.parts = Parts(self, rejoin=rejoin)
+        self.parts = Parts(self, rejoin=rejoin, is_open=open)
         self.handover = Handover(self)
         self.transfer = Transfer(self, gives, wants)
 
@@ -151,6 +153,8 @@ class Session(Layer):
             self.stack.reject(error.reason)
 
     def _hear_stranger(self, told: Told, address: Hashable) -> None:
+        if told.do in ("hello", "part") and told.text("group") == self.digest:
+            self.stack.places.learn(told.text("address", ""))
         match told.do:
             case "part":
                 self.parts.on_part(told)
@@ -209,7 +213,7 @@ class Session(Layer):
             self.changes.propose(recipe, done)
 
     def goodbye(self) -> None:
-        self.changes.stop()
+        self.changes.wishes.end("this member leaves the group")  # a change under way goes on without us
         self.presence.goodbye()
 
     @property
@@ -251,12 +255,12 @@ class Session(Layer):
         packet.ext = said(do, **what)
         self.stack.emit([packet])
 
-    def answer(self, address: Hashable, do: str, **what: Any) -> None:
+    def answer(self, address: Hashable, do: str, /, **what: Any) -> None:
         """Send a session message to a sender that is no member, at the address from which it wrote."""
         packet = Packet(self.stack.me, OUTSIDE, kind=self.id)
         packet.ext = said(do, **what)
         self.stack.wire.answer(packet, address)
 
-    def say_outside(self, to: int | None, do: str, **what: Any) -> None:
+    def say_outside(self, to: int | None, do: str, /, **what: Any) -> None:
         """Send a session message that belongs to no view."""
         self.say(to, OUTSIDE, do, what)
