@@ -15,7 +15,8 @@ from typing import Any, Self
 
 from inga.certify.checks import CHECKS
 from inga.model.delivery import Batch, Delivery
-from inga.model.errors import Concurrent, IngaError, TraceError, UsageError, WouldBlock
+from inga.model.errors import Concurrent, IngaError, NoMajority, TraceError, UsageError, WouldBlock
+from inga.model.event import Event
 from inga.model.view import View
 from inga.net.address import parse_host_port
 from inga.net.carrier import ArrivedDatagrams, Carrier
@@ -67,7 +68,9 @@ class Group(ObjectCalls):
         self._timer_at = 0.0
         self._ending = False  # the end of this turn is scheduled
         self._closed = False
-        self._changes: set[asyncio.Future[None]] = set()  # use() calls
+        self._changes: set[asyncio.Future[None]] = set()  # use() and go_on() calls
+        self._resuming: list[asyncio.Future[None]] = []  # of these, those that wait for the end of a pause
+        self._paused: NoMajority | None = None  # when we last looked
         self.trace: TraceWriter | None = None
         self.recipe = find(stack.view.recipe)
         self.fits = False  # windows follow what the kernel grants
@@ -91,6 +94,7 @@ class Group(ObjectCalls):
         """The same without waiting: raises WouldBlock while the window is closed."""
         if not self.stack.writable or self._writers:
             self._check_open()
+            self.stack.refuse_if_paused()
             raise WouldBlock("the flow window is closed")
         return self._send([_immutable(data)], to)
 
@@ -122,8 +126,9 @@ class Group(ObjectCalls):
         """Whole packets, each taken at once: the fast way."""
         return self._reading.claim(self._reading.batches())
 
-    def items(self) -> AsyncIterator[Delivery | View]:
-        """Deliveries and views, each view at its exact place in the order."""
+    def items(self) -> AsyncIterator[Delivery | View | Event]:
+        """Deliveries and views, each view at its exact place in the order, and what else happens to this member: `Paused`,
+        `Resumed`."""
         return self._reading.claim(self._reading.deliveries_and_views())
 
     # Who is here
@@ -189,6 +194,24 @@ class Group(ObjectCalls):
         self.stack.propose(recipe.name, done, now=self._time())
         self._end_turn()
         self._changes.add(future)
+        try:
+            await future
+        finally:
+            self._changes.discard(future)
+        return self.view
+
+    async def go_on(self) -> View:
+        """Let this part of the group, which is paused, go on without the members that are missing.
+
+        A person has to know that they are gone for good. If they are not, and go on as well, there are two groups with two
+        states from then on; when they hear each other again, that of the smaller part is lost.
+        """
+        self._check_open()
+        self.stack.go_on(now=self._time())
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._changes.add(future)
+        self._resuming.append(future)
+        self._end_turn()
         try:
             await future
         finally:
@@ -302,6 +325,8 @@ class Group(ObjectCalls):
         if self.stack.view is not self._view:
             self._know_view()
             self._company.notice()
+        if self.stack.paused is not self._paused:
+            self._know_pause()
         transmit = self.carrier.transmit
         for address, datagram in ready.send:
             transmit(address, datagram)
@@ -360,6 +385,7 @@ class Group(ObjectCalls):
         """Wait until `post` or `oneway` may go through."""
         while not self.stack.writable or self._writers:
             self._check_open()
+            self.stack.refuse_if_paused()
             future = self._loop.create_future()
             self._writers.append(future)
             self._schedule_end()
@@ -386,6 +412,21 @@ class Group(ObjectCalls):
             self.carrier.knows(stack.me, addresses_of(view))
         if self.fits:
             stack.fit(self.carrier.granted)
+
+    def _know_pause(self) -> None:
+        """A pause begins or ends: whoever waits is told, and none waits for a majority without knowing it."""
+        self._paused = why = self.stack.paused
+        if why is None:
+            for future in self._resuming:
+                if not future.done():
+                    future.set_result(None)
+            self._resuming.clear()
+            return
+        writers, self._writers = self._writers, deque()
+        for future in writers:
+            if not future.done():
+                future.set_exception(NoMajority(str(why), why.missing))
+        self._interrupt_calls(why)
 
     def disclaim(self) -> None:
         """The trace was begun under another order: say what is promised no longer."""

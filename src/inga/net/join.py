@@ -81,6 +81,7 @@ async def join(
         accepts=_is_reachable if is_addressed else None,
         detect=said["detect"],
         rejoin=said["rejoin"],
+        partition=said["partition"],
         start=int(time.time()),
         place=(place.group, place.port) if place.kind == "udp" else PLACE,
     )

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import UsageError
+from inga.model.event import Event
 from inga.model.view import View
 
 POLITE = 16
@@ -22,7 +23,7 @@ class Reading:
 
     def __init__(self, first: View, take: Callable[[Batch], None]) -> None:
         """`take` is called as the application begins a packet."""
-        self.queue: deque[Batch | View] = deque([first])
+        self.queue: deque[Batch | View | Event] = deque([first])
         self.reader: asyncio.Future[None] | None = None  # an iteration waits for it
         self.error: BaseException | None = None  # raised when everything before it is read
         self.stop: BaseException | None = None  # what ended the iteration for good
@@ -31,7 +32,7 @@ class Reading:
         self._iteration: weakref.ref[AsyncGenerator[Any, None]] | None = None  # the one there is
         self._rest: Iterator[Delivery] = iter(())  # of the packet it is at
 
-    def add(self, items: Iterable[Batch | View]) -> None:
+    def add(self, items: Iterable[Batch | View | Event]) -> None:
         self.queue.extend(items)
         self.wake()
 
@@ -61,16 +62,16 @@ class Reading:
                 for delivery in self._rest:
                     yield delivery
 
-    async def deliveries_and_views(self) -> AsyncGenerator[Delivery | View, None]:
+    async def deliveries_and_views(self) -> AsyncGenerator[Delivery | View | Event, None]:
         for delivery in self._rest:
             yield delivery
         async for item in self._items():
-            if isinstance(item, View):
+            if not isinstance(item, Batch):
                 yield item
-            else:
-                self._rest = map(Delivery, repeat(item), range(len(item.payloads)))
-                for delivery in self._rest:
-                    yield delivery
+                continue
+            self._rest = map(Delivery, repeat(item), range(len(item.payloads)))
+            for delivery in self._rest:
+                yield delivery
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
         rest = list(self._rest)
@@ -82,7 +83,7 @@ class Reading:
             if isinstance(item, Batch):
                 yield item
 
-    async def _items(self) -> AsyncGenerator[Batch | View, None]:
+    async def _items(self) -> AsyncGenerator[Batch | View | Event, None]:
         queue = self.queue
         polite = POLITE
         while True:

@@ -25,6 +25,7 @@ class Options:
     unsafe: bool = True  # a group may change to orders that are there to learn from
     detect: float | None = None  # seconds of silence that a member is forgiven; None: any
     rejoin: bool = False  # come back when the others have excluded us
+    partition: str | None = None  # which parts of a group go on; None = as the order prefers
     greet: bool = False  # say from the start that we are here, until everybody was met
     accepts: Callable[[Member], str | None] | None = None  # the driver's objections to newcomers
     config: Mapping[str, Any] = field(default_factory=dict)  # what members agree on, as people know it

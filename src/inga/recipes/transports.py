@@ -102,6 +102,7 @@ def _ground(options: Options, name: str) -> list[Layer]:
         accepts=options.accepts,
         detect=options.detect,
         rejoin=options.rejoin,
+        partition=options.partition,
     )
     return [session, shaped(options.faults)]
 

@@ -4,12 +4,20 @@ It says whom it asks, so that no two parts of a group take it in. Who knows nobo
 and asks the first that it hears; one that lets it wait is given up for whoever answers next.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from inga.model.view import Member
 
 HOST_FOR = 0.5
 """Seconds for which one leader is asked, before anybody else is."""
+
+
+class Was(NamedTuple):
+    """What one that is without a view was before."""
+
+    member: Member
+    tag: int  # of the view that it was in
+    bound: tuple[int, ...]  # who led changes of it to which it had agreed
 
 
 class Asking:
@@ -28,8 +36,9 @@ class Asking:
         self._host, self._since = leader, now
         return True
 
-    def hello(self, member: Member, group: str, view: int, now: float) -> dict[str, Any]:
-        """What one says that wants to be let in; `view` is the number of the last one that it was in."""
+    def hello(self, member: Member, group: str, view: int, now: float, was: "Was | None" = None) -> dict[str, Any]:
+        """What one says that wants to be let in; `view` is the number of the last one that it was in, `was` what it has
+        given up there."""
         if now - self._since >= HOST_FOR:
             self._host, self._since = None, now
         return {
@@ -39,4 +48,7 @@ class Asking:
             "group": group,
             "view": view,
             "host": [] if self._host is None else [(*self._host, "")],
+            "was": [] if was is None else [was.member.signed],
+            "spoken_in": 0 if was is None else was.tag,
+            "bound": [] if was is None else list(was.bound),
         }

@@ -100,7 +100,7 @@ class Changes:
             self._unaware = set(self.stack.others)
             self._questions.tell(None, "install", number=view.number)
         elif view.attempt:
-            self._questions.tell(self._leader(), "installed", number=view.number)
+            self._questions.tell(self.leader, "installed", number=view.number)
         self._wishes.view(view)
         self._is_put_off = False
         # There may be more to do, but not before all layers know of this view; in a first one there cannot be.
@@ -131,7 +131,7 @@ class Changes:
     @property
     def leads(self) -> bool:
         """Whether it is for us to lead changes of the view in force."""
-        return self._leader() == self.stack.me
+        return self.leader == self.stack.me
 
     def dissolve(self, host: tuple[str, int]) -> None:
         """As the leader: close this view and let everybody go, who then ask the leader of another part to let them in."""
@@ -192,10 +192,12 @@ class Changes:
         if person.identity in self._reminded:
             return
         self._reminded.add(person.identity)
-        member = self.stack.view.index(person)
+        member, spoken_in = self.stack.view.index(person), self.stack.wire.tag_of(view)
         if member is None:
-            spoken_in = self.stack.wire.tag_of(view)
             self._session.presence.say_excluded(person, spoken_in, address)
+        elif view is self.stack.view:  # the view in which it speaks goes on without it
+            if self._session.quorum.is_primary:
+                self._session.presence.say_excluded(person, spoken_in, address, self.leader)
         elif member != self.stack.me:
             self._questions.tell(member, "install", number=self.stack.view.number)
         self._wake_soon()
@@ -222,6 +224,9 @@ class Changes:
             raise WireError("stranger", f"not a member, and says {told.do!r}")
         if not self.leads or self._dissolves is not None or self._session.parts.is_homeless:
             return  # not ours to answer
+        if self._session.quorum.is_paused:
+            self._session.quorum.turn_away(told, address)
+            return
         host, is_ours = told.people("host"), told.text("group") == self._session.digest
         if not host and is_ours:
             self._session.answer(address, "part", **self._session.parts.part())
@@ -239,11 +244,13 @@ class Changes:
         if self._is_installing or self._is_held or self.stack.leaving or self._session.parts.is_homeless:
             return
         if self._closing is None:
-            self._wishes.ask(self._leader())
-        if self._change is None and self.leads:
+            self._wishes.ask(self.leader)
+        if self._change is None and self.leads and not self._session.quorum.is_paused:
             self._look_for_work()
         if self._closing is not None:
             self._closing.work()
+            if self._closing.reached:
+                self._session.quorum.promise(self._closing.leader)
         if self._change is not None:
             self._lead(self._change)
         if self._unaware:
@@ -276,11 +283,13 @@ class Changes:
         # A founder that is not there yet would keep the view closed, and everybody from sending, until it comes. Where
         # somebody is gone, the others go on without it, and let it in when it comes.
         is_gathering = self._closing is None and self._session.presence.is_gathering
-        self._is_put_off = is_gathering and not (is_shrinking and self._session.silence.is_long)
+        unmet = {member for member in stack.peers if member not in stack.met}
+        is_enough = self._session.silence.is_long and self._session.quorum.is_enough(unmet)
+        self._is_put_off = is_gathering and not (is_shrinking and is_enough)
         if self._is_put_off:
             return
         if is_gathering:
-            self._session.exclude({member for member in stack.peers if member not in stack.met})
+            self._session.exclude(unmet)
             return
         if self._closing is None or self._closing.leader != stack.me:
             self._questions.begin()
@@ -329,7 +338,9 @@ class Changes:
                 address, "welcome", **described(self.stack.view), cuts=self.cuts, group=self._session.digest
             )
 
-    def _leader(self) -> int:
+    @property
+    def leader(self) -> int:
+        """Who leads changes of the view in force."""
         stack = self.stack
         return next(member for member in range(len(stack.view)) if member not in stack.left)
 
@@ -361,7 +372,8 @@ class Changes:
         if [index for person in view.members if (index := stack.view.index(person)) is not None] != stay:
             raise WireError("malformed", "a view that does not follow this one")
         if view.index(stack.member) is None:
-            self._session.excluded()
+            if self._session.quorum.yields(src):
+                self._session.excluded()
             return
         try:
             layers = made(self._build, view.recipe)
@@ -431,6 +443,7 @@ class Changes:
         why, closing = told.text("why"), self._closing
         if closing is not None and closing.key == key and not closing.installing:
             self._closing = None
+            self._session.quorum.promised.discard(src)
             self.stack.views.reopen()
         self._wishes.on_refused(asker, wish, why)
 

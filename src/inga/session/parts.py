@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from inga.model.errors import Excluded
 from inga.model.view import View
 from inga.session.alarms import NEVER, Backoff
-from inga.session.asking import Asking
+from inga.session.asking import Asking, Was
 from inga.session.description import view_told
 from inga.wire.told import Told
 
@@ -52,6 +52,7 @@ class Parts:
         self.is_homeless = False  # we are in no view
         self._since = 0.0
         self._asking = Asking(None, 0.0)
+        self._was: Was | None = None  # before we were without a view
         self._lost: dict[str, None] = {}  # names of members that have failed and are not back
         self._pause = Backoff(ASKING, ASKING_MAX)
         self.wake = NEVER
@@ -68,7 +69,7 @@ class Parts:
         if self.is_homeless:
             self._ask(now)
             return
-        if session.changes.leads:
+        if session.changes.leads and not session.quorum.is_paused:
             session.say_outside(None, "part", **self.part())
         self._rearm()
 
@@ -76,12 +77,14 @@ class Parts:
         """What a leader says of its part."""
         stack = self._session.stack
         person = {"name": stack.member.name, "incarnation": stack.member.incarnation}
-        return {**person, "group": self._session.digest, "size": len(stack.view)}
+        return {**person, "group": self._session.digest, "size": len(stack.view), "view": stack.view.number}
 
     def leave_home(self, host: tuple[str, int] | None) -> None:
         """We are in no view any more: ask `host` to be let into another, as a new member."""
         session = self._session
         stack = session.stack
+        session.quorum.lose_home()
+        self._was = Was(stack.member, stack.wire.tag_of(stack.view), tuple(sorted(session.quorum.promised)))
         self.is_homeless, self._since = True, stack.now
         self._asking = Asking(host, stack.now)
         stack.member = stack.member.reborn()
@@ -100,10 +103,13 @@ class Parts:
             if self._asking.heard(leader, stack.now):
                 self.wake = stack.now
             return
-        if not session.changes.leads:
-            return
         if any(member.identity == leader for member in stack.view.members):
             return  # of a view that is past
+        if session.quorum.is_paused and told.number("view") > stack.view.number:
+            session.excluded()
+            return
+        if not session.changes.leads or session.quorum.is_paused:
+            return
         if (-size, leader) < (-len(stack.view), stack.member.identity):
             session.changes.dissolve(leader)
 
@@ -127,13 +133,12 @@ class Parts:
 
     def _ask(self, now: float) -> None:
         session = self._session
-        if now - self._since >= ALONE_AFTER:
+        if now - self._since >= ALONE_AFTER and not session.quorum.is_primary:
             session.changes.go_on_alone()
             return
         stack = session.stack
-        session.say_outside(
-            None, "hello", **self._asking.hello(stack.member, session.digest, stack.view.number, now)
-        )
+        asked = self._asking.hello(stack.member, session.digest, stack.view.number, now, self._was)
+        session.say_outside(None, "hello", **asked)
         self.wake = now + self._pause.next(stack.rng)
 
     def _rearm(self) -> None:

@@ -3,6 +3,7 @@
     presence   who is here, who has left: `presence`
     silence    who is not heard any more: `silence`
     changes    views: members that join, leave or fail, other orders: `changes`
+    quorum     whether a part of the group may go on without the others: `quorum`
     parts      other parts of the group, if it has fallen apart: `parts`
     handover   state for those who join: `handover`
     pressure   who holds the group up: `pressure`
@@ -24,6 +25,7 @@ from inga.session.handover import Handover
 from inga.session.parts import Parts
 from inga.session.presence import Presence
 from inga.session.pressure import Pressure
+from inga.session.quorum import Quorum
 from inga.session.silence import Silence
 from inga.session.wishes import BuildByName
 from inga.stack.layer import Layer
@@ -48,15 +50,17 @@ class Session(Layer):
         accepts: Accepts | None = None,
         detect: float | None = None,
         rejoin: bool = False,
+        partition: str | None = None,
     ) -> None:
         """`build` makes the layers of a recipe by its name; without it the order cannot change. `greet`: say from
         the start that we are here. `config`: what members agree on, as people know it. `accepts`: the driver's
         objections to newcomers. `detect`: seconds of silence that a member is forgiven; None: any. `rejoin`: come back when
-        we were excluded."""
+        we were excluded. `partition`: which parts of a group go on; None: as the order prefers."""
         self.presence = Presence(self, greet=greet, config=dict(config or {}))
         self.changes = Changes(self, build, accepts)
         self.pressure = Pressure(self)
         self.silence = Silence(self, detect)
+        self.quorum = Quorum(self, partition)
         self.parts = Parts(self, rejoin=rejoin)
         self.handover = Handover(self)
 
@@ -86,6 +90,7 @@ class Session(Layer):
         self.changes.view(view)
         self.presence.view()
         self.silence.view()
+        self.quorum.view()
         self.handover.view()
 
     def control(self, packet: Packet) -> None:
@@ -146,6 +151,8 @@ class Session(Layer):
             case "again" | "closed":
                 self.parts.on_refused(told)
             case _:
+                if told.do == "hello":
+                    self.quorum.on_hello(told)
                 self.changes.hear_newcomer(told, address)
 
     def earlier(self, cuts: Sequence[int]) -> None:
@@ -177,6 +184,7 @@ class Session(Layer):
     def gone(self, member: int) -> None:
         self.presence.gone(member)
         self.silence.gone(member)
+        self.quorum.review()
         if not self.stack.leaving:
             self.changes.gone(member)
 
@@ -197,12 +205,18 @@ class Session(Layer):
 
     # What its parts say
 
-    def excluded(self, why: str = "the others do not take us for a member any more") -> None:
-        """We are no member any more, for the others. Who has just started was none yet, and asks to be let in."""
+    def go_on(self) -> None:
+        self.quorum.go_on()
+
+    def excluded(
+        self, why: str = "the others do not take us for a member any more", *, for_good: bool = False
+    ) -> None:
+        """We are no member any more, for the others. Who has just started was none yet, and asks to be let in; so does,
+        unless it is out `for_good`, whoever finds that the one part that goes on has gone on without it."""
         is_new = not self.stack.met and not self.stack.view.attempt
         if self.parts.is_homeless:
             return
-        if self.parts.rejoin or is_new:
+        if self.parts.rejoin or is_new or (self.quorum.is_primary and not for_good):
             self.changes.leave_home()
         else:
             self.stack.fail(Excluded(why))

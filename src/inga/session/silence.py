@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 BEATS = 4
 """Times that a member speaks, at least, within the silence that is forgiven."""
 
+LOOK_MAX = 0.5
+"""Seconds between two looks while somebody is suspected, at most: whoever is there again is heard within two."""
+
 LOOKS = 8
 """Times that we look, within the same, while somebody is suspected; and what part of it our own alarm may be late."""
 
@@ -73,6 +76,7 @@ class Silence:
         if late > detect / LOOKS:
             stack.heard[:] = [at + late for at in stack.heard]
             self._vouched = {member: at + late for member, at in self._vouched.items()}
+            self._began += late
         if now - stack.spoke_at >= detect / BEATS:
             self._session.say(None, stack.view.number, "alive", {})
         for member in self._watched:
@@ -80,10 +84,12 @@ class Silence:
                 self._votes.setdefault(member, set()).add(stack.me)
             elif member in self._votes and now - self._known(member) < detect / 2:
                 del self._votes[member]  # there it is
-        if suspects := self.suspects:
-            self._session.say(None, stack.view.number, "suspect", {"members": sorted(suspects)})
-            self._conclude()
-        elif stack.left and self.is_long:
+        suspects, waived = self.suspects, self._session.quorum.waived
+        if suspects or waived:
+            told = {"members": sorted(suspects), "waived": sorted(waived)}
+            self._session.say(None, stack.view.number, "suspect", told)
+        self.conclude()
+        if not suspects and stack.left and self.is_long:
             self._go_on_without_absent()
         self._rearm()
 
@@ -92,6 +98,7 @@ class Silence:
         stack, detect = self._session.stack, self.detect
         if detect is None:
             detect = NEVER
+        self._session.quorum.waive(told.numbers("waived"))
         for member in told.numbers("members"):
             if member == stack.me:
                 self._session.say(None, stack.view.number, "alive", {})
@@ -101,7 +108,7 @@ class Silence:
                     self._session.say(src, stack.view.number, "heard", {"member": member})
                 else:
                     self._votes.setdefault(member, set()).update((src, stack.me))
-        self._conclude()
+        self.conclude()
 
     def on_heard(self, src: int, told: Told) -> None:
         """Another member hears one that we suspect."""
@@ -109,6 +116,11 @@ class Silence:
         if member in self._votes:
             del self._votes[member]
             self._vouched[member] = stack.now
+            self._session.quorum.review()
+
+    def has_spoken(self, member: int) -> bool:
+        """Whether a member has said something since this view was installed here, and in it."""
+        return self._session.stack.heard[member] > self._began
 
     @property
     def _watched(self) -> list[int]:
@@ -130,20 +142,27 @@ class Silence:
     def _go_on_without_absent(self) -> None:
         """Somebody is gone, and who would lead the change to a view without it never was here."""
         stack, absent = self._session.stack, self._absent
-        if absent and all(member in absent | stack.left for member in range(stack.me)):
+        leads = all(member in absent | stack.left for member in range(stack.me))
+        if absent and leads and self._session.quorum.is_enough(absent):
             self._session.exclude(absent)
 
-    def _conclude(self) -> None:
-        """Exclude those whom everybody suspects who is not suspected, if it is for us to begin."""
-        stack, suspects = self._session.stack, self.suspects
-        judges = {stack.me, *self._watched} - suspects
+    @property
+    def failed(self) -> set[int]:
+        """Those whom everybody suspects who is not suspected; then founders that nobody has met count as well."""
+        suspects = self.suspects
+        judges = {self._session.stack.me, *self._watched} - suspects
         failed = {member for member in suspects if judges <= self._votes[member]}
-        absent = self._absent
-        leads = all(member in failed | absent | stack.left for member in range(stack.me))
-        if failed and leads:
-            for member in sorted(failed):
+        return failed | self._absent if failed else failed
+
+    def conclude(self) -> None:
+        """Exclude those who have failed, if it is for us to begin, and if those who are left may go on."""
+        stack, failed, quorum = self._session.stack, self.failed, self._session.quorum
+        quorum.review()
+        leads = all(member in failed | stack.left for member in range(stack.me))
+        if failed and leads and not quorum.is_paused:
+            for member in sorted(failed - self._absent):
                 stack.notice(f"{stack.view.names[member]} has failed: not heard for {self.detect:g} s")
-            self._session.exclude(failed | absent)
+            self._session.exclude(failed)
 
     def _rearm(self) -> None:
         """When we have to speak, or somebody has been silent for too long, unless something comes in between."""
@@ -151,6 +170,7 @@ class Silence:
         if detect is None or not stack.peers or self._session.parts.is_homeless:
             self.wake = NEVER
             return
-        soon = stack.now + detect / LOOKS
+        soon = stack.now + min(detect / LOOKS, LOOK_MAX)
         silent = min(map(self._known, self._watched), default=NEVER) + detect
-        self.wake = soon if self._votes else max(soon, min(stack.spoke_at + detect / BEATS, silent))
+        is_looking = self._votes or self._session.quorum.waived
+        self.wake = soon if is_looking else max(soon, min(stack.spoke_at + detect / BEATS, silent))

@@ -26,6 +26,7 @@ class Ledger:
         self._recipe = recipe  # the first
         self._options = options
         self._keys: dict[int, Any] = {}  # of messages that are in order with others of their key
+        self.steps: list[tuple[View, View]] = []  # from one view to the next, of members that went through both
         self._epochs: dict[str, int] = {}  # of views: later ones have higher numbers
         self._numbers: dict[
             tuple[str, int], int
@@ -51,6 +52,8 @@ class Ledger:
             self._promise(epoch, find(view.recipe))
         numbers = [self.number_of(person) for person in view.members]
         mine = self.number_of(site.stack.member)
+        if mine == site.number and site.before is not None:
+            self.steps.append((site.before, view))
         if mine != site.number:
             if site.number >= 0:  # it was taken for dead, and is a new member
                 self.oracle.crash(site.number)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import Excluded, UsageError
+from inga.model.event import Event
 from inga.model.invocation import ONE_WAY, SYNCHRONOUS
 from inga.model.receipt import Receipt
 from inga.model.view import View
@@ -60,6 +61,7 @@ class Site:
         self.before: View | None = None  # and the one before it
         self.react: React | None = None
         self.taken: list[Delivery] = []
+        self.items: list[View | Event] = []  # what came besides messages
         self.sim = sim
         self._timeline = sim.timeline
         self.queue: deque[tuple[int, Batch]] = deque()  # and the number that we had when it came
@@ -141,6 +143,11 @@ class Site:
         self._member().gate(state, now=self._timeline.now)
         self.is_open = state == "open"
         self.sim.ledger.gate()
+        self.pump()
+
+    def go_on(self) -> None:
+        """A person decides to do without those who are missing."""
+        self._member().go_on(now=self._timeline.now)
         self.pump()
 
     def leave(self) -> None:
@@ -325,7 +332,9 @@ class Site:
                 if self.is_open:
                     self.loose.add(id(item))
             else:
-                self.is_open = False  # another view begins with a closed gate
+                self.items.append(item)
+                if isinstance(item, View):
+                    self.is_open = False  # another view begins with a closed gate
         if self.queue and not self.taking:
             self.taking = True
             at = now + self.pause_max * timeline.rng.random()

@@ -19,6 +19,7 @@ from inga.model.errors import UsageError
 from inga.model.packet import HEADER_MAX
 from inga.recipes import Options, find
 from inga.session.pressure import QUEUE_MIN
+from inga.session.quorum import PARTITIONS
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
 from inga.trace.memory import MemoryTrace
@@ -37,7 +38,7 @@ ORDERS = (*CHANGING, *CHANGING, *CHANGING, *FIXED)
 FEATURES = tuple(
     "subset self burst sizes join leave use gate matrix echo level slow_reader stop_reading small_queue "
     "small_window small_datagram tuned loss duplicate reorder slow_links pause traced greet coarse answers crowd flood "
-    "crash return rejoin part".split()
+    "crash return rejoin part partition".split()
 )
 
 BUSY = (0.05, 0.2, 1.0)
@@ -87,6 +88,7 @@ class Plan:
     option: tuple[tuple[str, Any], ...] = ()  # of the order's own
     detect: float | None = None  # silence that a member is forgiven
     rejoin: bool = False  # who was excluded comes back
+    partition: str | None = None  # which parts of a group go on
 
     def __str__(self) -> str:
         """One line from which `parse` makes the same plan: what differs from the defaults."""
@@ -122,6 +124,7 @@ class Plan:
             protocol=dict(self.option),
             detect=self.detect,
             rejoin=self.rejoin,
+            partition=self.partition,
             flow={"window": self.window},
         )
 
@@ -333,6 +336,7 @@ class _Draw:
             option=tuple(tunings.items()),
             detect=detect,
             rejoin=detect is not None and has["rejoin"],
+            partition=pick(PARTITIONS) if detect is not None and has["partition"] else None,
         )
 
     def _action(self, who: int, do: str, argument: Any = None) -> Action:

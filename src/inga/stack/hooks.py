@@ -58,6 +58,7 @@ HOOKS = {
     "earlier": TOP_DOWN,
     "ahead": TOP_DOWN,
     "propose": TOP_DOWN,
+    "go_on": TOP_DOWN,
     "goodbye": TOP_DOWN,
     "reviewed": TOP_DOWN,
     "introduce": TOP_DOWN,
@@ -310,6 +311,9 @@ class Doorkeeper(Protocol):
 
     def propose(self, recipe: str, done: "object") -> None:
         """Ask for another recipe in the whole group."""
+
+    def go_on(self) -> None:
+        """A person has decided to do without those who are missing."""
 
     def goodbye(self) -> None:
         """We leave: tell everybody until they know."""

@@ -19,7 +19,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Protocol
 
 from inga.model.delivery import Batch
-from inga.model.errors import IngaError, UsageError, WouldBlock
+from inga.model.errors import IngaError, NoMajority, UsageError, WouldBlock
+from inga.model.event import Event
 from inga.model.packet import Buffer, Packet
 from inga.model.receipt import Receipt
 from inga.model.steps import Trace
@@ -57,7 +58,7 @@ class Ready:
     def __init__(
         self,
         send: list[tuple[Address, Datagram]],
-        deliver: list[Batch | View],
+        deliver: list[Batch | View | Event],
         wake: float | None,
         writable: bool,
         error: IngaError | None,
@@ -111,6 +112,7 @@ class Stack:
         self.writable = True
         self.passable = True  # what is passed down now leaves at once; else company is worth waiting for
         self.closing = False  # the view is being closed: nothing more is sent in it
+        self.paused: NoMajority | None = None  # too few are here: nothing is sent for this reason
         self.leaving = False  # we have said goodbye: only the session still speaks
         self.sizes = {view.number: len(view)} | (sizes or {})  # of the views whose packets are read
         self.report_wanted = False  # our counters are to be told to all at the end of this turn
@@ -136,7 +138,7 @@ class Stack:
         self._windows_open = True
         self.is_silenced = False  # layers of a closed view are at work
         self.to_send: list[tuple[Address, Datagram]] = []
-        self.to_deliver: list[Batch | View] = []
+        self.to_deliver: list[Batch | View | Event] = []
         self._notices: list[str] = []
         self._error: IngaError | None = None
         self.bind(layers)
@@ -154,6 +156,7 @@ class Stack:
         """Queue several; the receipt is that of the last."""
         self.refuse_if_failed()
         if not self.writable:
+            self.refuse_if_paused()
             raise WouldBlock("the flow window is closed")
         if to is not None and (to <= 0 or to >> len(self.view)):
             raise UsageError(f"destinations {to:#b} are no members of a group of {len(self.view)}")
@@ -234,6 +237,10 @@ class Stack:
     def propose(self, recipe: str, done: Done, *, now: float) -> None:
         """Ask for another recipe in the whole group; `done` is told how that ended."""
         self._hook("propose", now, "cannot be changed while the group runs")(recipe, done)
+
+    def go_on(self, *, now: float) -> None:
+        """A person has decided that this part of the group, which is paused, goes on without those who are missing."""
+        self._hook("go_on", now, "has nothing to decide about members that are missing")()
 
     def gate(self, state: str, *, now: float) -> None:
         """`open`: deliver here as packets come; `closed`: hold again what comes before its cause."""
@@ -340,7 +347,8 @@ class Stack:
             is_open = is_open and window.is_open
             passable = passable and window.is_passable
         self.passable = passable
-        self.writable = is_open and not self.closing and not self.leaving and self._error is None
+        is_idle = self.closing or self.leaving or self.paused is not None
+        self.writable = is_open and not is_idle and self._error is None
         if is_open is not self._windows_open:
             self._windows_open = is_open
             if not self.leaving:
@@ -395,6 +403,11 @@ class Stack:
             self._error = error
             self.goodbye(now=self.now)
 
+    def pause(self, why: NoMajority | None) -> None:
+        """Nothing is sent for that reason; or, with None, for none any more."""
+        self.paused = why
+        self.review()
+
     def notice(self, text: str) -> None:
         """Tell a person something, through the driver's log."""
         self._notices.append(text)
@@ -438,6 +451,11 @@ class Stack:
     def refuse_if_failed(self) -> None:
         if self._error is not None:
             raise UsageError(f"the group has failed: {self._error}")
+
+    def refuse_if_paused(self) -> None:
+        """Raise why nothing can be sent until somebody else is heard again; anew, as each error has a history of its own."""
+        if self.paused is not None:
+            raise NoMajority(str(self.paused), self.paused.missing)
 
     def __getstate__(self) -> dict[str, Any]:
         state = {key: value for key, value in self.__dict__.items() if key not in COMPUTED}

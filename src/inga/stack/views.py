@@ -139,6 +139,7 @@ class Views:
         stack.enter(view)
         stack.sizes = {view.number: len(view)}
         stack.report_wanted = stack.closing = False
+        stack.paused = None
         for layer in reversed(stack.layers):
             layer.view(view)
         stack.review()

@@ -1,0 +1,23 @@
+"""What happens to a member besides messages and views; items of `group.items()`, each at its place."""
+
+from dataclasses import dataclass
+
+from inga.model.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """Too few are here to go on: nothing can be sent until this is over, and the view stays in force."""
+
+    view: View
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A pause is over. If a view follows at once, the others had gone on, and we come back as a new member."""
+
+    view: View  # in force until here
+
+
+Event = Paused | Resumed
