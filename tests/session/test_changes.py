@@ -1031,12 +1031,16 @@ HELLO: dict[str, Any] = {
     "address": "",
     "group": "00000000",
     "view": 0,
+    "was": [["dave", 6, ""]],
+    "spoken_in": 0,
+    "bound": [0],
 }
 
 
 def test_garbage_at_the_door() -> None:
     town = Town(2)
-    wrong = [content for content in spoiled("hello", HELLO) if b'"host": []' not in content]
+    right = (b'"host": []', b'"was": []', b'"bound": []')
+    wrong = [each for each in spoiled("hello", HELLO) if not any(empty in each for empty in right)]
     for content in wrong:
         town.inject("alice", of_session(NOBODY, OUTSIDE, content))
         assert town.member("alice").rejected["malformed"] == wrong.index(content) + 1, content[:200]

@@ -222,11 +222,11 @@ class Changes:
         """Somebody asks to be let in."""
         if told.do != "hello":
             raise WireError("stranger", f"not a member, and says {told.do!r}")
-        if not self.leads or self._dissolves is not None or self._session.parts.is_homeless:
-            return  # not ours to answer
         if self._session.quorum.is_paused:
             self._session.quorum.turn_away(told, address)
             return
+        if not self.leads or self._dissolves is not None or self._session.parts.is_homeless:
+            return  # not ours to answer
         host, is_ours = told.people("host"), told.text("group") == self._session.digest
         if not host and is_ours:
             self._session.answer(address, "part", **self._session.parts.part())

@@ -118,13 +118,13 @@ class Quorum:
     def on_hello(self, told: Told) -> None:
         """One without a view asks to be let in: if it was in ours it never comes back as who it was."""
         stack = self._session.stack
-        was = told.people("was")
-        if not was or told.large("spoken_in") != stack.wire.tag_of(stack.view):
+        was, spoken_in, bound = told.people("was"), told.large("spoken_in"), told.numbers("bound")
+        if not was or spoken_in != stack.wire.tag_of(stack.view):
             return
         members = {person.identity: index for index, person in enumerate(stack.view.members)}
         member = members.get(was[0][:2])
         void = self._discounted | {stack.me}  # who has given up has not installed anything
-        if member is not None and void.issuperset(told.numbers("bound")) and member not in self._discounted:
+        if member is not None and void.issuperset(bound) and member not in self._discounted:
             self._discounted.add(member)
             self.review()
 
@@ -142,7 +142,8 @@ class Quorum:
     def turn_away(self, told: Told, address: Hashable) -> None:
         """A newcomer asks while we are paused, and may find another part meanwhile. Who was a member before just waits."""
         stack = self._session.stack
-        if not told.number("view") and told.text("group") == self._session.digest:
+        is_ours = told.text("group") == self._session.digest
+        if is_ours and not told.number("view") and not self._session.parts.is_homeless:
             who = {"name": told.text("name"), "incarnation": told.number("incarnation")}
             self._session.answer(address, "paused", **who, why=str(stack.paused)[:TEXT_MAX])
 

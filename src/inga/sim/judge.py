@@ -72,14 +72,15 @@ def judge(plan: Plan) -> list[Finding]:
         if not found:
             found = _speak(sim, bounds) or _rest(sim, sim.now, " again", bounds)
         sim.finish()
+        has_lost_majority = _has_lost_majority(sim)
         return [
             *_broken(sim),
             *(() if plan.detect is not None else _excluded(sim)),
             *_split(sim, plan),
             *found,
-            *_receipts(sim),
+            *(() if has_lost_majority else _receipts(sim)),
             *_pressure(sim, plan),
-            *(() if found or _has_lost_majority(sim) else _memory(sim)),
+            *(() if found or has_lost_majority else _memory(sim)),
         ]
     except IngaError as error:
         return [Finding(f"error: {type(error).__name__}", f"{type(error).__name__}: {error}")]
@@ -157,26 +158,27 @@ def _parted(sim: Sim) -> list[Finding]:
 
 def _has_lost_majority(sim: Sim) -> bool:
     """Whether all who are left are paused, and have to be: too many of their last view are gone without a word."""
-    members = [site for site in sim.sites if site.newcomer is None and not site.has_left]
+    there = [site for site in sim.sites if site.newcomer is None and not site.has_left]
+    members = [site for site in there if not site.stack.leaving]
     if not members or any(site.stack.paused is None for site in members):
         return False
     view = max((site.stack.view for site in members), key=lambda view: view.number)
-    fates = [_fate(sim, person) for person in view.members]
+    fates = [_fate(sim, person, view) for person in view.members]
     old = [name not in view.joined for name in view.names]
     return not (_suffices(fates) and (not view.attempt or _suffices(compress(fates, old))))
 
 
-def _fate(sim: Sim, person: Member) -> bool | None:
-    """Of a member of a view: whether it is still there, None if it does not count any more, as it has said so."""
+def _fate(sim: Sim, person: Member, view: View) -> bool | None:
+    """Of a member of a view: whether it is still there, None if it does not count any more, as it has said so there."""
     site = sim.site_of(person)
     session = site.stack.layer("session")
     assert isinstance(session, Session)
     if site.has_crashed:
         return False
-    if not site.has_left and site.stack.member.identity == person.identity:
+    if not site.has_left and not site.stack.leaving and site.stack.member.identity == person.identity:
         return True
     # What it had agreed to before, somebody else may have brought about.
-    return False if session.quorum.promised else None
+    return False if session.quorum.promised or site.stack.view.text != view.text else None
 
 
 def _suffices(fates: Iterable[bool | None]) -> bool:
