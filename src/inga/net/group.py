@@ -20,7 +20,7 @@ from inga.model.event import Event
 from inga.model.view import View
 from inga.net.address import parse_host_port
 from inga.net.carrier import ArrivedDatagrams, Carrier
-from inga.net.company import Company, NameListener
+from inga.net.company import Company, NameListener, ViewListener
 from inga.net.log import log
 from inga.net.objects import ObjectCalls
 from inga.net.reading import Reading
@@ -60,8 +60,8 @@ class Group(ObjectCalls):
         self._is_addressed = is_addressed
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
-        self._reading = Reading(stack.view, self._take)
         self._company = Company(name, stack)
+        self._reading = Reading(stack.view, self._take, self._company.reach)
         self._error: BaseException | None = None
         self._writers: deque[asyncio.Future[None]] = deque()  # sends the window keeps out
         self._timer: asyncio.TimerHandle | None = None
@@ -167,6 +167,11 @@ class Group(ObjectCalls):
     def on_leave(self, listener: NameListener) -> None:
         """Call with a member's name when it leaves; what it raises is treated as in `on_join`."""
         self._company.on_leave(listener)
+
+    def on_merge(self, listener: ViewListener) -> None:
+        """Call with a view in which parts of the group come together (`view.merged`), when the iteration reaches it: after all
+        messages of the view before, and before the first of this one. What it raises is treated as in `on_join`."""
+        self._company.on_merge(listener)
 
     def delay(self, to: str, seconds: float, jitter: float = 0.0, *, keep_order: bool = False) -> None:
         """For tests: everything we send to `to` leaves at least so much later."""

@@ -21,14 +21,15 @@ T = TypeVar("T")
 class Reading:
     """The queue between the driver and the application."""
 
-    def __init__(self, first: View, take: Callable[[Batch], None]) -> None:
-        """`take` is called as the application begins a packet."""
+    def __init__(self, first: View, take: Callable[[Batch], None], reach: Callable[[View], None]) -> None:
+        """`take` is called as the application begins a packet, `reach` as it comes to a view."""
         self.queue: deque[Batch | View | Event] = deque([first])
         self.reader: asyncio.Future[None] | None = None  # an iteration waits for it
         self.error: BaseException | None = None  # raised when everything before it is read
         self.stop: BaseException | None = None  # what ended the iteration for good
         self.closed = False
         self._take = take
+        self._reach = reach
         self._iteration: weakref.ref[AsyncGenerator[Any, None]] | None = None  # the one there is
         self._rest: Iterator[Delivery] = iter(())  # of the packet it is at
 
@@ -110,4 +111,6 @@ class Reading:
             item = queue.popleft()
             if isinstance(item, Batch):
                 self._take(item)
+            elif isinstance(item, View):
+                self._reach(item)
             yield item

@@ -18,6 +18,7 @@ class Was(NamedTuple):
     member: Member
     tag: int  # of the view that it was in
     bound: tuple[int, ...]  # who led changes of it to which it had agreed
+    part: tuple[str, ...]  # all with whom it left that view, if all did
 
 
 class Asking:
@@ -51,4 +52,5 @@ class Asking:
             "was": [] if was is None else [was.member.signed],
             "spoken_in": 0 if was is None else was.tag,
             "bound": [] if was is None else list(was.bound),
+            "part": [] if was is None else list(was.part),
         }

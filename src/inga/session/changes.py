@@ -143,12 +143,13 @@ class Changes:
         """We are in no view from now on; `host` is asked to let us into another."""
         if self.stack.views.next is not None:
             return  # we are in another one already
+        part = () if host is None or self._closing is None else self._closing.view.names
         self._closing = self._change = self._wishes.request = None
         self._unaware.clear()
         if not self.stack.closing:
             self.stack.views.close()
         self.stack.wire.next_tag = None
-        self._session.parts.leave_home(host)
+        self._session.parts.leave_home(host, part)
         self.wake = NEVER
 
     def enter(self, view: View, cuts: list[int]) -> None:
@@ -275,10 +276,12 @@ class Changes:
         """As the leader: is there a reason for another view?"""
         stack, request = self.stack, self._wishes.wanted()
         newcomers, number = self._door.newcomers(), self._door.highest_view
-        if self._dissolves is not None:
+        is_waiting = self._door.is_gathering and self._closing is None
+        if self._dissolves is not None or is_waiting:
             newcomers = []
         is_shrinking = bool(stack.left) and stack.views.follow
         if request is None and not newcomers and not is_shrinking and self._dissolves is None:
+            self._is_put_off = is_waiting
             return
         # A founder that is not there yet would keep the view closed, and everybody from sending, until it comes. Where
         # somebody is gone, the others go on without it, and let it in when it comes.
@@ -301,6 +304,7 @@ class Changes:
             self._attempt,
             people,
             recipe=stack.view.recipe if request is None else request.recipe,
+            parts=self._door.parts(people),
         )
         self._change = change = Leading(stack, self._questions, view, self._dissolves)
         self._questions.renew()

@@ -1,6 +1,6 @@
 """Who asks to be let in: looked at here, refused or kept until the next view has it. The members' side of `newcomer`."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING
 
 from inga.model.view import Member
@@ -20,6 +20,9 @@ FORMER_MAX = 256
 
 ASKS_WITHIN = 2.0
 """Seconds after which one that does not ask again has given up: many times the pause between two of its questions."""
+
+PART_WITHIN = 0.3
+"""Seconds within which all of a part of the group that wants to come in have asked: they began at the same moment."""
 
 Accepts = Callable[[Member], str | None]
 """Asks the driver about a newcomer: the reason for which it cannot join, or None."""
@@ -59,7 +62,7 @@ class Door:
             if len(self._waiting) < REFUSED_MAX:
                 self._waiting[newcomer] = caller
                 caller.asked, caller.address = now, address
-                caller.view = told.number("view")
+                caller.view, caller.part = told.number("view"), tuple(told.texts("part"))
             return None
         self._waiting.pop(newcomer, None)
         self._refused[newcomer] = why
@@ -83,6 +86,23 @@ class Door:
                 taken.add(person.name)
                 found.append((person, caller.address))
         return found
+
+    def parts(self, newcomers: Iterable[Member]) -> list[tuple[str, ...]]:
+        """Which of these come from other parts of the group, each part by names."""
+        parts: dict[tuple[str, ...], list[str]] = {}
+        for person in newcomers:
+            if part := self._waiting[person].part:
+                parts.setdefault(part, []).append(person.name)
+        return list(map(tuple, parts.values()))
+
+    @property
+    def is_gathering(self) -> bool:
+        """Whether some of a part have asked just now, and the others are about to."""
+        now, names = self._session.stack.now, {person.name for person in self._waiting}
+        return any(
+            now - caller.since < PART_WITHIN and not names.issuperset(caller.part)
+            for caller in self._waiting.values()
+        )
 
     @property
     def highest_view(self) -> int:
@@ -120,9 +140,10 @@ class Door:
 class _Caller:
     """Somebody who waits to be let in."""
 
-    __slots__ = ("address", "asked", "since", "view")
+    __slots__ = ("address", "asked", "part", "since", "view")
 
     def __init__(self, now: float) -> None:
         self.since = self.asked = now
         self.address: Hashable = None
         self.view = 0  # the number of the one it was in before
+        self.part: tuple[str, ...] = ()  # all who left that one with it

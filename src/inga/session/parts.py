@@ -79,12 +79,13 @@ class Parts:
         person = {"name": stack.member.name, "incarnation": stack.member.incarnation}
         return {**person, "group": self._session.digest, "size": len(stack.view), "view": stack.view.number}
 
-    def leave_home(self, host: tuple[str, int] | None) -> None:
-        """We are in no view any more: ask `host` to be let into another, as a new member."""
+    def leave_home(self, host: tuple[str, int] | None, part: tuple[str, ...] = ()) -> None:
+        """We are in no view any more: ask `host` to be let into another, as a new member; the whole `part` does."""
         session = self._session
         stack = session.stack
         session.quorum.lose_home()
-        self._was = Was(stack.member, stack.wire.tag_of(stack.view), tuple(sorted(session.quorum.promised)))
+        tag, bound = stack.wire.tag_of(stack.view), tuple(sorted(session.quorum.promised))
+        self._was = Was(stack.member, tag, bound, part)
         self.is_homeless, self._since = True, stack.now
         self._asking = Asking(host, stack.now)
         stack.member = stack.member.reborn()
