@@ -26,6 +26,7 @@ from inga.net.objects import ObjectCalls
 from inga.net.reading import Reading
 from inga.net.receipt import LiveReceipt, receipts_of_a_group
 from inga.recipes import find
+from inga.session.session import Session
 from inga.stack.stack import Ready, Stack
 from inga.trace.writer import TraceWriter
 from inga.wire.bundle import split
@@ -142,6 +143,12 @@ class Group(ObjectCalls):
     def here(self) -> tuple[str, ...]:
         """Members met that have not left, ourselves included."""
         return self._company.here
+
+    @property
+    def waits(self) -> dict[str, float]:
+        """For whom sending has waited, and for how many seconds in all: members that read too slowly, or do not answer."""
+        session = self.stack.layer(Session.name)
+        return session.pressure.waits if isinstance(session, Session) else {}
 
     def all_but(self, *names: str) -> list[str]:
         """Everybody else but these: `to=group.all_but(d.sender)` is for all who did not ask."""

@@ -82,6 +82,8 @@ async def join(
         detect=said["detect"],
         rejoin=said["rejoin"],
         partition=said["partition"],
+        slow=said["slow"],
+        patience=said["patience"],
         start=int(time.time()),
         place=(place.group, place.port) if place.kind == "udp" else PLACE,
     )

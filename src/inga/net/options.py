@@ -11,7 +11,8 @@ from inga.layers.numbers import check_seconds
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.session.pressure import QUEUE_MIN
-from inga.session.quorum import PARTITIONS
+from inga.session.quorum import check_partition
+from inga.session.slow import PATIENCE, check_policy
 
 DATAGRAM_MIN, DATAGRAM_MAX = 256, 65000
 
@@ -40,6 +41,8 @@ class JoinOptions(TypedDict, total=False):
     # of the members
     detect: float | None  # seconds of silence that a member is forgiven; then it is excluded. None: any
     rejoin: bool  # if the others have excluded us, come back by ourselves, as a new member
+    slow: str  # who holds up the others: "wait" for it, "expel" it, or let it "skip" what it missed
+    patience: float  # seconds after which it is expelled, or skips
     partition: str | None  # where the network is cut: "primary" or "all" parts go on; None: as the order prefers
     # of the trace
     trace_level: str  # "full", or "deliveries" alone
@@ -65,6 +68,8 @@ DEFAULTS: JoinOptions = {
     "unsafe": False,
     "detect": 3.0,
     "rejoin": False,
+    "slow": "wait",
+    "patience": PATIENCE,
     "partition": None,
     "trace_level": "full",
     "interface": None,
@@ -96,8 +101,9 @@ def complete(options: JoinOptions) -> JoinOptions:
         check_seconds("detect", said["detect"])
         if said["detect"] < DETECT_MIN:
             raise UsageError(f"detect is at least {DETECT_MIN:g} s: a busy machine is silent for as long")
-    if said["partition"] not in (None, *PARTITIONS):
-        raise UsageError(f"partition is {' or '.join(PARTITIONS)}, not {said['partition']!r}")
+    check_partition(said["partition"])
+    check_policy(said["slow"])
+    check_seconds("patience", said["patience"])
     if said["secret"] is not None:
         raise UsageError("groups with a secret are not built yet")
     if said["trace_level"] not in ("full", "deliveries"):

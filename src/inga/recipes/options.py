@@ -6,6 +6,7 @@ from typing import Any
 
 from inga.layers.shape import Faults
 from inga.model.view import Member
+from inga.session.slow import PATIENCE
 
 PLACE = ("239.7.7.7", 7400)
 """Where a group is that names no multicast address of its own."""
@@ -26,6 +27,8 @@ class Options:
     detect: float | None = None  # seconds of silence that a member is forgiven; None: any
     rejoin: bool = False  # come back when the others have excluded us
     partition: str | None = None  # which parts of a group go on; None = as the order prefers
+    slow: str = "wait"  # what becomes of a member that holds up the others
+    patience: float = PATIENCE  # seconds after which that is so
     greet: bool = False  # say from the start that we are here, until everybody was met
     accepts: Callable[[Member], str | None] | None = None  # the driver's objections to newcomers
     config: Mapping[str, Any] = field(default_factory=dict)  # what members agree on, as people know it

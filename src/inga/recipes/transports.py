@@ -103,6 +103,8 @@ def _ground(options: Options, name: str) -> list[Layer]:
         detect=options.detect,
         rejoin=options.rejoin,
         partition=options.partition,
+        slow=options.slow,
+        patience=options.patience,
     )
     return [session, shaped(options.faults)]
 

@@ -109,7 +109,8 @@ class Changes:
     def gone(self, member: int) -> None:
         """A member has left or failed. Whatever is under way begins again without it."""
         self._unaware.discard(member)
-        self._door.part_with(self.stack.view.members[member])
+        is_slow = member in self._session.slow.expelled
+        self._door.part_with(self.stack.view.members[member], is_slow=is_slow)
         self._change = None
         if not self._is_installing:
             self._work()
@@ -194,11 +195,12 @@ class Changes:
             return
         self._reminded.add(person.identity)
         member, spoken_in = self.stack.view.index(person), self.stack.wire.tag_of(view)
+        say_excluded, is_slow = self._session.presence.say_excluded, self._door.was_slow(person)
         if member is None:
-            self._session.presence.say_excluded(person, spoken_in, address)
+            say_excluded(person, spoken_in, address, is_slow=is_slow)
         elif view is self.stack.view:  # the view in which it speaks goes on without it
             if self._session.quorum.is_primary:
-                self._session.presence.say_excluded(person, spoken_in, address, self.leader)
+                say_excluded(person, spoken_in, address, self.leader, is_slow=is_slow)
         elif member != self.stack.me:
             self._questions.tell(member, "install", number=self.stack.view.number)
         self._wake_soon()
@@ -306,7 +308,8 @@ class Changes:
             recipe=stack.view.recipe if request is None else request.recipe,
             parts=self._door.parts(people),
         )
-        self._change = change = Leading(stack, self._questions, view, self._dissolves)
+        slow = self._session.slow.expelled
+        self._change = change = Leading(stack, self._questions, view, self._dissolves, slow)
         self._questions.renew()
         self._questions.tell(stack.me, "flush", **change.flush)
 
@@ -363,7 +366,7 @@ class Changes:
 
     def _on_flush(self, src: int, told: Told) -> None:
         stack, closing = self.stack, self._closing
-        view, gone = view_told(told), set(told.numbers("gone"))
+        view, gone, slow = view_told(told), set(told.numbers("gone")), told.numbers("slow")
         if view.number <= stack.view.number or (closing is not None and closing.installing):
             return
         if max(gone, default=0) >= len(stack.view):
@@ -377,7 +380,7 @@ class Changes:
             raise WireError("malformed", "a view that does not follow this one")
         if view.index(stack.member) is None:
             if self._session.quorum.yields(src):
-                self._session.excluded()
+                self._session.left_behind(is_slow=stack.me in slow)
             return
         try:
             layers = made(self._build, view.recipe)
@@ -389,6 +392,7 @@ class Changes:
             self._questions.begin()
             self._change = None
         self._attempt = max(self._attempt, view.attempt)
+        self._session.slow.expelled.update(slow)
         failed = {i for i, name in enumerate(stack.view.names) if name in view.failed}
         for member in sorted(gone - stack.left):
             stack.gone(member, failed=member in failed)

@@ -37,11 +37,15 @@ class Door:
         # A newcomer that was refused has given up: a late copy of its request must not let it in.
         self._refused: dict[Member, str] = {}
         self._waiting: dict[Member, _Caller] = {}
-        self._former: dict[tuple[str, int], None] = {}
+        self._former: dict[tuple[str, int], bool] = {}  # and whether they were too slow
 
-    def part_with(self, person: Member) -> None:
+    def was_slow(self, person: Member) -> bool:
+        """Whether that is why it is no member any more."""
+        return self._former.get(person.identity, False)
+
+    def part_with(self, person: Member, *, is_slow: bool = False) -> None:
         """It is no member any more, nor will this incarnation of it be one again."""
-        self._former[person.identity] = None
+        self._former[person.identity] = is_slow
         if len(self._former) > FORMER_MAX:
             del self._former[next(iter(self._former))]
 

@@ -35,13 +35,22 @@ class Report(NamedTuple):
 class Leading:
     """What a leader knows of the change it leads, and asks for."""
 
-    def __init__(self, stack: Stack, questions: Questions, view: View, host: tuple[str, int] | None) -> None:
-        """`view` comes next. With a `host` nobody goes on to it: all ask that leader of another part to be let in."""
+    def __init__(
+        self,
+        stack: Stack,
+        questions: Questions,
+        view: View,
+        host: tuple[str, int] | None,
+        slow: set[int],
+    ) -> None:
+        """`view` comes next. With a `host` nobody goes on to it: all ask that leader of another part to be let in. `slow`: of
+        those who are gone, members that held up the others."""
         self._stack = stack
         self._questions = questions
         self.view = view
         self.host = host
         self._gone = set(stack.left)
+        self._slow = sorted(slow & stack.left)
         self._reports: dict[int, Report] = {}
         self._dealt: dict[int, dict[int, Holdings]] | None = None
         self._reached: set[int] = set()
@@ -55,7 +64,7 @@ class Leading:
     @property
     def flush(self) -> dict[str, Any]:
         """What members are told at the beginning."""
-        return {**described(self.view), "gone": sorted(self._gone)}
+        return {**described(self.view), "gone": sorted(self._gone), "slow": self._slow}
 
     def work(self) -> set[int]:
         """Ask the members whose answers are missing, and return them; nobody is missing when all have reached the cut."""

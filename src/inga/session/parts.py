@@ -53,6 +53,7 @@ class Parts:
         self._since = 0.0
         self._asking = Asking(None, 0.0)
         self._was: Was | None = None  # before we were without a view
+        self.reads_first = False  # we were too slow, and come back once our application has read what it has
         self._lost: dict[str, None] = {}  # names of members that have failed and are not back
         self._pause = Backoff(ASKING, ASKING_MAX)
         self.wake = NEVER
@@ -134,6 +135,9 @@ class Parts:
 
     def _ask(self, now: float) -> None:
         session = self._session
+        if self.reads_first and session.stack.queued:
+            self._since, self.wake = now, now + ASKING_MAX
+            return
         if now - self._since >= ALONE_AFTER and not session.quorum.is_primary:
             session.changes.go_on_alone()
             return

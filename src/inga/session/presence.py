@@ -209,19 +209,25 @@ class Presence:
             return
         leaders = told.numbers("leader")
         if not leaders or self._session.quorum.yields(leaders[0]):
-            self._session.excluded()
+            self._session.left_behind(is_slow=told.flag("slow"))
 
     # What we say
 
     def say_excluded(
-        self, person: Member, spoken_in: int, where: Hashable, leader: int | None = None
+        self,
+        person: Member,
+        spoken_in: int,
+        where: Hashable,
+        leader: int | None = None,
+        *,
+        is_slow: bool = False,
     ) -> None:
         """Tell one that speaks in a view that we have left behind that it is not in the next one. It may be in that of
         another part of the group by now, and then this does not concern it. With a `leader`, who leads the change to the
-        next one, we have not left it yet."""
+        next one, we have not left it yet. `is_slow`: that is why."""
         who = {"name": person.name, "incarnation": person.incarnation}
         leaders = [] if leader is None else [leader]
-        told = {"group": self._session.digest, "spoken_in": spoken_in, "leader": leaders}
+        told = {"group": self._session.digest, "spoken_in": spoken_in, "leader": leaders, "slow": is_slow}
         self._session.answer(where, "excluded", **who, **told)
 
     def say_gone(self, to: int | None, person: Member) -> None:

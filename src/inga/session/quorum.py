@@ -41,8 +41,7 @@ class Quorum:
 
     def __init__(self, session: "Session", partition: str | None) -> None:
         """`partition`: None means what the order prefers."""
-        if partition not in (None, *PARTITIONS):
-            raise UsageError(f"partition is {' or '.join(PARTITIONS)}, not {partition!r}")
+        check_partition(partition)
         self._session = session
         self._partition = partition
         self._discounted: set[int] = set()  # members that gave up, or that a person has decided to do without
@@ -189,6 +188,11 @@ class Quorum:
         self._is_told = False
         stack.notice("the pause is over")
         stack.to_deliver.append(Resumed(stack.view))
+
+
+def check_partition(partition: str | None) -> None:
+    if partition not in (None, *PARTITIONS):
+        raise UsageError(f"partition is {' or '.join(PARTITIONS)}, not {partition!r}")
 
 
 def is_majority(here: Collection[int], counted: Sequence[int]) -> bool:

@@ -6,6 +6,7 @@
     quorum     whether a part of the group may go on without the others: `quorum`
     parts      other parts of the group, if it has fallen apart: `parts`
     handover   state for those who join: `handover`
+    slow       what becomes of one that does: `slow`
     pressure   who holds the group up: `pressure`
 
 It stands below everything that numbers, orders or repairs packets and stays when the view changes. Its own packets
@@ -27,6 +28,7 @@ from inga.session.presence import Presence
 from inga.session.pressure import Pressure
 from inga.session.quorum import Quorum
 from inga.session.silence import Silence
+from inga.session.slow import PATIENCE, Slow
 from inga.session.wishes import BuildByName
 from inga.stack.layer import Layer
 from inga.stack.stack import Done
@@ -51,16 +53,20 @@ class Session(Layer):
         detect: float | None = None,
         rejoin: bool = False,
         partition: str | None = None,
+        slow: str = "wait",
+        patience: float = PATIENCE,
     ) -> None:
         """`build` makes the layers of a recipe by its name; without it the order cannot change. `greet`: say from
         the start that we are here. `config`: what members agree on, as people know it. `accepts`: the driver's
         objections to newcomers. `detect`: seconds of silence that a member is forgiven; None: any. `rejoin`: come back when
-        we were excluded. `partition`: which parts of a group go on; None: as the order prefers."""
+        we were excluded. `partition`: which parts of a group go on; None: as the order prefers. `slow`: what
+        becomes of a member that holds up the others for longer than `patience`."""
         self.presence = Presence(self, greet=greet, config=dict(config or {}))
         self.changes = Changes(self, build, accepts)
         self.pressure = Pressure(self)
         self.silence = Silence(self, detect)
         self.quorum = Quorum(self, partition)
+        self.slow = Slow(self, slow, patience)
         self.parts = Parts(self, rejoin=rejoin)
         self.handover = Handover(self)
 
@@ -91,6 +97,7 @@ class Session(Layer):
         self.presence.view()
         self.silence.view()
         self.quorum.view()
+        self.slow.view()
         self.handover.view()
 
     def control(self, packet: Packet) -> None:
@@ -112,6 +119,10 @@ class Session(Layer):
                 self.silence.on_suspect(src, told)
             case "heard":
                 self.silence.on_heard(src, told)
+            case "slow":
+                self.slow.on_slow(src, told)
+            case "reading":
+                self.slow.on_reading(src)
             case "ask":
                 self.handover.on_ask(src, told)
             case "piece":
@@ -177,6 +188,7 @@ class Session(Layer):
             self.presence.turn()
         self.changes.turn()
         self.pressure.turn()
+        self.slow.turn()
 
     def reviewed(self, is_open: bool) -> None:
         self.pressure.sending(is_open)
@@ -212,14 +224,24 @@ class Session(Layer):
         self, why: str = "the others do not take us for a member any more", *, for_good: bool = False
     ) -> None:
         """We are no member any more, for the others. Who has just started was none yet, and asks to be let in; so does,
-        unless it is out `for_good`, whoever finds that the one part that goes on has gone on without it."""
+        unless it is out `for_good`, whoever finds that the one part that goes on has gone on without it, and one that was
+        too slow where such members skip what they missed."""
         is_new = not self.stack.met and not self.stack.view.attempt
         if self.parts.is_homeless:
             return
-        if self.parts.rejoin or is_new or (self.quorum.is_primary and not for_good):
+        skips = why == self.slow.why and self.slow.policy == "skip"
+        if skips or self.parts.rejoin or is_new or (self.quorum.is_primary and not for_good):
+            self.parts.reads_first = skips
             self.changes.leave_home()
         else:
             self.stack.fail(Excluded(why))
+
+    def left_behind(self, *, is_slow: bool) -> None:
+        """The others go on without us, perhaps because we held them up."""
+        if is_slow:
+            self.excluded(self.slow.why, for_good=True)
+        else:
+            self.excluded()
 
     def exclude(self, members: set[int]) -> None:
         """These have failed: nobody waits for them, and the next view is without them."""
