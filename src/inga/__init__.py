@@ -11,6 +11,7 @@ _HOMES = {
     "Batch": "inga.model.delivery",
     "Delivery": "inga.model.delivery",
     "View": "inga.model.view",
+    "Missed": "inga.model.event",
     "Paused": "inga.model.event",
     "Resumed": "inga.model.event",
     "Receipt": "inga.model.receipt",

@@ -1,5 +1,6 @@
 """What happens to a member besides messages and views; items of `group.items()`, each at its place."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from inga.model.view import View
@@ -20,4 +21,12 @@ class Resumed:
     view: View  # in force until here
 
 
-Event = Paused | Resumed
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """We were too slow, and the others went on without us. In the next view we are a new member; what they sent in between,
+    and what of before had not come, never does."""
+
+    messages: Mapping[str, int]  # by sender: how many
+
+
+Event = Paused | Resumed | Missed

@@ -336,14 +336,15 @@ class Changes:
             self.cuts += [0] * (stack.view.total - len(self.cuts))
             for process, most in zip(stack.view.processes, closing.cut.most, strict=True):
                 self.cuts[process] += most
+        self._session.slow.count(closing.cut)
         stack.views.install(view, closing.layers, closing.cut.most)
 
     def _welcome(self, person: Member, address: Hashable) -> None:
         """Tell a newcomer that it is a member: in which view, and what was before."""
         if self._questions.is_first(person.identity, "welcome"):
-            self._session.answer(
-                address, "welcome", **described(self.stack.view), cuts=self.cuts, group=self._session.digest
-            )
+            what = {"cuts": self.cuts, "group": self._session.digest}
+            missed = self._session.slow.missed_by(person)
+            self._session.answer(address, "welcome", **described(self.stack.view), **what, missed=missed)
 
     @property
     def leader(self) -> int:

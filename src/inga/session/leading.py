@@ -6,7 +6,7 @@ from inga.model.errors import WireError
 from inga.model.view import View
 from inga.session.description import described
 from inga.session.questions import Questions
-from inga.stack.hooks import Holdings
+from inga.stack.hooks import Holdings, Tally
 from inga.stack.stack import Stack
 from inga.wire.told import Told
 
@@ -19,6 +19,7 @@ class Report(NamedTuple):
     packets: int  # that carry them
     seen: list[int]  # of each member that is gone, the highest number of the order that has come
     held: dict[int, Holdings]  # of each member that is gone, what it has
+    tally: Tally
 
     @classmethod
     def read(cls, told: Told, n: int) -> Self:
@@ -29,6 +30,7 @@ class Report(NamedTuple):
             told.number("count"),
             told.numbers("seen", n),
             told.tables("held", 3),
+            Tally(told.numbers("said", n), told.number("whole"), told.numbers("heard", n)),
         )
 
 
@@ -129,4 +131,13 @@ class Leading:
                 for k in range(n)
             ],
             "dealt": {str(gone): rows[member] for gone, rows in dealt.items()},
+            "whole": [self._said_by(k, None) for k in range(n)],
+            "missed": {str(slow): [[self._said_by(k, slow) for k in range(n)]] for slow in self._slow},
         }
+
+    def _said_by(self, member: int, to: int | None) -> int:
+        """Messages of a member to another, or to everybody; of one that is gone, as many as have come anywhere."""
+        if member not in self._reports:
+            return max(report.tally.heard[member] for report in self._reports.values())
+        tally = self._reports[member].tally
+        return tally.whole if to is None else tally.said[to]

@@ -121,6 +121,8 @@ class Parts:
         session = self._session
         is_ours = told.text("group") == session.digest and view.index(session.stack.member) is not None
         if self.is_homeless and is_ours:
+            if self.reads_first:
+                session.slow.say_missed(told.counts("missed"))
             session.changes.enter(view, told.numbers("cuts"))
 
     def on_refused(self, told: Told) -> None:

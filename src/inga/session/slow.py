@@ -14,10 +14,15 @@ Rejected: to exclude on the word of the one that waits. With windows and confirm
 wrong about the culprit, and it may be the culprit itself.
 """
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from inga.model.errors import UsageError
+from inga.model.event import Missed
+from inga.model.view import Member
 from inga.session.alarms import NEVER
+from inga.session.closing import Cut
+from inga.stack.hooks import Tally
 from inga.wire.told import Told
 
 if TYPE_CHECKING:
@@ -36,6 +41,10 @@ DENY_WITHIN = 2.5
 """Seconds of complaints after which one that is accused and does not deny it is excluded: some may be lost."""
 
 
+MISSED_MAX = 64
+"""Members that were too slow and are not back, of whom it is known what they missed."""
+
+
 class Slow:
     """Complains of slow members and has them excluded; part of the session."""
 
@@ -47,6 +56,7 @@ class Slow:
         self._patience = patience
         self._accused: dict[int, tuple[float, float]] = {}  # since when, and when last
         self.expelled: set[int] = set()  # members of the view in force
+        self._missed: dict[str, Counter[str]] = {}  # by name of one that was too slow: messages, by sender
         self._read_at = 0.0  # when our application had read everything, or began to read something
         self._taken = 0  # packets that it had begun by then
 
@@ -86,6 +96,28 @@ class Slow:
         if stack.me in members and self._is_reading:
             self._session.say(None, stack.view.number, "reading", {})
         self._accuse(members & {*stack.peers})
+
+    def count(self, cut: Cut) -> None:
+        """A view ends: those who were too slow, in it or before, have missed what was sent in it."""
+        names = self._session.stack.view.names
+        self._missed = {name: counts for name, counts in self._missed.items() if name not in names}
+        for counts in self._missed.values():
+            counts.update(dict(zip(names, cut.whole, strict=True)))
+        for member, (row,) in cut.missed.items():
+            self._missed[names[member]] = Counter(dict(zip(names, row, strict=True)))
+        self._missed = dict(list(self._missed.items())[-MISSED_MAX:])
+
+    def missed_by(self, person: Member) -> dict[str, int]:
+        """Messages that were sent since the view began in which one was too slow that comes back, by sender."""
+        return {name: count for name, count in self._missed.get(person.name, {}).items() if count}
+
+    def say_missed(self, counts: dict[str, int]) -> None:
+        """We come back. So many messages there were of each member; some of them we have."""
+        stack = self._session.stack
+        tally: Tally = stack.chain.hook("tally")()
+        heard = dict(zip(stack.view.names, tally.heard, strict=True))
+        missed = {name: count - heard.get(name, 0) for name, count in counts.items() if name != stack.member.name}
+        stack.to_deliver.append(Missed({name: count for name, count in missed.items() if count > 0}))
 
     def on_reading(self, src: int) -> None:
         self._accused.pop(src, None)

@@ -20,6 +20,7 @@ from inga.model.packet import HEADER_MAX
 from inga.recipes import Options, find
 from inga.session.pressure import QUEUE_MIN
 from inga.session.quorum import PARTITIONS
+from inga.session.slow import PATIENCE
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
 from inga.trace.memory import MemoryTrace
@@ -38,7 +39,7 @@ ORDERS = (*CHANGING, *CHANGING, *CHANGING, *FIXED)
 FEATURES = tuple(
     "subset self burst sizes join leave use gate matrix echo level slow_reader stop_reading small_queue "
     "small_window small_datagram tuned loss duplicate reorder slow_links pause traced greet coarse answers crowd flood "
-    "crash return rejoin part partition".split()
+    "crash return rejoin part partition slow".split()
 )
 
 BUSY = (0.05, 0.2, 1.0)
@@ -89,6 +90,8 @@ class Plan:
     detect: float | None = None  # silence that a member is forgiven
     rejoin: bool = False  # who was excluded comes back
     partition: str | None = None  # which parts of a group go on
+    slow: str = "wait"  # what becomes of members that hold up the others
+    patience: float = PATIENCE  # after so many seconds
 
     def __str__(self) -> str:
         """One line from which `parse` makes the same plan: what differs from the defaults."""
@@ -125,6 +128,8 @@ class Plan:
             detect=self.detect,
             rejoin=self.rejoin,
             partition=self.partition,
+            slow=self.slow,
+            patience=self.patience,
             flow={"window": self.window},
         )
 
@@ -310,6 +315,12 @@ class _Draw:
             if has[feature]:
                 at = 0.0 if rng.random() < 0.3 else self._busy * rng.random()
                 actions.append(Action(round(at, 4), rng.randrange(people), do, pick(seconds)))
+        is_hasty = has["slow"] and recipe.blames and detect is not None
+        if is_hasty:
+            has["small_queue"] = has["small_window"] = True
+            actions.append(Action(0.0, rng.randrange(people), "stop_reading", pick((0.5, 1.5, 4.0))))
+            actions += [self._action(who, "send", (300, None, 20)) for who in range(members)]
+            actions = [action for action in actions if action.argument != "relay"]
         deliver = pick(recipe.levels) if has["level"] else None
         tunings = {name: pick(tried) for name, tried in recipe.tunings.items()} if has["tuned"] else {}
         tunings.pop("self_knowledge", None)  # other rules are for experiments, and alone they wait for ever
@@ -337,6 +348,8 @@ class _Draw:
             detect=detect,
             rejoin=detect is not None and has["rejoin"],
             partition=pick(PARTITIONS) if detect is not None and has["partition"] else None,
+            slow=pick(("expel", "skip")) if is_hasty else "wait",
+            patience=pick((0.2, 1.0)) if is_hasty else PATIENCE,
         )
 
     def _action(self, who: int, do: str, argument: Any = None) -> Action:
