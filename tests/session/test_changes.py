@@ -840,12 +840,13 @@ NEXT: dict[str, Any] = {
     "joined": ["dave"],
     "left": [],
     "failed": [],
+    "merged": [],
 }
 """The next view, as somebody might forge it."""
 
 WORDS: dict[str, dict[str, Any]] = {
     "use": {"recipe": "fifo", "wish": 1},
-    "flush": {**NEXT, "gone": []},
+    "flush": {**NEXT, "gone": [], "slow": []},
     "flushed": {
         "number": 2,
         "attempt": 1,
@@ -854,6 +855,9 @@ WORDS: dict[str, dict[str, Any]] = {
         "count": 0,
         "seen": [0] * 3,
         "held": {},
+        "said": [0] * 3,
+        "whole": 0,
+        "heard": [0] * 3,
     },
     "cut": {
         "number": 2,
@@ -863,6 +867,8 @@ WORDS: dict[str, dict[str, Any]] = {
         "counts": [0] * 3,
         "most": [0] * 3,
         "dealt": {},
+        "whole": [0] * 3,
+        "missed": {},
     },
     "want": {"src": 2, "runs": []},
     "reached": {"number": 2, "attempt": 1, "round": 1, "count": 0},
@@ -877,6 +883,12 @@ MAY_BE = {
     "counts": ([1, 1, 1],),
     "most": ([1, 1, 1],),
     "runs": ([],),
+    "said": ([1, 1, 1],),
+    "heard": ([1, 1, 1],),
+    "whole": ([1, 1, 1],),
+    "missed": ({},),
+    "slow": ([], [1, 1, 1]),
+    "merged": ([], [[]]),
     "gone": ([], [1, 1, 1]),
     "cuts": ([], [1, 1, 1]),
     "joined": ([],),
