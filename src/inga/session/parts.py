@@ -78,7 +78,7 @@ class Parts:
         """What a leader says of its part."""
         stack = self._session.stack
         person = {"name": stack.member.name, "incarnation": stack.member.incarnation}
-        return {**person, "group": self._session.digest, "size": len(stack.view), "view": stack.view.number}
+        return {**person, "group": self._session.digest, "size": len(stack.view), "tag": stack.wire.tag}
 
     def leave_home(self, host: tuple[str, int] | None, part: tuple[str, ...] = ()) -> None:
         """We are in no view any more: ask `host` to be let into another, as a new member; the whole `part` does."""
@@ -98,20 +98,21 @@ class Parts:
         """The leader of another part says that it is there."""
         session = self._session
         stack = session.stack
-        leader, size = told.identity, told.number("size")
+        leader, size, tag = told.identity, told.number("size"), told.large("tag")
         if told.text("group") != session.digest:
             return
         if self.is_homeless:
             if self._asking.heard(leader, stack.now):
                 self.wake = stack.now
             return
+        if session.quorum.is_paused:
+            if tag != stack.wire.tag and tag not in stack.wire.past:
+                session.excluded()  # whoever says so is not paused, and has gone on without us
+            return
+        if not session.changes.leads:
+            return
         if any(member.identity == leader for member in stack.view.members):
             return  # of a view that is past
-        if session.quorum.is_paused and told.number("view") > stack.view.number:
-            session.excluded()
-            return
-        if not session.changes.leads or session.quorum.is_paused:
-            return
         if (-size, leader) < (-len(stack.view), stack.member.identity):
             session.changes.dissolve(leader)
 

@@ -80,6 +80,7 @@ class Quorum:
             self._pause(missing)
         elif self.is_paused:
             session.stack.pause(None)
+            session.silence.be_lenient()
             self._resumed()
             session.changes.wake = session.stack.now
 

@@ -41,6 +41,7 @@ class Silence:
         self.detect = detect
         self._votes: dict[int, set[int]] = {}  # of members that are suspected: by whom
         self._vouched: dict[int, float] = {}  # members that others hear, and when they said so last
+        self._lenient_until = 0.0  # nobody is excluded before
         self.wake = NEVER
 
     @property
@@ -118,6 +119,10 @@ class Silence:
             self._vouched[member] = stack.now
             self._session.quorum.review()
 
+    def be_lenient(self) -> None:
+        """Enough are heard again to go on; the others are about to be heard, or are not excluded before long."""
+        self._lenient_until = self._session.stack.now + (self.detect or 0.0) / 2
+
     def has_spoken(self, member: int) -> bool:
         """Whether a member has said something since this view was installed here, and in it."""
         return self._session.stack.heard[member] > self._began
@@ -147,6 +152,14 @@ class Silence:
             self._session.exclude(absent)
 
     @property
+    def _overdue(self) -> set[int]:
+        """Those who have spoken less than they do: they may be about to fail as well, as all do who are cut off."""
+        if self.detect is None:
+            return set()
+        soonest = self._session.stack.now - self.detect / 2
+        return {member for member in self._watched if self._known(member) < soonest}
+
+    @property
     def failed(self) -> set[int]:
         """Those whom everybody suspects who is not suspected; then founders that nobody has met count as well."""
         suspects = self.suspects
@@ -156,10 +169,12 @@ class Silence:
 
     def conclude(self) -> None:
         """Exclude those who have failed, if it is for us to begin, and if those who are left may go on."""
-        stack, failed, quorum = self._session.stack, self.failed, self._session.quorum
+        stack, quorum = self._session.stack, self._session.quorum
         quorum.review()
+        failed = self.failed
         leads = all(member in failed | stack.left for member in range(stack.me))
-        if failed and leads and not quorum.is_paused:
+        may_go_on = not quorum.is_paused and quorum.is_enough(failed | self._overdue)
+        if failed and leads and may_go_on and stack.now >= self._lenient_until:
             for member in sorted(failed - self._absent):
                 stack.notice(f"{stack.view.names[member]} has failed: not heard for {self.detect:g} s")
             self._session.exclude(failed)

@@ -197,7 +197,8 @@ class _Play:
                 with suppress(UsageError):  # it has asked already, or its order has nothing of that kind
                     getattr(site, action.do)(action.argument)
             case "leave":
-                if site.index or not self._relays:  # without their relay the others could not go on
+                # Without their relay the others could not go on.
+                if (site.index or not self._relays) and (self._plan.detect is None or self._was_met(site)):
                     site.leave()
             case "crash":
                 if (site.index or not self._relays) and self._was_met(site):
