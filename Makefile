@@ -9,7 +9,7 @@ TESTS   ?=
 RUNS    ?=
 ORDER   ?=
 SEED    ?= $(shell date +%s)
-BENCHES ?= sim throughput latency check co sco remiop object
+BENCHES ?= sim throughput latency check co sco remiop object views
 WORKERS ?= auto
 MUTANTS ?=
 

@@ -13,8 +13,10 @@ from inga.certify.certificate import certify
 from inga.certify.chain import Step
 from inga.certify.combine import Process
 from inga.certify.local import Chunks
+from inga.certify.orders import KEYS_MAX
 from inga.certify.scan import NEVER
 from inga.certify.verdict import Answer
+from inga.model.invocation import ANY_KEY
 from inga.trace import Row
 
 from .world import Trace, misplaced, renumbered, source
@@ -329,6 +331,61 @@ def test_requests_whose_conflicts_their_arguments_decide_are_open(
     )
     made.conflicts = {"p0": [["key x", "key x"]], "p1": [["key x", "key x"]]}
     assert answer(made, "object").violations == 1
+
+
+def test_pairs_that_arguments_decide_leave_the_rest_open() -> None:
+    """Edits that conflict or not by their paragraphs are not compared: what else was, passes or fails all the same."""
+    n = 2
+    edits = [("edit", 0, 1), ("render", 0, 2), ("edit", 1, 1), ("look", 1, 2)]
+
+    def trace(*orders: list[int]) -> Trace:
+        return [
+            renumbered([got(at, edits[i][1], edits[i][2], n, "start", op=edits[i][0]) for i in order])
+            for at, order in enumerate(orders)
+        ]
+
+    made = source(Random(1), trace([0, 1, 2, 3], [0, 1, 2, 3]))
+    made.conflicts = {"p0": [["edit", "render"]], "p1": [["edit", "render"]]}
+    assert answer(made, "object").verdict == "pass"
+    made.undecided = {"p0": [["look", "render"], ["look", "look"]], "p1": [["edit", "edit"]]}
+    check = answer(made, "object")
+    assert (check.verdict, check.violations) == ("unknown", 0)
+    assert check.reason == (
+        "arguments decide whether look and render conflict, at p0: not judged; "
+        "arguments decide whether edit and edit conflict, at p1: not judged"
+    ), "one look alone is in no order"
+    made = source(Random(1), trace([0, 1, 2, 3], [1, 0, 2, 3]))
+    made.conflicts = {"p0": [["edit", "render"]], "p1": [["edit", "render"]]}
+    made.undecided = {"p1": [["edit", "edit"]]}
+    assert answer(made, "object").verdict == "fail", "what is wrong is wrong"
+
+
+def test_messages_of_one_key_that_a_function_gave_are_judged() -> None:
+    n = 2
+    trace = [
+        renumbered([got(0, 0, 1, n, "start", op="key 'x'"), got(0, 1, 1, n, "start", op="key 'x'")]),
+        renumbered([got(1, 1, 1, n, "start", op="key 'x'"), got(1, 0, 1, n, "start", op="key 'x'")]),
+    ]
+    made = source(Random(1), trace)
+    made.conflicts = {"p0": [[ANY_KEY, ANY_KEY]], "p1": [[ANY_KEY, ANY_KEY]]}
+    assert answer(made, "object").violations == 1
+    apart = [
+        [rows[0]._replace(op=f"key {at}"), rows[1]._replace(op=f"key {1 - at}")]
+        for at, rows in enumerate(trace)
+    ]
+    made = source(Random(1), apart)
+    made.conflicts = {"p0": [[ANY_KEY, ANY_KEY]], "p1": [[ANY_KEY, ANY_KEY]]}
+    assert answer(made, "object").verdict == "pass"
+
+
+@pytest.mark.parametrize(("keys", "verdict"), [(KEYS_MAX, "pass"), (KEYS_MAX + 1, "unknown")])
+def test_more_keys_than_are_compared_cannot_pass(keys: int, verdict: str) -> None:
+    trace = [renumbered([got(0, 0, key + 1, 1, "start", op=f"key {key}") for key in range(keys)])]
+    made = source(Random(1), trace)
+    made.conflicts = {"p0": [[ANY_KEY, ANY_KEY]]}
+    check = answer(made, "object")
+    assert check.verdict == verdict
+    assert (check.reason or "").startswith("messages have 65 keys") == (verdict == "unknown")
 
 
 def test_requests_without_vectors_leave_precedence_open() -> None:

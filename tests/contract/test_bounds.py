@@ -17,7 +17,7 @@ ROOMS = (*PROTOCOL_ROOMS, "lab/rungs")
 
 NO_BOUNDS = {
     "a duration, in seconds": """
-        session.questions.PAUSE session.questions.PAUSE_MAX session.presence.GREETING session.presence.GREETING_MAX
+        session.questions.PAUSE session.questions.PAUSE_MAX session.leading.LOOKS_WITHIN session.presence.GREETING session.presence.GREETING_MAX
         session.presence.GOODBYE session.presence.GOODBYE_MAX session.pressure.ASK_AFTER session.pressure.ASK_AFTER_MAX
         session.pressure.WARN_AFTER corba.multicast.remiop.WAIT_MIN corba.multicast.remiop.WAIT_MAX corba.multicast.remiop.SLACK
         corba.multicast.reported.HEARD layers.sco.layer.TWO_WAYS
@@ -35,7 +35,7 @@ NO_BOUNDS = {
     "given to Reassembly, which keeps them: see the rows of corba.multicast.fragments": """
         corba.dissect.dissector.OPEN_MAX corba.dissect.dissector.OCTETS_MAX corba.dissect.dissector.RECENT""",
     "a factor or a weight, not a limit": """
-        session.handover.PIECES session.silence.BEATS session.silence.LOOKS session.changes.DISSOLVES
+        session.handover.PIECES session.silence.BEATS session.silence.LOOKS session.silence.OUT_OF_REACH session.changes.DISSOLVES
         session.alarms.BACK_OFF layers.co.machine.SMOOTH layers.co.machine.RESEND_ROUNDS layers.sco.machine.SMOOTHING
         layers.co.parts.QUOTA_WINDOWS corba.multicast.rate.LEVELS corba.wire.framing.PASSED_OVER_MAX layers.co.machine.FULL_EVERY""",
     "what an option is unless told; what is told is checked": """

@@ -90,6 +90,16 @@ def of_group(rows: list[Row], view: int) -> list[tuple[object, ...]]:
     ]
 
 
+def told(row: Row) -> tuple[object, ...]:
+    """What a view row says of members, by process: who they are, and who came or went."""
+    assert row.dst is not None
+    return [at for at in range(row.dst.bit_length()) if row.dst >> at & 1], row.ref
+
+
+def views_told(rows: list[Row], view: int) -> list[tuple[object, ...]]:
+    return [told(row) for row in rows if row.step == "view" and row.view == view]
+
+
 def joined(*names: str, first: int = 0) -> list[tuple[object, ...]]:
     return [("join", first + at, None, None, name) for at, name in enumerate(names)]
 
@@ -120,7 +130,8 @@ def test_views_are_written_down(order: str) -> None:
     sim.trace_newcomers(late)
     talk()
     for me in range(3):
-        assert of_group(traces[me].rows, 1) == [("view", None, 3, None, order), *joined(*FOUNDERS)]
+        assert of_group(traces[me].rows, 1) == [("view", A, 3, None, order), *joined(*FOUNDERS)]
+        assert views_told(traces[me].rows, 1) == [([A, B, C], "joined 0, 1, 2")]
     past = tuple(sent_in(traces[me].rows, 1) for me in range(3))
     sim.join("dave")
     sim.run()
@@ -128,9 +139,11 @@ def test_views_are_written_down(order: str) -> None:
     for me in range(3):
         assert of_group(traces[me].rows, 1)[-1] == ("flush", None, None, None, None)
         assert of_group(traces[me].rows, 2) == [
-            ("view", None, 4, (*past, 0), order),
+            ("view", A, 4, (*past, 0), order),
             *joined("dave", first=3),
         ]
+        assert views_told(traces[me].rows, 2) == [([A, B, C, 3], "joined 3")]
+    assert views_told(traces[3].rows, 2) == [([A, B, C, 3], "joined 0, 1, 2, 3")]
     other = "fifo" if order != "fifo" else "vector"
     past = tuple(sent_in(traces[me].rows, 1, 2) for me in range(4))
     sim["bob"].use(other)
@@ -138,15 +151,18 @@ def test_views_are_written_down(order: str) -> None:
     talk()
     for trace in traces.values():
         assert of_group(trace.rows, 2)[-1] == ("flush", None, None, None, None)
-        assert of_group(trace.rows, 3) == [("view", None, 4, past, other)]
+        assert of_group(trace.rows, 3) == [("view", A, 4, past, other)]
+        assert views_told(trace.rows, 3) == [([A, B, C, 3], None)]
     past = tuple(sent_in(traces[me].rows, 1, 2, 3) for me in range(4))
     sim["bob"].leave()
     sim.run()
     for me, trace in traces.items():
-        assert of_group(trace.rows, 3)[1] == ("leave", B, None, None, None)
+        owed = 0 if me == B else None  # it says of itself that nothing of it is missing anywhere
+        assert of_group(trace.rows, 3)[1] == ("leave", B, owed, None, None)
         if me != B:
             assert of_group(trace.rows, 3)[2:] == [("flush", None, None, None, None)]
-            assert of_group(trace.rows, 4) == [("view", None, 3, past, other)]
+            assert of_group(trace.rows, 4) == [("view", A, 3, past, other)]
+            assert views_told(trace.rows, 4) == [([A, C, 3], "left 1")]
     sim["dave"].crash()
     session = sim["alice"].stack.layer("session")
     assert isinstance(session, Session)
@@ -158,4 +174,5 @@ def test_views_are_written_down(order: str) -> None:
             ("crash", 3, None, None, None),  # known by its process, whatever its index
             ("flush", None, None, None, None),
         ]
-        assert of_group(traces[me].rows, 5) == [("view", None, 2, past, other)]
+        assert of_group(traces[me].rows, 5) == [("view", A, 2, past, other)]
+        assert views_told(traces[me].rows, 5) == [([A, C], "failed 3")]

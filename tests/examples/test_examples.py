@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -29,9 +30,9 @@ def command(program: str, *arguments: str) -> list[str]:
     return [sys.executable, "-W", "error", str(EXAMPLES / program), *arguments]
 
 
-def output(environment: dict[str, str], program: str, *arguments: str) -> list[str]:
+def output(environment: dict[str, str], program: str, *arguments: str, seconds: float = SECONDS) -> list[str]:
     result = subprocess.run(
-        command(program, *arguments), env=environment, capture_output=True, text=True, timeout=SECONDS
+        command(program, *arguments), env=environment, capture_output=True, text=True, timeout=seconds
     )
     assert result.returncode == 0, result.stderr
     return result.stdout.splitlines()
@@ -126,13 +127,32 @@ def test_a_counter_with_copies(environment: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("how", [[], ["--virtual"]])
 def test_a_transfer_that_comes_to_nothing_leaves_nothing(environment: dict[str, str], how: list[str]) -> None:
-    careless, *lines = output(environment, "bank.py", *how)
+    careless, *lines = output(environment, "transfer.py", *how)
     assert "deposit(10) and withdraw(10): are declared compatible, but from state 0" in careless
     assert lines == [
         "70: transferred",
         "50: insufficient funds: 30, not 50",
         "savings 30, shop 70, 3 ledgers with {1} lines",
     ]
+
+
+def test_a_bank_whose_tellers_are_killed_keeps_its_money(environment: dict[str, str]) -> None:
+    *_, agreed, verdict = output(environment, "bank.py", "--kills", "3", seconds=120)
+    assert agreed == "5 tellers agree on 8 accounts, with 8,000 in all"
+    assert verdict == "kept"
+
+
+def test_a_bank_that_is_interrupted_leaves_nobody_behind(environment: dict[str, str]) -> None:
+    with subprocess.Popen(
+        command("bank.py"), env=environment, stdout=subprocess.PIPE, text=True, process_group=0
+    ) as bank:
+        assert bank.stdout is not None
+        assert bank.stdout.readline().startswith("kill 1 of 20: ")
+        bank.send_signal(signal.SIGINT)
+        assert (
+            bank.communicate(timeout=120)[0].splitlines()[-1] == "given up"
+        )  # and nobody has the pipe any more
+    assert bank.returncode == 130
 
 
 def test_authors_agree_on_every_line(environment: dict[str, str]) -> None:

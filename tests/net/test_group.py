@@ -450,6 +450,29 @@ def test_a_reader_with_much_to_read_lets_others_have_a_turn(run: Run, party: Par
     run(main())
 
 
+@pytest.mark.parametrize("how", ["send", "send_many"])
+def test_one_alone_that_only_sends_lets_others_have_a_turn(run: Run, party: Party, how: str) -> None:
+    """No window ever closes; but somebody may want to join."""
+
+    async def main() -> None:
+        async with party(1) as (alice,):
+            turns = 0
+
+            async def other() -> None:
+                nonlocal turns
+                while True:
+                    turns += 1
+                    await asyncio.sleep(0)
+
+            ticking = asyncio.create_task(other())
+            for _ in range(100):
+                await (alice.send(b"x") if how == "send" else alice.send_many([b"x", b"y"]))
+            assert turns >= 50
+            ticking.cancel()
+
+    run(main())
+
+
 def test_what_is_sent_after_a_take_has_it_as_its_cause(run: Run, party: Party) -> None:
     async def main() -> None:
         async with party(3) as (alice, bob, cathy):
@@ -834,7 +857,7 @@ async def _use(group: Group) -> None:
         for deed in (lambda: group.post(b"x"), lambda: group.delay("bob", 1)):
             with pytest.raises(inga.UsageError, match=words):
                 deed()
-        group._schedule_end()  # as if something had been sent in this turn
+        group._driver.schedule_end()  # as if something had been sent in this turn
 
 
 def test_a_closed_group(run: Run, party: Party) -> None:
@@ -863,7 +886,7 @@ def test_a_failed_group(run: Run, party: Party) -> None:
             bob.post(b"good")
             await until(lambda: any(isinstance(item, inga.Batch) for item in alice._reading.queue))
             alice.stack.fail(inga.Gap("cathy did not repair"))
-            alice._end_turn()
+            alice._driver.end_turn()
             iteration = aiter(alice)
             assert text(await anext(iteration)) == "good"
             with pytest.raises(inga.Gap, match="cathy did not repair"):
@@ -932,7 +955,7 @@ def test_the_part_of_a_live_run_says_what_went_wrong(run: Run, party: Party) -> 
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(playing), 0.01)
             alice.stack.fail(inga.Gap("lost for good"))
-            alice._end_turn()
+            alice._driver.end_turn()
             with pytest.raises(inga.Gap, match="lost for good"):
                 await playing
 

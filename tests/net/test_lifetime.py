@@ -95,11 +95,11 @@ def test_cancelled_in_the_middle_of_everything(run: Run, party: Party, via: str,
             member = asyncio.create_task(work(alice))
             await bob.send(b"go on")
             await inside.wait()
-            await until(lambda: alice._writers)
+            await until(lambda: alice._driver.writers)
             member.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await member
-            assert not alice._writers and alice._reading.reader is None
+            assert not alice._driver.writers and alice._reading.reader is None
             await alice.close(linger=0)
             await until(lambda: left == ["alice"])
             await bob.send(b"after")
@@ -174,7 +174,7 @@ def test_a_send_given_up_sends_nothing(run: Run, party: Party) -> None:
             for call in (lambda: alice.send(b"never"), lambda: alice.send_many([b"never"]), alice.writable):
                 with pytest.raises(TimeoutError):
                     await asyncio.wait_for(call(), 0.01)
-            assert not alice._writers
+            assert not alice._driver.writers
             reading = asyncio.create_task(take(aiter(bob), sent + 1))
             await alice.send(b"last")
             assert [len(d.data) for d in await reading] == [1000] * sent + [4]
@@ -226,7 +226,7 @@ def test_closing_while_others_wait(run: Run, party: Party) -> None:
                     await alice.send(bytes(1000))
 
             writer = asyncio.create_task(talk())
-            await until(lambda: alice._writers)
+            await until(lambda: alice._driver.writers)
             await asyncio.gather(alice.close(linger=0), alice.close(linger=0))
             with pytest.raises(inga.UsageError, match="the group is closed"):
                 await writer

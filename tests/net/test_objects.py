@@ -259,6 +259,28 @@ def test_a_call_that_is_given_up_is_taken_back(run: Run, party: Party) -> None:
     run(main())
 
 
+def test_one_alone_that_only_calls_lets_others_have_a_turn(run: Run, party: Party) -> None:
+    """Its calls end as soon as they begin; but somebody may want to join."""
+
+    async def main() -> None:
+        async with party(1, order="object", objects={"hits": Counter}) as (alice,):
+            turns = 0
+
+            async def other() -> None:
+                nonlocal turns
+                while True:
+                    turns += 1
+                    await asyncio.sleep(0)
+
+            ticking = asyncio.create_task(other())
+            for _ in range(100):
+                await alice.call("hits", "inc", 1)
+            assert turns >= 50
+            ticking.cancel()
+
+    run(main())
+
+
 def test_a_group_that_closes_ends_its_calls(run: Run, party: Party) -> None:
     async def main() -> None:
         Waiter.gate = asyncio.get_running_loop().create_future()

@@ -252,7 +252,7 @@ def test_a_trace_that_cannot_be_written_ends_the_group(
         async with party(2, each={"bob": {"trace": path}}) as (alice, bob):
             reading = asyncio.create_task(take(aiter(bob), 100_000))
             shutil.rmtree(path / "events")
-            trace: Any = bob.trace  # whose next rows are to be a segment
+            trace: Any = bob.stack.trace  # whose next rows are to be a segment
             if when == "rows":
                 trace._segment_rows = 1
                 trace._set_limit()

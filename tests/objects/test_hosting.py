@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from inga.model.errors import UsageError
+from inga.model.invocation import ANY_KEY
 from inga.objects.hosting import Layout, hosted, key_label, mailbox
 from inga.recipes import Options, find
 
@@ -55,14 +56,20 @@ def test_conflicts_as_a_manifest_has_them() -> None:
     assert Layout({"hits": Counter}, NAMES).conflicts == {f"{name}/hits": pairs for name in NAMES}
     one = Layout({"text": (Document, ["bob"])}, NAMES).conflicts
     assert one == {"bob/text": [["edit", "render"]]}, "edits conflict or not by their arguments"
-    whole = Layout({"text": (Document, ["bob"])}, NAMES, total=True).conflicts
-    assert whole == {"bob/text": [["edit", "edit"], ["edit", "render"], ["render", "render"]]}
+    both = Layout({"text": (Document, ["bob"]), "hits": Counter}, NAMES)
+    assert both.undecided == {"bob/text": [["edit", "edit"]]}, "which the check is told"
+    whole = Layout({"text": (Document, ["bob"])}, NAMES, total=True)
+    assert whole.conflicts == {"bob/text": [["edit", "edit"], ["edit", "render"], ["render", "render"]]}
+    assert whole.undecided is None
 
 
 def test_plain_messages_conflict_by_key() -> None:
     labels = [key_label(key) for key in range(2)]
     assert Layout(None, NAMES, keys=2).conflicts == {name: [[key, key] for key in labels] for name in NAMES}
     assert Layout(None, NAMES, total=True).conflicts is None
+    layout = find("object").layout(NAMES, None, {"key": len})
+    assert layout is not None and layout.conflicts == {name: [[ANY_KEY, ANY_KEY]] for name in NAMES}
+    assert key_label(1) != key_label("1"), "keys that differ are not to be taken for one in a trace"
 
 
 @pytest.mark.parametrize(

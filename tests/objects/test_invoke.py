@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from inga.model.errors import UsageError
-from inga.model.invocation import Announce, Heartbeat, Message
+from inga.model.invocation import Announce, Heartbeat, Message, Spoken
 from inga.objects.declare import Abort, ObjectClass, method
 from inga.objects.invoke import InstanceContext, InvocationAborted, Root
 
@@ -384,6 +384,29 @@ def test_calls_on_a_member_that_is_gone_abort() -> None:
     assert party.state(1, "b") == 100
     with pytest.raises(InvocationAborted, match="nobody is left"):
         party.ask(1, "a", "balance")
+
+
+@pytest.mark.parametrize("lost_to", [(), (1,), (2,), (1, 2)])
+def test_who_fails_while_it_commits_has_done_all_or_nothing(lost_to: tuple[int, ...]) -> None:
+    """The last word of a client is that it commits, and not everybody gets it."""
+    objects: dict[str, Any] = {"a": (Account, (1,)), "b": (Account, (2,))}
+
+    async def transfer(ctx: InstanceContext) -> None:
+        await ctx.call("a", "withdraw", 30)
+        await ctx.call("b", "deposit", 30)
+
+    calm = Party(3, objects)
+    calm.done(calm.begin(0, transfer))
+    committed = next(event.time for event in calm.log.events if event.step == "tell commit")
+
+    def drop(src: int, to: int, packet: Spoken) -> bool:
+        return is_message(packet, "c") and to in lost_to
+
+    party = Party(3, objects, drop=drop, crash=(0, committed + 0.5, [committed + 20.0] * 3))
+    party.begin(0, transfer)
+    assert party.run(1000)
+    is_lost = lost_to == (1, 2)
+    assert (party.state(1, "a"), party.state(2, "b")) == ((100, 100) if is_lost else (70, 130))
 
 
 def test_a_root_can_be_given_up() -> None:

@@ -8,9 +8,15 @@ import pytest
 
 from inga.pipeline.jobs import check_trace
 from inga.pipeline.watch import watch_trace
+from inga.recipes import Options, find
 from inga.runs.live_calls import run as run_live
+from inga.sim.recording import Recording
+from inga.sim.simulator import Sim
 from inga.sim.trials import simulate_trial
+from inga.trial.manifest import manifest_of
 from inga.trial.trial import Trial
+
+from ..objects.classes import Document
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -63,3 +69,44 @@ def test_plain_messages_are_certified_too(spark: Any, tmp_path: Path, order: str
     ).violations
     verdict = check(tmp_path / "run", session=spark)
     assert verdict.verdict == "pass" and claims in {each["name"] for each in verdict.to_json()["checks"]}
+
+
+@pytest.mark.parametrize(("order", "verdict"), [("object", "unknown"), ("total", "pass")])
+def test_where_arguments_decide_nothing_passes_unjudged(
+    spark: Any, tmp_path: Path, order: str, verdict: str
+) -> None:
+    names, objects = ("alice", "bob", "cathy"), {"text": Document}
+    recipe = find(order)
+    manifest = manifest_of(
+        recipe, names, recipe.layout(names, objects, {}), group="g", source="sim", full=True
+    )
+    recording = Recording(tmp_path, manifest, full=True)
+    sim = Sim(*names, order=order, seed=4, objects=objects, traces=recording.writers[:3])
+    for site in sim.sites:
+        site.objects.record(recording.writers.__getitem__)
+        site.call("text", "edit", "one", site.name)
+        site.call("text", "render")
+    recording.run(sim, sim.run)
+    found = check(tmp_path, session=spark)
+    assert found.verdict == verdict
+    if verdict == "unknown":
+        assert "arguments decide whether edit and edit conflict" in found.to_json()["checks"][0]["reason"]
+
+
+def first_byte(payload: bytes) -> bytes:
+    return payload[4:5]  # behind the number that the simulator puts in front
+
+
+def test_messages_are_certified_by_the_keys_that_a_function_gives(spark: Any, tmp_path: Path) -> None:
+    names, option = ("alice", "bob", "cathy"), {"key": first_byte}
+    recipe = find("object")
+    manifest = manifest_of(
+        recipe, names, recipe.layout(names, None, option), group="g", source="sim", full=True
+    )
+    recording = Recording(tmp_path, manifest, full=True)
+    sim = Sim(*names, order="object", seed=4, options=Options(protocol=option), traces=recording.writers)
+    for number in range(6):
+        for site in sim.sites:
+            site.send(bytes([number % 2]))
+    recording.run(sim, sim.run)
+    assert check(tmp_path, session=spark).verdict == "pass"

@@ -20,7 +20,7 @@ async def chatter(config: dict[str, Any], link: WorkerLink) -> None:
         trace=config.get("trace"),
     ) as group:
         if config.get("segment_rows"):
-            trace: Any = group.trace
+            trace: Any = group.stack.trace
             trace._segment_rows = config["segment_rows"]
             trace._set_limit()
         await group.ready()

@@ -64,6 +64,24 @@ def check(town: Town, *names: str) -> None:
     town.check_together(town.member(names[0]).view.recipe, *names)
 
 
+def test_nobody_dissolves_for_one_that_it_has_left_behind() -> None:
+    """It still counts with its part those who have gone on without it, and has no part once it hears of that."""
+    town = town_of()
+    town.crash("alice")
+    until_said(town, "part")
+    parts = [copy for copy in town.under_way if copy.do == "part"]
+    assert {copy.source for copy in parts} == {"bob"} and len(town.member("bob").view) == 3
+    town.crash("bob")
+    town.wait(3 * DETECT)
+    assert town.names("cathy") == ("cathy", "dave")
+    before = len(town.log)
+    for copy in parts:
+        town.arrive(copy)
+    town.wait(3 * DETECT)
+    assert town.names("cathy") == town.names("dave") == ("cathy", "dave")
+    assert "flush" not in {copy.do for copy in town.log[before:]}
+
+
 # At every step of a change
 
 

@@ -130,6 +130,20 @@ def test_greetings_are_known_by_their_names() -> None:
     assert net.stacks[0].met == {2} and not net.stacks[0].rejected, "that was ourselves"
 
 
+def test_processes_of_members_that_are_gone_are_forgotten() -> None:
+    """A group lives longer than its members: what is known of each is known as long as it is one."""
+    net = meeting()
+    net.quiet()
+    net.inject(0, outside(1, "here", **here("bob", birth=5)))
+    presence = net.stacks[0].layer("session").presence  # type: ignore[union-attr]
+    assert presence._births == {("bob", 1): 5}
+    net.stacks[1].goodbye(now=net.now)
+    net.turn(1)
+    net.quiet()
+    assert net.stacks[0].view.names == ("alice", "cathy")
+    assert ("bob", 1) not in presence._births
+
+
 def test_our_own_greeting_and_goodbye_come_back_to_us() -> None:
     """As on a multicast address that loops; it is no reason to meet ourselves, or to think that we were put out."""
     net = meeting()

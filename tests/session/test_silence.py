@@ -314,7 +314,9 @@ def test_words_of_the_wrong_kind(do: str) -> None:
     town = town_of()
     wrong: list[object] = [None, True, "2", 1.5, {}, [[]], ["2"], [None], [-1], [1 << 40]]
     for value in [*wrong, *([-1, 1 << 31] if do == "heard" else [7])]:
-        content = json.dumps({"do": do, "waived": [], "members" if do == "suspect" else "member": value}).encode()
+        content = json.dumps(
+            {"do": do, "waived": [], "members" if do == "suspect" else "member": value}
+        ).encode()
         town.inject("bob", of_session(0, 1, content))
         assert town.member("bob").rejected.pop("malformed") == 1, value
     assert not town.under_way and not town.session("bob").silence.suspects

@@ -106,7 +106,7 @@ def one_count_for_all(patch: MonkeyPatch) -> None:
 
 def own_messages_not_waited_for(patch: MonkeyPatch) -> None:
     def has(order: ObjectOrder, counts: list[int]) -> bool:
-        pairs = zip(order._begun, counts, strict=True)
+        pairs = zip(order._mail.begun, counts, strict=True)
         return all(begun >= count for m, (begun, count) in enumerate(pairs) if m != order.stack.me)
 
     patch.setattr(ObjectOrder, "has", has)

@@ -180,7 +180,7 @@ def test_two_that_lock_each_other_end_with_one_retry() -> None:
     for site in sim.sites:
         order = site.objects
         for place in order.roster.at[site.index]:
-            order.traces[place] = traces[site.index]
+            order.rows.traces[place] = traces[site.index]
     one, other = sim["alice"].call("x", "enter", "y"), sim["bob"].call("y", "enter", "x")
     sim.run()
     (failed,) = (root for root in (one, other) if root.error is not None)

@@ -7,6 +7,7 @@ from inga.model.view import View
 from inga.recipes import Options
 from inga.session.asking import HOST_FOR
 from inga.session.parts import ALONE_AFTER, PART
+from inga.session.silence import OUT_OF_REACH
 from inga.sim import Sim
 from inga.sim.site import Site
 
@@ -184,3 +185,40 @@ def test_every_view_has_a_name_of_its_own() -> None:
         view = site.stack.view
         assert seen.setdefault(view.text, view).members == view.members
     assert len(seen) == 2 and len({site.stack.wire.tag for site in sim.sites}) == 2
+
+
+@pytest.mark.parametrize("order", ["none", "vector", "co", "sco", "total"])
+@pytest.mark.parametrize("deaf", ["both", "leader", "member"])
+def test_one_bad_link_does_not_keep_a_view_closed(order: str, deaf: str) -> None:
+    """All others hear both, so that neither is taken for dead; but the leader of a change and a member that cannot hear
+    each other would wait for ever."""
+    sim = group(order)
+    sim.run(0.5)
+    alice, erin = sim["alice"].index, sim["erin"].index
+    sim.network.cut = {
+        "both": {(alice, erin), (erin, alice)},
+        "leader": {(erin, alice)},
+        "member": {(alice, erin)},
+    }[deaf]
+    sim.run(4.0)
+    assert sim["bob"].stack.view.names == NAMES
+    sim["dave"].leave()
+    sim.run(4.0 + (OUT_OF_REACH + 1) * DETECT)
+    assert views(sim) == {sim["alice"].stack.view.text}
+    assert sim["alice"].stack.view.names == NAMES[:3]
+    assert not sim["erin"].is_member
+    say_and_hear(sim)
+
+
+def test_a_leader_that_was_stopped_does_not_hold_that_against_the_others() -> None:
+    """It has begun a change, and asked nobody since: the others have gone on, and it does not go on without them."""
+    sim = group("vector")
+    alice = sim["alice"]
+    sim.run(0.5)
+    sim["dave"].leave()
+    while not alice.stack.closing:
+        sim.run(sim.now + 0.001)
+    alice.pause(60.0)
+    sim.run(sim.now + 62.0)
+    assert {site.stack.view.names for site in here(sim)} == {("bob", "cathy", "erin")}
+    assert not alice.is_member and alice.stack.view.names == NAMES

@@ -25,6 +25,7 @@ GOOD: dict[str, Any] = {
     "seed": 7,
     "clock": "wall",
     "conflicts": {"alice": [["deposit", "withdraw"]]},
+    "undecided": {"alice": [["deposit", "deposit"]]},
     "complete": False,
 }
 
@@ -138,7 +139,7 @@ def test_who_joined_later_is_known_by_the_process_file(tmp_path: Path) -> None:
             'calls process 1 "eve", but manifest',
         ),
         (1, {"process": 2, "name": "bob", "last_pos": 0, "complete": True}, "describes process 2"),
-        (4, {"process": 4, "name": "eve", "last_pos": 0, "complete": True}, "nothing names process 3"),
+        (400, {"process": 400, "name": "eve", "last_pos": 0, "complete": True}, "nothing names process 399"),
         (1, {"process": 1, "name": "bob", "last_pos": -1, "complete": True}, '"last_pos" must be a position'),
         (1, {"process": 1, "name": "bob", "last_pos": 1}, 'has no "complete"'),
         (1, [], "must hold a JSON object"),

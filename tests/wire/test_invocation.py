@@ -28,10 +28,20 @@ RESPONSE = Message(
     "r", 2, (1,), SendId(StartId(8, 2), 0), 301, 4, (0, 12, 3, 0), ((1, 9),), StartId(8, 2), (7, 1, 0), "inc",
     value={"a": 1}, reason="child", text="no luck",
 )  # fmt: skip
-COMMIT = Message(
-    "c", 1, (0, 2), SendId(START, 4), 302, 13, (0, 12, 4, 0), ((0, 6), (2, 2)), StartId(6, 1), (7, 1, 0)
+ABORT = Message(
+    "x",
+    1,
+    (0, 2),
+    SendId(START, 4),
+    302,
+    13,
+    (0, 12, 4, 0),
+    ((0, 6), (2, 2)),
+    StartId(6, 1),
+    (7, 1, 0),
+    "inc",
 )
-ABORT = COMMIT._replace(kind="x", op="inc")
+COMMIT = ABORT._replace(kind="c", call=(7, 1), op="", args=(0, 2))
 FLUSH = Flush(2, 303, ((0, 7), (1, 3)), (1,), (REQUEST, ABORT))
 SPOKEN: list[Spoken] = [
     REQUEST,

@@ -11,6 +11,9 @@ their parts everywhere. Those that are across are collected and compared by them
 proof.
 
 For `object` two messages concern each other only if their methods conflict, at both processes.
+
+Where a group came apart, parts decide by themselves in which order they deliver what was left of their last common view.
+There the same message is another one in each part, so that no two parts are held against each other.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,6 +28,9 @@ from inga.certify.combine import Line
 from inga.certify.scan import NEVER
 
 ACROSS_MAX = 1 << 21  # messages across parts that are compared; beyond that a check stays open
+CAMP = (
+    1 << 40
+)  # above all numbers of messages: by how much the same message differs from part to part of a group
 LATE_MAX = 1 << 16  # late rows that a part lists; if it has more, it is asked again for those that matter
 
 
@@ -38,21 +44,29 @@ class Rules:
     kind: int  # of the rows that are compared
     methods: tuple[str, ...]
     conflicts: Bools
+    camps: Ints | None = (
+        None  # by process and view, if parts of the group are not compared: `Membership.camps`
+    )
 
     @classmethod
-    def total(cls, n: int) -> "Rules":
-        return cls(DELIVER, (), np.ones((n, 1, 1), np.bool_))
+    def total(cls, n: int, camps: Ints | None) -> "Rules":
+        return cls(DELIVER, (), np.ones((n, 1, 1), np.bool_), camps)
 
     @classmethod
-    def objects(cls, names: Sequence[str], declared: dict[str, list[list[str]]]) -> "Rules":
-        """From a manifest: per process, pairs of methods."""
+    def objects(
+        cls, names: Sequence[str], declared: dict[str, list[list[str]]], camps: Ints | None
+    ) -> "Rules":
+        """From a manifest: per process, pairs of methods. Who joined later is not in it: its copies of objects are as
+        those of others, and so is what it gets itself."""
+        alike = {name.rpartition("/")[2] if "/" in name else "": pairs for name, pairs in declared.items()}
         methods = sorted({name for pairs in declared.values() for pair in pairs for name in pair})
         conflicts = np.zeros((len(names), len(methods), len(methods)), np.bool_)
         for process, name in enumerate(names):
-            for one, other in declared.get(name, ()):
+            like = name.rpartition("/")[2] if "/" in name else ""
+            for one, other in declared.get(name, alike.get(like, ())):
                 at = methods.index(one), methods.index(other)
                 conflicts[process, at[0], at[1]] = conflicts[process, at[1], at[0]] = True
-        return cls(START, tuple(methods), conflicts)
+        return cls(START, tuple(methods), conflicts, camps)
 
     def rows(self, chunk: Chunk) -> tuple[Ints, NDArray[np.int32]]:
         """The rows of a chunk that are compared with others, and their codes."""
@@ -68,7 +82,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where one process has some messages. `key` is number times processes plus sender."""
+    """Where one process has some messages. `key` is number times processes plus sender: `message_of`."""
 
     process: int
     key: Ints
@@ -128,7 +142,7 @@ def spread(chunk: Chunk, question: tuple[Rules, Ints]) -> list[tuple[int, Placed
     found = []
     for part in np.unique(parts).tolist():
         mine = parts == part
-        found.append((part, _placed(chunk, rows[mine], codes[mine])))
+        found.append((part, _placed(chunk, rules, rows[mine], codes[mine])))
     return found
 
 
@@ -140,8 +154,17 @@ def part_of(highs: Ints, src: Any, seq: Ints) -> Ints:
     return parts
 
 
-def _placed(chunk: Chunk, rows: Ints, codes: NDArray[np.int32]) -> Placed:
-    keys = chunk.seq[rows] * chunk.n + chunk.src[rows]
+def message_of(key: int, n: int) -> tuple[int, int]:
+    """Sender and number."""
+    return key % n, key // n % CAMP
+
+
+def _placed(chunk: Chunk, rules: Rules, rows: Ints, codes: NDArray[np.int32]) -> Placed:
+    numbers = chunk.seq[rows]
+    if rules.camps is not None:
+        views = np.minimum(chunk.view[rows], rules.camps.shape[1] - 1)
+        numbers = numbers + CAMP * rules.camps[chunk.process, views]
+    keys = numbers * chunk.n + chunk.src[rows]
     return Placed(chunk.process, keys, chunk.pos[rows], codes)
 
 
@@ -273,7 +296,7 @@ def across(chunk: Chunk, question: tuple[Rules, Ints, Edges]) -> Ints:
     parts = part_of(highs, chunk.src[rows], chunk.seq[rows])
     pos, here = chunk.pos[rows], chunk.process
     over = (pos < edges.ended[parts, here]) | (pos > edges.begun[parts, here])
-    keys: Ints = np.unique(_placed(chunk, rows[over], codes[over]).key)
+    keys: Ints = np.unique(_placed(chunk, rules, rows[over], codes[over]).key)
     return keys
 
 
@@ -281,7 +304,7 @@ def places(chunk: Chunk, question: tuple[Rules, Ints]) -> Placed:
     """Where a chunk has some messages."""
     rules, keys = question
     rows, codes = rules.rows(chunk)
-    placed = _placed(chunk, rows, codes)
+    placed = _placed(chunk, rules, rows, codes)
     wanted = np.isin(placed.key, keys)
     return Placed(placed.process, placed.key[wanted], placed.pos[wanted], placed.code[wanted])
 

@@ -8,14 +8,13 @@ the sources for which some sum differs are looked at, a range of their numbers a
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from inga.certify import compare, work
 from inga.certify.chunk import Bools
 from inga.certify.combine import unaccepted_sources
 from inga.certify.compare import Range, Sends
 from inga.certify.evidence import Evidence
-from inga.certify.pairs import ROWS_AT_ONCE, closed_view, gone, meant_for
+from inga.certify.pairs import ROWS_AT_ONCE, meant_for
 from inga.certify.roots import Bad
 from inga.certify.work import Fates, RowKey
 
@@ -24,7 +23,7 @@ def atomic(evidence: Evidence) -> Iterator[Bad]:
     """Messages that some destinations have and others lack, by destination and source."""
     sources = {pair.source for pair in evidence.unequal if pair.source != pair.destination}
     if any(summary.confirms for summary in evidence.summaries):
-        sources |= unaccepted_sources(evidence.lines, evidence.processes)
+        sources |= unaccepted_sources(evidence.lines, evidence.membership)
     judge = _Judge(evidence)
     width = max(ROWS_AT_ONCE // len(evidence.processes), 1)
     for source in sorted(sources):
@@ -40,39 +39,36 @@ class _Judge:
     def __init__(self, evidence: Evidence) -> None:
         self._processes = evidence.processes
         self._listed_max = evidence.listed_max
-        self._closed_view = closed_view(evidence.lines)
-        self._gone = gone(evidence.lines, evidence.processes)
+        self._membership = evidence.membership
 
     def judge(self, source: int, numbers: Range, parts: list[Fates]) -> Iterator[Bad]:
         n, width = len(self._processes), numbers.high - numbers.low
-        delivered, accepted = np.zeros((2, n, width), np.bool_)
-        confirmed = np.zeros(width, np.bool_)
+        delivered, accepted, confirmed = np.zeros((3, n, width), np.bool_)
         for part in parts:
             delivered[part.process, part.delivered - numbers.low] = True
             accepted[part.process, part.accepted - numbers.low] = True
-            confirmed[part.confirmed - numbers.low] = True
+            confirmed[part.process, part.confirmed - numbers.low] = True
         sends = compare.join_sends([part.sends for part in parts if part.sends is not None], n)
-        for destination in range(n):
-            if destination == source or self._gone[destination]:
-                continue
-            mine = meant_for(self._processes, sends, destination, source)
-            mine &= sends.view > self._closed_view
-            at = sends.seq - numbers.low
-            others: Bools = np.any(delivered[self._witnesses(source, destination)], axis=0)
-            name = self._processes[destination].name
-            lacking = mine & others[at] & ~delivered[destination, at]
-            told = f"was delivered, but never at {name}"
-            yield from self._bad(sends, lacking, destination, source, told, "deliver")
-            refuted = mine & confirmed[at] & ~accepted[destination, at]
-            told = f"was confirmed, but {name} never accepted it"
-            yield from self._bad(sends, refuted, destination, source, told, "confirm")
+        at = sends.seq - numbers.low
+        for view in np.unique(sends.view).tolist():
+            for survivors in self._membership.survivors(source, view):
+                for destination in survivors:
+                    mine = meant_for(self._membership, sends, destination, source) & (sends.view == view)
+                    witnesses = [other for other in survivors if other != destination]
+                    others: Bools = np.any(delivered[witnesses], axis=0)
+                    name = self._processes[destination].name
+                    lacking = mine & others[at] & ~delivered[destination, at]
+                    told = f"was delivered, but never at {name}"
+                    yield from self._bad(sends, lacking, destination, source, told, "deliver")
+                    told_by = [each for each in range(n) if self._is_told(each, destination, view)]
+                    said: Bools = np.any(confirmed[told_by], axis=0)
+                    refuted = mine & said[at] & ~accepted[destination, at]
+                    told = f"was confirmed, but {name} never accepted it"
+                    yield from self._bad(sends, refuted, destination, source, told, "confirm")
 
-    def _witnesses(self, source: int, destination: int) -> NDArray[np.intp]:
-        """The surviving destinations besides this one."""
-        return np.array(
-            [at for at, is_gone in enumerate(self._gone) if not is_gone and at not in (source, destination)],
-            np.intp,
-        )
+    def _is_told(self, process: int, destination: int, view: int) -> bool:
+        """Whether what a process says of everybody is about this destination too."""
+        return self._membership.is_together(process, destination, view)
 
     def _bad(
         self, sends: Sends, wrong: Bools, destination: int, source: int, what: str, step: str

@@ -26,6 +26,7 @@ class Needs(Enum):
     MESSAGES = "no message was sent or delivered"
     REQUESTS = "no object began with a request"
     EVENTS = "there are no events of an imported log"
+    VIEWS = "no row tells of a view"
 
 
 class WhileGrowing(Enum):
@@ -118,9 +119,11 @@ _ALL = [
     ),
     Check(
         "views",
-        "who came through a view delivered the same messages in it",
-        "(message, survivor, view) that lack it",
+        "members agree on who is in a view, and on the one before; what is sent in a view is delivered in it, by all "
+        "who go on together or by none",
+        "rows of views, and (message, process, view), that disagree",
         _in("views", "views"),
+        needs=Needs.VIEWS,
     ),
     Check(
         "clocks",

@@ -41,6 +41,9 @@ METHOD_COLUMN = "op"
 PLACE_COLUMN = "ref"
 """What is read again to name the lines of a log that was imported."""
 
+VIEW_COLUMNS = ("pos", "view", "peer", "dst")
+"""What a view row says: its place, the view's number, who led the change to it, who is in it."""
+
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
@@ -57,6 +60,21 @@ class Clocked:
     @property
     def last(self) -> int:
         return int(self.time.max(initial=NEVER_YET))
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledView:
+    """A view row. Whoever led the change to a view is in it, and installs one view of each number: so both together
+    tell the views of a group apart, also where parts of it went on with views of one number."""
+
+    pos: int
+    number: int
+    leader: int = -1  # by process; -1 if the row does not say who led, as in a trace of others
+    members: frozenset[int] | None = None  # by process, if the row says who they are
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.number, self.leader
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +95,13 @@ class Chunk:
     sets: Bools
     payloads: int = 0  # application messages in the sends
     width: int = 0  # processes that the file's vectors had room for
-    left: bool = False  # the process says that it left
+    left: bool = False  # the process says that it left,
+    settled: bool = False  # and that the others had all it sent by then
     crashed: bool = False  # or that it crashed
     flushed: int = -1  # the last view it helped to close
     clocked: Clocked | None = None  # if times were read
     refs: Any = None  # where rows come from, as an Arrow column, if that was read
-    installed: int = -1  # the last view it says it installed
+    views: tuple[InstalledView, ...] = ()  # that it says it installed
     methods: list[str] = field(default_factory=list)  # names, if they were read
     method: NDArray[np.int32] | None = None  # of each row: which of `methods`
 
@@ -103,8 +122,8 @@ class Chunk:
 
 def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, width: int = 0) -> Chunk:
     """The chunk of a table that the trace's reader made: types are right, vectors have n entries."""
-    kinds, flushed, installed = _kinds(table, receipt)
-    left, crashed = (_tells_of_itself(table, process, step) for step in ("leave", "crash"))
+    kinds, flushed, views = _kinds(table, receipt)
+    leaves, crashes = (_of_itself(table, process, step) for step in ("leave", "crash"))
     clocked = _clocked(table) if "time" in table.column_names else None
     events = table.num_rows
     first = table.column("pos")[0].as_py() if events else 0
@@ -140,14 +159,14 @@ def from_table(table: Any, process: int, n: int, receipt: str, *, where: str, wi
     methods, method = _methods(table)
     return Chunk(
         process, first, events, pos, kinds, _numbers(table, "view", np.int32), src, seq, deps, stamped,
-        dst, sets, _payloads(table, sends), width, left, crashed, flushed, clocked,
+        dst, sets, _payloads(table, sends), width, bool(leaves), 0 in leaves, bool(crashes), flushed, clocked,
         table.column("ref") if "ref" in table.column_names else None,
-        installed, methods, method,
+        views, methods, method,
     )  # fmt: skip
 
 
-def _kinds(table: Any, receipt: str) -> tuple[NDArray[np.uint16], int, int]:
-    """What each row is, and the last view that the process closed and installed."""
+def _kinds(table: Any, receipt: str) -> tuple[NDArray[np.uint16], int, tuple[InstalledView, ...]]:
+    """What each row is, the last view that the process helped to close, and those that it installed."""
     steps = _one_array(table.column("step"))
     names = steps.dictionary.to_pylist()
     codes = steps.indices.to_numpy(zero_copy_only=False)
@@ -157,20 +176,32 @@ def _kinds(table: Any, receipt: str) -> tuple[NDArray[np.uint16], int, int]:
     if METHOD_COLUMN in table.column_names:
         bits["start"], bits["request"] = START, REQUEST
     kinds = np.array([bits.get(name, 0) for name in names] or [0], np.uint16)[codes]
-    installed = -1
-    for row in _rows_of(codes, names, ("view",)):
-        installed = max(installed, table.column("view")[int(row)].as_py())
-        if not table.column("deps")[int(row)].is_valid:
+    installed = []
+    for row in _rows_of(codes, names, ("view",)).tolist():
+        pos, number, leader, members = (table.column(name)[row].as_py() for name in VIEW_COLUMNS)
+        if not table.column("deps")[row].is_valid:
             kinds[row] = 0  # a view that tells nothing about what came before
-    views = [table.column("view")[int(row)].as_py() for row in _rows_of(codes, names, ("flush",))]
-    return kinds, max(views, default=-1), installed
+        installed.append(
+            InstalledView(pos, number)
+            if members is None or leader is None
+            else InstalledView(pos, number, leader, _places(members))
+        )
+    flushed = [table.column("view")[row].as_py() for row in _rows_of(codes, names, ("flush",)).tolist()]
+    return kinds, max(flushed, default=-1), tuple(installed)
 
 
-def _tells_of_itself(table: Any, process: int, step: str) -> bool:
-    """Whether the process says that it left or crashed itself: a row about another names that one as `peer`."""
+def _places(mask: bytes) -> frozenset[int]:
+    bits = int.from_bytes(mask, "little")
+    return frozenset(at for at in range(bits.bit_length()) if bits >> at & 1)
+
+
+def _of_itself(table: Any, process: int, step: str) -> list[int | None]:
+    """The numbers in the rows by which the process says that it left or crashed itself: a row about another names
+    that one as `peer`."""
     steps = _one_array(table.column("step"))
     rows = _rows_of(steps.indices.to_numpy(zero_copy_only=False), steps.dictionary.to_pylist(), (step,))
-    return any(table.column("peer")[int(row)].as_py() in (None, process) for row in rows)
+    own = [row for row in rows.tolist() if table.column("peer")[row].as_py() in (None, process)]
+    return [table.column("n")[row].as_py() for row in own]
 
 
 def _clocked(table: Any) -> Clocked:

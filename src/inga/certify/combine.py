@@ -6,6 +6,7 @@ trace passes without a row having been moved.
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from inga.certify.chunk import Ints
 from inga.certify.fingerprint import Words
 from inga.certify.scan import Carry, Summary, Tally
 from inga.model.errors import TraceError
+
+if TYPE_CHECKING:
+    from inga.certify.membership import Membership
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,7 @@ class Pair:
     source: int
 
 
-def unequal_pairs(lines: Sequence[Line], processes: Sequence[Process]) -> list[Pair]:
+def unequal_pairs(lines: Sequence[Line], membership: "Membership") -> list[Pair]:
     """The pairs for which what was sent and what was delivered differ in some view."""
     totals = [_total(line) for line in lines]
     n = len(lines)
@@ -139,8 +143,7 @@ def unequal_pairs(lines: Sequence[Line], processes: Sequence[Process]) -> list[P
     unequal = set()
     for view in views:
         tallies = [total.get(view) or Tally.empty(n) for total in totals]
-        members = [is_member(process, view) for process in processes]
-        sent, sent_sum = _sent(tallies, members)
+        sent, sent_sum = _sent(tallies, view, membership)
         delivered = np.stack([tally.delivered for tally in tallies])
         delivered_sum = np.stack([tally.delivered_sum for tally in tallies])
         differ = (sent != delivered) | (sent_sum != delivered_sum)
@@ -152,7 +155,7 @@ def unequal_pairs(lines: Sequence[Line], processes: Sequence[Process]) -> list[P
     return sorted(unequal)
 
 
-def unaccepted_sources(lines: Sequence[Line], processes: Sequence[Process]) -> set[int]:
+def unaccepted_sources(lines: Sequence[Line], membership: "Membership") -> set[int]:
     """The sources of which some destination may not have accepted all that was sent to it.
 
     Who counts every message of a source accepts all of them, also those that are for others.
@@ -162,7 +165,7 @@ def unaccepted_sources(lines: Sequence[Line], processes: Sequence[Process]) -> s
     found: set[int] = set()
     for view in sorted({view for total in totals for view in total}):
         tallies = [total.get(view) or Tally.empty(n) for total in totals]
-        sent, sent_sum = _sent(tallies, [is_member(process, view) for process in processes])
+        sent, sent_sum = _sent(tallies, view, membership)
         accepted = np.stack([tally.accepted for tally in tallies])
         accepted_sum = np.stack([tally.accepted_sum for tally in tallies])
         everything = np.array([tally.sent for tally in tallies])
@@ -184,11 +187,6 @@ def _repeats(line: Line) -> bool:
     return False
 
 
-def is_member(process: Process, view: int) -> bool:
-    """Whether a message to everybody in this view is also for this process."""
-    return process.first_view is None or process.first_view <= view
-
-
 def _total(line: Line) -> dict[int, Tally]:
     total: dict[int, Tally] = {}
     for link in line:
@@ -197,14 +195,18 @@ def _total(line: Line) -> dict[int, Tally]:
     return total
 
 
-def _sent(tallies: Sequence[Tally], members: Sequence[bool]) -> tuple[Ints, Words]:
-    """Counts and sums of what each source sent to each destination: line = destination."""
+def _sent(tallies: Sequence[Tally], view: int, membership: "Membership") -> tuple[Ints, Words]:
+    """Counts and sums of what each source sent to each destination in a view: line = destination."""
     counts = np.stack([tally.addressed for tally in tallies], axis=1)
     sums = np.stack([tally.addressed_sum for tally in tallies], axis=1)
-    meant = np.array(members)[:, None] & ~np.eye(len(tallies), dtype=np.bool_)
-    counts += np.where(meant, np.array([tally.everybody for tally in tallies]), 0)
-    everybody = np.array([tally.everybody_sum for tally in tallies], np.uint64)
-    sums += np.where(meant, everybody, np.uint64(0))
+    senders = [source for source, tally in enumerate(tallies) if tally.sent]
+    for source in senders if membership.is_split else ():
+        elsewhere = ~membership.reachable(source, view)
+        counts[elsewhere, source], sums[elsewhere, source] = 0, 0
+    for source in senders:
+        meant = membership.meant(source, view)
+        counts[meant, source] += tallies[source].everybody
+        sums[meant, source] += np.uint64(tallies[source].everybody_sum)
     return counts, sums
 
 

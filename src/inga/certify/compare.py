@@ -103,12 +103,6 @@ _NO_DELIVERIES = Deliveries(
 )
 
 
-def is_for(sends: Sends, destination: int, source: int, members: Bools) -> Bools:
-    """Which sends are for a destination; `members[view]` tells who is meant by everybody."""
-    meant = members[sends.view] if destination != source else np.zeros(len(sends.seq), np.bool_)
-    return np.where(sends.to_all, meant, sends.addressed[:, destination])
-
-
 def judge_deliveries(sends: Sends, mine: Bools, delivered: Deliveries, *, echo: bool) -> NDArray[np.uint8]:
     """What is wrong with each delivery, 0 if nothing. An echo need not be addressed to its sender."""
     wrong = np.zeros(len(delivered.seq), np.uint8)

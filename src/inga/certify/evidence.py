@@ -8,6 +8,7 @@ from inga.certify.checks import CHECKS, Needs
 from inga.certify.chunk import Chunk
 from inga.certify.combine import Line, Pair, PlacedChunk, Process, unequal_pairs
 from inga.certify.fingerprint import Keys
+from inga.certify.membership import Membership
 from inga.certify.roots import EXPLAINED_MAX
 from inga.certify.scan import Summary
 from inga.certify.work import RowKey
@@ -18,6 +19,7 @@ _IS_THERE: dict[Needs, Callable[[Summary], bool]] = {
     Needs.MESSAGES: lambda summary: bool(summary.sends or summary.deliveries),
     Needs.REQUESTS: lambda summary: bool(summary.starts),
     Needs.EVENTS: lambda summary: bool(len(summary.runs)),
+    Needs.VIEWS: lambda summary: bool(summary.views),
 }
 
 
@@ -27,9 +29,11 @@ class Source(Protocol):
     processes: Sequence[Process]
     receipt: str
     guarantees: Sequence[str]  # what the run claims
+    order: str  # the name of its recipe
     segment_names: Sequence[str]
     quiet_seconds: float  # after the last progress, within which control traffic ends
     conflicts: dict[str, list[list[str]]] | None  # object runs: per process, pairs of methods
+    undecided: dict[str, list[list[str]]] | None  # the same, of methods whose arguments decide
 
     def map(
         self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
@@ -104,7 +108,12 @@ class Evidence:
     @cached_property
     def unequal(self) -> list[Pair]:
         """Pairs of processes for which what was sent and what was delivered differ."""
-        return unequal_pairs(self.lines, self.processes)
+        return unequal_pairs(self.lines, self.membership)
+
+    @cached_property
+    def membership(self) -> Membership:
+        """Who was in which view."""
+        return Membership(self.lines, self.processes)
 
     def link_at(self, process: int, pos: int) -> PlacedChunk:
         """Where some row is."""

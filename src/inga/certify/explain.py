@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from inga.certify.agree import Clash
+from inga.certify.agree import Clash, message_of
 from inga.certify.chain import Chains, RequestChains, Step
 from inga.certify.chunk import DELIVER, Chunk, Ints
 from inga.certify.clocks import place_of
@@ -85,7 +85,7 @@ class Explainer:
 
     def _explain_clash(self, witness: Witness, clash: Clash) -> None:
         n = len(self._names)
-        witness.other, witness.other_pos = (clash.other % n, clash.other // n), clash.other_pos
+        witness.other, witness.other_pos = message_of(clash.other, n), clash.other_pos
         witness.against = (clash.against, clash.against_pos, clash.against_other_pos)
         here, there = self._names[witness.process], self._names[clash.against]
         verb = "began" if witness.check == "object" else "delivered"
@@ -124,12 +124,20 @@ class Explainer:
 
     def _explain_pair(self, witness: Witness, bad: Bad) -> None:
         here, message = self._names[witness.process], self._message(witness.message)
-        if bad.check == "complete":
+        if bad.step == "view":
+            witness.text = f"{here} {bad.what}"
+            witness.chain = list(bad.chain)
+        elif bad.check == "complete":
             witness.text = f"{message} {bad.what} at {here}"
             witness.chain = self._chains.find(witness.message, witness.message)
         elif bad.check in ("atomic", "views"):
             witness.text = f"{message} {bad.what}"
-            self._follow(witness, bad)
+            if witness.pos:
+                witness.chain = self._chains.find(witness.message, witness.message)
+                witness.chain.append(Step(witness.process, witness.pos, bad.step, witness.message))
+            else:
+                self._follow(witness, bad)
+            witness.chain += bad.chain
         elif bad.check == "clocks":
             row = RowKey(witness.process, witness.pos, *witness.message)
             witness.other = bad.others.get(row)

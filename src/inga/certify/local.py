@@ -59,13 +59,17 @@ class Chunks(LocalSource):
         quiet_seconds: float = 1.0,
         conflicts: dict[str, list[list[str]]] | None = None,
         guarantees: Sequence[str] = (),
+        undecided: dict[str, list[list[str]]] | None = None,
+        order: str = "",
     ) -> None:
         self._chunks = list(chunks)
         self.processes = processes
         self.receipt = receipt
         self.quiet_seconds = quiet_seconds
         self.conflicts = conflicts
+        self.undecided = undecided
         self.guarantees = guarantees
+        self.order = order
         self.segment_names = [f"{chunk.process} from {chunk.first}" for chunk in chunks]
 
     def read(self, segment: int) -> Chunk:

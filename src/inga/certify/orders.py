@@ -1,25 +1,41 @@
 """The orders that processes have of the same messages: the judges of `total` and `object`."""
 
+from collections import Counter
 from collections.abc import Iterator
 
-from inga.certify.agree import Agreement, Rules
+import numpy as np
+
+from inga.certify.agree import Agreement, Rules, message_of
+from inga.certify.chunk import START, Chunk
 from inga.certify.evidence import Evidence
 from inga.certify.precede import LateRequests
 from inga.certify.roots import Bad
 from inga.certify.work import RowKey
+from inga.model.invocation import ANY_KEY
+
+KEYS_MAX = 64
+"""Keys of messages that are compared, where a function gives them: each costs a pass over the messages."""
+
+Declared = dict[str, list[list[str]]]
 
 
 def total(evidence: Evidence) -> Iterator[Bad]:
-    return _clashes(evidence, "total", Rules.total(len(evidence.names)))
+    return _clashes(evidence, "total", Rules.total(len(evidence.names), evidence.membership.camps))
 
 
 def objects(evidence: Evidence) -> Iterator[Bad]:
-    """Which requests conflict is known by their methods, from the manifest."""
+    """Which requests conflict is known by their methods, from the manifest; of some methods the arguments decide,
+    which a trace does not have."""
     declared = evidence.source.conflicts
     if declared is None:
         evidence.leave_open("object", "the manifest does not say which methods conflict")
         return
-    rules = Rules.objects(evidence.names, declared)
+    undecided = evidence.source.undecided or {}
+    if undecided or any([ANY_KEY, ANY_KEY] in pairs for pairs in declared.values()):
+        began = _began(evidence)
+        _leave_undecided(evidence, undecided, began)
+        declared = _with_keys(evidence, declared, began)
+    rules = Rules.objects(evidence.names, declared, evidence.membership.camps)
     precedence = LateRequests(evidence, rules)
     if rules.methods:
         yield from _clashes(evidence, "object", rules)
@@ -33,11 +49,51 @@ def objects(evidence: Evidence) -> Iterator[Bad]:
         )
 
 
+def _began(evidence: Evidence) -> dict[str, Counter[str]]:
+    """By process: how many requests of each method began."""
+    began = {name: Counter[str]() for name in evidence.names}
+    links = {link.segment: link for link in evidence.links if link.summary.starts}
+    for segment, counts in evidence.ask("methods counted", _methods, [(segment, None) for segment in links]):
+        began[evidence.names[links[segment].summary.process]] += counts
+    return began
+
+
+def _methods(chunk: Chunk, _: None) -> Counter[str]:
+    assert chunk.method is not None, "methods are read if this check is asked for"
+    codes, counts = np.unique(chunk.method[(chunk.kind & START) > 0], return_counts=True)
+    return Counter({chunk.methods[code]: count for code, count in zip(codes, counts.tolist(), strict=True)})
+
+
+def _leave_undecided(evidence: Evidence, undecided: Declared, began: dict[str, Counter[str]]) -> None:
+    """Pairs of which two requests began somewhere were not compared, so they cannot pass."""
+    found: dict[str, list[str]] = {}
+    for process, pairs in undecided.items():
+        for one, other in pairs:
+            counts = began.get(process, Counter())
+            if counts[one] and counts[other] and (one != other or counts[one] > 1):
+                found.setdefault(f"{one} and {other}", []).append(process)
+    for methods, processes in found.items():
+        where = ", ".join(processes)
+        evidence.leave_open("object", f"arguments decide whether {methods} conflict, at {where}: not judged")
+
+
+def _with_keys(evidence: Evidence, declared: Declared, began: dict[str, Counter[str]]) -> Declared:
+    """The manifest's conflicts, with those keys of messages that a function gave in place of any."""
+    prefix = ANY_KEY.removesuffix("*")
+    keys = sorted({method for counts in began.values() for method in counts if method.startswith(prefix)})
+    if len(keys) > KEYS_MAX:
+        evidence.leave_open(
+            "object", f"messages have {len(keys):,} keys: only {KEYS_MAX} of them are compared"
+        )
+    alike = [[key, key] for key in keys[:KEYS_MAX]]
+    return {process: alike if [ANY_KEY, ANY_KEY] in pairs else pairs for process, pairs in declared.items()}
+
+
 def _clashes(evidence: Evidence, check: str, rules: Rules) -> Iterator[Bad]:
     n = len(evidence.names)
     agreement = Agreement(evidence.lines, rules, evidence.source, max(evidence.witnesses, 1))
     for (process, _), count, clashes in agreement.clashes():
-        rows = [RowKey(process, clash.pos, clash.key % n, clash.key // n) for clash in clashes]
+        rows = [RowKey(process, clash.pos, *message_of(clash.key, n)) for clash in clashes]
         yield Bad(check, process, rows[0].src, check, count, rows, clashes=clashes)
     if agreement.open is not None:
         evidence.leave_open(check, agreement.open)

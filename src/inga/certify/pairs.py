@@ -1,14 +1,15 @@
 """Pairs of a destination and a source whose sums disagree: their messages are compared, some at a time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from inga.certify import compare, work
 from inga.certify.chunk import Bools, Ints
-from inga.certify.combine import Line, Pair, PlacedChunk, Process, is_member
+from inga.certify.combine import Line, Pair, PlacedChunk
 from inga.certify.compare import Deliveries, Range, Sends
 from inga.certify.evidence import Evidence
+from inga.certify.membership import Membership, crashed, has_left
 from inga.certify.roots import Bad
 from inga.certify.scan import NEVER
 from inga.certify.work import FoundRows, RowKey, Wanted
@@ -74,9 +75,10 @@ class _Judge:
     def __init__(self, evidence: Evidence) -> None:
         self._lines = evidence.lines
         self._processes = evidence.processes
+        self._membership = evidence.membership
         self._guarantees = evidence.source.guarantees
+        self._relayed = evidence.source.order == "relay"
         self._listed_max = evidence.listed_max
-        self._closed_view = closed_view(self._lines)
         self._crashed = crashed(self._lines, self._processes)
 
     def judge(self, pairs: list[Pair], parts: list[FoundRows]) -> Iterator[Bad]:
@@ -89,7 +91,7 @@ class _Judge:
                 if part.process == pair.destination and pair.source in part.deliveries
             ]
             sends, delivered = compare.join_sends(sent, n), compare.join_deliveries(received)
-            mine = meant_for(self._processes, sends, pair.destination, pair.source)
+            mine = meant_for(self._membership, sends, pair.destination, pair.source)
             yield from self._wrong(pair, sends, mine, delivered)
             yield from self._lost(pair, sends, mine, delivered)
 
@@ -107,13 +109,16 @@ class _Judge:
             yield self._bad("integrity", pair, what, blames, delivered.seq[rows], delivered.pos[rows])
 
     def _lost(self, pair: Pair, sends: Sends, mine: Bools, delivered: Deliveries) -> Iterator[Bad]:
-        if pair.destination == pair.source or self._crashed[pair.destination] or self._crashed[pair.source]:
+        if pair.destination == pair.source:
             return
         lost = compare.missing(sends, mine, delivered)
-        if has_left(self._lines[pair.destination]):
-            lost = lost[sends.seq[lost] <= self._passed(pair)]
-        # What a view lost before it was closed, it lost by agreement.
-        lost = lost[sends.view[lost] > self._closed_view]
+        passed = self._passed(pair)
+        owed = np.zeros(len(lost), np.bool_)
+        for view in np.unique(sends.view[lost]).tolist():
+            inside = sends.view[lost] == view
+            is_owed = self._membership.owes(pair.destination, pair.source, view, relayed=self._relayed)
+            owed[inside] = sends.seq[lost[inside]] <= passed if is_owed is None else is_owed
+        lost = lost[owed]
         if len(lost):
             blames = "messages of {source} were never delivered at {here}"
             yield self._bad(
@@ -121,8 +126,13 @@ class _Judge:
             )
 
     def _passed(self, pair: Pair) -> int:
-        """The last number of the source that a member which left cannot have missed by leaving: what it
-        delivered comes later in the order that the run claims."""
+        """The last number of the source that has to be there in the view in which one of the two ended: all of them,
+        if both were there to the end. A member that left cannot have missed by leaving what comes before something
+        that it delivered, in the order that the run claims."""
+        if self._crashed[pair.destination] or self._crashed[pair.source]:
+            return 0
+        if not has_left(self._lines[pair.destination]):
+            return NEVER
         summaries = [link.summary for link in self._lines[pair.destination]]
         if "causal" in self._guarantees:
             return max(int(summary.required[pair.source]) for summary in summaries)
@@ -149,31 +159,12 @@ class _Judge:
         )
 
 
-def meant_for(processes: Sequence[Process], sends: Sends, destination: int, source: int) -> Bools:
+def meant_for(membership: Membership, sends: Sends, destination: int, source: int) -> Bools:
     """Which sends are for a destination, given the views they were sent in."""
-    process, views = processes[destination], int(sends.view.max(initial=0)) + 1
-    members = np.array([is_member(process, view) for view in range(views)])
-    return compare.is_for(sends, destination, source, members)
-
-
-def crashed(lines: Sequence[Line], processes: Sequence[Process]) -> list[bool]:
-    """Whoever crashed need not deliver nor be delivered; an unfinished trace does not tell."""
-    return [
-        process.crashed or not process.complete or any(link.summary.crashed for link in line)
-        for process, line in zip(processes, lines, strict=True)
-    ]
-
-
-def has_left(line: Line) -> bool:
-    """By its own word. What others say about it proves nothing: a goodbye may be forged."""
-    return any(link.summary.left for link in line)
-
-
-def gone(lines: Sequence[Line], processes: Sequence[Process]) -> list[bool]:
-    """Who did not see the end of the run: it crashed or left."""
-    return [fell or has_left(line) for fell, line in zip(crashed(lines, processes), lines, strict=True)]
-
-
-def closed_view(lines: Sequence[Line]) -> int:
-    """The last view that ended by agreement: what it lost, it lost by agreement."""
-    return max((link.summary.flushed for line in lines for link in line), default=-1)
+    mine = sends.addressed[:, destination].copy()
+    for view in np.unique(sends.view).tolist():
+        inside = sends.view == view
+        mine[inside & sends.to_all] = membership.meant(source, view)[destination]
+        if not membership.reachable(source, view)[destination]:
+            mine[inside] = False
+    return mine

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inga.certify.agree import Clash
-from inga.certify.chain import MessageId
+from inga.certify.chain import MessageId, Step
 from inga.certify.verdict import ViolationGroup
 from inga.certify.work import RowKey
 
@@ -36,6 +36,7 @@ class Bad:
     early: RowKey | None = None  # what came before the first row and should not have
     step: str = "deliver"  # of `atomic` and `views`: what others have done with the message,
     view: int | None = None  # in which view, if that matters
+    chain: list[Step] = field(default_factory=list)  # rows of views that a witness ends with
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from inga.certify.chunk import (
     START,
     Bools,
     Chunk,
+    InstalledView,
     Ints,
 )
 from inga.certify.fingerprint import Keys, Words, hashes
@@ -111,6 +112,7 @@ class Summary:
     payloads: int
     width: int
     left: bool
+    settled: bool
     crashed: bool
     flushed: int
     unstamped_deliveries: int  # rows without deps
@@ -136,7 +138,7 @@ class Summary:
     progress_last: int = NEVER_YET  # the last time a message got further
     runs: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))  # of imported events: `runs_of`
     unstamped_events: int = 0  # imported ones without a clock
-    installed: int = -1  # the last view it says it installed
+    views: tuple[InstalledView, ...] = ()  # that it says it installed
     starts: int = 0  # requests that an object began with, if methods were read
     started_high: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # by source
     requested_low: int = NEVER  # of the requests that were made here
@@ -211,6 +213,7 @@ def describe(chunk: Chunk) -> Summary:
         payloads=chunk.payloads,
         width=chunk.width,
         left=chunk.left,
+        settled=chunk.settled,
         crashed=chunk.crashed,
         flushed=chunk.flushed,
         unstamped_deliveries=int((deliveries & ~chunk.stamped).sum()),
@@ -236,7 +239,7 @@ def describe(chunk: Chunk) -> Summary:
         progress_last=NEVER_YET if clocked is None else clocked.progress,
         runs=runs_of(chunk),
         unstamped_events=int((((chunk.kind & EVENT) != 0) & ~chunk.stamped).sum()),
-        installed=chunk.installed,
+        views=chunk.views,
         starts=int(starts.sum()),
         started_high=started_high,
         requested_low=int(requested.min(initial=NEVER)),

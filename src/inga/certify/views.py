@@ -1,19 +1,24 @@
-"""Who came through a view delivered the same messages in it.
+"""Views: everybody in one agrees on who is in it and on the one before, delivers in it what was sent in it, and who goes
+on to the next one together with others has delivered the same.
 
-If what was sent in a view was delivered in it everywhere, there is nothing to look for. Only the sources for which
-some sum differs are looked at, a range of their numbers at a time, as for `atomic`.
+Who is in which view is said by few rows, which are all in the summaries. As to messages: if what was sent in a view was
+delivered in it everywhere, there is nothing to look for. Only the sources for which some sum differs are looked at, a
+range of their numbers at a time, as for `atomic`.
 """
 
+from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
 from inga.certify import compare, work
-from inga.certify.chunk import Bools
-from inga.certify.combine import is_member
-from inga.certify.compare import Range
+from inga.certify.chain import Step
+from inga.certify.chunk import Bools, InstalledView, Ints
+from inga.certify.compare import Range, Sends
 from inga.certify.evidence import Evidence
-from inga.certify.pairs import ROWS_AT_ONCE, gone, meant_for
+from inga.certify.membership import UNSAID, Key
+from inga.certify.pairs import ROWS_AT_ONCE, meant_for
 from inga.certify.roots import Bad
 from inga.certify.scan import Summary
 from inga.certify.work import Fates, RowKey
@@ -22,12 +27,13 @@ NOWHERE = -1  # the view of a message that was not delivered
 
 
 def views(evidence: Evidence) -> Iterator[Bad]:
-    """Messages that some survivor of a view delivered in it and another one did not."""
-    if all(summary.installed < 0 for summary in evidence.summaries):
-        evidence.leave_open("views", "no row tells of a view")
+    """What processes say of views and others contradict; messages delivered in a view that they do not belong to;
+    messages that some survivor of a view delivered in it and another one did not."""
+    if not any(summary.views for summary in evidence.summaries):
         return
-    judge = _Judge(evidence)
-    sources = {pair.source for pair in evidence.unequal if pair.source != pair.destination}
+    yield from _Rows(evidence).judge()
+    judge = _Messages(evidence)
+    sources = {pair.source for pair in evidence.unequal}
     width = max(ROWS_AT_ONCE // len(evidence.processes), 1)
     for source in sorted(sources):
         high = max((_high(summary, source) for summary in evidence.summaries), default=0)
@@ -44,7 +50,7 @@ def views(evidence: Evidence) -> Iterator[Bad]:
 
 def _high(summary: Summary, source: int) -> int:
     sent = summary.sent_high if summary.process == source else 0
-    return max(sent, int(summary.delivered_high[source]) if summary.process != source else 0)
+    return max(sent, int(summary.delivered_high[source]))
 
 
 def _has(summary: Summary, source: int, numbers: Range) -> bool:
@@ -52,45 +58,144 @@ def _has(summary: Summary, source: int, numbers: Range) -> bool:
     return bool(low < numbers.high and high >= numbers.low)
 
 
-class _Judge:
+def step_of(process: int, view: InstalledView) -> Step:
+    """A row of a view as a link of a chain; in place of a message, who led and its number."""
+    return Step(process, view.pos, "view", (max(view.leader, 0), view.number))
+
+
+class _Rows:
+    """Do the rows of views agree with each other? Each that does not is held against one of the others."""
+
     def __init__(self, evidence: Evidence) -> None:
-        lines = evidence.lines
+        self._names = evidence.names
+        self._installed = evidence.membership.installed
+
+    def judge(self) -> Iterator[Bad]:
+        same: dict[Key, list[tuple[int, InstalledView]]] = {}
+        for process, installed in enumerate(self._installed):
+            for view in installed:
+                if view.leader != UNSAID:
+                    same.setdefault(view.key, []).append((process, view))
+            yield from self._order(process, installed)
+        for group in same.values():
+            yield from self._members(group)
+            yield from self._predecessors(group)
+
+    def _order(self, process: int, installed: list[InstalledView]) -> Iterator[Bad]:
+        for before, view in pairwise(installed):
+            if view.number <= before.number:
+                what = f"installed view {view.number} after view {before.number}"
+                yield self._bad(process, view, what, [step_of(process, before)])
+
+    def _members(self, group: list[tuple[int, InstalledView]]) -> Iterator[Bad]:
+        """Who differs from most others."""
+        counts = Counter(view.members for _, view in group)
+        agreed = counts.most_common(1)[0][0]
+        there, other = next((process, view) for process, view in group if view.members == agreed)
+        for process, view in group:
+            assert view.members is not None and agreed is not None
+            if view.members != agreed:
+                besides = [f"also {self._listed(view.members - agreed)}"] if view.members - agreed else []
+                besides += [f"not {self._listed(agreed - view.members)}"] if agreed - view.members else []
+                what = f"has {' and '.join(besides)} in view {view.number}, unlike {self._names[there]}"
+                yield self._bad(process, view, what, [step_of(there, other)])
+            elif process not in view.members:
+                yield self._bad(process, view, f"installed view {view.number}, which it is not in", [])
+
+    def _predecessors(self, group: list[tuple[int, InstalledView]]) -> Iterator[Bad]:
+        """Those who were in the group before come from one and the same view: nobody has passed one over."""
+        before = {process: self._before(process, view) for process, view in group}
+        known = {
+            process: each for process, each in before.items() if each is not None and each.leader != UNSAID
+        }
+        if len({each.key for each in known.values()}) < 2:
+            return
+        usual = Counter(each.key for each in known.values()).most_common(1)[0][0]
+        there = next(process for process, each in known.items() if each.key == usual)
+        for process, view in group:
+            if process in known and known[process].key != usual:
+                what = (
+                    f"came to view {view.number} from view {known[process].number}, but {self._names[there]} from "
+                    f"view {usual[0]}"
+                )
+                chain = [step_of(process, known[process]), step_of(there, known[there])]
+                yield self._bad(process, view, what, chain)
+
+    def _before(self, process: int, view: InstalledView) -> InstalledView | None:
+        at = self._installed[process].index(view)
+        return self._installed[process][at - 1] if at else None
+
+    def _listed(self, members: frozenset[int]) -> str:
+        return ", ".join(self._names[at] for at in sorted(members) if at < len(self._names))
+
+    def _bad(self, process: int, view: InstalledView, what: str, others: list[Step]) -> Bad:
+        own = step_of(process, view)
+        row = RowKey(process, view.pos, *own.message)
+        chain = [*others, own]
+        blames = f"{self._names[process]} {what}"
+        return Bad("views", process, process, what, 1, [row], blames=blames, chain=chain, step="view")
+
+
+class _Messages:
+    """Are messages delivered in the views that they were sent in, and by all who go on together or by none?"""
+
+    def __init__(self, evidence: Evidence) -> None:
         self._processes = evidence.processes
+        self._membership = evidence.membership
         self._listed_max = evidence.listed_max
-        self._gone = gone(lines, evidence.processes)
-        self._installed = [max((link.summary.installed for link in line), default=-1) for line in lines]
 
     def judge(self, source: int, numbers: Range, parts: list[Fates]) -> Iterator[Bad]:
         n, width = len(self._processes), numbers.high - numbers.low
         delivered_in = np.full((n, width), NOWHERE, np.int32)
+        positions = np.zeros((n, width), np.int64)
         for part in reversed(parts):  # so that the first delivery is the one that counts
             at = part.delivered[::-1] - numbers.low
             delivered_in[part.process, at] = part.delivered_in[::-1]
-        meant = self._meant(source, numbers, parts)
-        for view in np.unique(delivered_in[delivered_in != NOWHERE]).tolist():
-            survivors = [at for at in range(n) if at != source and self._survived(at, view)]
-            delivered = delivered_in == view
-            for here in survivors:
-                for_both = [other for other in survivors if other != here]
-                lacking = meant[here] & delivered[for_both].any(axis=0) & ~delivered[here]
-                yield from self._bad(lacking, numbers, here, source, view)
-
-    def _meant(self, source: int, numbers: Range, parts: list[Fates]) -> Bools:
-        """By destination and number. Of what was lost with the end of a trace nothing is known."""
-        n, width = len(self._processes), numbers.high - numbers.low
+            positions[part.process, at] = part.delivered_at[::-1]
         sends = compare.join_sends([part.sends for part in parts if part.sends is not None], n)
-        meant = np.zeros((n, width), np.bool_)
-        for destination in range(n):
-            mine = meant_for(self._processes, sends, destination, source)
-            meant[destination, sends.seq[mine] - numbers.low] = True
+        sent_in = np.full(width, NOWHERE, np.int32)
+        sent_in[sends.seq - numbers.low] = sends.view
+        for here in range(n):
+            outside = (delivered_in[here] != sent_in) & (delivered_in[here] != NOWHERE) & (sent_in != NOWHERE)
+            yield from self._outside(outside, numbers, here, source, positions[here], delivered_in[here])
+        for view in np.unique(delivered_in[delivered_in != NOWHERE]).tolist():
+            yield from self._unequal(delivered_in == view, sends, numbers, source, view)
+
+    def _unequal(
+        self, delivered: Bools, sends: Sends, numbers: Range, source: int, view: int
+    ) -> Iterator[Bad]:
+        """Who went on from a view together, and what some of them delivered in it and others did not."""
+        for survivors in self._membership.survivors(source, view):
+            for here in survivors:
+                others = [other for other in survivors if other != here]
+                lacking = delivered[others].any(axis=0) & ~delivered[here]
+                if lacking.any():
+                    lacking &= self._meant(sends, numbers, here, source)
+                    yield from self._lacking(lacking, numbers, here, source, view)
+
+    def _meant(self, sends: Sends, numbers: Range, here: int, source: int) -> Bools:
+        """Of what was lost with the end of a trace nothing is known."""
+        meant = np.zeros(numbers.high - numbers.low, np.bool_)
+        mine = meant_for(self._membership, sends, here, source)
+        meant[sends.seq[mine] - numbers.low] = True
         return meant
 
-    def _survived(self, process: int, view: int) -> bool:
-        """It was in the view, and in a later one or there to the end."""
-        was_there = is_member(self._processes[process], view)
-        return was_there and (self._installed[process] > view or not self._gone[process])
+    def _outside(
+        self, outside: Bools, numbers: Range, here: int, source: int, positions: Ints, found_in: Ints
+    ) -> Iterator[Bad]:
+        name, sender = self._processes[here].name, self._processes[source].name
+        for view in np.unique(found_in[outside]).tolist():
+            at = np.flatnonzero(outside & (found_in == view))
+            what = f"was delivered at {name} in view {view}, in which it was not sent"
+            rows = [
+                RowKey(here, int(positions[each]), source, int(each) + numbers.low)
+                for each in at[: self._listed_max].tolist()
+            ]
+            blames = f"{name} delivered messages of {sender} in another view than they were sent in"
+            chain = self._last(here, view)
+            yield Bad("views", here, source, what, len(at), rows, blames=blames, chain=chain, view=view)
 
-    def _bad(self, lacking: Bools, numbers: Range, here: int, source: int, view: int) -> Iterator[Bad]:
+    def _lacking(self, lacking: Bools, numbers: Range, here: int, source: int, view: int) -> Iterator[Bad]:
         seqs = np.flatnonzero(lacking) + numbers.low
         if len(seqs):
             name = self._processes[here].name
@@ -98,4 +203,12 @@ class _Judge:
             rows = [RowKey(here, 0, source, seq) for seq in seqs[: self._listed_max].tolist()]
             sender = self._processes[source].name
             blames = f"{name} lacks messages of {sender} that others delivered in the same view"
-            yield Bad("views", here, source, what, len(seqs), rows, blames=blames, view=view)
+            following = self._membership.next(here, view)
+            chain = [] if following is None else [step_of(here, following)]
+            yield Bad("views", here, source, what, len(seqs), rows, blames=blames, chain=chain, view=view)
+
+    def _last(self, process: int, number: int) -> list[Step]:
+        """The row of the view that a process was in."""
+        return [
+            step_of(process, view) for view in self._membership.installed[process] if view.number == number
+        ][:1]

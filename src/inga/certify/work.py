@@ -94,7 +94,8 @@ class Fates:
     delivered: Ints
     accepted: Ints
     confirmed: Ints
-    delivered_in: NDArray[np.int32]  # the view of each delivery
+    delivered_in: NDArray[np.int32]  # the view of each delivery,
+    delivered_at: Ints  # and its position
 
 
 def fates(chunk: Chunk, question: tuple[Keys, int, Range]) -> Fates:
@@ -107,8 +108,9 @@ def fates(chunk: Chunk, question: tuple[Keys, int, Range]) -> Fates:
         return numbers
 
     sends = sends_of(chunk, keys, numbers) if chunk.process == source else None
-    views = chunk.view[mine & ((chunk.kind & DELIVER) != 0)]
-    return Fates(chunk.process, sends, having(DELIVER), having(ACCEPT), having(CONFIRM), views)
+    delivered = np.flatnonzero(mine & ((chunk.kind & DELIVER) != 0))
+    where = chunk.view[delivered], chunk.pos[delivered]
+    return Fates(chunk.process, sends, chunk.seq[delivered], having(ACCEPT), having(CONFIRM), *where)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@
   inga bench sco
   inga bench remiop
   inga bench object
+  inga bench views
 
-throughput and latency start real processes that talk over loopback multicast. --profile adds where
+throughput, latency and views start real processes that talk over loopback multicast. --profile adds where
 one member's time goes.
 """
 
@@ -21,7 +22,7 @@ from inga.cli.output import print_json
 from inga.lab import bench
 from inga.model.errors import UsageError
 
-NAMES = ("sim", "throughput", "latency", "check", "co", "sco", "remiop", "object")
+NAMES = ("sim", "throughput", "latency", "check", "co", "sco", "remiop", "object", "views")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +40,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--pairs", type=int, default=0, metavar="P", help="throughput: also P pairs of causal against fifo")
     add("--events", type=_numbers, metavar="E,E", help="check: sizes of traces (default 1000000,10000000)")
     add("--large", action="store_true", help="check: also 100 million events")
+    add(
+        "--soak",
+        type=float,
+        metavar="SECONDS",
+        help="views: only count who is excluded in so many seconds of full load",
+    )
     add("--profile", action="store_true", help="throughput: show where one member's time goes")
 
 
@@ -47,6 +54,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"no bench {options.name!r}; there are {', '.join(NAMES)}")
     if options.repeat < 1 or options.pairs < 0:
         raise UsageError("--repeat is at least 1, --pairs at least 0")
+    if options.soak is not None and not 0 < options.soak < float("inf"):
+        raise UsageError("--soak is a number of seconds above 0")
 
     def progress(what: str) -> None:
         if not options.quiet:
@@ -72,6 +81,12 @@ def _measure(
     if options.name in ("sim", "sco", "object"):
         measured = import_module(f"inga.lab.bench_{options.name}")
         return measured.run(progress, quick=options.quick), ""
+    if options.name == "views":
+        from inga.lab import bench_views
+
+        if options.soak is not None:
+            return [bench_views.soak(progress, options.soak)], ""
+        return bench_views.run(progress, quick=options.quick), ""
     if options.name == "check":
         chosen = {"members": options.members} if options.members else {}
         chosen |= {"sizes": options.events} if options.events else {}

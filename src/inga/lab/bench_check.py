@@ -135,9 +135,11 @@ class _OneProcess(LocalSource):
         self.processes: Sequence[Process] = trace.processes
         self.receipt = trace.receipt
         self.guarantees: Sequence[str] = trace.manifest.guarantees
+        self.order = trace.manifest.order
         self.segment_names: Sequence[str] = [file.name for file in trace.files]
         self.quiet_seconds = trace.quiet_seconds
         self.conflicts = trace.manifest.conflicts
+        self.undecided = trace.manifest.undecided
 
     def read(self, segment: int) -> Chunk:
         return read_chunk(self._trace.files[segment], self._trace.n, self._trace.receipt)

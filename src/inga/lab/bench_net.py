@@ -94,7 +94,7 @@ def latency(progress: SayProgress, *, members: list[int], rounds: int, repetitio
 
 def profile(members: int, size: int) -> str:
     """Where the time of one member goes, by the functions of its own."""
-    return str(_play(FAST, members, size, profile=True)[0]["profile"])
+    return str(play(FAST, members, size, profile=True)[0]["profile"])
 
 
 def _rows(case: str, results: dict[Variant, list[dict[str, float]]]) -> list[BenchRow]:
@@ -114,7 +114,7 @@ def _rows(case: str, results: dict[Variant, list[dict[str, float]]]) -> list[Ben
 
 
 def _throughput(variant: Variant, members: int, size: int) -> dict[str, float]:
-    ends = _play(variant, members, size)
+    ends = play(variant, members, size)
     deliveries = _messages(variant, size) * (members - 1)
     return {
         "cpu": 1e6 * sum(end["cpu"] for end in ends) / (deliveries * members),
@@ -127,8 +127,10 @@ def _messages(variant: Variant, size: int) -> int:
     return min(MESSAGES_MAX, BYTES_PER_RUN // size) // variant.slow
 
 
-def _play(variant: Variant, members: int, size: int, *, profile: bool = False) -> list[dict[str, Any]]:
-    """One run; what every member says at its end."""
+def play(
+    variant: Variant, members: int, size: int, *, profile: bool = False, **how: Any
+) -> list[dict[str, Any]]:
+    """One run; what every member says at its end. `how`: more that the members are told."""
     names = [f"member{i}" for i in range(members)]
     common: dict[str, Any] = {
         "members": names,
@@ -140,6 +142,7 @@ def _play(variant: Variant, members: int, size: int, *, profile: bool = False) -
         "write": variant.write,
         "read": variant.read,
         "datagram": DATAGRAM,
+        **how,
     }
     configs = [{**common, "name": name, "profile": profile and name == names[0]} for name in names]
     with Cluster(f"inga.lab.jobs:{variant.job}", configs) as cluster:

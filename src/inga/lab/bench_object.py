@@ -149,7 +149,7 @@ def _requests(op: str, faults: Faults, count: int) -> float:
         order = site.objects
         for place, process in enumerate(order.processes.of):
             if process is not None and order.roster.member_of[place] == site.index:
-                order.traces[place] = Starts(site.index, sent, delays)
+                order.rows.traces[place] = Starts(site.index, sent, delays)
 
     def ask(member: int, to: list[int]) -> None:
         async def body(ctx: Any) -> None:

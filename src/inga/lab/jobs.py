@@ -18,6 +18,7 @@ from typing import Any
 
 from inga.net.group import Group
 from inga.net.join import join
+from inga.net.options import DEFAULTS
 from inga.runs.worker import WorkerLink
 
 WARM_UP = 4
@@ -83,6 +84,7 @@ def _join(config: dict[str, Any]) -> Any:
         via=config["via"],
         interface="lo",
         order=config["order"],
+        detect=config.get("detect", DEFAULTS["detect"]),
     )
 
 

@@ -21,6 +21,10 @@ member it had called is gone; the member that had called it is gone."""
 
 REASONS = (FAIL, CHILD, DEADLOCK, GONE, ORPHAN)
 
+ANY_KEY = "key *"
+"""Among the conflicts of a manifest: two messages of one key conflict, whatever keys a function gives them. Their
+methods are `key ` and the key."""
+
 
 class StartId(NamedTuple):
     """When and where an instance began: the object's clock, then the place. The papers' sid."""
@@ -64,9 +68,9 @@ class Message(NamedTuple):
     vector: tuple[int, ...]  # of the sending instance before this send
     sq: Numbers
     cohort: StartId  # shared by compatible instances running together; nothing depends on it
-    call: CallId = ()  # the call that is made, answered, committed or aborted
+    call: CallId = ()  # the call that is made, answered or aborted; commits: what those of the instance begin with
     op: str = ""
-    args: tuple[Any, ...] = ()
+    args: tuple[Any, ...] = ()  # commits: which of the instance's calls
     named: tuple[tuple[str, Any], ...] = ()
     path: Path = ()  # requests: the lineage
     hosts: tuple[tuple[int, ...], ...] = ()  # requests: the places of each instance in the lineage

@@ -15,7 +15,7 @@ MESSAGE = (
 REPAIR = "gap nack nack_suppressed repair repair_suppressed gave_up".split()
 CONTROL = "control poll rate window_closed window_opened".split()
 NETWORK = "datagram_out datagram_in lost delayed rejected".split()
-GROUP = "view join leave suspect flush crash".split()
+GROUP = "view join leave suspect flush crash state".split()
 OBJECT = "request start commit abort response undo".split()
 FOREIGN = ["event"]
 
@@ -53,4 +53,26 @@ class Trace(Protocol):
 
     def cut(self, view: int, seqs: Sequence[int], indices: Sequence[int] | None = None) -> None:
         """A view was closed after so many packets of each member; counts begin anew."""
+        ...
+
+
+class Book(Protocol):
+    """The traces of a member: its own, and those of the copies of objects that it has. Members are known by the process
+    that views know them by; one that comes back as a new member is another one, with other traces."""
+
+    def number(self, process: int, name: str = "") -> int:
+        """Which process of the trace a member is, or its copy of the object of that name."""
+        ...
+
+    def trace(self, process: int, name: str = "") -> Trace:
+        """Where rows of that process go: opened when it is first asked for."""
+        ...
+
+    def size(self, total: int) -> int:
+        """How many processes there are once so many members have been there."""
+        ...
+
+    def past(self, view: int) -> int | None:
+        """As how many messages of each process everything counts that was sent before a view, if that is not counted:
+        nobody knows how many messages the copies of others have sent."""
         ...

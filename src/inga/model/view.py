@@ -46,7 +46,9 @@ class View:
     attempt: int = 0  # which of the attempts at such a change it was
     processes: tuple[int, ...] = ()  # of each member: which of all that were ever in the group it is
     total: int = 0  # how many were ever in the group
-    merged: tuple[tuple[str, ...], ...] = ()  # parts of the group that come together here, each by the names of its members
+    merged: tuple[
+        tuple[str, ...], ...
+    ] = ()  # parts of the group that come together here, each by the names of its members
     names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,6 +78,11 @@ class View:
     def listed(self, members: Iterable[int]) -> str:
         """Members by name, for a sentence."""
         return ", ".join(self.names[member] for member in sorted(members))
+
+    def numbered(self, names: Iterable[str]) -> str:
+        """Members by the processes that a trace knows them by."""
+        places = dict(zip(self.names, self.processes, strict=True))
+        return ", ".join(str(places[name]) for name in names if name in places)
 
     @classmethod
     def of(cls, *names: str, recipe: str = "", traced: bool = False) -> "View":

@@ -25,7 +25,7 @@ class Company:
     def __init__(self, group: str, stack: Stack) -> None:
         self.present: dict[Member, None] = {}  # others that were met and have not left
         self.watchers: list[tuple[int, asyncio.Future[None]]] = []  # who waits for so many members
-        self._group = group
+        self.group = group
         self._stack = stack
         self._loop = asyncio.get_running_loop()
         # When we last looked: who is here follows from it.
@@ -117,4 +117,4 @@ class Company:
         return f"{len(self.here)} of {wanted} members are here, missing are {', '.join(self._missing)}"
 
     def _warn(self, wanted: int) -> None:
-        log.warning("group %s: %s", self._group, self._who_is_missing(wanted))
+        log.warning("group %s: %s", self.group, self._who_is_missing(wanted))

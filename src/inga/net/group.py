@@ -1,10 +1,4 @@
-"""A live member: one stack, driven by an event loop and sockets.
-
-The driver does nothing per message. It reads a burst, gives it to the stack, sends what the stack
-wants sent, puts what it delivers into a queue, and re-arms one timer. When the application is about
-to answer what was just delivered, the turn ends only after it had its chance, so that its answer and
-our acknowledgement leave in one datagram.
-"""
+"""A live member: one stack, and what an application can do with it."""
 
 import asyncio
 import warnings
@@ -15,20 +9,20 @@ from typing import Any, Self
 
 from inga.certify.checks import CHECKS
 from inga.model.delivery import Batch, Delivery
-from inga.model.errors import Concurrent, IngaError, NoMajority, TraceError, UsageError, WouldBlock
+from inga.model.errors import Concurrent, Excluded, IngaError, NoMajority, TraceError, UsageError, WouldBlock
 from inga.model.event import Event
 from inga.model.view import View
 from inga.net.address import parse_host_port
-from inga.net.carrier import ArrivedDatagrams, Carrier
+from inga.net.carrier import Carrier
 from inga.net.company import Company, NameListener, ViewListener
-from inga.net.log import log
+from inga.net.driver import Driver
 from inga.net.objects import ObjectCalls
 from inga.net.reading import Reading
 from inga.net.receipt import LiveReceipt, receipts_of_a_group
+from inga.net.traces import LiveTraces
 from inga.recipes import find
 from inga.session.session import Session
-from inga.stack.stack import Ready, Stack
-from inga.trace.writer import TraceWriter
+from inga.stack.stack import Stack
 from inga.wire.bundle import split
 
 LINGER, FAREWELL = 2.0, 0.5
@@ -64,15 +58,20 @@ class Group(ObjectCalls):
         self._company = Company(name, stack)
         self._reading = Reading(stack.view, self._take, self._company.reach)
         self._error: BaseException | None = None
-        self._writers: deque[asyncio.Future[None]] = deque()  # sends the window keeps out
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = 0.0
-        self._ending = False  # the end of this turn is scheduled
+        self._driver = Driver(
+            stack,
+            carrier,
+            self._reading,
+            self._company,
+            on_view=self._know_view,
+            on_pause=self._know_pause,
+            on_error=self._fail,
+        )
+        self.receive = self._driver.receive  # for what the sockets have for us
         self._closed = False
         self._changes: set[asyncio.Future[None]] = set()  # use() and go_on() calls
         self._resuming: list[asyncio.Future[None]] = []  # of these, those that wait for the end of a pause
-        self._paused: NoMajority | None = None  # when we last looked
-        self.trace: TraceWriter | None = None
+        self.traces: LiveTraces | None = None
         self.recipe = find(stack.view.recipe)
         self.fits = False  # windows follow what the kernel grants
         self._know_view()
@@ -82,20 +81,22 @@ class Group(ObjectCalls):
     async def send(self, data: bytes, to: str | Iterable[str] | None = None) -> LiveReceipt:
         """Queue one message for everybody else, or for some; waits only while the window is closed."""
         stack = self.stack
-        if self._ending and to is None and type(data) is bytes and stack.writable and not self._writers:
+        driver = self._driver
+        is_simple = to is None and type(data) is bytes and stack.others
+        if driver.is_ending and is_simple and stack.writable and not driver.writers:
             # The common case of a fast sender: the turn's end is scheduled, the group is open.
             receipt: LiveReceipt = self._put([data], None)
             if stack.has_output:
-                self._act(stack.ready(turn=False))
+                driver.act(stack.ready(turn=False))
             return receipt
         await self.writable()
         return self._send([_immutable(data)], to)
 
     def post(self, data: bytes, to: str | Iterable[str] | None = None) -> LiveReceipt:
         """The same without waiting: raises WouldBlock while the window is closed."""
-        if not self.stack.writable or self._writers:
+        if not self.stack.writable or self._driver.writers:
             self._check_open()
-            self.stack.refuse_if_paused()
+            self.stack.views.refuse_if_paused()
             raise WouldBlock("the flow window is closed")
         return self._send([_immutable(data)], to)
 
@@ -147,8 +148,7 @@ class Group(ObjectCalls):
     @property
     def waits(self) -> dict[str, float]:
         """For whom sending has waited, and for how many seconds in all: members that read too slowly, or do not answer."""
-        session = self.stack.layer(Session.name)
-        return session.pressure.waits if isinstance(session, Session) else {}
+        return self._session().pressure.waits
 
     def all_but(self, *names: str) -> list[str]:
         """Everybody else but these: `to=group.all_but(d.sender)` is for all who did not ask."""
@@ -204,7 +204,7 @@ class Group(ObjectCalls):
                 future.set_exception(UsageError(f"the order stays {self.recipe.name!r}: {why}"))
 
         self.stack.propose(recipe.name, done, now=self._time())
-        self._end_turn()
+        self._driver.end_turn()
         self._changes.add(future)
         try:
             await future
@@ -219,11 +219,12 @@ class Group(ObjectCalls):
         states from then on; when they hear each other again, that of the smaller part is lost.
         """
         self._check_open()
-        self.stack.go_on(now=self._time())
+        self.stack.advance(self._time())
+        self._session().go_on()
         future: asyncio.Future[None] = self._loop.create_future()
         self._changes.add(future)
         self._resuming.append(future)
-        self._end_turn()
+        self._driver.end_turn()
         try:
             await future
         finally:
@@ -235,9 +236,9 @@ class Group(ObjectCalls):
         before its cause. Only this member is concerned, and messages are stamped all the while."""
         self._check_open()
         self.stack.gate(state, now=self._time())
-        if state == "open" and self.trace is not None:
-            self.trace.disclaim("fifo", "stamps", "causal")
-        self._end_turn()
+        if state == "open" and self.traces is not None:
+            self.traces.disclaim("fifo", "stamps", "causal")
+        self._driver.end_turn()
 
     # Living and leaving
 
@@ -252,8 +253,8 @@ class Group(ObjectCalls):
     def begin(self, cuts: Sequence[int] = ()) -> None:
         """The sockets are open: the first view begins. `cuts`: what each process had sent in views before."""
         self.stack.begin(cuts=cuts, now=self._time())
-        self._end_turn()
-        if self.trace is not None:
+        self._driver.end_turn()
+        if self.traces is not None:
             self._poll_trace()
 
     async def close(self, *, linger: float = LINGER) -> None:
@@ -264,101 +265,40 @@ class Group(ObjectCalls):
         try:
             if self._error is None:
                 self.stack.flush()
-                self._end_turn()
-                await self._until(lambda: self.stack.settled, deadline)
+                self._driver.end_turn()
+                await _until(lambda: self.stack.settled, deadline)
                 self.stack.goodbye(now=self._time())
-            self._end_turn()
-            await self._until(lambda: self.stack.has_left, max(deadline, self._time() + FAREWELL))
+            self._driver.end_turn()
+            await _until(lambda: self.stack.has_left, max(deadline, self._time() + FAREWELL))
         finally:
             self._shut()
-            if self.trace is not None:
-                complete = self._error is None
-                await asyncio.shield(self._loop.run_in_executor(None, self.trace.close, complete))
+            if self.traces is not None:
+                is_out = isinstance(self._error, Excluded)  # then nothing is lost but its membership
+                await self.traces.close(self._error is None or is_out, crashed=is_out)
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):
             warnings.warn(f"group {self.name!r} was never closed", ResourceWarning, source=self, stacklevel=2)
             self.carrier.close()
 
-    async def _until(self, is_so: Callable[[], bool], deadline: float) -> None:
-        """Wait for something that nobody announces, but not for ever."""
-        while not is_so() and self._time() < deadline:
-            await asyncio.sleep(0.005)
-
     def _shut(self) -> None:
         self._closed = self._reading.closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._driver.stop()
         self.carrier.close()
         self.stack.trace = None  # what is read from now on is read after the end of the trace
         self._dismiss("the group is closed")
 
-    # The driver
+    # Inside
 
     def _poll_trace(self) -> None:
         """Let segments end by time, also when nothing happens."""
-        if self.trace is not None and not self._closed and self._error is None:
+        if self.traces is not None and not self._closed and self._error is None:
             try:
-                self.trace.poll(self._time())
+                self.traces.poll(self._time())
             except TraceError as error:
                 self.stack.fail(error)
-                self._end_turn()
+                self._driver.end_turn()
             self._loop.call_later(1.0, self._poll_trace)
-
-    def receive(self, burst: ArrivedDatagrams) -> None:
-        """What the sockets have for us."""
-        stack = self.stack
-        stack.receive(burst, now=self._time())
-        self._company.notice()
-        # An application that waits for what this burst delivers gets to answer before the turn ends.
-        if self._reading.reader is not None:
-            self._act(stack.ready(turn=False))
-            self._schedule_end()
-        else:
-            self._act(stack.ready())
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self.stack.tick(self._time())
-        self._act(self.stack.ready())
-        self._company.notice()  # what was delayed on purpose comes now
-
-    def _schedule_end(self) -> None:
-        if not self._ending:
-            self._ending = True
-            self._loop.call_soon(self._end_turn)
-
-    def _end_turn(self) -> None:
-        self._ending = False
-        if not self._closed:
-            self._act(self.stack.ready(now=self._time()))
-
-    def _act(self, ready: Ready) -> None:
-        if self.stack.view is not self._view:
-            self._know_view()
-            self._company.notice()
-        if self.stack.paused is not self._paused:
-            self._know_pause()
-        transmit = self.carrier.transmit
-        for address, datagram in ready.send:
-            transmit(address, datagram)
-        if ready.deliver:
-            self._reading.add(ready.deliver)
-        wake = ready.wake
-        if wake is not None and (self._timer is None or wake < self._timer_at):
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer_at = wake
-            self._timer = self._loop.call_at(wake, self._on_timer)
-        if self._writers and ready.writable:
-            for future in self._writers:  # who finds the window closed again waits again
-                if not future.done():
-                    future.set_result(None)
-            self._writers = deque()
-        for text in ready.notices:
-            log.warning("group %s: %s", self.name, text)
-        if ready.error is not None and self._error is None:
-            self._fail(ready.error)
 
     def _send(self, payloads: list[bytes], to: str | Iterable[str] | None) -> LiveReceipt:
         self._check_open()
@@ -366,10 +306,8 @@ class Group(ObjectCalls):
         dst = None if to is None else self._mask(to)
         receipt = stack.send_many(payloads, dst, now=self._time())
         if stack.has_output:
-            self._act(stack.ready(turn=False))
-        if not self._ending:
-            self._ending = True
-            self._loop.call_soon(self._end_turn)
+            self._driver.act(stack.ready(turn=False))
+        self._driver.schedule_end()
         return receipt  # type: ignore[return-value]  # the stack makes LiveReceipts
 
     def _take(self, batch: Batch) -> None:
@@ -377,42 +315,33 @@ class Group(ObjectCalls):
         stack = self.stack
         stack.taken([batch.packet], now=self._time())
         if stack.has_output or stack.report_wanted:
-            self._schedule_end()
+            self._driver.schedule_end()
         if self._refuses_concurrent and batch.concurrent:
-            self._reading.stop = self._complaint(batch)
+            self._reading.stop = _complaint(self.stack, batch)
             raise self._reading.stop
-
-    def _complaint(self, batch: Batch) -> Concurrent:
-        """Neither caused the other: the error that ends the iteration, with both."""
-        member, _, seq = batch.concurrent_with[0]
-        packet = self.stack.recall(member, seq)
-        other = None
-        if packet is not None:
-            if packet.payloads is None:  # our own, as it was sent
-                packet.payloads = split(packet.body)
-            other = Batch(self.view.names[member], packet)
-        return Concurrent(f"{batch!r} is concurrent with {batch.concurrent_with}", batch, other)
 
     async def writable(self) -> None:
         """Wait until `post` or `oneway` may go through."""
-        while not self.stack.writable or self._writers:
+        if not self.stack.others:  # no window will ever make a loop of sends wait: let others have a turn
+            await asyncio.sleep(0)
+        while not self.stack.writable or self._driver.writers:
             self._check_open()
-            self.stack.refuse_if_paused()
+            self.stack.views.refuse_if_paused()
             future = self._loop.create_future()
-            self._writers.append(future)
-            self._schedule_end()
+            self._driver.writers.append(future)
+            self._driver.schedule_end()
             try:
                 await future
             finally:
-                if future in self._writers:
-                    self._writers.remove(future)
+                if future in self._driver.writers:
+                    self._driver.writers.remove(future)
 
     def _know_view(self) -> None:
         """What depends on who is in the group, and on its order."""
         stack = self.stack
         if stack.member.identity != self._identity:
             self._begin_anew()
-        self._view = view = stack.view
+        view = stack.view
         self._index = {member: index for index, member in enumerate(view.names)}
         before, self.recipe = self.recipe, find(view.recipe)
         if self.recipe is not before:
@@ -425,16 +354,21 @@ class Group(ObjectCalls):
         if self.fits:
             stack.fit(self.carrier.granted)
 
+    def _session(self) -> Session:
+        session = self.stack.layer(Session.name)
+        assert isinstance(session, Session)
+        return session
+
     def _know_pause(self) -> None:
         """A pause begins or ends: whoever waits is told, and none waits for a majority without knowing it."""
-        self._paused = why = self.stack.paused
+        why = self.stack.paused
         if why is None:
             for future in self._resuming:
                 if not future.done():
                     future.set_result(None)
             self._resuming.clear()
             return
-        writers, self._writers = self._writers, deque()
+        writers, self._driver.writers = self._driver.writers, deque()
         for future in writers:
             if not future.done():
                 future.set_exception(NoMajority(str(why), why.missing))
@@ -442,8 +376,8 @@ class Group(ObjectCalls):
 
     def disclaim(self) -> None:
         """The trace was begun under another order: say what is promised no longer."""
-        if self.trace is not None:
-            self.trace.disclaim(*(set(CHECKS) - set(self.recipe.guarantees)))
+        if self.traces is not None:
+            self.traces.disclaim(*(set(CHECKS) - set(self.recipe.guarantees)))
 
     def _begin_anew(self) -> None:
         """The others had taken us for dead, and we came in as a new member: what we had sent before may be lost."""
@@ -456,6 +390,8 @@ class Group(ObjectCalls):
                 future.set_exception(UsageError(f"whether it got there will not be known: {before.ended}"))
 
     def _fail(self, error: IngaError) -> None:
+        if self._error is not None:
+            return
         self._error = self._reading.error = error
         self._dismiss(f"the group has failed: {error}")
 
@@ -463,10 +399,10 @@ class Group(ObjectCalls):
         """Nothing will come of what anybody waits for."""
         watchers = [future for _, future in self._company.watchers]
         self._dismiss_calls(why)
-        for future in (*self._writers, *watchers, *self._changes, *self.receipts.waiting):
+        for future in (*self._driver.writers, *watchers, *self._changes, *self.receipts.waiting):
             if not future.done():
                 future.set_exception(UsageError(why))
-        self._writers.clear()
+        self._driver.writers.clear()
         self._company.watchers.clear()
         self.receipts.ended = why
         self._reading.wake()
@@ -497,6 +433,25 @@ class Group(ObjectCalls):
 def addresses_of(view: View) -> list[tuple[str, int]]:
     """Where members are, as the view has it."""
     return [parse_host_port(member.address, member.name) for member in view.members]
+
+
+async def _until(is_so: Callable[[], bool], deadline: float) -> None:
+    """Wait for something that nobody announces, but not for ever."""
+    time = asyncio.get_running_loop().time
+    while not is_so() and time() < deadline:
+        await asyncio.sleep(0.005)
+
+
+def _complaint(stack: Stack, batch: Batch) -> Concurrent:
+    """Neither caused the other: the error that ends the iteration, with both."""
+    member, _, seq = batch.concurrent_with[0]
+    packet = stack.recall(member, seq)
+    other = None
+    if packet is not None:
+        if packet.payloads is None:  # our own, as it was sent
+            packet.payloads = split(packet.body)
+        other = Batch(stack.view.names[member], packet)
+    return Concurrent(f"{batch!r} is concurrent with {batch.concurrent_with}", batch, other)
 
 
 _JUST_BYTES = {bytes}

@@ -5,13 +5,12 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any, Unpack
+from typing import Unpack
 
 from inga.layers.flow import WINDOW_MAX
-from inga.model.errors import IngaError, TraceError, UsageError
+from inga.model.errors import UsageError
 from inga.model.view import Member, View
 from inga.net.address import Via, choose_interface, parse_host_port, parse_via
 from inga.net.carrier import ArrivedDatagrams, Carrier, MulticastCarrier, UnicastCarrier
@@ -20,15 +19,13 @@ from inga.net.log import log
 from inga.net.options import JoinOptions, complete
 from inga.net.receipt import receipts_of_a_group
 from inga.net.tcp import TcpCarrier
+from inga.net.traces import LiveTraces
 from inga.objects.hosting import Layout
 from inga.recipes import Options, Recipe, find, refuse_late, refuse_unsafe
 from inga.recipes.options import PLACE
 from inga.session.newcomer import Newcomer
 from inga.session.pressure import WARN_AFTER
 from inga.stack.stack import Stack
-from inga.trace.manifest import Manifest
-from inga.trace.reader import read_manifest
-from inga.trace.writer import TraceWriter
 from inga.trial.manifest import manifest_of
 
 
@@ -124,13 +121,14 @@ async def join(
         birth=Random().getrandbits(30) + 1 if recipe.wire == "inga" else None,
     )
     carrier.learns(stack.addresses)
-    writer: TraceWriter | None = None
+    traces: LiveTraces | None = None
     if trace is not None:
         try:
             manifest = manifest_of(
                 recipe, founders, layout, group=group, source="live", full=full, deliver=level
             )
-            writer = _open_trace(Path(trace), manifest, stack, full=full)
+            traces = LiveTraces(Path(trace), manifest, stack, founders=len(founders), full=full)
+            stack.record(traces)
         except BaseException:
             if newcomer is not None:
                 door.turn_away()
@@ -146,14 +144,12 @@ async def join(
         is_addressed=is_addressed,
         refuses_concurrent=refuses_concurrent,
     )
-    live.trace = writer
+    live.traces = traces
     try:
         if newcomer is None:
             await carrier.open(live.receive)
             live.begin()
         else:
-            if writer is not None:
-                writer.cut(view.number - 1, newcomer.cuts, view.processes)
             if recipe.name != order_said:
                 live.disclaim()
             live.begin(newcomer.cuts)
@@ -307,62 +303,3 @@ def _check(
             f"{name!r} is not among the members: {', '.join(names)}; to join while they run, pass late=True"
         )
     return recipe
-
-
-def _open_trace(directory: Path, manifest: Manifest, stack: Stack, *, full: bool) -> TraceWriter:
-    """This member's part of a trace; whoever comes first writes the manifest. Who joins later is known
-    by its process file."""
-    names, view = manifest.processes, stack.view
-    if not (directory / "manifest.json").exists():
-        manifest.write(directory)
-    elif (found := read_manifest(directory).processes)[: len(names)] != names[: len(found)]:
-        raise UsageError(f"{directory} holds a trace of another group")
-
-    origin = time.time() - asyncio.get_running_loop().time()
-    mine = view.processes[stack.me]
-
-    @cache
-    def trace_of(process: int) -> _LiveTrace:
-        if process == stack.me and view.attempt:
-            known, n = _name_of_process(stack.member.name, mine, names), max(view.total, len(names))
-            return _LiveTrace(directory, mine, known, n, full=full, origin=origin, on_failure=stack.fail)
-        where = (directory, process, names[process], len(names))
-        trace = _LiveTrace(*where, full=full, origin=origin, on_failure=stack.fail)
-        if process != stack.me:
-            trace_of(stack.me).copies.append(trace)
-        return trace
-
-    stack.record(trace_of)
-    return trace_of(stack.me)
-
-
-def _name_of_process(name: str, process: int, names: Sequence[str]) -> str:
-    """What a trace calls somebody who joined later; one that came back is another process than before."""
-    return f"{name} ({process})" if name in names else name
-
-
-class _LiveTrace(TraceWriter):
-    """A trace that fails its group, instead of raising in the middle of whatever wrote a row."""
-
-    def __init__(self, *where: Any, on_failure: Callable[[IngaError], None], **options: Any) -> None:
-        self._on_failure = on_failure
-        self.copies: list[TraceWriter] = []  # of objects, which have traces of their own
-        super().__init__(*where, **options)
-
-    def poll(self, now: float) -> None:
-        for copy in self.copies:
-            copy.poll(now)
-        super().poll(now)
-
-    def close(self, complete: bool = True, *, crashed: bool = False) -> None:
-        for copy in self.copies:
-            copy.close(complete, crashed=crashed)
-        super().close(complete, crashed=crashed)
-
-    def _hand_over(self, seal: bool = False) -> None:
-        try:
-            super()._hand_over(seal)
-        except TraceError as error:
-            if self._closed:
-                raise
-            self._on_failure(error)

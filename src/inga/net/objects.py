@@ -13,6 +13,7 @@ from typing import Any, Self, cast
 
 from inga.model.errors import NoMajority, UsageError, WouldBlock
 from inga.model.invocation import ASYNCHRONOUS, DEADLOCK, ONE_WAY, SYNCHRONOUS
+from inga.net.driver import Driver
 from inga.objects.calling import FIRST, Invocation, check_answers
 from inga.objects.declare import Abort, ObjectClass, Target
 from inga.objects.instance import Instance
@@ -50,6 +51,10 @@ class ClientCalls:
         while True:
             root, ended = self.begin(body, root)
             try:
+                if (
+                    ended.done()
+                ):  # nobody else was asked: a loop of calls must let the others of this process have a turn
+                    await asyncio.sleep(0)
                 with self.awaited(ended):
                     return await ended
             except asyncio.CancelledError:
@@ -130,6 +135,7 @@ class ObjectCalls:
     """The face of a group towards objects: what `Group` can do if its order has them."""
 
     stack: Stack
+    _driver: Driver
     _object_calls: ClientCalls | None = None  # of the order in force, if it has objects
 
     async def call(self, target: Target, op: str, /, *args: Any, **named: Any) -> Any:
@@ -143,7 +149,7 @@ class ObjectCalls:
         calls = self._calls()
         call = calls.check(ONE_WAY, target, op, args, named)
         if not self.stack.writable:
-            self.stack.refuse_if_paused()
+            self.stack.views.refuse_if_paused()
             raise WouldBlock("the flow window is closed")
         calls.begin(lambda ctx: ctx.make(call))
 
@@ -164,7 +170,7 @@ class ObjectCalls:
     async def open_calls(self) -> ClientCalls:
         """What calls objects, once something can begin: not while the view changes."""
         calls = self._calls()
-        self.stack.refuse_if_paused()
+        self.stack.views.refuse_if_paused()
         while not calls.order.may_begin:
             await self.writable()
             await asyncio.sleep(0)
@@ -204,7 +210,7 @@ class ObjectCalls:
             self._dismiss_calls("the order of the group has changed")
             self._object_calls = None
         if self._object_calls is None and order is not None:
-            self._object_calls = ClientCalls(order, asyncio.get_running_loop(), self._schedule_end)
+            self._object_calls = ClientCalls(order, asyncio.get_running_loop(), self._driver.schedule_end)
 
     def _interrupt_calls(self, why: NoMajority) -> None:
         if self._object_calls is not None:
@@ -219,9 +225,6 @@ class ObjectCalls:
 
     async def writable(self) -> None:
         """Wait until something can be sent."""
-        raise NotImplementedError
-
-    def _schedule_end(self) -> None:
         raise NotImplementedError
 
 

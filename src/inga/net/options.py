@@ -43,7 +43,9 @@ class JoinOptions(TypedDict, total=False):
     rejoin: bool  # if the others have excluded us, come back by ourselves, as a new member
     slow: str  # who holds up the others: "wait" for it, "expel" it, or let it "skip" what it missed
     patience: float  # seconds after which it is expelled, or skips
-    partition: str | None  # where the network is cut: "primary" or "all" parts go on; None: as the order prefers
+    partition: (
+        str | None
+    )  # where the network is cut: "primary" or "all" parts go on; None: as the order prefers
     # of the trace
     trace_level: str  # "full", or "deliveries" alone
     # of the network

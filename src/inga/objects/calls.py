@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from inga.model.invocation import ABORT, CHILD, FAIL, GONE, ONE_WAY, CallId, Message
+from inga.model.invocation import CHILD, FAIL, GONE, ONE_WAY, CallId, Message
 from inga.objects.actions import Resume
 from inga.objects.early import Early
 from inga.objects.instance import RUNNING, Alternatives, AwaitedCalls, Instance, Pending
@@ -224,7 +224,7 @@ class Calls:
         instance.held = [each for each in instance.held if each.call != call.id]
         if not instance.held:
             self.holding.pop(instance, None)
-        self._speech.tell(instance, ABORT, call)
+        self._speech.take_back(instance, call)
 
     def _winner(self, instance: Instance, alternatives: Alternatives) -> Pending | None:
         """The first alternative that all its places have committed. Copies of a replicated object hear answers in

@@ -8,7 +8,7 @@ undone      the undoing of a committed instance has run: what it called is taken
 
 from typing import Any
 
-from inga.model.invocation import ABORT, COMMIT, FAIL
+from inga.model.invocation import FAIL
 from inga.objects.actions import Ended
 from inga.objects.calls import Calls
 from inga.objects.declare import error_text
@@ -55,7 +55,7 @@ class Endings:
         instance.status = ABORTED
         local.counts["aborted"] += 1
         local.note("abort", instance, request)
-        self._speech.tell_called(instance, ABORT)
+        self._speech.tell_abort(instance)
         if request is not None and instance.awaited:
             if respond:
                 hosted.asked[request.call] = HostedCall(Stage.REFUSED)
@@ -74,7 +74,7 @@ class Endings:
         if request.call in hosted.seen:
             hosted.seen[request.call] = instance
         hosted.state.final(request.call)
-        self._speech.tell_called(instance, COMMIT)
+        self._speech.tell_commit(instance)
 
     def _commit(self, instance: Instance) -> None:
         hosted = self._local.hosted[instance.place]
@@ -102,7 +102,7 @@ class Endings:
         local.counts["committed"] += 1
         local.note("commit", instance, request)
         if name is None:
-            self._speech.tell_called(instance, COMMIT)
+            self._speech.tell_commit(instance)
         else:
             self._speech.respond(instance, value=instance.result)
             hosted.asked[name] = HostedCall(Stage.DONE, instance=instance)
@@ -117,7 +117,7 @@ class Endings:
             hosted.state.undo(request.call)
         del hosted.asked[request.call]
         self._local.note("undone", instance, instance.request)
-        self._speech.tell_called(undoes, ABORT)
+        self._speech.tell_abort(undoes)
 
     def _leave(self, hosted: Hosted, instance: Instance) -> None:
         """It runs no more."""

@@ -12,6 +12,7 @@ from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 from inga.model.errors import UsageError
+from inga.model.invocation import ANY_KEY
 from inga.objects.declare import Call, ObjectClass
 from inga.objects.roster import ConflictRelation, Everything, Roster
 
@@ -128,21 +129,35 @@ class Layout:
         *,
         total: bool = False,
         keys: int | None = None,
+        by_function: bool = False,
         complete: bool = True,
     ) -> None:
+        """Of plain messages: there are so many `keys`, or a function of the application gives them."""
         self.hosted = hosted(objects, names, complete=complete)
         self.roster = roster_of(self.hosted, len(names), total=total)
         self.processes = Processes(self.roster, names)
         self.conflicts: dict[str, list[list[str]]] | None = None  # by process, as a manifest has them
+        self.undecided: dict[str, list[list[str]]] | None = (
+            None  # the same, of pairs that ask their arguments
+        )
         if self.hosted:
-            self.conflicts = {
-                self.roster.name(place, names): _pairs(self.hosted[name].cls, total)
+            classes = {
+                self.roster.name(place, names): self.hosted[name].cls
                 for place, (_, name) in enumerate(self.roster.places)
                 if name in self.hosted
             }
+            self.conflicts = {name: _pairs(cls, total) for name, cls in classes.items()}
+            asking = {} if total else {name: _asking(cls) for name, cls in classes.items()}
+            self.undecided = {name: pairs for name, pairs in asking.items() if pairs} or None
         elif not total:
-            label = [key_label(key) for key in range(keys or 1)]
+            label = [ANY_KEY] if by_function else [key_label(key) for key in range(keys or 1)]
             self.conflicts = {name: [[each, each] for each in label] for name in names}
+
+    @property
+    def copies(self) -> list[tuple[int, str]]:
+        """All copies in the order in which traces number them: whose, and of what."""
+        places = zip(self.roster.places, self.processes.of, strict=True)
+        return [(member, name) for (member, name), process in places if process is not None and name]
 
     def copies_at(self, member: int) -> list[tuple[int, int, str]]:
         """The place, the process and the name of each copy that a member has."""
@@ -156,18 +171,19 @@ class Layout:
 
 
 def key_label(key: Hashable) -> str:
-    """What traces call the method of a plain message."""
-    return f"key {key}"
+    """What traces call the method of a plain message: other keys have other names."""
+    return ANY_KEY.replace("*", repr(key))
 
 
 def _pairs(cls: type[ObjectClass], total: bool) -> list[list[str]]:
-    """Pairs of methods that ask their arguments are left out: whether two calls conflict is not to be seen from
-    their methods."""
-    methods = cls.methods
+    """The methods of which all calls conflict."""
     if total:
-        return [list(pair) for pair in combinations_with_replacement(sorted(methods), 2)]
-    return [
-        [one, other]
-        for one, other in cls.conflicts.pairs
-        if methods[one].conflict_if is None or methods[other].conflict_if is None
-    ]
+        return [list(pair) for pair in combinations_with_replacement(sorted(cls.methods), 2)]
+    asking = _asking(cls)
+    return [pair for pair in cls.conflicts.pairs if pair not in asking]
+
+
+def _asking(cls: type[ObjectClass]) -> list[list[str]]:
+    """The methods that ask their arguments: whether two calls conflict is not to be seen from a trace."""
+    asks = {name for name, method in cls.methods.items() if method.conflict_if is not None}
+    return [pair for pair in cls.conflicts.pairs if asks.issuperset(pair)]

@@ -110,9 +110,10 @@ class Incoming:
     # What the invoker tells
 
     def told_to_commit(self, hosted: Hosted, message: Message) -> None:
-        asked = hosted.asked.get(message.call)
-        if asked is not None and asked.stage is Stage.DONE:
-            self._endings.final(hosted, asked.run)
+        for number in message.args:
+            asked = hosted.asked.get((*message.call, number))
+            if asked is not None and asked.stage is Stage.DONE:
+                self._endings.final(hosted, asked.run)
 
     def told_to_abort(self, hosted: Hosted, message: Message) -> None:
         asked = hosted.asked.get(message.call)

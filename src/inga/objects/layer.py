@@ -11,28 +11,31 @@ it can still arrive. Our own comes back at its place if we want it.
 Drivers call objects by `host`, and let the stack get ready.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from inga.layers.fifo import Unordered
 from inga.layers.settings import settle
 from inga.model.errors import UsageError, WireError, WouldBlock
-from inga.model.invocation import ONE_WAY, Flush, Message, Spoken
+from inga.model.invocation import Flush, Message, Spoken
 from inga.model.packet import DATA, Packet
-from inga.model.steps import Trace
+from inga.model.steps import Book
 from inga.model.view import View
 from inga.objects.actions import Transmit
 from inga.objects.declare import error_text
-from inga.objects.hosting import FREE, MESSAGE, KeyFunction, Layout, key_label, mailbox
+from inga.objects.hosting import FREE, MESSAGE, KeyFunction, Layout, key_label
 from inga.objects.instance import Instance
 from inga.objects.invoke import Body, Host, Root, RootDone
+from inga.objects.late import LateCopies
+from inga.objects.mail import Mail
 from inga.objects.options import ObjectSettings
+from inga.objects.rows import ObjectRows
 from inga.session.alarms import NEVER
 from inga.session.pressure import QUEUE_MIN, Unread
 from inga.stack.layer import Layer
 from inga.wire.invocation import decode, encode
-from inga.wire.value import copied, get, put
+from inga.wire.value import copied, put
 
 HELD_MAX = QUEUE_MIN // 2
 """Bytes held that count for whoever asks: enough to be noticed, and too few to let a member be behind by themselves.
@@ -48,9 +51,6 @@ not nested very deep."""
 
 KEY_MAX = 256
 """Bytes of a key, which travels with every bundle of messages and has to leave room for them in a datagram."""
-
-STEPS = {step: step for step in "request start commit abort response undo".split()} | {"die": "abort"}
-"""What is recorded of objects, by what the engine calls it."""
 
 
 class ObjectOrder(Unordered):
@@ -89,12 +89,9 @@ class ObjectOrder(Unordered):
         self.key_max = KEY_MAX if self.keyed and made.key is not None else 0  # bytes of a message's key
         self._options = made.options(reliable=self.reliable)
         self._unread = Unread(queue_max)
-        self.diary: list[tuple[str, int, int, str]] | None = (
-            None  # what began here, for trials that want to know
-        )
+        self.rows = ObjectRows()  # what traces say of our objects
         self.latest: Packet | None = None  # what carried the last bundle
         self.key: Any = 0  # of the bundle that is being passed down
-        self.traces: dict[int, Trace] = {}  # by place: where the rows of our copies go
         self._inherited: dict[str, Any] = {}  # states of the view before
 
     def view(self, view: View) -> None:
@@ -102,29 +99,27 @@ class ObjectOrder(Unordered):
         self.layout = Layout(self.objects, view.names, total=self.total, keys=self._keys, complete=False)
         self.hosted, self.roster = self.layout.hosted, self.layout.roster
         self.processes = self.layout.processes
-        self.traces.clear()
+        self.rows.enter(self.layout, view.number)
+        self._mail = Mail(self.roster, self.me, view.number, len(view))
         self._others = tuple(self.stack.others)
-        self._told = [0] * len(view)  # plain messages of ours to each member, ourselves included
-        self._begun = [0] * len(view)  # plain messages of each member that were released here
         self._has_room, self.held = True, 0
         self._is_over = False  # the view has ended: nothing of it leaves any more
         self._repaired = 0  # packets that the engine has sent again, as counted
         self._passed = 0  # packets of data, for those who join their pieces
         classes = {name: each.cls for name, each in self.hosted.items()}
-        self._mailboxes = [self.roster.find(mailbox(member))[0] for member in range(len(view))]
         self.host = Host(
             self.me,
             self.roster,
             classes,
             replace(self._options, room=self._room()),
-            mail={self._mailboxes[self.me]: self._deliver},
+            mail={self._mail.boxes[self.me]: self._deliver},
             now=self.stack.now,
-            observer=_Observer(self),
+            observer=self.rows,
         )
         for name, value in self._inherited.items():
             self.host.restore(name, value)
         self._inherited = {}
-        self._find_missing(view)
+        self._late = LateCopies(self.host, self.me, view, self.hosted)
         self._closes_by = NEVER
         self._rearm()
 
@@ -135,38 +130,19 @@ class ObjectOrder(Unordered):
 
     # State for those who join
 
-    def _find_missing(self, view: View) -> None:
-        """The objects of which we have a copy and others had one before us; what comes for them has to wait."""
-        old = {member for member, name in enumerate(view.names) if name not in view.joined}
-        self._missing: dict[str, list[int]] = {}
-        self._put_by: list[Packet] = []
-        self._at_first = self.host.states() if view.joined and view.attempt else {}
-        if view.attempt and self.me not in old:
-            for name, (_, where) in self.hosted.items():
-                if self.me in where and (holders := [member for member in where if member in old]):
-                    self._missing[name] = holders
-
     def lacks(self) -> dict[str, list[int]]:
-        return self._missing
+        return self._late.missing
 
     def hand_over(self, topic: str) -> bytes:
-        if topic not in self._at_first:
-            raise UsageError(f"{self.stack.member.name} has no state of an object {topic!r} to hand over")
-        out = bytearray()
-        put(out, copied(self._at_first[topic]))
-        return bytes(out)
+        return self._late.hand_over(topic)
 
     def take_over(self, topic: str, state: bytes | None) -> None:
-        if self._missing.pop(topic, None) is None:
+        try:
+            packets = self._late.take_over(topic, state)
+        except WireError as error:
+            self.stack.fail(UsageError(f"the state of object {topic!r} cannot be read: {error}"))
             return
-        if state is not None:
-            try:
-                self.host.restore(topic, get(state, 0)[0])
-            except WireError as error:
-                self.stack.fail(UsageError(f"the state of object {topic!r} cannot be read: {error}"))
-                return
-        if not self._missing:
-            packets, self._put_by = self._put_by, []
+        if not self._late.missing:
             self._take(packets)
             self.stack.review()
 
@@ -175,20 +151,27 @@ class ObjectOrder(Unordered):
         self._closes_by = self.stack.now + CLOSES_WITHIN
         self._rearm()
 
-    def record(self, trace_of: Callable[[int], Trace]) -> None:
-        """Of the application as a client, and of each copy that we have."""
-        me = self.me
-        self.traces[self.roster.client(me)] = trace_of(me)
-        for place, process, _ in self.layout.copies_at(me):
-            self.traces[place] = trace_of(process)
+    def record(self, book: Book) -> None:
+        self.rows.record(self.me, self.stack.view.processes[self.me], book)
+
+    def copies(self, view: View) -> list[tuple[int, str]]:
+        return Layout(self.objects, view.names, total=self.total, keys=self._keys, complete=False).copies
 
     # Sending
 
     def down(self, batch: list[Packet]) -> None:
+        """One request for all destinations of a packet. Its key is that of the bundle which is being passed down."""
+        me, op = self.me, MESSAGE if self.key is not None else FREE
         for packet in batch:
             self._number(packet)
             self._sent(packet)
-            self._send(packet)
+            targets = [m for m in self._others if packet.dst is None or packet.dst >> m & 1]
+            if self.echo or (packet.dst is not None and packet.dst >> me & 1):
+                targets.append(me)
+            places, said = self._mail.request(packet, targets)
+            if places:
+                self.host.tell(self.stack.now, places, op, self.key, *said)
+            self._act(self.host.sends(self.stack.now), packet)
 
     def turn(self) -> None:
         """Roots may have begun since."""
@@ -209,22 +192,6 @@ class ObjectOrder(Unordered):
         """Which other messages a message is in order with."""
         return 0 if not self.keyed else self._key(payload)
 
-    def _send(self, packet: Packet) -> None:
-        """One request for all destinations; it carries what the packet would have. Its key is that of the bundle
-        which is being passed down."""
-        me = self.me
-        targets = [m for m in self._others if packet.dst is None or packet.dst >> m & 1]
-        if self.echo or (packet.dst is not None and packet.dst >> me & 1):
-            targets.append(me)
-        for member in targets:
-            self._told[member] += 1
-        op = MESSAGE if self.key is not None else FREE
-        said = (packet.seq, packet.count, packet.deps or (), packet.frag or (), bytes(packet.body))
-        places = tuple(sorted(self._mailboxes[member] for member in targets))
-        if places:
-            self.host.tell(self.stack.now, places, op, self.key, *said)
-        self._act(self.host.sends(self.stack.now), packet)
-
     def _act(self, sends: Iterable[Transmit], origin: Packet | None = None) -> None:
         """Pass on what the host wants sent. `origin` is the packet of the application that made it send."""
         if self._is_over:
@@ -234,7 +201,8 @@ class ObjectOrder(Unordered):
             if isinstance(spoken, (Message, Flush)):
                 self._pass_on(members, body, origin)
             elif not self.crowded or self._below_is_open:
-                self._say(members, body)
+                for packet in self._addressed(members, body, kind=self.id):
+                    self.stack.emit([packet])
         links = self.host.engine.links
         if links.repaired > self._repaired:
             self.stack.counts["repair"] += links.repaired - self._repaired
@@ -242,6 +210,7 @@ class ObjectOrder(Unordered):
         if links.weighed:
             links.weighed = False
             self.held = min(links.held, HELD_MAX)
+            self.stack.begun = self.host.engine.counts["started"]
             is_open = links.outstanding < self._options.window
             if is_open is not self._has_room:
                 self._has_room = is_open
@@ -259,11 +228,6 @@ class ObjectOrder(Unordered):
         if set(members) != set(self._others):
             packet.dst = sum(1 << member for member in members)
         self.below([packet])
-
-    def _say(self, members: tuple[int, ...], body: bytes) -> None:
-        """A packet of our own kind, which may be lost."""
-        for packet in self._addressed(members, body, kind=self.id):
-            self.stack.emit([packet])
 
     def _addressed(self, members: tuple[int, ...], body: bytes, kind: int = DATA) -> Iterator[Packet]:
         """One packet for all if it is for everybody, else one each, which says whose it is: what is below may know
@@ -286,7 +250,7 @@ class ObjectOrder(Unordered):
     @property
     def may_begin(self) -> bool:
         """Whether a root can begin: nobody counts on our having ended all, and we have the state of our objects."""
-        return not (self.stack.closing or self._missing or self._is_over)
+        return not (self.stack.closing or self._late.missing or self._is_over)
 
     def cancel(self, root: Root, text: str) -> None:
         """Abort a root, and take back what it did."""
@@ -295,12 +259,6 @@ class ObjectOrder(Unordered):
     def resume(self, instance: Instance) -> None:
         """Something of the driver's that an instance waited for is done."""
         self._act(self.host.resume(self.stack.now, instance))
-
-    @property
-    def traffic(self) -> tuple[int, int]:
-        """Messages of objects that were sent from here, and that have come."""
-        peers = self.host.engine.links.peers.values()
-        return sum(peer.sent for peer in peers), sum(peer.expected - 1 + len(peer.early) for peer in peers)
 
     # Receiving
 
@@ -326,10 +284,8 @@ class ObjectOrder(Unordered):
             self.host.engine.links.read(self.stack.queued if is_behind else 0)
 
     def _take(self, packets: list[Packet]) -> None:
-        if self._missing:
-            for packet in packets:
-                packet.keep()
-            self._put_by += packets
+        if self._late.missing:
+            self._late.keep(packets)
             return
         self._look_at_queue()
         heard: list[Spoken] = []
@@ -343,26 +299,20 @@ class ObjectOrder(Unordered):
                 self.stack.reject("forged", packet)
                 continue
             self.stack.meet(packet)
+            self._mail.note(spoken, self._highest)
             heard.append(spoken)
         if heard:
             self._act(self.host.receive(self.stack.now, heard))
 
     def _deliver(self, request: Message) -> None:
         """A plain message may be delivered now."""
-        match request.args:
-            case (key, int(seq), int(count), tuple(deps), tuple(frag), bytes(body)):
-                is_plain = request.kind == ONE_WAY and all(type(each) is int for each in (*deps, *frag))
-                is_well = is_plain and len(deps) in (0, len(self._begun)) and len(frag) in (0, 2)
-            case _:
-                is_well = False
-        if not is_well:
+        opened = self._mail.open(request)
+        if opened is None:
             self.stack.reject("malformed")
             return
-        packet = Packet(self.roster.member_of[request.src], self.stack.view.number, body)
-        packet.seq, packet.count, packet.deps, packet.frag = seq, count, deps or None, frag or None
+        key, packet = opened
         if not self.total and not self.hosted and key is not None:
-            self._row("start", packet, count, op=key_label(key))
-        self._begun[packet.src] += 1
+            self._row("start", packet, packet.count, op=key_label(key))
         self._release([packet])
 
     def _row(
@@ -380,55 +330,18 @@ class ObjectOrder(Unordered):
         where = (step, stack.now, packet.view, packet.src, packet.seq)
         stack.trace.row(*where, dst=dst, deps=deps, n=messages, op=op)
 
-    # What is recorded of objects
-
-    def observe(
-        self, step: str, now: float, place: int, message: Message | None, instance: Instance | None
-    ) -> None:
-        """The engine tells what happens; rows of mailboxes are those of their messages."""
-        if step == "start" and self.diary is not None and message is not None:
-            self.diary.append((self.roster.places[place].object, message.src, message.ev, message.op))
-        trace, step = self.traces.get(place), STEPS.get(step, "")
-        if trace is None or not step:
-            return
-        if message is not None:
-            self._record(trace, step, now, message, instance)
-        elif instance is not None and step != "start":
-            ref = ".".join(map(str, instance.start))
-            trace.row(step, now, self.stack.view.number, op="transaction", ref=ref)
-
-    def _record(
-        self, trace: Trace, step: str, now: float, message: Message, instance: Instance | None
-    ) -> None:
-        of = self.processes.of
-        source = of[message.src]
-        if source is None or all(of[each] is None for each in message.dst):
-            return
-        trace.row(
-            step,
-            now,
-            self.stack.view.number,
-            source,
-            message.ev,
-            dst=self.processes.mask(message.dst) if step in ("request", "response") else None,
-            deps=self.processes.vector(message.vector),
-            op=message.op or (None if instance is None else instance.call.op) or None,
-            ref=".".join(map(str, message.call)) or None,
-            note=message.text or message.reason or None,
-        )
-
     # What waits: see `window`
 
     is_passable = True
 
     @property
     def is_open(self) -> bool:
-        return self._has_room and not self._missing
+        return self._has_room and not self._late.missing
 
     @property
     def waiting(self) -> int:
         """Nothing is kept back here, as the door closes above; but what runs here may have more to say."""
-        return int(self.stack.closing and bool(self._missing or not self.host.is_over))
+        return int(self.stack.closing and bool(self._late.missing or not self.host.is_over))
 
     @property
     def outstanding(self) -> int:
@@ -451,23 +364,18 @@ class ObjectOrder(Unordered):
         return self.host.engine.settled
 
     def sent(self) -> list[int]:
-        """Nobody gets the headers of messages that are not for it, so each pair has a count of its own. Ours counts
-        all, whether they come back or not."""
-        return [self._numbered if m == self.me else told for m, told in enumerate(self._told)]
+        """Our own count is of all messages, whether they come back or not."""
+        return [self._numbered if m == self.me else told for m, told in enumerate(self._mail.told)]
 
     def has(self, counts: list[int]) -> bool:
-        me = self.me
-        wanted = [self._told[me] if member == me else count for member, count in enumerate(counts)]
-        is_complete = all(begun >= count for begun, count in zip(self._begun, wanted, strict=True))
-        return is_complete and not self._missing and self.host.is_over
+        return self._mail.has(counts) and not self._late.missing and self.host.is_over
 
     def closed(self) -> None:
         """What still runs ends with the view."""
         self._is_over = True
         self.host.close("the view of the group has changed")
 
-    def abandoned(self) -> None:
-        self.closed()
+    abandoned = closed
 
     def _room(self) -> int | None:
         """Bytes of one call that what is below can carry."""
@@ -476,13 +384,6 @@ class ObjectOrder(Unordered):
     def _rearm(self) -> None:
         wake = self.host.wake
         self.wake = wake if self._closes_by == NEVER else min(self._closes_by, wake or NEVER)
-
-
-class _Observer:
-    """Passes on what the engine tells: layers have a `note` of their own."""
-
-    def __init__(self, layer: ObjectOrder) -> None:
-        self.note = layer.observe
 
 
 class BareObjects(ObjectOrder):

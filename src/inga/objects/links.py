@@ -229,6 +229,12 @@ class Links:
         for number in kept[:REPAIRS_MAX]:
             self._repair(now, nack.member, peer, number)
 
+    @property
+    def traffic(self) -> tuple[int, int]:
+        """Messages that were sent from here, and that have come."""
+        peers = self.peers.values()
+        return sum(peer.sent for peer in peers), sum(peer.expected - 1 + len(peer.early) for peer in peers)
+
     # What waits
 
     def wait(self, member: int, size: int) -> None:

@@ -69,16 +69,24 @@ class Speech:
         instance.status = ABORTED
         self.respond(instance, **rest)
 
-    def tell_called(self, instance: Instance, kind: str) -> None:
-        """Tell everybody an instance has called that it commits, or aborts."""
+    def tell_commit(self, instance: Instance) -> None:
+        """Tell everybody an instance has called that it commits. In one message, which all who are left get or none:
+        of several, a member that fails may leave some, and then only some of its calls would be undone."""
+        calls = [call for call in instance.calls.values() if call.kind != ONE_WAY and not call.dropped]
+        if calls:
+            places = tuple(sorted({place for call in calls for place in call.dst}))
+            numbers = tuple(call.id[-1] for call in calls)
+            self._say_once(instance, COMMIT, places, call=instance.base, args=numbers)
+
+    def tell_abort(self, instance: Instance) -> None:
+        """Tell everybody an instance has called that it aborts."""
         for call in instance.calls.values():
             if call.kind != ONE_WAY and not call.dropped:
-                self.tell(instance, kind, call)
+                self.take_back(instance, call)
 
-    def tell(self, instance: Instance, kind: str, call: Pending) -> None:
-        """The same, of one call."""
-        op = call.request[0] if kind == ABORT else ""
-        self._say_once(instance, kind, call.dst, call=call.id, op=op)
+    def take_back(self, instance: Instance, call: Pending) -> None:
+        """Tell those who were called that one call is aborted."""
+        self._say_once(instance, ABORT, call.dst, call=call.id, op=call.request[0])
 
     def take_over(self, hosted: Hosted) -> None:
         """Say what was left to a copy that is gone; whoever has heard it already passes over it. What is not for us

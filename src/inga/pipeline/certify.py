@@ -21,11 +21,13 @@ class SparkSource:
         more = dict.fromkeys(column for check in checks for column in CHECKS[check].columns)
         self._columns = (*JUDGED_COLUMNS, *more)
         self.conflicts = trace.manifest.conflicts
+        self.undecided = trace.manifest.undecided
         self.quiet_seconds = trace.quiet_seconds
         self._files = files
         self.processes: Sequence[Process] = trace.processes
         self.receipt = trace.receipt
         self.guarantees: Sequence[str] = trace.manifest.guarantees
+        self.order = trace.manifest.order
         self.segment_names: Sequence[str] = [file.name for file in trace.files]
         self.read = lru_cache(CHUNKS_KEPT)(self._read)
 

@@ -159,10 +159,12 @@ def choose_checks(trace: StoredTrace, checks: Sequence[str] | None) -> list[str]
         return list(trace.manifest.guarantees)
     if "all" not in checks:
         return list(dict.fromkeys(checks))
-    # Only object runs say what conflicts, and only imported logs have events.
+    # Only object runs say what conflicts; only imported logs have events, and these have no views.
+    is_import = trace.manifest.source.startswith("import:")
     is_fit = {
         Needs.MESSAGES: True,
         Needs.REQUESTS: trace.manifest.conflicts is not None,
-        Needs.EVENTS: trace.manifest.source.startswith("import:"),
+        Needs.EVENTS: is_import,
+        Needs.VIEWS: not is_import,
     }
     return [check.name for check in CHECKS.values() if is_fit[check.needs]]

@@ -106,7 +106,9 @@ class Recipe:
         """Where the objects of a group are and what conflicts, if it can have objects."""
         if not self.objects:
             return None
-        return Layout(objects, names, total="total" in self.guarantees, keys=protocol.get("keys"))
+        keys, by_function = protocol.get("keys"), protocol.get("key") is not None
+        total = "total" in self.guarantees
+        return Layout(objects, names, total=total, keys=keys, by_function=by_function)
 
     def echoes(self, wanted: bool | None) -> bool:
         """Whether own messages are delivered, if that is wanted."""

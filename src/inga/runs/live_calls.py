@@ -114,7 +114,7 @@ async def play(config: dict[str, Any], link: WorkerLink) -> None:
     async with join(**joining(config, objects=trial.classes(trial.misdeclare))) as group:
         order = group.stack.layer("object")
         assert isinstance(order, ObjectOrder)
-        order.diary = []
+        order.rows.diary = []
         await group.ready()
         link.say("ready")
         await link.hear()
@@ -124,11 +124,11 @@ async def play(config: dict[str, Any], link: WorkerLink) -> None:
         link.say("done", outcomes=outcomes)
         while (await link.hear())["kind"] == "count":
             await asyncio.sleep(LOOK_AGAIN)
-            sent, got = order.traffic
+            sent, got = order.host.engine.links.traffic
             link.say("count", idle=order.host.idle, sent=sent, got=got)
         cpu = process_time() - started
         states = {name: list(group.state(name)) for name in load.names}
-    link.say("closed", counts=dict(group.stack.counts), cpu=cpu, began=order.diary, states=states)
+    link.say("closed", counts=dict(group.stack.counts), cpu=cpu, began=order.rows.diary, states=states)
 
 
 async def _ask(

@@ -37,7 +37,9 @@ class Asking:
         self._host, self._since = leader, now
         return True
 
-    def hello(self, member: Member, group: str, view: int, now: float, was: "Was | None" = None) -> dict[str, Any]:
+    def hello(
+        self, member: Member, group: str, view: int, now: float, was: "Was | None" = None
+    ) -> dict[str, Any]:
         """What one says that wants to be let in; `view` is the number of the last one that it was in, `was` what it has
         given up there."""
         if now - self._since >= HOST_FOR:

@@ -156,7 +156,7 @@ class Changes:
     def enter(self, view: View, cuts: list[int]) -> None:
         """One that was without a view is in one."""
         self.cuts = cuts
-        self.stack.views.install(view, made(self._build, view.recipe), None)
+        self.stack.views.install(view, made(self._build, view.recipe), None, cuts)
 
     def go_on_alone(self) -> None:
         """Nobody lets us in: we go on in a view of our own, as the new member that we wanted to be. What we had not
@@ -175,11 +175,11 @@ class Changes:
             processes=(stack.view.total,),
             total=stack.view.total + 1,
         )
-        stack.views.install(view, made(self._build, view.recipe), None)
+        stack.views.install(view, made(self._build, view.recipe), None, self.cuts)
 
-    def stop(self) -> None:
-        """We leave: our own request for another recipe ends; a change under way goes on without us."""
-        self._wishes.end("this member leaves the group")
+    def stop(self, why: str) -> None:
+        """Our own request for another recipe ends; a change under way goes on, without us if we leave."""
+        self._wishes.end(why)
 
     def ahead(self, number: int) -> None:
         """A member that is in the next view knows that every member has reached the cut."""
@@ -316,6 +316,7 @@ class Changes:
     def _lead(self, change: Leading) -> None:
         if missing := change.work():
             self._questions.warn(missing)
+            self._session.silence.go_on_without(change)
         elif change.host is not None:
             for _ in range(
                 DISSOLVES

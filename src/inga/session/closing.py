@@ -27,7 +27,9 @@ class Cut(NamedTuple):
     most: list[int]  # packets of the order that each member has sent at all
     dealt: dict[int, Holdings]  # of each member that is gone, what we lack, and who has it
     whole: list[int]  # messages that each member has sent to everybody
-    missed: dict[int, list[list[int]]]  # by member that was too slow: messages that each member has sent to it
+    missed: dict[
+        int, list[list[int]]
+    ]  # by member that was too slow: messages that each member has sent to it
 
     @classmethod
     def read(cls, told: Told, n: int) -> Self:

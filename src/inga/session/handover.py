@@ -68,7 +68,8 @@ class Handover:
             self._say(src, told_of, state[at : at + size])
 
     def on_piece(self, packet: Packet, told: Told) -> None:
-        topic, offset, total = told.text("topic"), told.large("offset"), told.large("total")
+        stack, topic = self._session.stack, told.text("topic")
+        offset, total = told.large("offset"), told.large("total")
         holders = self._lacking().get(topic)
         if holders is None:
             return
@@ -81,6 +82,8 @@ class Handover:
         self._again.reset()
         if len(come) == total:
             self._take(topic, bytes(self._come.pop(topic)))
+            if stack.trace is not None:
+                stack.trace.row("state", stack.now, stack.view.number, peer=packet.src, n=total, note=topic)
         elif len(come) // max(len(packet.body), 1) % PIECES == 0:
             self._ask(topic, holders)
 

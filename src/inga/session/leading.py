@@ -5,10 +5,13 @@ from typing import Any, NamedTuple, Self
 from inga.model.errors import WireError
 from inga.model.view import View
 from inga.session.description import described
-from inga.session.questions import Questions
+from inga.session.questions import PAUSE_MAX, Questions
 from inga.stack.hooks import Holdings, Tally
 from inga.stack.stack import Stack
 from inga.wire.told import Told
+
+LOOKS_WITHIN = 2 * PAUSE_MAX
+"""Seconds between two looks at a change, at most, unless this process was stopped or the machine is very busy."""
 
 
 class Report(NamedTuple):
@@ -57,6 +60,8 @@ class Leading:
         self._dealt: dict[int, dict[int, Holdings]] | None = None
         self._reached: set[int] = set()
         self._round = 0  # until everybody has sent everything
+        self._waited = 0.0  # seconds in which we were there to ask
+        self._looked = stack.now
 
     @property
     def key(self) -> dict[str, int]:
@@ -71,6 +76,9 @@ class Leading:
     def work(self) -> set[int]:
         """Ask the members whose answers are missing, and return them; nobody is missing when all have reached the cut."""
         everybody = {self._stack.me, *self._stack.peers}
+        # A process that was stopped for a while has not asked anybody meanwhile.
+        self._waited += min(self._stack.now - self._looked, LOOKS_WITHIN)
+        self._looked = self._stack.now
         if missing := everybody - self._reports.keys():
             self._questions.ask(missing, "flush", **self.flush)
             return missing
@@ -83,6 +91,14 @@ class Leading:
             for member in sorted(missing):
                 self._questions.ask({member}, "cut", **self.key, **self._cut_for(member, self._dealt))
         return missing
+
+    def out_of_reach(self, patience: float) -> set[int]:
+        """Members that have not answered for so long: they do not hear us, or we do not hear them, whoever else may."""
+        stack = self._stack
+        if self._waited < patience:
+            return set()
+        silent = {member for member in stack.peers if stack.now - stack.heard[member] >= patience}
+        return {*stack.peers} - self._reports.keys() | (silent - self._reached)
 
     def on_flushed(self, src: int, report: Report) -> None:
         """A member has closed its view, or has sent everything by now."""

@@ -78,7 +78,8 @@ class Parts:
         """What a leader says of its part."""
         stack = self._session.stack
         person = {"name": stack.member.name, "incarnation": stack.member.incarnation}
-        return {**person, "group": self._session.digest, "size": len(stack.view), "tag": stack.wire.tag}
+        spoken_in = stack.wire.tag_of(stack.view)
+        return {**person, "group": self._session.digest, "size": len(stack.view), "spoken_in": spoken_in}
 
     def leave_home(self, host: tuple[str, int] | None, part: tuple[str, ...] = ()) -> None:
         """We are in no view any more: ask `host` to be let into another, as a new member; the whole `part` does."""
@@ -98,7 +99,7 @@ class Parts:
         """The leader of another part says that it is there."""
         session = self._session
         stack = session.stack
-        leader, size, tag = told.identity, told.number("size"), told.large("tag")
+        leader, size, spoken_in = told.identity, told.number("size"), told.large("spoken_in")
         if told.text("group") != session.digest:
             return
         if self.is_homeless:
@@ -106,13 +107,13 @@ class Parts:
                 self.wake = stack.now
             return
         if session.quorum.is_paused:
-            if tag != stack.wire.tag and tag not in stack.wire.past:
+            if spoken_in != stack.wire.tag_of(stack.view) and not stack.wire.is_past(spoken_in):
                 session.excluded()  # whoever says so is not paused, and has gone on without us
             return
         if not session.changes.leads:
             return
-        if any(member.identity == leader for member in stack.view.members):
-            return  # of a view that is past
+        if stack.wire.is_past(spoken_in) or any(each.identity == leader for each in stack.view.members):
+            return  # of a view that we have left behind: it counts us, and will hear that we went on
         if (-size, leader) < (-len(stack.view), stack.member.identity):
             session.changes.dissolve(leader)
 

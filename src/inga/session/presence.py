@@ -70,6 +70,8 @@ class Presence:
 
     def view(self) -> None:
         """A view is installed, which may have new members: greet them."""
+        here = {person.identity for person in self._session.stack.view.members}
+        self._births = {identity: birth for identity, birth in self._births.items() if identity in here}
         if self.greets and self._unmet() and self.wake == NEVER:
             self._greeting.reset()
             self.wake = self._session.stack.now

@@ -48,8 +48,8 @@ class Pressure:
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._sending_since: float | None = None  # since when nothing may be sent
-        self._holding_since: float | None = None  # since when something is held and nothing is delivered
-        self._delivered = 0  # packets, when that began
+        self._holding_since: float | None = None  # since when something is held and nothing of it is let go
+        self._released = 0  # packets and calls, when that began
         self._held = 0  # bytes, when we last looked
         self._waits: dict[str, float] = {}  # seconds, by name, of waits that are over
         self._awaited: set[str] = set()  # for whom sending waits now
@@ -74,9 +74,9 @@ class Pressure:
                 self._holding_since = None
                 self._warned.discard("delivery")
                 self._watch()
-        elif self._holding_since is None or stack.delivered != self._delivered:
+        elif self._holding_since is None or stack.delivered + stack.begun != self._released:
             begins = self._holding_since is None
-            self._holding_since, self._delivered = stack.now, stack.delivered
+            self._holding_since, self._released = stack.now, stack.delivered + stack.begun
             self._warned.discard("delivery")
             if begins or self.wake == NEVER:
                 self._watch()

@@ -79,7 +79,7 @@ class Quorum:
         if missing and not self.is_enough(missing):
             self._pause(missing)
         elif self.is_paused:
-            session.stack.pause(None)
+            session.stack.views.pause(None)
             session.silence.be_lenient()
             self._resumed()
             session.changes.wake = session.stack.now
@@ -178,10 +178,11 @@ class Quorum:
             f"paused: without {', '.join(names)} those who are here are no majority of "
             f"{', '.join(stack.view.names)}"
         )
-        stack.pause(NoMajority(text, names))
+        stack.views.pause(NoMajority(text, names))
         if not self._is_told:
             self._is_told = True
             stack.notice(text)
+            self._session.changes.stop(text)
             stack.to_deliver.append(Paused(stack.view, names))
 
     def _resumed(self) -> None:

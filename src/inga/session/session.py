@@ -203,11 +203,13 @@ class Session(Layer):
     def propose(self, recipe: str, done: Done) -> None:
         if self.stack.leaving:
             done("this member leaves the group")
+        elif self.stack.paused is not None:
+            done(str(self.stack.paused))
         else:
             self.changes.propose(recipe, done)
 
     def goodbye(self) -> None:
-        self.changes.stop()
+        self.changes.stop("this member leaves the group")
         self.presence.goodbye()
 
     @property

@@ -17,6 +17,7 @@ on who is faster.
 from typing import TYPE_CHECKING
 
 from inga.session.alarms import NEVER
+from inga.session.leading import Leading
 from inga.wire.told import Told
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ LOOK_MAX = 0.5
 
 LOOKS = 8
 """Times that we look, within the same, while somebody is suspected; and what part of it our own alarm may be late."""
+
+OUT_OF_REACH = 2
+"""Times the silence that is forgiven after which a change of the view goes on without members that do not answer."""
 
 
 class Silence:
@@ -82,7 +86,7 @@ class Silence:
             self._session.say(None, stack.view.number, "alive", {})
         for member in self._watched:
             if now - self._known(member) >= detect:
-                self._votes.setdefault(member, set()).add(stack.me)
+                self._suspect(member, stack.me)
             elif member in self._votes and now - self._known(member) < detect / 2:
                 del self._votes[member]  # there it is
         suspects, waived = self.suspects, self._session.quorum.waived
@@ -108,8 +112,15 @@ class Silence:
                 if silent < detect / 2:
                     self._session.say(src, stack.view.number, "heard", {"member": member})
                 else:
-                    self._votes.setdefault(member, set()).update((src, stack.me))
+                    self._suspect(member, src, stack.me)
         self.conclude()
+
+    def _suspect(self, member: int, *voters: int) -> None:
+        """We suspect it, and perhaps another does."""
+        stack, votes = self._session.stack, self._votes.setdefault(member, set())
+        if stack.trace is not None and stack.me not in votes:
+            stack.trace.row("suspect", stack.now, stack.view.number, peer=member)
+        votes.update(voters)
 
     def on_heard(self, src: int, told: Told) -> None:
         """Another member hears one that we suspect."""
@@ -126,6 +137,24 @@ class Silence:
     def has_spoken(self, member: int) -> bool:
         """Whether a member has said something since this view was installed here, and in it."""
         return self._session.stack.heard[member] > self._began
+
+    def go_on_without(self, change: Leading) -> None:
+        """As the leader of a change: exclude members that do not answer, although others hear them. Otherwise one bad
+        link would keep the whole group in a view that is closed."""
+        if self.detect is None:
+            return
+        lost = change.out_of_reach(OUT_OF_REACH * self.detect)
+        if (
+            not lost
+            or self._session.quorum.is_paused
+            or not self._session.quorum.is_enough(lost | self._overdue)
+        ):
+            return
+        for member in sorted(lost):
+            self._session.stack.notice(
+                f"{self._session.stack.view.names[member]} does not answer: the view changes without it"
+            )
+        self._session.exclude(lost)
 
     @property
     def _watched(self) -> list[int]:

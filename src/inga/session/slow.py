@@ -116,7 +116,9 @@ class Slow:
         stack = self._session.stack
         tally: Tally = stack.chain.hook("tally")()
         heard = dict(zip(stack.view.names, tally.heard, strict=True))
-        missed = {name: count - heard.get(name, 0) for name, count in counts.items() if name != stack.member.name}
+        missed = {
+            name: count - heard.get(name, 0) for name, count in counts.items() if name != stack.member.name
+        }
         stack.to_deliver.append(Missed({name: count for name, count in missed.items() if count > 0}))
 
     def on_reading(self, src: int) -> None:

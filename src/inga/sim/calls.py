@@ -20,7 +20,7 @@ class TrialCalls:
             tuple[Site, ClientRequest, list[Root]]
         ] = []  # a root is in its list once it has begun
         for site in sim.sites:
-            site.objects.diary = []
+            site.objects.rows.diary = []
             at = 0.0
             for gap, asked in trial.load.plan(sim.rng, site.index):
                 at += gap
@@ -40,7 +40,9 @@ class TrialCalls:
                 committed += 1
                 judge.told(asked.adds)
         for site in sim.sites:
-            judge.saw(site.name, site.objects.diary or (), {name: site.state(name) for name in load.names})
+            judge.saw(
+                site.name, site.objects.rows.diary or (), {name: site.state(name) for name in load.names}
+            )
         judge.finish()
         return judge.result(
             order=sim.order,

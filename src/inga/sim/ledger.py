@@ -26,7 +26,9 @@ class Ledger:
         self._recipe = recipe  # the first
         self._options = options
         self._keys: dict[int, Any] = {}  # of messages that are in order with others of their key
-        self.steps: list[tuple[View, View]] = []  # from one view to the next, of members that went through both
+        self.steps: list[
+            tuple[View, View]
+        ] = []  # from one view to the next, of members that went through both
         self._epochs: dict[str, int] = {}  # of views: later ones have higher numbers
         self._numbers: dict[
             tuple[str, int], int

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from inga.model.steps import Trace
+from inga.model.steps import GROUP, Trace
 from inga.sim.schedule import Arrive, Event, Send, Take
 
 
@@ -75,4 +75,4 @@ class RecordingTrace:
             self._trace.cut(view, seqs, indices)
 
 
-LEAN = frozenset("send deliver take accept causal view join leave flush crash".split())
+LEAN = frozenset("send deliver take accept causal".split()) | frozenset(GROUP)

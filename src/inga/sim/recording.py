@@ -7,36 +7,49 @@ from random import Random
 from uuid import UUID
 
 from inga.sim.simulator import Sim
+from inga.stack.stack import Stack
 from inga.trace.manifest import Manifest
+from inga.trace.numbering import Census
 from inga.trace.writer import TraceWriter
 
 
-class Recording:
+class Recording(Census):
     """A manifest and a writer for each of its processes."""
 
-    def __init__(self, directory: Path, manifest: Manifest, *, full: bool) -> None:
+    def __init__(self, directory: Path, manifest: Manifest, founders: int, *, full: bool) -> None:
         """The same seed gives the same trace, so it also gives the number of the run."""
+        super().__init__(manifest.processes, founders)
         run = str(UUID(int=Random(manifest.seed).getrandbits(128), version=4))
         self._manifest = replace(manifest, run=run, complete=False)
         self._directory = directory
         self._full = full
-        self.writers: list[TraceWriter] = []
         self._manifest.write(directory)
-        for index, name in enumerate(manifest.processes):
-            self.add(index, name, len(manifest.processes))
+        self._writers: dict[int, TraceWriter] = {}
+        self._people: dict[int, str] = {}  # who joined later, by process
+        for index in range(len(self.names)):
+            self._add(index, self.names[index], len(self.names))
 
-    def add(self, index: int, name: str, n: int) -> TraceWriter:
-        """One more process, which begins in a group of n."""
-        writer = TraceWriter(
+    def book(self, stack: Stack) -> "MemberTraces":
+        """The traces of one member."""
+        return MemberTraces(self, stack)
+
+    def trace(self, process: int, name: str = "", stack: Stack | None = None) -> TraceWriter:
+        """Where rows of a process go; that of one who joined later is opened, and gets its name from its stack."""
+        index = self.number(process, name)
+        if index not in self._writers:
+            assert stack is not None, f"nobody opens the trace of process {process}"
+            if process not in self._people:  # one that came back is another process
+                person = stack.member.name
+                known = {*self.names, *self._people.values()}
+                self._people[process] = f"{person} ({self.number(process)})" if person in known else person
+            person = self._people[process]
+            self._add(index, f"{person}/{name}" if name else person, self.size(stack.view.total))
+        return self._writers[index]
+
+    def _add(self, index: int, name: str, n: int) -> None:
+        self._writers[index] = TraceWriter(
             self._directory, index, name, n, full=self._full, clock="virtual", background=False
         )
-        self.writers.append(writer)
-        return writer
-
-    @property
-    def names(self) -> list[str]:
-        """Processes at the start."""
-        return self._manifest.processes
 
     def run(self, sim: Sim, until_done: Callable[[], None]) -> None:
         """Run it to the end. What was written before it broke off stays, marked as incomplete."""
@@ -45,7 +58,25 @@ class Recording:
             until_done()
             complete = True
         finally:
-            crashed = [site.stack.trace for site in sim.sites if site.has_crashed and site.newcomer is None]
-            for writer in self.writers:
-                writer.close(complete=complete, crashed=any(writer is each for each in crashed))
+            stacks = [site.stack for site in sim.sites if site.has_crashed and site.newcomer is None]
+            gone = {stack.view.processes[stack.me] for stack in stacks}
+            crashed = {index for process in gone for index in self.numbers(process)}
+            total = max(site.stack.view.total for site in sim.sites if site.newcomer is None)
+            for index in sorted({*range(self.size(total))} - self._writers.keys()):
+                crashed.add(index)  # it was let in, and crashed before it heard of that
+                self._add(index, f"process {index}", self.size(total))
+            for index, writer in self._writers.items():
+                writer.close(complete=complete, crashed=index in crashed)
         replace(self._manifest, complete=True).write(self._directory)
+
+
+class MemberTraces:
+    """What a member sees of a recording."""
+
+    def __init__(self, recording: Recording, stack: Stack) -> None:
+        self._recording = recording
+        self._stack = stack
+        self.number, self.size, self.past = recording.number, recording.size, recording.past
+
+    def trace(self, process: int, name: str = "") -> TraceWriter:
+        return self._recording.trace(process, name, self._stack)

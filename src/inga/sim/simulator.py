@@ -23,13 +23,13 @@ What it consists of:
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop
-from typing import Any
+from typing import Any, Protocol
 
 from inga.layers.shape import Faults
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
-from inga.model.steps import Trace
+from inga.model.steps import Book, Trace
 from inga.model.view import Member, View
 from inga.recipes import Options, find, refuse_late
 from inga.session.newcomer import Newcomer
@@ -57,6 +57,14 @@ INCARNATIONS = 1000
 
 LateTrace = Callable[[int, str, int, Newcomer], Trace]
 """Makes the trace of a newcomer: its index, its name, the size of its first view, and what it learned."""
+
+
+class Recording(Protocol):
+    """The traces of a whole run."""
+
+    def book(self, stack: Stack) -> Book:
+        """Those of one member."""
+        ...
 
 
 class Unquiet(AssertionError):
@@ -104,6 +112,7 @@ class Sim:
         self._options = options
         self._datagram_max = datagram_max
         self._late_trace: LateTrace | None = None
+        self._recording: Recording | None = None
         self._finished = False
         self._names = {name: index for index, name in enumerate(names)}
         self.timeline = Timeline(seed)
@@ -224,6 +233,13 @@ class Sim:
         """What makes the trace of a newcomer, once its index is known."""
         self._late_trace = trace
 
+    def record(self, recording: Recording) -> None:
+        """Let rows go to the traces of a recording: also of those who join later, of those who come back as new
+        members, and of copies of objects."""
+        self._recording = recording
+        for site in self.sites:
+            site.stack.record(recording.book(site.stack))
+
     # Running
 
     def run(self, until: float | None = None) -> None:
@@ -278,6 +294,8 @@ class Sim:
         )
         site.view = view
         site.is_open = False
+        if self._recording is not None:
+            site.stack.record(self._recording.book(site.stack))
         site.stack.begin(cuts=cuts)
 
     def let_in(self, site: Site, newcomer: Newcomer) -> None:

@@ -20,6 +20,7 @@ from inga.objects.invoke import Body, Root
 from inga.objects.layer import ObjectOrder
 from inga.recipes import find
 from inga.session.newcomer import Newcomer
+from inga.session.session import Session
 from inga.stack.stack import Stack, joined
 from inga.trial.workload import HEADER, Workload
 
@@ -147,7 +148,11 @@ class Site:
 
     def go_on(self) -> None:
         """A person decides to do without those who are missing."""
-        self._member().go_on(now=self._timeline.now)
+        stack = self._member()
+        stack.advance(self._timeline.now)
+        session = stack.layer(Session.name)
+        assert isinstance(session, Session)
+        session.go_on()
         self.pump()
 
     def leave(self) -> None:

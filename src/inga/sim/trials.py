@@ -8,11 +8,9 @@ from typing import Any
 
 from inga.layers.flow import WINDOW_MAX
 from inga.recipes import find
-from inga.session.newcomer import Newcomer
 from inga.sim.calls import TrialCalls
 from inga.sim.recording import Recording
 from inga.sim.simulator import DELAY, Sim
-from inga.trace.writer import TraceWriter
 from inga.trial.people import member_names
 from inga.trial.result import Result
 from inga.trial.trial import Trial
@@ -60,7 +58,7 @@ def simulate_trial(trial: Trial, trace: Path | None = None, *, full: bool = True
 def group_of(trial: Trial, *, record: bool = False, recording: Recording | None = None) -> Sim:
     """The group, which has nothing to do yet."""
     find(trial.order).check_window(trial.window)
-    writers = [] if recording is None else recording.writers
+    traces = None if recording is None else [recording.trace(member) for member in range(trial.members)]
     sim = Sim(
         *trial.people,
         order=trial.order,
@@ -70,10 +68,10 @@ def group_of(trial: Trial, *, record: bool = False, recording: Recording | None 
         objects=trial.classes(trial.misdeclare),
         datagram_max=trial.datagram,
         record=record and not trial.join and not trial.crash,
-        traces=list(writers[: trial.members]) or None,
+        traces=traces,
     )
     if recording is not None:
-        _trace(sim, recording)
+        sim.record(recording)
     return sim
 
 
@@ -110,22 +108,4 @@ def _recording(trial: Trial, directory: Path, full: bool) -> Recording:
     delay = LINK if trial.delay is None else trial.delay
     said = replace(trial, delay=delay, rate=trial.rate or RATE, window=trial.window or WINDOW_MAX)
     manifest = said.manifest("sim", full=full, quiet_seconds=QUIET + QUIET_DELAYS * delay[1])
-    return Recording(directory, manifest, full=full)
-
-
-def _trace(sim: Sim, recording: Recording) -> None:
-    """What the writers of a recording cannot be lent at the start: those of objects, and of members that join."""
-
-    def late(index: int, name: str, n: int, newcomer: Newcomer) -> TraceWriter:
-        known = (
-            f"{name} ({index})" if name in recording.names else name
-        )  # one that came back is another process
-        writer = recording.add(index, known, n)
-        assert newcomer.view is not None
-        writer.cut(newcomer.view.number - 1, newcomer.cuts, newcomer.view.processes)
-        return writer
-
-    sim.trace_newcomers(late)
-    if len(recording.writers) > len(sim.sites):
-        for site in sim.sites:
-            site.objects.record(recording.writers.__getitem__)
+    return Recording(directory, manifest, trial.members, full=full)

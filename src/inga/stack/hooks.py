@@ -4,12 +4,12 @@ The stack looks for them by name when it binds its layers, once, by the table `H
 has the hook. Deriving from these classes is not needed; they say what a hook takes, gives and means.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from inga.model.packet import Buffer, Packet, Runs
 from inga.model.receipt import Receipt
-from inga.model.steps import Trace
+from inga.model.steps import Book
 from inga.model.view import View
 from inga.stack.layer import Layer
 
@@ -58,7 +58,6 @@ HOOKS = {
     "earlier": TOP_DOWN,
     "ahead": TOP_DOWN,
     "propose": TOP_DOWN,
-    "go_on": TOP_DOWN,
     "goodbye": TOP_DOWN,
     "tally": TOP_DOWN,
     "reviewed": TOP_DOWN,
@@ -66,6 +65,7 @@ HOOKS = {
     "introduced": TOP_DOWN,
     "delay": TOP_DOWN,
     "record": TOP_DOWN,
+    "copies": TOP_DOWN,
     "recall": TOP_DOWN,
 }
 """Every hook of which the stack calls all, or the first, and in which order it asks the layers."""
@@ -299,8 +299,11 @@ class Recalling(Protocol):
 class Recorded(Protocol):
     """Has rows that belong to other processes of a trace than the member's own, as copies of objects are."""
 
-    def record(self, trace_of: Callable[[int], Trace]) -> None:
+    def record(self, book: Book) -> None:
         """From now on rows go to the traces of their processes."""
+
+    def copies(self, view: View) -> list[tuple[int, str]]:
+        """Those processes of a view: whose they are, and what they are called. Rows number them after the members."""
 
 
 class Replaceable(Protocol):
@@ -327,9 +330,6 @@ class Doorkeeper(Protocol):
 
     def propose(self, recipe: str, done: "object") -> None:
         """Ask for another recipe in the whole group."""
-
-    def go_on(self) -> None:
-        """A person has decided to do without those who are missing."""
 
     def goodbye(self) -> None:
         """We leave: tell everybody until they know."""

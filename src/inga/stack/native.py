@@ -139,6 +139,10 @@ class NativeWire:
         """By what packets of a view are known."""
         return view_tag(self.stack.identity, view)
 
+    def is_past(self, tag: int) -> bool:
+        """Whether that is the tag of a view that is closed here."""
+        return any(self.tag_of(view) == tag for view in self.past.values())
+
     def enter(self, view: View) -> None:
         """This view is in force from now on."""
         self.tag = self.tag_of(view)

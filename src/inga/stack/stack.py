@@ -23,7 +23,7 @@ from inga.model.errors import IngaError, NoMajority, UsageError, WouldBlock
 from inga.model.event import Event
 from inga.model.packet import Buffer, Packet
 from inga.model.receipt import Receipt
-from inga.model.steps import Trace
+from inga.model.steps import Book, Trace
 from inga.model.view import View
 from inga.stack.chain import Chain
 from inga.stack.layer import Layer
@@ -104,6 +104,7 @@ class Stack:
         self.now = now
         self.rng = rng
         self.trace = trace
+        self.book: Book | None = None  # where our traces come from, if there may be more than one
         self.identity = group
         self.group = group_id(group)
         self.lobby = self.group if lobby is None else group_id(lobby)
@@ -118,6 +119,7 @@ class Stack:
         self.report_wanted = False  # our counters are to be told to all at the end of this turn
         self.queued = 0  # bytes delivered and not yet taken
         self.delivered = 0  # packets, so far
+        self.begun = 0  # calls of objects that have begun here in this view
         self.taken_count = 0  # how many of them the application has taken
         # packets sent: data (repairs included), control, repair, nack; bytes
         self.counts: Counter[str] = Counter()
@@ -156,7 +158,7 @@ class Stack:
         """Queue several; the receipt is that of the last."""
         self.refuse_if_failed()
         if not self.writable:
-            self.refuse_if_paused()
+            self.views.refuse_if_paused()
             raise WouldBlock("the flow window is closed")
         if to is not None and (to <= 0 or to >> len(self.view)):
             raise UsageError(f"destinations {to:#b} are no members of a group of {len(self.view)}")
@@ -228,7 +230,7 @@ class Stack:
             self.now = now
         for earlier in self.chain.hooks("earlier"):
             earlier(cuts)
-        self.views.begin(bases)
+        self.views.begin(bases, cuts)
 
     def advance(self, now: float) -> None:
         """Set the time: for a driver that is about to call a layer directly, as calls of objects do."""
@@ -237,10 +239,6 @@ class Stack:
     def propose(self, recipe: str, done: Done, *, now: float) -> None:
         """Ask for another recipe in the whole group; `done` is told how that ended."""
         self._hook("propose", now, "cannot be changed while the group runs")(recipe, done)
-
-    def go_on(self, *, now: float) -> None:
-        """A person has decided that this part of the group, which is paused, goes on without those who are missing."""
-        self._hook("go_on", now, "has nothing to decide about members that are missing")()
 
     def gate(self, state: str, *, now: float) -> None:
         """`open`: deliver here as packets come; `closed`: hold again what comes before its cause."""
@@ -262,7 +260,8 @@ class Stack:
         if not self.leaving:
             self.leaving = True
             if self.trace is not None and self._error is None:
-                self.trace.row("leave", now, self.view.number, peer=self.me)
+                owed = 0 if self.settled and self.met.issuperset(self.peers) else None  # or nobody knows
+                self.trace.row("leave", now, self.view.number, peer=self.me, n=owed)
             for goodbye in self.chain.hooks("goodbye"):
                 goodbye()
             self.chain.mute()
@@ -284,11 +283,12 @@ class Stack:
         for fit in self.chain.hooks("fit"):
             fit(granted)
 
-    def record(self, trace_of: Callable[[int], Trace]) -> None:
-        """Let rows go to the traces of their processes: ours has our index, layers may have more."""
-        self.trace = trace_of(self.me)
+    def record(self, book: Book) -> None:
+        """Let rows go to the traces of their processes: ours, and those that layers have besides."""
+        self.book = book
+        self.trace = book.trace(self.view.processes[self.me])
         for record in self.chain.hooks("record"):
-            record(trace_of)
+            record(book)
 
     def recall(self, member: int, seq: int) -> Packet | None:
         """A packet that the application knows, if the order keeps it for errors that name it."""
@@ -403,11 +403,6 @@ class Stack:
             self._error = error
             self.goodbye(now=self.now)
 
-    def pause(self, why: NoMajority | None) -> None:
-        """Nothing is sent for that reason; or, with None, for none any more."""
-        self.paused = why
-        self.review()
-
     def notice(self, text: str) -> None:
         """Tell a person something, through the driver's log."""
         self._notices.append(text)
@@ -452,11 +447,6 @@ class Stack:
         if self._error is not None:
             raise UsageError(f"the group has failed: {self._error}")
 
-    def refuse_if_paused(self) -> None:
-        """Raise why nothing can be sent until somebody else is heard again; anew, as each error has a history of its own."""
-        if self.paused is not None:
-            raise NoMajority(str(self.paused), self.paused.missing)
-
     def __getstate__(self) -> dict[str, Any]:
         state = {key: value for key, value in self.__dict__.items() if key not in COMPUTED}
         state["to_send"] = [(address, joined(data)) for address, data in self.to_send]
@@ -464,7 +454,7 @@ class Stack:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.trace = None
+        self.trace = self.book = None
         self.receipt = Receipt
         self.wire.stack = self.views.stack = self
         self.bind(self.layers)
@@ -475,7 +465,7 @@ class Stack:
 
 
 COMPUTED = frozenset(
-    """trace receipt chain store emit entrance _read _lowest _takers _turners _timed _windows _holders""".split()
+    """trace book receipt chain store emit entrance _read _lowest _takers _turners _timed _windows _holders""".split()
 )
 """What follows from the layers, and what a driver lends: no part of a stack that is copied or put away."""
 

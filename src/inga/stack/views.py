@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from inga.model.errors import UsageError
+from inga.model.errors import NoMajority, UsageError
 from inga.model.packet import Packet
+from inga.model.steps import Trace
 from inga.model.view import View
 from inga.stack.chain import check, has
 from inga.stack.layer import Layer
@@ -19,12 +20,17 @@ class Views:
 
     def __init__(self, stack: "Stack") -> None:
         self.stack = stack
-        self.next: tuple[View, Sequence[Layer], Sequence[int] | None] | None = None  # to be installed
+        # to be installed
+        self.next: tuple[View, Sequence[Layer], Sequence[int] | None, Sequence[int]] | None = None
         self.retired: list[tuple[int, list[Layer]]] = []  # of closed views, for what is not taken yet
+        self._abandoned = 0  # the last view in which we were another member
 
-    def begin(self, bases: dict[str, list[int]] | None) -> None:
-        """Our first view counts from here: from nothing, or, for one that joins a board, from the others' bases."""
+    def begin(self, bases: dict[str, list[int]] | None, cuts: Sequence[int]) -> None:
+        """Our first view counts from here: from nothing, or, for one that joins a board, from the others' bases. `cuts`:
+        what each process had sent in views before."""
         stack = self.stack
+        if stack.view.attempt:
+            self._begin_traces(cuts)
         known = (
             (0,) * len(stack.view) if stack.view.attempt else None
         )  # what was sent in views before is past
@@ -88,11 +94,25 @@ class Views:
 
     def close(self) -> None:
         """Nothing more is sent in this view; what waits for company leaves."""
-        self.stack.closing = True
-        self.stack.review()
-        self.stack.flush()
-        for closing in self.stack.chain.hooks("closing"):
+        stack = self.stack
+        if stack.trace is not None and not stack.closing:
+            stack.trace.row("flush", stack.now, stack.view.number)
+        stack.closing = True
+        stack.review()
+        stack.flush()
+        for closing in stack.chain.hooks("closing"):
             closing()
+
+    def pause(self, why: NoMajority | None) -> None:
+        """Nothing is sent for that reason, and the view goes on; or, with None, for none any more."""
+        self.stack.paused = why
+        self.stack.review()
+
+    def refuse_if_paused(self) -> None:
+        """Raise why nothing can be sent until somebody is heard again; anew, as each error has a history of its own."""
+        paused = self.stack.paused
+        if paused is not None:
+            raise NoMajority(str(paused), paused.missing)
 
     def reopen(self) -> None:
         """The view goes on after all."""
@@ -104,11 +124,13 @@ class Views:
         """If a packet of that view comes, its sender has installed it."""
         self.stack.wire.next_tag = self.stack.wire.tag_of(view)
 
-    def install(self, view: View, layers: Sequence[Layer], cut: Sequence[int] | None) -> None:
+    def install(
+        self, view: View, layers: Sequence[Layer], cut: Sequence[int] | None, cuts: Sequence[int] = ()
+    ) -> None:
         """Close the view in force, of which everybody who stays has `cut` packets of each member, and go on
         with other layers, which count anew: once all that is being done in the old view is done. Without a `cut` we
-        are a new member there, with a trace of its own."""
-        self.next = (view, layers, cut)
+        are a new member there, with a trace of its own, and `cuts` is what each process had sent before."""
+        self.next = (view, layers, cut, cuts)
 
     def change(self) -> None:
         """Do what `install` was told, now that nothing of the old view is being done."""
@@ -116,8 +138,10 @@ class Views:
             change, self.next = self.next, None
             self._install(*change)
 
-    def _install(self, view: View, layers: Sequence[Layer], cut: Sequence[int] | None) -> None:
-        stack, old = self.stack, self.stack.layers
+    def _install(
+        self, view: View, layers: Sequence[Layer], cut: Sequence[int] | None, cuts: Sequence[int]
+    ) -> None:
+        stack, old, closed = self.stack, self.stack.layers, self.stack.view
         for end in stack.chain.hooks("closed" if cut is not None else "abandoned"):
             end()
         if self.untaken:
@@ -127,13 +151,12 @@ class Views:
             if layer.name in before and has(layer, "inherit"):
                 layer.inherit(before[layer.name])  # type: ignore[attr-defined]  # `has` has looked
         staying = {layer.name: layer for layer in old if layer.stays}
+        copies = self._copies(closed)
         stack.bind([staying.get(layer.name, layer) for layer in layers])
-        if stack.trace is not None:
-            stack.trace.row("flush", stack.now, stack.view.number)
-            if cut is None:
-                stack.trace = None
-            else:
-                stack.trace.cut(stack.view.number, cut, view.processes)
+        if cut is None:
+            self._end_traces()
+        elif stack.trace is not None:
+            self._cut_traces(view, cut, copies)
         stack.wire.close(stack.view)
         self._renumber(view)
         stack.enter(view)
@@ -142,8 +165,12 @@ class Views:
         stack.paused = None
         for layer in reversed(stack.layers):
             layer.view(view)
+        if cut is None:
+            self._begin_traces(cuts)
+        elif stack.book is not None and stack.trace is not None:
+            stack.record(stack.book)
         stack.review()
-        self._record((0,) * len(view), view.joined)
+        self._record((0,) * len(view), view.joined, closed)
         stack.to_deliver.append(view)  # in its place among the packets
         stack.wire.catch_up()
 
@@ -155,7 +182,7 @@ class Views:
             if layers is None:
                 rest.append(packet)
                 continue
-            with self._silenced():  # nobody is there any more to whom they could say anything
+            with self._silenced(packet.view):  # nobody is there any more to whom they could say anything
                 for layer in layers:
                     layer.taken([packet])
         if rest or not self.untaken:
@@ -184,12 +211,15 @@ class Views:
         ]
 
     @contextmanager
-    def _silenced(self) -> Iterator[None]:
-        """What is sent meanwhile is not, nor are there rows about it."""
-        stack = self.stack
+    def _silenced(self, view: int) -> Iterator[None]:
+        """What is sent meanwhile is not, nor are there rows about it; of a view in which we were another member none
+        at all: its trace has ended."""
+        stack, trace = self.stack, self.stack.trace
         count, stack.is_silenced = len(stack.to_send), True
+        if view <= self._abandoned:
+            stack.trace = None
         yield
-        stack.is_silenced = False
+        stack.is_silenced, stack.trace = False, trace
         del stack.to_send[count:]
 
     def revive(self) -> None:
@@ -198,14 +228,84 @@ class Views:
             for layer in layers:
                 layer.stack = self.stack
 
-    def _record(self, known: tuple[int, ...] | None, joined: Iterable[str]) -> None:
-        """Rows of a view and its new members. `known`: what its installation makes known here."""
+    # Traces
+
+    def _copies(self, view: View) -> list[tuple[int, str]]:
+        """The processes of a view besides members: copies of objects, by member and name."""
+        copies = self.stack.chain.hook("copies")
+        found: list[tuple[int, str]] = [] if copies is None or self.stack.book is None else copies(view)
+        return found
+
+    def _processes(self, view: View) -> list[int]:
+        """The processes of a view by their numbers in the trace, in the order in which its rows number them."""
+        book, of = self.stack.book, view.processes
+        if book is None:
+            return list(of)
+        copies = [book.number(of[member], name) for member, name in self._copies(view)]
+        return [*map(book.number, of), *copies]
+
+    def _ours(self, copies: Iterable[tuple[int, str]]) -> list[Trace]:
+        """Our own trace, and those of our copies among these."""
+        stack, book = self.stack, self.stack.book
+        if book is None or stack.trace is None:
+            return [] if stack.trace is None else [stack.trace]
+        mine = stack.view.processes[stack.me]
+        return [stack.trace, *(book.trace(mine, name) for member, name in copies if member == stack.me)]
+
+    def _cut_traces(self, view: View, cut: Sequence[int], copies: list[tuple[int, str]]) -> None:
+        """Our traces go on in the numbers of the next view; `copies` are those of the view that is closed."""
+        closed, book = self.stack.view, self.stack.book
+        past = (None, None) if book is None else (book.past(closed.number), book.past(view.number))
+        if past[0] is not None and past[1] is not None:
+            cut = [past[1] - past[0]] * (len(closed) + len(copies))
+        for trace in self._ours(copies):
+            trace.cut(closed.number, cut, self._processes(view))
+
+    def _end_traces(self) -> None:
+        """The others went on without us: what we were ends here, and does not see what follows."""
+        stack = self.stack
+        if stack.trace is not None:
+            stack.trace.row("crash", stack.now, stack.view.number, peer=stack.me)
+        stack.trace, self._abandoned = None, stack.view.number
+
+    def _begin_traces(self, cuts: Sequence[int]) -> None:
+        """We are a new member of a group that has had views before."""
+        stack, book, view = self.stack, self.stack.book, self.stack.view
+        if book is None:
+            return
+        stack.record(book)
+        past = book.past(view.number)
+        seqs = cuts if past is None else [past] * book.size(view.total)
+        for trace in self._ours(self._copies(view)):
+            trace.cut(view.number - 1, seqs, self._processes(view))
+
+    def _record(
+        self, known: tuple[int, ...] | None, joined: Sequence[str], closed: View | None = None
+    ) -> None:
+        """Rows of a view and of its new members. `known`: what its installation makes known here; `closed`: the view
+        of which those who left or failed were members."""
         trace, view, now = self.stack.trace, self.stack.view, self.stack.now
         if trace is None:
             return
-        trace.row("view", now, view.number, deps=known, n=len(view), note=view.recipe)
+        copies = self._copies(view)
+        told = [("joined", view, joined)]
+        if closed is not None:
+            told += [("left", closed, view.left), ("failed", closed, view.failed)]
+        changed = "; ".join(f"{what} {where.numbered(names)}" for what, where, names in told if names)
+        for each in self._ours(copies):
+            each.row(
+                "view",
+                now,
+                view.number,
+                dst=(1 << len(view) + len(copies)) - 1,
+                deps=known,
+                peer=0,  # who led the change to it: always the first of those who stayed
+                n=len(view),
+                ref=changed or None,
+                note=view.recipe,
+            )
         for name in joined:
             trace.row("join", now, view.number, peer=view.names.index(name), note=name)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"next": self.next, "retired": self.retired}
+        return {"next": self.next, "retired": self.retired, "_abandoned": self._abandoned}

@@ -36,6 +36,7 @@ class Manifest:
     options: dict[str, Any] = field(default_factory=dict)
     seed: int | None = None
     conflicts: dict[str, list[list[str]]] | None = None  # object runs: per process, pairs of methods
+    undecided: dict[str, list[list[str]]] | None = None  # the same, of methods whose arguments decide
     complete: bool = False
     run: str = field(default_factory=lambda: str(uuid4()))
     format: int = FORMAT
@@ -164,6 +165,12 @@ def _is_pairs(value: Any) -> bool:
     )
 
 
+_PAIRS: Rule = (
+    False,
+    lambda value: value is None or (isinstance(value, dict) and all(map(_is_pairs, value.values()))),
+    "null or an object: for each process a list of pairs of methods",
+)
+
 _MANIFEST_RULES: dict[str, Rule] = {
     "format": (True, lambda value: _is_int(value) and value == FORMAT, f"{FORMAT}, the only one known here"),
     "run": (True, _is_name, "a text"),
@@ -180,11 +187,8 @@ _MANIFEST_RULES: dict[str, Rule] = {
     "options": (False, lambda value: isinstance(value, dict), "an object"),
     "seed": (False, lambda value: value is None or _is_int(value), "a whole number or null"),
     "clock": (True, lambda value: value in CLOCKS, "one of " + ", ".join(CLOCKS)),
-    "conflicts": (
-        False,
-        lambda value: value is None or (isinstance(value, dict) and all(map(_is_pairs, value.values()))),
-        "null or an object: for each process a list of pairs of methods",
-    ),
+    "conflicts": _PAIRS,
+    "undecided": _PAIRS,
     "complete": (False, _is_bool, "true or false"),
 }
 

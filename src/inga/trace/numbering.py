@@ -20,6 +20,39 @@ from dataclasses import dataclass
 from inga.model.errors import UsageError
 from inga.model.stamp import Deps
 
+STRIDE = 1 << 20
+"""In a group with objects: messages of one process in a view, at most. Each view counts from its own multiple of it."""
+
+
+class Census:
+    """Which process of a trace is which, for the whole run. First those that the manifest names: the founders, and the
+    copies of objects that they have; then each that joined later, and behind it its copies."""
+
+    def __init__(self, names: Sequence[str], founders: int) -> None:
+        self.names = list(names)
+        self._founders = founders
+        self._copies = {name: at for at, name in enumerate(names) if at >= founders}
+        self._objects = list(dict.fromkeys(copy.rpartition("/")[2] for copy in self._copies))
+
+    def number(self, process: int, name: str = "") -> int:
+        if process < self._founders:
+            return self._copies[f"{self.names[process]}/{name}"] if name else process
+        return self.size(process) + (1 + self._objects.index(name) if name else 0)
+
+    def size(self, total: int) -> int:
+        return len(self.names) + max(total - self._founders, 0) * (1 + len(self._objects))
+
+    def numbers(self, process: int) -> list[int]:
+        """All processes of the trace that a member is: itself, and its copies."""
+        names = [name for name in self._objects if process >= self._founders or self._has(process, name)]
+        return [self.number(process), *(self.number(process, name) for name in names)]
+
+    def _has(self, founder: int, name: str) -> bool:
+        return f"{self.names[founder]}/{name}" in self._copies
+
+    def past(self, view: int) -> int | None:
+        return STRIDE * (view - 1) if self._objects else None
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:

@@ -46,6 +46,9 @@ def local_path(path: TracePath) -> Path:
 
 # ---- what the trace says about itself
 
+ABSENT_MAX = 64
+"""Processes in a row that were to join, and of which there is no file: they failed before they could begin."""
+
 
 @dataclass(frozen=True, slots=True)
 class Description:
@@ -62,10 +65,13 @@ class Description:
         return len(self.manifest.processes)
 
     def processes(self) -> list[ProcessFile]:
-        """By index. One without a file is incomplete and has no rows."""
-        names = enumerate(self.manifest.processes)
+        """By index. One without a file is incomplete and has no rows, if the manifest names it; one that was to join
+        and has no file never came so far that it could have had rows."""
         return [
-            self.known[index] if index in self.known else ProcessFile(index, name) for index, name in names
+            self.known[index]
+            if index in self.known
+            else ProcessFile(index, name, complete=index >= self.named, crashed=index >= self.named)
+            for index, name in enumerate(self.manifest.processes)
         ]
 
 
@@ -88,12 +94,14 @@ def read_description(path: TracePath) -> Description:
     known = {file.process: file for file in _process_files(directory)}
     for index in sorted(known):
         where, name = directory / "processes" / f"{index}.json", known[index].name
-        if index == len(manifest.processes):
-            manifest.processes.append(name)
-        elif index > len(manifest.processes):
+        missing = index - len(manifest.processes)
+        if missing > ABSENT_MAX:
             raise TraceError(
                 f"{where}: process {index} is out of range, as nothing names process {index - 1}."
             )
+        if missing >= 0:
+            manifest.processes += [f"process {each}" for each in range(index - missing, index)]
+            manifest.processes.append(name)
         elif manifest.processes[index] != name:
             raise TraceError(
                 f'{where} calls process {index} "{name}", but {MANIFEST} calls it '

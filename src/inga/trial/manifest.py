@@ -35,4 +35,5 @@ def manifest_of(
         seed=seed,
         clock="virtual" if source == "sim" else "wall",
         conflicts=None if layout is None else layout.conflicts,
+        undecided=None if layout is None else layout.undecided,
     )

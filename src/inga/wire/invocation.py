@@ -4,6 +4,7 @@
                  requests    op, arguments, path, hosts, holds
                  responses   op, value, reason, text
                  aborts      op
+                 commits     numbers of calls
     heartbeat  1, member, ts, sent, ack, settled, waits, wanted, counts of its places
     nack       2, member, numbers
     announce   3, member, ts, members
@@ -46,6 +47,9 @@ PATH_MAX = 1 << 10
 """Calls within calls, twice."""
 
 CALL_LENGTHS = (3, 5)
+BASE_LENGTHS = (2, 4)
+"""Of the name of a call, and of what it begins with."""
+
 ROOT_LENGTHS = (2, 3, 4, 5)
 
 
@@ -113,7 +117,9 @@ def _put_message(out: bytearray, message: Message) -> None:
     for number in (*message.cohort, message.view):
         put(out, number)
     _put_list(out, message.call)
-    if kind != COMMIT:
+    if kind == COMMIT:
+        _put_list(out, message.args)
+    else:
         value.put(out, message.op)
     if kind in REQUESTS:
         value.put(out, message.args)
@@ -179,10 +185,12 @@ class _Reader:
             self.pairs(),
             StartId(self.number(), self.place()),
             self.number(),
-            self.call(),
+            self.call(BASE_LENGTHS if kind == COMMIT else CALL_LENGTHS),
         )
-        op = self.text() if kind != COMMIT else ""
-        message = Message(kind, src, dst, id, ts, ev, vector, sq, cohort, call, op, view=view)
+        if kind == COMMIT:
+            numbers = self.numbers(len(self.data))
+            return Message(kind, src, dst, id, ts, ev, vector, sq, cohort, call, args=numbers, view=view)
+        message = Message(kind, src, dst, id, ts, ev, vector, sq, cohort, call, self.text(), view=view)
         if kind in REQUESTS:
             return self.request(message)
         return self.response(message) if kind == RESPONSE else message
@@ -261,9 +269,9 @@ class _Reader:
     def pairs(self) -> Numbers:
         return tuple([(self.member(), self.number()) for _ in range(self.count(self.width))])
 
-    def call(self) -> CallId:
-        call = self.numbers(max(CALL_LENGTHS))
-        if len(call) not in CALL_LENGTHS or call[1] >= self.width:
+    def call(self, lengths: tuple[int, int]) -> CallId:
+        call = self.numbers(max(lengths))
+        if len(call) not in lengths or call[1] >= self.width:
             raise WireError("malformed", "no call")
         return call
 

@@ -1,0 +1,163 @@
+"""Who was in which view, as the processes themselves wrote it down.
+
+A row of a view names its members and who led the change to it. Number and leader tell views apart: where a network is
+cut, each part of a group goes on, and two parts may both have a view 5. What was sent in a view is for its members, is
+delivered in it, and is owed to those who go on from it together; parts owe each other nothing.
+
+A trace of others may have views without members, or none. Then a process is in all views from its first one on, views
+of one number are one view, and what was lost in a view that was closed was given up by agreement.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from inga.certify.chunk import Bools, InstalledView, Ints
+from inga.certify.combine import Line, Process
+
+Key = tuple[int, int]
+"""Number and leader of a view."""
+
+UNSAID = -1
+"""The leader of a view of which no row says who led."""
+
+END: Key = (-1, -1)
+"""In place of the next view: there is none, and the process was there to the end."""
+
+
+class Membership:
+    """Views by process, and what follows for messages from one process to another."""
+
+    def __init__(self, lines: Sequence[Line], processes: Sequence[Process]) -> None:
+        self._processes = processes
+        self.installed = [[view for link in line for view in link.summary.views] for line in lines]
+        self._of = [{view.number: view for view in reversed(views)} for views in self.installed]
+        self._says = [any(view.members is not None for view in views) for views in self.installed]
+        self._crashed = crashed(lines, processes)
+        self._left = [has_left(line) for line in lines]
+        self._settled = [any(link.summary.settled for link in line) for line in lines]
+        self._closed = max((link.summary.flushed for line in lines for link in line), default=-1)
+        self.is_split = self._find_split()
+
+    def key(self, process: int, number: int) -> Key | None:
+        """The view of that number at a process, None if it never installed one."""
+        view = self._of[process].get(number)
+        if view is not None:
+            return view.key
+        if self._says[process] or not is_member(self._processes[process], number):
+            return None
+        return number, UNSAID
+
+    def is_shared(self, one: int, other: int, number: int) -> bool:
+        """Whether both were in the same view of that number, for all that is said."""
+        keys = self.key(one, number), self.key(other, number)
+        return None not in keys and (keys[0] == keys[1] or UNSAID in (keys[0][1], keys[1][1]))  # type: ignore[index]
+
+    def meant(self, source: int, number: int) -> Bools:
+        """By destination: for whom a message to everybody is that a process sends in that view."""
+        view = self._of[source].get(number)
+        if view is None or view.members is None:
+            found = np.array([is_member(process, number) for process in self._processes])
+        else:
+            found = np.zeros(len(self._processes), np.bool_)
+            found[[member for member in view.members if member < len(found)]] = True
+        found &= self.reachable(source, number)
+        found[source] = False
+        return found
+
+    def reachable(self, source: int, number: int) -> Bools:
+        """By destination: who is not in another view of that number. One that was taken in and never got so far may
+        have been in the same."""
+        found = np.ones(len(self._processes), np.bool_)
+        if self.is_split:
+            for destination in range(len(found)):
+                if self.key(destination, number) is not None:
+                    found[destination] = self.is_shared(source, destination, number)
+        return found
+
+    def next(self, process: int, number: int) -> InstalledView | None:
+        """The view that a process went on to."""
+        return next((view for view in self.installed[process] if view.number > number), None)
+
+    def camp(self, process: int, number: int) -> Key | None:
+        """Who has come through a view has the same as all who went on to the same one; None if it has not."""
+        following = self.next(process, number)
+        if following is not None:
+            return following.key
+        return None if self._crashed[process] or self._left[process] else END
+
+    def is_together(self, one: int, other: int, number: int) -> bool:
+        """Whether two processes were in the same part of the group when that view ended for them."""
+        ends = self.camp(one, number), self.camp(other, number)
+        return ends[0] == ends[1] if None not in ends else not self.is_split
+
+    def survivors(self, source: int, number: int) -> list[list[int]]:
+        """Besides a source, those who were in a view with it and came through: as they went on, together or apart."""
+        camps: dict[Key, list[int]] = {}
+        for process in range(len(self._processes)):
+            camp = self.camp(process, number)
+            if process != source and camp is not None and self.is_shared(source, process, number):
+                camps.setdefault(camp, []).append(process)
+        return list(camps.values())
+
+    def owes(self, destination: int, source: int, number: int, *, relayed: bool) -> bool | None:
+        """Whether a message of that view is to be delivered; None if that follows from how the processes ended.
+
+        `relayed`: messages went through the first member of the view, and what it had not passed on is lost with it.
+        """
+        view, following = self._of[source].get(number), self.next(destination, number)
+        if view is None or view.members is None or (following is not None and following.members is None):
+            return None if number > self._closed else False
+        if not self.is_shared(source, destination, number):
+            return False
+        if following is None:
+            went_on = self.next(source, number)
+            is_together = went_on is None or went_on.members is None or destination in went_on.members
+            return None if is_together else False
+        assert following.members is not None
+        if relayed and view.leader not in following.members:
+            return False
+        return source in following.members or self._settled[source]
+
+    def _find_split(self) -> bool:
+        """Whether views of one number differ anywhere."""
+        keys = {view.key for views in self.installed for view in views}
+        return len({number for number, _ in keys}) < len(keys)
+
+    @cached_property
+    def camps(self) -> Ints | None:
+        """By process and number of a view: numbers that differ where a part of the group went on with another view
+        than this process. None if the group never came apart, so that all can be compared with all."""
+        if not self.is_split:
+            return None
+        highest = max(view.number for views in self.installed for view in views)
+        found = np.zeros((len(self._processes), highest + 1), np.int64)
+        for number in range(highest + 1):
+            keys = [self.key(process, number) for process in range(len(found))]
+            ends = [self.camp(process, number) for process in range(len(found))]
+            known: dict[object, int] = {}
+            for process, (key, end) in enumerate(zip(keys, ends, strict=True)):
+                parts = {other for at, other in enumerate(ends) if keys[at] == key} - {None, END}
+                # With several parts, nobody knows with which of them one was that ended here.
+                camp: object = key if len(parts) <= 1 else process if end in (None, END) else (key, end)
+                found[process, number] = known.setdefault(camp, len(known))
+        return found
+
+
+def is_member(process: Process, view: int) -> bool:
+    """Whether a message to everybody in this view is also for this process, if nothing but its first view is known."""
+    return process.first_view is None or process.first_view <= view
+
+
+def crashed(lines: Sequence[Line], processes: Sequence[Process]) -> list[bool]:
+    """Whoever crashed need not deliver nor be delivered; an unfinished trace does not tell."""
+    return [
+        process.crashed or not process.complete or any(link.summary.crashed for link in line)
+        for process, line in zip(processes, lines, strict=True)
+    ]
+
+
+def has_left(line: Line) -> bool:
+    """By its own word. What others say about it proves nothing: a goodbye may be forged."""
+    return any(link.summary.left for link in line)

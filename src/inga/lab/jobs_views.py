@@ -1,0 +1,145 @@
+"""What the processes of `inga bench views` do: join, leave, change the order and send as they are told, one word at a time.
+
+Moments are of the machine's monotonic clock, which all its processes share.
+"""
+
+import asyncio
+import resource
+from contextlib import AsyncExitStack
+from time import monotonic, process_time
+from typing import Any
+
+from inga.model.view import View
+from inga.net.group import Group
+from inga.net.join import join
+from inga.runs.worker import WorkerLink
+
+PART = 256
+"""Messages that are sent at once."""
+
+
+class BenchMember:
+    """A member that is told what to do."""
+
+    group: Group
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._config = config
+        self._inside = AsyncExitStack()
+        self._reading: asyncio.Task[None] | None = None
+        self._sending: asyncio.Task[None] | None = None
+        self._seen: dict[int, float] = {}  # when each view came
+        self._came = asyncio.Event()
+        self.delivered = 0  # messages
+        self.datagrams = 0  # that left
+
+    async def join(self, late: bool) -> dict[str, Any]:
+        """Become a member: a founder, or of a group that runs already."""
+        config, began = self._config, monotonic()
+        self.group = await self._inside.enter_async_context(
+            join(
+                "bench",
+                config["name"],
+                members=config["members"],
+                via=config["via"],
+                interface="lo",
+                order=config["order"],
+                detect=config["detect"],
+                late=late,
+            )
+        )
+        self._count(self.group)
+        self._reading = asyncio.create_task(self._read(self.group))
+        if not late:
+            await self.group.ready()
+        return {"began": began, "number": self.group.view.number}
+
+    async def leave(self) -> dict[str, Any]:
+        began = monotonic()
+        await self._stop(self._reading, self._sending)
+        await self._inside.aclose()
+        return {"began": began}
+
+    async def use(self, order: str) -> dict[str, Any]:
+        """Another order for the whole group."""
+        began = monotonic()
+        await self.group.use(order)
+        return {"began": began}
+
+    async def view(self, number: int) -> dict[str, Any]:
+        """Wait for that view, or a later one; when it came."""
+        while not (found := [at for seen, at in self._seen.items() if seen >= number]):
+            self._came.clear()
+            await self._came.wait()
+        return {"at": min(found)}
+
+    async def send(self, size: int) -> dict[str, Any]:
+        """As fast as the window lets us, from now on."""
+        self._sending = asyncio.create_task(self._send(b"x" * size))
+        return {}
+
+    async def rest(self) -> dict[str, Any]:
+        await self._stop(self._sending)
+        return {}
+
+    async def measure(self, seconds: float) -> dict[str, Any]:
+        """What happens in so many seconds."""
+        began, cpu, delivered, datagrams = monotonic(), process_time(), self.delivered, self.datagrams
+        await asyncio.sleep(seconds)
+        return {
+            "seconds": monotonic() - began,
+            "cpu": process_time() - cpu,
+            "delivered": self.delivered - delivered,
+            "datagrams": self.datagrams - datagrams,
+            "resident": _resident(),
+            "view": self.group.view.number,
+        }
+
+    async def _read(self, group: Group) -> None:
+        """Note when views come; of what is delivered only how much."""
+        async for item in group.items():
+            if isinstance(item, View):
+                self._seen[item.number] = monotonic()
+                self._came.set()
+            else:
+                self.delivered += 1
+
+    async def _send(self, data: bytes) -> None:
+        part = [data] * PART
+        while True:
+            await self.group.send_many(part)
+
+    def _count(self, group: Group) -> None:
+        """Count the datagrams that leave."""
+        transmit = group.carrier.transmit
+
+        def counted(*datagram: Any) -> None:
+            self.datagrams += 1
+            transmit(*datagram)
+
+        group.carrier.transmit = counted  # type: ignore[method-assign, assignment]
+
+    async def _stop(self, *tasks: "asyncio.Task[None] | None") -> None:
+        for task in tasks:
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
+                if not task.cancelled():
+                    task.result()  # what ended it before
+
+
+async def views(config: dict[str, Any], link: WorkerLink) -> None:
+    """Do what is said, and say when it is done, until it is the end."""
+    member = BenchMember(config)
+    try:
+        while (said := await link.hear()).pop("kind") != "close":
+            what = said.pop("do")
+            link.say(what, **await getattr(member, what)(**said))
+    finally:
+        await member.leave()
+
+
+def _resident() -> float:
+    """MB of memory that this process has now."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 1e6

@@ -1,0 +1,117 @@
+"""The loop that drives a live member's stack.
+
+The driver does nothing per message. It reads a burst, gives it to the stack, sends what the stack
+wants sent, puts what it delivers into a queue, and re-arms one timer. When the application is about
+to answer what was just delivered, the turn ends only after it had its chance, so that its answer and
+our acknowledgement leave in one datagram.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from inga.model.errors import IngaError
+from inga.net.carrier import ArrivedDatagrams, Carrier
+from inga.net.company import Company
+from inga.net.log import log
+from inga.net.reading import Reading
+from inga.stack.stack import Ready, Stack
+
+
+class Driver:
+    """Gives a stack what arrives and the time, and does what the stack wants done."""
+
+    def __init__(
+        self,
+        stack: Stack,
+        carrier: Carrier,
+        reading: Reading,
+        company: Company,
+        *,
+        on_view: Callable[[], None],
+        on_pause: Callable[[], None],
+        on_error: Callable[[IngaError], None],
+    ) -> None:
+        """`on_view` is called when another view is in force, `on_pause` when the group pauses or goes on, `on_error` when
+        the stack has failed."""
+        self.writers: deque[asyncio.Future[None]] = deque()  # sends that wait for the window to open
+        self.is_ending = False  # the end of this turn is scheduled
+        self._stack = stack
+        self._carrier = carrier
+        self._reading = reading
+        self._company = company
+        self._on_view = on_view
+        self._on_pause = on_pause
+        self._paused = stack.paused  # when `on_pause` was called last
+        self._on_error = on_error
+        self._view = stack.view  # the last view that `on_view` was called for
+        self._loop = asyncio.get_running_loop()
+        self._time = self._loop.time
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self._is_stopped = False
+
+    def receive(self, burst: ArrivedDatagrams) -> None:
+        """Give the stack what the sockets have for it."""
+        stack = self._stack
+        stack.receive(burst, now=self._time())
+        self._company.notice()
+        # An application that waits for what this burst delivers gets to answer before the turn ends.
+        if self._reading.reader is not None:
+            self.act(stack.ready(turn=False))
+            self.schedule_end()
+        else:
+            self.act(stack.ready())
+
+    def schedule_end(self) -> None:
+        """End this turn once the application, which is at work, has had its chance."""
+        if not self.is_ending:
+            self.is_ending = True
+            self._loop.call_soon(self.end_turn)
+
+    def end_turn(self) -> None:
+        self.is_ending = False
+        if not self._is_stopped:
+            self.act(self._stack.ready(now=self._time()))
+
+    def act(self, ready: Ready) -> None:
+        """Do what the stack wants done."""
+        if self._stack.view is not self._view:
+            self._view = self._stack.view
+            self._on_view()
+            self._company.notice()
+        if self._stack.paused is not self._paused:
+            self._paused = self._stack.paused
+            self._on_pause()
+        transmit = self._carrier.transmit
+        for address, datagram in ready.send:
+            transmit(address, datagram)
+        if ready.deliver:
+            self._reading.add(ready.deliver)
+        wake = ready.wake
+        if wake is not None and (self._timer is None or wake < self._timer_at):
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_at = wake
+            self._timer = self._loop.call_at(wake, self._on_timer)
+        if self.writers and ready.writable:
+            for future in self.writers:  # a send that finds the window closed again waits again
+                if not future.done():
+                    future.set_result(None)
+            self.writers = deque()
+        for text in ready.notices:
+            log.warning("group %s: %s", self._company.group, text)
+        if ready.error is not None:
+            self._on_error(ready.error)
+
+    def stop(self) -> None:
+        """The sockets are about to be closed: no turn ends and no timer fires any more."""
+        self._is_stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._stack.tick(self._time())
+        self.act(self._stack.ready())
+        self._company.notice()  # what was delayed on purpose comes now

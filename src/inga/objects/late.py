@@ -1,0 +1,56 @@
+"""Copies of objects at a member that joined: their states come from members that had a copy before.
+
+Every member that was there before keeps the states with which the view began, and hands them over when asked. Until
+all states have come that a newcomer lacks, the packets that it receives wait: they are calls on those states.
+"""
+
+from collections.abc import Mapping
+
+from inga.model.errors import UsageError
+from inga.model.packet import Packet
+from inga.model.view import View
+from inga.objects.hosting import Declared
+from inga.objects.invoke import Host
+from inga.wire.value import copied, get, put
+
+
+class LateCopies:
+    """The states of objects that one member lacks in a view, and those that it can hand over."""
+
+    def __init__(self, host: Host, me: int, view: View, objects: Mapping[str, Declared]) -> None:
+        self.missing: dict[str, list[int]] = {}  # objects whose state has not come: the members that have it
+        self._host = host
+        self._me = view.names[me]
+        self._early: list[Packet] = []  # packets that came before the states that they are about
+        self._at_first = host.states() if view.joined and view.attempt else {}
+        old = {member for member, name in enumerate(view.names) if name not in view.joined}
+        if view.attempt and me not in old:
+            for name, (_, where) in objects.items():
+                if me in where and (holders := [member for member in where if member in old]):
+                    self.missing[name] = holders
+
+    def keep(self, packets: list[Packet]) -> None:
+        """These wait until no state is missing."""
+        for packet in packets:
+            packet.keep()
+        self._early += packets
+
+    def hand_over(self, name: str) -> bytes:
+        """The state of an object as it was when the view began."""
+        if name not in self._at_first:
+            raise UsageError(f"{self._me} has no state of an object {name!r} to hand over")
+        out = bytearray()
+        put(out, copied(self._at_first[name]))
+        return bytes(out)
+
+    def take_over(self, name: str, state: bytes | None) -> list[Packet]:
+        """A state has come, or will not come. If it was the last one, the packets that waited are returned; WireError
+        if it cannot be read."""
+        if self.missing.pop(name, None) is None:
+            return []
+        if state is not None:
+            self._host.restore(name, get(state, 0)[0])
+        if self.missing:
+            return []
+        packets, self._early = self._early, []
+        return packets
