@@ -59,6 +59,8 @@ async def join(
     is_addressed = place.kind != "udp"
     carrier.datagram_max = said["datagram_max"] or carrier.datagram_max
     matrix, objects, full = said["matrix"], said["objects"], said["trace_level"] == "full"
+    # Two who mean something else here would go on where the other pauses.
+    policy = "" if said["partition"] in (None, recipe.partition) else f" with partition={said['partition']!r}"
     level, order_said = recipe.level_of(said["deliver"]), recipe.name
     chosen = Options(
         echo=said["echo"],
@@ -74,7 +76,7 @@ async def join(
         objects=objects or {},
         queue_max=said["queue_max"],
         flow={"window": said["window"] or WINDOW_MAX},
-        config={"order": recipe.name + " with matrix=True" * matrix},
+        config={"order": recipe.name + " with matrix=True" * matrix + policy},
         accepts=_is_reachable if is_addressed else None,
         detect=said["detect"],
         rejoin=said["rejoin"],
@@ -87,7 +89,7 @@ async def join(
     recipe.check(chosen)
     recipe.check_window(said["window"])
     layout = recipe.layout(founders, objects, chosen.protocol)
-    meant = recipe.name + "+matrix" * matrix + _same_objects(layout)
+    meant = recipe.name + "+matrix" * matrix + policy + _same_objects(layout)
     known_as = identity(group, meant, founders)
     loop = asyncio.get_running_loop()
     rng = Random(said["seed"])

@@ -93,6 +93,11 @@ class Recipe:
         """Whether a group with it can have objects."""
         return "objects" in self.takes
 
+    @property
+    def partition(self) -> str:
+        """Which parts of a group go on, unless something else is said."""
+        return "primary" if self.objects else "all"
+
     def claims(self, *, full: bool, deliver: str | None = None, objects: bool = False) -> list[str]:
         """The guarantees that a trace can show; one of deliveries only holds no control rows. Of a group
         with objects it shows their order, whether or not there are messages besides."""

@@ -248,7 +248,7 @@ class Changes:
             return
         if self._closing is None:
             self._wishes.ask(self.leader)
-        if self._change is None and self.leads and not self._session.quorum.is_paused:
+        if self._change is None and self.leads and not self._session.quorum.is_held:
             self._look_for_work()
         if self._closing is not None:
             self._closing.work()

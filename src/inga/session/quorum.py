@@ -61,6 +61,15 @@ class Quorum:
     def is_paused(self) -> bool:
         return self._session.stack.paused is not None
 
+    @property
+    def is_held(self) -> bool:
+        """Whether the view cannot change: we are paused, and nobody has decided to go on."""
+        return self.is_paused and not (self.waived and self.is_enough(self._missing))
+
+    @property
+    def _missing(self) -> set[int]:
+        return self._session.silence.failed | self._session.stack.failed
+
     # What happens
 
     def view(self) -> None:
@@ -75,10 +84,12 @@ class Quorum:
         session = self._session
         if not self.is_primary or session.parts.is_homeless or session.stack.leaving:
             return
-        missing = session.silence.failed | session.stack.failed
+        missing = self._missing
         if missing and not self.is_enough(missing):
-            self._pause(missing)
-        elif self.is_paused:
+            # When a cut ends not all hear of all at the same moment, and one pause is enough.
+            if self.is_paused or session.stack.now >= session.silence.lenient_until:
+                self._pause(missing)
+        elif self.is_paused and not missing & self.waived:
             session.stack.views.pause(None)
             session.silence.be_lenient()
             self._resumed()

@@ -45,7 +45,7 @@ class Silence:
         self.detect = detect
         self._votes: dict[int, set[int]] = {}  # of members that are suspected: by whom
         self._vouched: dict[int, float] = {}  # members that others hear, and when they said so last
-        self._lenient_until = 0.0  # nobody is excluded before
+        self.lenient_until = 0.0  # nobody is excluded before
         self.wake = NEVER
 
     @property
@@ -132,7 +132,7 @@ class Silence:
 
     def be_lenient(self) -> None:
         """Enough are heard again to go on; the others are about to be heard, or are not excluded before long."""
-        self._lenient_until = self._session.stack.now + (self.detect or 0.0) / 2
+        self.lenient_until = self._session.stack.now + (self.detect or 0.0) / 2
 
     def has_spoken(self, member: int) -> bool:
         """Whether a member has said something since this view was installed here, and in it."""
@@ -144,11 +144,7 @@ class Silence:
         if self.detect is None:
             return
         lost = change.out_of_reach(OUT_OF_REACH * self.detect)
-        if (
-            not lost
-            or self._session.quorum.is_paused
-            or not self._session.quorum.is_enough(lost | self._overdue)
-        ):
+        if not lost or not self._session.quorum.is_enough(lost | self._overdue):
             return
         for member in sorted(lost):
             self._session.stack.notice(
@@ -202,8 +198,8 @@ class Silence:
         quorum.review()
         failed = self.failed
         leads = all(member in failed | stack.left for member in range(stack.me))
-        may_go_on = not quorum.is_paused and quorum.is_enough(failed | self._overdue)
-        if failed and leads and may_go_on and stack.now >= self._lenient_until:
+        may_go_on = quorum.is_enough(failed | self._overdue)
+        if failed and leads and may_go_on and stack.now >= self.lenient_until:
             for member in sorted(failed - self._absent):
                 stack.notice(f"{stack.view.names[member]} has failed: not heard for {self.detect:g} s")
             self._session.exclude(failed)

@@ -192,7 +192,7 @@ def _split(sim: Sim, plan: Plan) -> list[Finding]:
     """Where one part alone goes on, no two views without a common member follow one."""
     followers: dict[str, list[View]] = {}
     for before, view in sim.ledger.steps:
-        if (plan.partition or ("primary" if find(before.recipe).objects else "all")) == "primary":
+        if (plan.partition or find(before.recipe).partition) == "primary":
             followers.setdefault(before.text, []).append(view)
     for views in followers.values():
         for one, other in combinations(views, 2):
