@@ -27,7 +27,7 @@ class Counter(ObjectClass):
 
 async def items_of(group: inga.Group, found: list[Any]) -> None:
     async for item in group.items():
-        found.append(item)
+        found.append(item)  # noqa: PERF401  # as they come
 
 
 def test_who_lost_the_majority_is_told_in_every_way(run: Run, place: Place, group_name: str) -> None:

@@ -96,9 +96,11 @@ class Quorum:
             session.changes.wake = session.stack.now
 
     def lose_home(self) -> None:
-        """We are in no view any more: where one part alone goes on, we wait until it lets us in."""
-        if self.is_primary:
-            self._pause({*self._session.stack.peers} | self._session.stack.failed)
+        """We are in no view any more: where one part alone goes on, we wait until it lets us in. One that has just started
+        was in none."""
+        stack = self._session.stack
+        if self.is_primary and (stack.met or stack.view.attempt):
+            self._pause({*stack.peers} | stack.failed)
 
     def go_on(self) -> None:
         """A person has decided that those who are missing are not waited for."""

@@ -108,6 +108,8 @@ class Trial:
             deliver=self.deliver,
             protocol=dict(self.option),
             detect=DETECT if self.crash else None,
+            # Here it is known that those who are silent are gone.
+            partition="all" if self.crash and find(self.order).wire == "inga" else None,
             flow={"window": self.window or WINDOW_MAX},
         )
 
