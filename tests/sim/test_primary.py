@@ -1,5 +1,6 @@
 """Groups of which one part alone goes on: those who are too few pause, say so, and come back."""
 
+import pickle
 from collections.abc import Callable
 
 import pytest
@@ -168,6 +169,16 @@ def test_a_majority_that_died_is_waited_for_until_a_person_decides() -> None:
     sim.run(19.0)
     assert sim["alice"].stack.view.names == ("dave", "erin", "alice")
     say_and_hear(sim)
+
+
+def test_a_stack_that_is_paused_can_be_put_away() -> None:
+    sim = group(2, "vector", partition="primary")
+    part(sim, "a", "b")
+    sim.run(2.0)
+    copy = pickle.loads(pickle.dumps(sim["bob"].stack))
+    with pytest.raises(NoMajority, match="without alice") as raised:
+        copy.send(b"", now=2.0)
+    assert raised.value.missing == ("alice",)
 
 
 def test_there_is_nothing_to_decide_where_nobody_is_missing() -> None:

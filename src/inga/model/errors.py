@@ -46,6 +46,9 @@ class NoMajority(IngaError):
         super().__init__(text)
         self.missing = missing
 
+    def __reduce__(self) -> tuple[type["NoMajority"], tuple[str, tuple[str, ...]]]:
+        return NoMajority, (str(self), self.missing)  # a stack that is put away may be paused
+
 
 class Excluded(IngaError):
     """The other members removed this one from the group."""
