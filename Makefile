@@ -12,6 +12,7 @@ SEED    ?= $(shell date +%s)
 BENCHES ?= sim throughput latency check co sco remiop object views
 WORKERS ?= auto
 MUTANTS ?=
+TRIALS  ?=
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -38,7 +39,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test packages check hunt mutants bench format venv pins clean stale
+.PHONY: help demo test packages check hunt trials mutants bench format venv pins clean stale
 
 help: ## List the targets (this)
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -62,6 +63,9 @@ check: $(STAMP) ## Lint, formatting, types, import rules
 hunt: $(STAMP) ## The long searches: the tests marked hunt, then fresh seeds of the swarm until one fails or RUNS are done
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m hunt $(TESTS) || [ $$? -eq 5 ] # 5: no test is marked
 	$(BIN)/inga hunt --seed $(SEED)000 $(if $(RUNS),--runs $(RUNS),--until-failure) $(if $(ORDER),--order $(ORDER))
+
+trials: $(STAMP) ## Kill, stop and cut off live members, as root: what is promised of that, and what was measured (TRIALS=--long)
+	@$(BIN)/inga lab members --out inga-lab/members-$(SEED) $(TRIALS)
 
 mutants: $(STAMP) ## Plant a few hundred small bugs, one at a time, and list those that no test notices
 	@PYTHONHASHSEED=0 nice $(BIN)/python -m tests.mutants $(MUTANTS)

@@ -114,6 +114,20 @@ def test_the_relation_is_that_of_vectors_and_of_sets(sites: int, run: list[int])
         assert relation(b, a) == {"<": ">", ">": "<", "||": "||"}[truth]
 
 
+def test_an_earlier_view_precedes_a_later_one_whatever_the_numbers_are() -> None:
+    """Members have other indices in another view, and everything is counted anew."""
+    before, after = Packet(1, 3), Packet(1, 4)
+    before.seq, before.deps = 7, (2, 6)
+    after.seq, after.deps = 1, (0, 0)
+    assert relation(before, after) == "<" and relation(after, before) == ">"
+    other = Packet(0, 4)
+    other.seq, other.deps = 7, (6, 0)
+    assert relation(other, before) == ">" and relation(before, other) == "<"
+    assert relation(other, after) == "||", "in one view the vectors decide"
+    other.deps = None
+    assert relation(before, other) == "<", "what was in a view is past in the next, vectors or not"
+
+
 def test_packets_without_vectors_are_related_only_within_a_sender() -> None:
     first, second, other = Packet(0, 1), Packet(0, 1), Packet(1, 1)
     first.seq, second.seq, other.seq = 1, 2, 1

@@ -34,6 +34,7 @@ class Message(NamedTuple):
     deps: Deps  # as the clock says
     stamp: Stamp  # likewise
     causes: frozenset[Id]  # the truth
+    view: int = 1
 
     @property
     def id(self) -> Id:

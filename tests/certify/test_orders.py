@@ -347,6 +347,10 @@ def test_pairs_that_arguments_decide_leave_the_rest_open() -> None:
     made = source(Random(1), trace([0, 1, 2, 3], [0, 1, 2, 3]))
     made.conflicts = {"p0": [["edit", "render"]], "p1": [["edit", "render"]]}
     assert answer(made, "object").verdict == "pass"
+    made.undecided = {"p0": [["look", "render"], ["look", "look"]]}
+    assert "at p0, p1: not judged" in (answer(made, "object").reason or ""), (
+        "one that joined later is as others"
+    )
     made.undecided = {"p0": [["look", "render"], ["look", "look"]], "p1": [["edit", "edit"]]}
     check = answer(made, "object")
     assert (check.verdict, check.violations) == ("unknown", 0)

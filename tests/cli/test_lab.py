@@ -45,7 +45,7 @@ def test_without_out_it_writes_beside_you(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["alchemy"], "inga lab: no experiment 'alchemy'; there is ladder, co, sco, obg, remiop\n"),
+        (["alchemy"], "inga lab: no experiment 'alchemy'; there is ladder, co, sco, obg, remiop, members\n"),
         (["ladder", "--out", "{file}"], "inga lab: {file} is a file; --out names a directory\n"),
     ],
 )

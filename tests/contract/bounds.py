@@ -53,16 +53,17 @@ from inga.objects.order import Clock
 from inga.objects.roster import Pairs, Roster
 from inga.recipes import Options, find
 from inga.session.alarms import Alarms
+from inga.session.history import EACH, LastMessages
 from inga.session.newcomer import Newcomer
 from inga.session.session import Session
 from inga.stack.layer import Layer
-from inga.stack.stack import Stack
+from inga.stack.stack import Stack, joined
 from inga.wire import bundle, invocation, value, varint
 from inga.wire.packet import HEAD, decode, encode
 from inga.wire.told import Told, said
 
 from ..session.town import Town, of_session
-from ..stack.harness import NAMES, Net, Probe, Top, joined
+from ..stack.harness import NAMES, Net, Probe, Top
 
 Attempt = Callable[[int], bool]
 
@@ -125,6 +126,16 @@ def octets_of_a_state(n: int) -> bool:
     packet.ext = said("piece", topic="all", offset=0, total=n)
     net.inject(0, joined(encode(packet, net.stacks[0].group)))
     return not net.stacks[0].rejected
+
+
+@bound("session.history.HISTORY_MAX")
+def octets_of_the_last_messages(n: int) -> bool:
+    stack = Net(2).stacks[0]
+    session = stack.layer("session")
+    assert isinstance(session, Session)
+    last = LastMessages(2, stack.view, session.transfer)
+    last.sent("alice", 0, 1, [b"." * (n - EACH)], 0.0)
+    return len(last) == 1
 
 
 @bound("session.parts.LOST_MAX")

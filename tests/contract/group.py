@@ -96,7 +96,6 @@ class Group(Net):
         self.away: set[int] = set()  # members whose program has ended
         self.said: list[str] = []
         self.heard: list[tuple[float, Flight]] = []  # all that was sent, with its time
-        self.told: list[list[str]] = [[] for _ in self.stacks]  # notices, by member
 
     # What people do
 
@@ -138,10 +137,9 @@ class Group(Net):
         return [member for member in range(len(self.stacks)) if member not in self.away]
 
     def turn(self, member: int) -> None:
-        sent, told = len(self.log), len(self.notices)
+        sent = len(self.log)
         super().turn(member)
         self.heard += [(self.now, flight) for flight in self.log[sent:]]
-        self.told[member] += self.notices[told:]
 
     def wait(self, seconds: float, lose: Lose = lambda flight: False) -> None:
         super().wait(seconds, lambda flight: flight.target in self.away or lose(flight))

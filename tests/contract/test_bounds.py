@@ -22,7 +22,7 @@ NO_BOUNDS = {
         session.pressure.WARN_AFTER corba.multicast.remiop.WAIT_MIN corba.multicast.remiop.WAIT_MAX corba.multicast.remiop.SLACK
         corba.multicast.reported.HEARD layers.sco.layer.TWO_WAYS
         session.door.ASKS_WITHIN session.parts.PART session.parts.ASKING session.parts.ASKING_MAX session.asking.HOST_FOR
-        session.parts.ALONE_AFTER session.handover.AGAIN session.handover.AGAIN_MAX objects.layer.CLOSES_WITHIN
+        session.parts.ALONE_AFTER session.handover.AGAIN session.handover.AGAIN_MAX session.transfer.REFUSES_FOR objects.layer.CLOSES_WITHIN
         lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT corba.multicast.acks.PATIENCE""",
     "which of a layer's alarms it is": """
         layers.machine.ALL layers.co.machine.CONFIRM layers.co.machine.POLL layers.co.machine.RESEND
@@ -43,7 +43,7 @@ NO_BOUNDS = {
         corba.multicast.fragments.DATAGRAM corba.multicast.reported.SIZE corba.multicast.remiop.RATE_MIN corba.multicast.remiop.RATE_MAX corba.multicast.remiop.REPEATS
         corba.multicast.remiop.BURST objects.window.WINDOW corba.wire.miop.PAYLOAD_MAX""",
     "a size that is reckoned with, and kept by the stack tests of sizes": """
-        session.handover.PIECE session.handover.HEAD objects.window.HEAD objects.window.SCALAR wire.bundle.BLOCK
+        session.handover.PIECE session.handover.HEAD session.transfer.AHEAD session.history.EACH objects.window.HEAD objects.window.SCALAR wire.bundle.BLOCK
         layers.bundle.HEAD layers.bundle.LENGTH layers.matrix.CELLS_EXPECTED objects.layer.HEAD
         objects.layer.HEAD_OF_PLACE objects.messages.HEAD objects.messages.HEAD_OF_PLACE corba.broker.naming.OVERHEAD""",
     "more is refused unread, and as much is refused as well, since no character takes it": "corba.wire.cdr.WIDE_BYTES_MAX",
@@ -143,6 +143,7 @@ VALUES = {
     "stack.native.PAST_MAX": 4,
     "session.parts.LOST_MAX": 256,
     "session.handover.STATE_MAX": 1 << 30,
+    "session.history.HISTORY_MAX": 4 << 20,
     "layers.lending.SPREAD_MAX": 1 << 15,
     "session.door.NAME_MAX": 255,
     "session.newcomer.BACKLOG_MAX": 4096,

@@ -121,6 +121,11 @@ def test_the_counters_agree(environment: dict[str, str]) -> None:
     assert output(environment, "counter.py", "2000") == [f"{n}: {total}" for n in ("alice", "bob", "cathy")]
 
 
+def test_who_joins_late_has_the_same_table(environment: dict[str, str]) -> None:
+    names = ("dave", "alice", "bob", "cathy")
+    assert output(environment, "latecomer.py", "150") == [f"{name}: 450 changes" for name in names]
+
+
 def test_a_counter_with_copies(environment: dict[str, str]) -> None:
     assert output(environment, "hits.py", "5") == ["alice: 15", "bob: 15", "cathy: 15"]
 

@@ -130,7 +130,7 @@ def test_no_stamp_can_crash_a_member(order: str, data: st.DataObject) -> None:
     group.send(0, b"x", to=data.draw(st.sampled_from([None, 0b010, 0b110])))
     flight = group.under_way[to(group, 1)[0]]
     stack = group.stacks[1]
-    packet = flight.packet(stack.group, 3)
+    packet = flight.packet(3)
     numbers = st.lists(st.integers(0, 2**63) | st.integers(0, 3), max_size=8).map(varint.pack)
     packet.ext = data.draw(st.none() | st.binary(max_size=12) | numbers)
     rung(stack).up([packet])
@@ -145,7 +145,7 @@ def test_a_stamp_that_is_cut_is_rejected_and_the_repair_is_not(order: str) -> No
     group.send(0, b"x")
     flight = group.under_way[to(group, 1)[0]]
     stack = group.stacks[1]
-    bad = flight.packet(stack.group, 3)
+    bad = flight.packet(3)
     bad.ext = b"\x80"
     rung(stack).up([bad])
     assert stack.rejected == {"truncated": 1}
@@ -207,7 +207,7 @@ def test_each_pair_has_numbers_of_its_own() -> None:
     group.send(0, b"all")
     numbers = {}
     for flight in group.under_way:
-        packet = flight.packet(group.stacks[flight.target].group, 3)
+        packet = flight.packet(3)
         if not packet.bare:
             text = rung(group.stacks[flight.target]).stamp_text(packet)
             numbers.setdefault(flight.target, []).append(text)
@@ -221,7 +221,7 @@ def test_each_pair_has_numbers_of_its_own() -> None:
 def test_numbers_begin_at_one() -> None:
     group = net("pairwise", 2)
     group.send(0, b"x")
-    packet = group.under_way[0].packet(group.stacks[1].group, 2)
+    packet = group.under_way[0].packet(2)
     assert packet.ext == varint.pack([1])
 
 
@@ -259,7 +259,7 @@ def test_clocks_can_be_set() -> None:
     group = real_time(skew=(10.0, 0.0))
     group.now = 1.0
     group.send(0, b"x")
-    packet = group.under_way[0].packet(group.stacks[1].group, 2)
+    packet = group.under_way[0].packet(2)
     assert rung(group.stacks[1]).stamp_text(packet) == "11 s"
 
 
@@ -280,7 +280,7 @@ def test_a_history_grows_with_every_message() -> None:
     sizes = []
     for _ in range(40):
         group.send(0, b"x")
-        packet = group.under_way.pop().packet(group.stacks[1].group, 2)
+        packet = group.under_way.pop().packet(2)
         sizes.append(len(packet.ext or b""))
     assert sizes == [3 * before for before in range(40)]
 
@@ -309,7 +309,7 @@ def test_unread_messages_are_not_in_the_history() -> None:
     group.send(0, b"x")
     carry(group, 0)
     group.send(1, b"y")
-    packet = group.under_way[0].packet(group.stacks[0].group, 2)
+    packet = group.under_way[0].packet(2)
     assert rung(group.stacks[0]).stamp_text(packet) == "after –"
 
 

@@ -260,7 +260,7 @@ def test_a_repeated_message_is_the_same_bytes() -> None:
     copies: dict[tuple[int, int], set[bytes]] = {}
     for flight in net.log:
         if flight.kind == DATA:
-            packet = flight.packet(net.stacks[0].group, 3)
+            packet = flight.packet(3)
             copies.setdefault((packet.src, packet.seq), set()).add(flight.data)
     assert len(copies) == 5 and all(len(each) == 1 for each in copies.values())
     assert net.stacks[0].counts["repair"]
@@ -366,7 +366,7 @@ def test_a_hole_that_nobody_fills_is_a_gap() -> None:
     net = group(patience=2.0)
     net.send(0, b"lost")
     net.send(0, b"found")
-    net.lose(lambda flight: flight.target == 2 and flight.packet(net.stacks[0].group, 3).seq == 1)
+    net.lose(lambda flight: flight.target == 2 and flight.packet(3).seq == 1)
     net.wait(30.0, lambda flight: flight.target == 2 and flight.source == 0 and flight.kind == DATA)
     assert isinstance(net.errors[2], Gap)
     assert "alice did not repair what was lost within 2 s" in str(net.errors[2])

@@ -9,9 +9,10 @@ from inga.model.errors import Gap
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
 from inga.recipes import Options
+from inga.stack.stack import joined
 from inga.wire.packet import encode
 
-from ..stack.harness import RELIABLE, Flight, Net, joined
+from ..stack.harness import RELIABLE, Flight, Net
 
 DELAY = ReliableSettings().nack_delay
 BEAT = ReliableSettings().heartbeat

@@ -597,8 +597,8 @@ def test_free_requests_wait_for_nobody() -> None:
 
 
 def test_an_announcement_saves_the_wait_for_heartbeats() -> None:
-    def ended(announce: bool) -> float:
-        party = Party(3, {"x": (Account, (0,))}, announce=announce, delta=50.0)
+    def ended(announce: bool, *copies: int) -> float:
+        party = Party(3, {"x": (Account, copies)}, announce=announce, delta=50.0)
         ends: list[float] = []
 
         async def body(ctx: InstanceContext) -> None:
@@ -609,8 +609,8 @@ def test_an_announcement_saves_the_wait_for_heartbeats() -> None:
         party.done(root)
         return ends[0]
 
-    assert ended(True) == 3.0  # there, or round by a third; then back
-    assert ended(False) > 50.0
+    assert ended(True, 0) == ended(True, 0, 1) == 3.0  # there, or round by a third; then back
+    assert ended(False, 0) > 50.0
 
 
 def test_only_those_who_may_call_are_waited_for() -> None:

@@ -8,6 +8,7 @@ import pytest
 from inga.model.errors import UsageError, WireError
 from inga.model.invocation import (
     ABORT,
+    ONE_WAY,
     RESPONSE,
     SYNCHRONOUS,
     Flush,
@@ -24,7 +25,7 @@ from inga.objects.hosted import base_of
 from inga.objects.instance import Instance, Pending
 from inga.objects.links import REPAIRS_MAX, Links
 from inga.objects.options import EngineOptions
-from inga.objects.order import Clock
+from inga.objects.order import Clock, Precedence
 from inga.objects.queue import Queue, QueueEntry
 from inga.objects.roster import Everything, Pairs, Place, Roster
 from inga.objects.state import State
@@ -124,6 +125,30 @@ def test_what_becomes_of_a_request_does_not_depend_on_how_many_wait() -> None:
     assert relation.count < 5 * 2000
 
 
+class SameFirst(Pairs):
+    """Calls conflict only if their first arguments are equal."""
+
+    def between(self, one: Call, other: Call) -> bool:
+        return super().between(one, other) and one.args[:1] == other.args[:1]
+
+
+def test_arguments_decide_what_a_request_waits_for() -> None:
+    """Behind what runs, and behind what waits."""
+    queue = Queue(SameFirst([("f", "f")]))
+    first, again, other, last = (entry(ts, args=(key,)) for ts, key in enumerate("aabc", 1))
+    queue.add(first)
+    assert queue.next_startable(CLEAR) is first
+    runs = instance(first)
+    queue.started(runs, first)
+    queue.add(again)
+    queue.add(other)
+    queue.add(last)
+    assert {queue.next_startable(CLEAR), queue.next_startable(CLEAR)} == {other, last}
+    assert queue.next_startable(CLEAR) is None
+    queue.ended(runs)
+    assert queue.next_startable(CLEAR) is again
+
+
 def test_the_oldest_that_waits_for_somebody_is_known() -> None:
     queue = Queue(Pairs([("f", "f"), ("g", "g")]))
     runs = [instance(entry(ts, op)) for ts, op in ((1, "f"), (3, "g"), (2, "f"))]
@@ -189,6 +214,21 @@ def test_an_effect_that_was_only_possible_before_is_skipped() -> None:
     assert state.value == {"b": 1}
 
 
+# Precedence
+
+
+def test_only_instances_that_conflict_precede_each_other() -> None:
+    """A counter: increments and decrements change places, and neither does with a look at it."""
+    order = Precedence(0, 2, Pairs([("inc", "show"), ("dec", "show")]), Clock())
+    inc = order.root(op="inc")
+    order.send(inc, ONE_WAY, (1,), call=(), op="log")
+    order.commit(inc, "inc")
+    dec = order.root(op="dec")
+    assert dec.vector == [0, 0]
+    order.commit(dec, "dec")
+    assert order.root(op="show").vector == [1, 0]
+
+
 # Links
 
 
@@ -227,6 +267,14 @@ def test_a_gap_is_asked_for_once_in_delta() -> None:
     assert links.peers[0].ts == 4 and links.received[0] == 4 and links.peers[0].expected == 5
 
 
+def test_a_tick_within_delta_asks_for_nothing_again() -> None:
+    wire = Wire()
+    wire.links.take(0.0, 0, numbered(2, 2))
+    assert wire.sent() == [Nack(1, (1,))]
+    wire.links.tick(9.0, ())
+    assert not [each for each in wire.sent() if isinstance(each, Nack)]
+
+
 def test_news_make_nobody_ask_for_more_than_is_new() -> None:
     """What was asked for before is asked for again when it is time to."""
     wire = Wire()
@@ -245,6 +293,15 @@ def test_a_heartbeat_counts_once_nothing_is_missing() -> None:
     links.take(1.0, 0, numbered(2, 2))
     assert links.peers[0].ts == 9
     assert links.frontier == (1, 2)  # member 2 has shown nothing
+
+
+def test_a_heartbeat_that_was_overtaken_does_not_replace_a_newer_one() -> None:
+    links = Wire().links
+    links.hear(0.0, Heartbeat(0, 9, 2, 0, (2,), 0))
+    links.hear(1.0, Heartbeat(0, 5, 1, 0, (1,), 0))
+    links.take(2.0, 0, numbered(1, 1))
+    links.take(2.0, 0, numbered(2, 2))
+    assert links.peers[0].ts == 9
 
 
 def test_a_heartbeat_tells_which_messages_went_to_others() -> None:
@@ -365,6 +422,13 @@ def test_those_whose_messages_wait_here_are_told_when_there_is_room_again() -> N
     assert links.held == 50
 
 
+def test_whoever_sends_something_is_told_that_it_came_in_a_quiet_group_too() -> None:
+    wire = Wire(quiet=True)
+    wire.links.take(0.0, 0, numbered(1, 1))
+    wire.links.tick(10.0, ())
+    assert [(to, beat.ack) for to, beat in wire.out] == [((0,), 1)]
+
+
 def test_nobody_is_told_what_is_of_no_use_there() -> None:
     """Our clock, if it was shown; that something is everywhere, if nothing of ours is kept there."""
     wire = Wire(members=4, quiet=True)
@@ -435,6 +499,20 @@ def test_what_is_said_after_a_crash_waits_for_what_was_said_before() -> None:
     run(engine.receive(3.0, flush))
     assert started == [5, 9]
     assert engine.local.gone == 1 and engine.local.alive == {1, 2}
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_a_place_answers_a_call_once(is_held: bool) -> None:
+    """Also while the answer is held, here for something that member 2 said before."""
+    engine = Engine(1, Roster([Place(0, "x"), Place(1, ""), Place(2, "y")], {}), EngineOptions(delta=10.0))
+    instance = engine.begin(0.0, 1)
+    call = engine.calls.call(instance, SYNCHRONOUS, (0, 2), "f")
+    for number, value in enumerate(("first", "second"), 1):
+        start = StartId(number, 0)
+        place = (0, (1,), SendId(start, 0), number, number, (0, 0, int(is_held)), ((1, number),), start)
+        engine.receive(1.0, Message(RESPONSE, *place, call=call.id, value=value))
+    assert [each.value for each in instance.held] == ["first"] * is_held
+    assert (call.answers, call.missing) == (({}, {0, 2}) if is_held else ({0: "first"}, {2}))
 
 
 class Copy:

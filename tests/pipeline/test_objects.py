@@ -71,19 +71,25 @@ def test_plain_messages_are_certified_too(spark: Any, tmp_path: Path, order: str
     assert verdict.verdict == "pass" and claims in {each["name"] for each in verdict.to_json()["checks"]}
 
 
+def recorded(path: Path, order: str, *, objects: Any = None, **protocol: Any) -> tuple[Sim, Recording]:
+    """A simulated group of three whose trace is written there, with nothing to do yet."""
+    names, recipe = ("alice", "bob", "cathy"), find(order)
+    layout = recipe.layout(names, objects, protocol)
+    recording = Recording(
+        path, manifest_of(recipe, names, layout, group="g", source="sim", full=True), len(names), full=True
+    )
+    traces, options = [recording.trace(member) for member in range(3)], Options(protocol=protocol)
+    sim = Sim(*names, order=order, seed=4, objects=objects, options=options, traces=traces, record=False)
+    sim.record(recording)
+    return sim, recording
+
+
 @pytest.mark.parametrize(("order", "verdict"), [("object", "unknown"), ("total", "pass")])
 def test_where_arguments_decide_nothing_passes_unjudged(
     spark: Any, tmp_path: Path, order: str, verdict: str
 ) -> None:
-    names, objects = ("alice", "bob", "cathy"), {"text": Document}
-    recipe = find(order)
-    manifest = manifest_of(
-        recipe, names, recipe.layout(names, objects, {}), group="g", source="sim", full=True
-    )
-    recording = Recording(tmp_path, manifest, full=True)
-    sim = Sim(*names, order=order, seed=4, objects=objects, traces=recording.writers[:3])
+    sim, recording = recorded(tmp_path, order, objects={"text": Document})
     for site in sim.sites:
-        site.objects.record(recording.writers.__getitem__)
         site.call("text", "edit", "one", site.name)
         site.call("text", "render")
     recording.run(sim, sim.run)
@@ -98,13 +104,7 @@ def first_byte(payload: bytes) -> bytes:
 
 
 def test_messages_are_certified_by_the_keys_that_a_function_gives(spark: Any, tmp_path: Path) -> None:
-    names, option = ("alice", "bob", "cathy"), {"key": first_byte}
-    recipe = find("object")
-    manifest = manifest_of(
-        recipe, names, recipe.layout(names, None, option), group="g", source="sim", full=True
-    )
-    recording = Recording(tmp_path, manifest, full=True)
-    sim = Sim(*names, order="object", seed=4, options=Options(protocol=option), traces=recording.writers)
+    sim, recording = recorded(tmp_path, "object", key=first_byte)
     for number in range(6):
         for site in sim.sites:
             site.send(bytes([number % 2]))

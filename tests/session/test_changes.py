@@ -858,6 +858,8 @@ WORDS: dict[str, dict[str, Any]] = {
         "said": [0] * 3,
         "whole": 0,
         "heard": [0] * 3,
+        "gives": "",
+        "lacks": "",
     },
     "cut": {
         "number": 2,
@@ -869,8 +871,13 @@ WORDS: dict[str, dict[str, Any]] = {
         "dealt": {},
         "whole": [0] * 3,
         "missed": {},
+        "lack": [],
+        "give": [],
     },
     "want": {"src": 2, "runs": []},
+    "fetch": {"offset": 0, "all": False},
+    "state": {"offset": 0, "ask": False, "all": False},
+    "stateless": {"why": "so", "nobody": True},
     "reached": {"number": 2, "attempt": 1, "round": 1, "count": 0},
     "install": {"number": 2},
     "installed": {"number": 2},
@@ -896,6 +903,12 @@ MAY_BE = {
     "failed": ([],),
     "held": ({},),
     "dealt": ({},),
+    "lack": ([],),
+    "give": ([],),
+    "offset": (1 << 31,),
+    "all": (True,),
+    "ask": (True,),
+    "nobody": (True,),
     "traced": (True,),
     "recipe": ("2",),
 }
@@ -1018,9 +1031,8 @@ def test_a_flush_for_a_view_that_is_past(number: int) -> None:
 def test_outsiders_reach_nothing_but_the_door(kind: int) -> None:
     """Whatever kind of packet says it comes from no view: not even goodbye in the name of a member."""
     from inga.model.packet import Packet
+    from inga.stack.stack import joined
     from inga.wire.packet import encode
-
-    from ..stack.harness import joined
 
     town = Town(3)
     for source in (0, 2, 60_000, NOBODY):

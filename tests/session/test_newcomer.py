@@ -5,9 +5,8 @@ from itertools import pairwise
 from inga.model.view import Member
 from inga.session.asking import HOST_FOR
 from inga.session.newcomer import Newcomer
-from inga.stack.stack import EVERYBODY
+from inga.stack.stack import EVERYBODY, joined
 
-from ..stack.harness import joined
 from .test_changes import NEXT, answer
 from .town import Copy, Town
 

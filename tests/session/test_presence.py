@@ -15,11 +15,11 @@ from inga.recipes import Options, find
 from inga.session.presence import DIFFERENCES_MAX, GOODBYES_MAX, GREETING_MAX, NAMES_MAX
 from inga.session.pressure import ASK_AFTER
 from inga.session.session import Session
-from inga.stack.stack import Stack
+from inga.stack.stack import Stack, joined
 from inga.wire.packet import OUTSIDE, encode
 from inga.wire.told import said
 
-from ..stack.harness import SESSION, Flight, Net, joined
+from ..stack.harness import SESSION, Flight, Net
 
 ORDERS = ("none", "fifo", "vector", "relay", "co", "sco", "total")
 BLOCKING = ("fifo", "vector", "co", "sco")

@@ -218,7 +218,6 @@ def test_who_leaves_or_fails_waits_for_nobody(room: Room) -> None:
 def test_a_slow_reader_is_named_and_the_healthy_are_not(order: str) -> None:
     """Alice sends, cathy does not read; bob reads everything. Cathy blames nobody but herself."""
     net = Net(3, order, options=Options(queue_max=4000, flow={"window": 6000}), takes=False)
-    said: list[list[str]] = [[], [], []]
     for _ in range(400):
         if net.stacks[0].writable:
             net.send(0, b"." * 500)
@@ -226,33 +225,13 @@ def test_a_slow_reader_is_named_and_the_healthy_are_not(order: str) -> None:
             read, net.batches[member] = net.batches[member], []
             net.take(member, *read)
         for member in range(3):
-            net.notices = said[member]
             net.turn(member)
-        quietly(net, 0.05, said)
-        if said[0]:
+        net.wait(0.05)
+        if net.told[0]:
             break
-    assert said[0] == ["sending has waited 5 s for cathy"]
-    assert not said[1], "bob has nobody to wait for"
-    assert not [text for text in said[2] if "alice" in text or "bob" in text]
-
-
-def quietly(net: Net, seconds: float, said: list[list[str]]) -> None:
-    """Let time pass; notices go to those who say them."""
-    end = net.now + seconds
-    for _ in range(20_000):
-        if net.under_way:
-            flight = net.under_way[0]
-            net.notices = said[flight.target]
-            net.arrive(flight)
-            continue
-        due = [(wake, member) for member, wake in enumerate(net.wake) if wake is not None]
-        if not due or min(due)[0] > end:
-            net.now = end
-            return
-        net.now, member = max(net.now, min(due)[0]), min(due)[1]
-        net.notices = said[member]
-        net.tick(member)
-    raise AssertionError("no end")
+    assert net.told[0] == ["sending has waited 5 s for cathy"]
+    assert not net.told[1], "bob has nobody to wait for"
+    assert not [text for text in net.told[2] if "alice" in text or "bob" in text]
 
 
 @pytest.mark.parametrize("order", ["fifo", "vector"])

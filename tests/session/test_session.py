@@ -10,10 +10,11 @@ from inga.layers.fifo import Unordered
 from inga.model.packet import Packet
 from inga.session.session import Session
 from inga.stack.layer import Layer
+from inga.stack.stack import joined
 from inga.wire.packet import OUTSIDE, encode
 from inga.wire.told import said
 
-from ..stack.harness import SESSION, Net, joined
+from ..stack.harness import SESSION, Net
 from .test_changes import BAD_VALUES, GARBAGE
 from .town import Town
 

@@ -3,13 +3,11 @@
 import json
 import pickle
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import permutations
-from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 from inga.model.delivery import Batch
-from inga.model.errors import IngaError
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
 from inga.model.view import Member, View
@@ -19,30 +17,18 @@ from inga.session.changes import Changes
 from inga.session.newcomer import Newcomer
 from inga.session.session import Session
 from inga.stack.native import Outsider
-from inga.stack.stack import Stack
-from inga.wire.packet import HEAD, INDEX_MAX, LENT, decode, encode, tag_of
+from inga.stack.stack import Address, Stack, joined
+from inga.wire.packet import HEAD, LENT, encode
 from inga.wire.told import said
 
-from ..stack.harness import NAMES, in_any_view, joined
-
-ROUNDS_MAX = 50_000
+from ..stack.harness import NAMES, ByHand, Flight
 
 LONG = 20.0
 """Seconds in which everything that is lost is repaired."""
 
 
-class Copy(NamedTuple):
+class Copy(Flight):
     """One datagram on its way to one place."""
-
-    source: str
-    target: str
-    data: bytes
-
-    @property
-    def packet(self) -> Packet:
-        found = decode(self.data, tag_of(self.data), in_any_view(INDEX_MAX), INDEX_MAX)
-        assert found is not None
-        return found
 
     @property
     def is_lent(self) -> bool:
@@ -57,12 +43,14 @@ class Copy(NamedTuple):
     @property
     def told(self) -> dict[str, Any]:
         """All of it."""
-        found: dict[str, Any] = json.loads(self.packet.ext or b"")
+        found: dict[str, Any] = json.loads(self.packet().ext or b"")
         return found
 
 
-class Town:
+class Town(ByHand):
     """Places by name: where a member or a newcomer is."""
+
+    flight = Copy
 
     def __init__(
         self,
@@ -76,20 +64,13 @@ class Town:
         traced: bool = False,
         seed: int = 0,
     ) -> None:
-        self.rng = Random(seed)
+        super().__init__(takes=takes, seed=seed)
         self.options = defaultdict(lambda: options or Options(), each or {})
         self.datagram_max = datagram_max
-        self.takes = takes
-        self.now = 0.0
         self.at: dict[str, Stack | Newcomer] = {}
-        self.wake: dict[str, float | None] = {}
         self.items: dict[str, list[Batch | View]] = defaultdict(list)
         self.untaken: dict[str, list[Batch]] = defaultdict(list)
-        self.under_way: list[Copy] = []
-        self.log: list[Copy] = []
         self.sent: dict[str, list[bytes]] = defaultdict(list)  # by those who should get it
-        self.notices: list[str] = []
-        self.errors: dict[str, IngaError] = {}  # of those that have failed
         view = View.of(*NAMES[:members], recipe=order, traced=traced)
         for name in view.names:
             self._settle_in(name, view, view.names.index(name))
@@ -168,44 +149,26 @@ class Town:
 
     # What the network does
 
-    def turn(self, name: str) -> None:
-        stack = self.member(name)
-        while True:
-            ready = stack.ready()
-            self.wake[name] = ready.wake
-            if ready.error is not None:
-                self.errors[name] = ready.error
-            self.notices += ready.notices
-            for address, datagram in ready.send:
-                if isinstance(address, Outsider):
-                    names: Iterable[str] = [str(address.address)]
-                elif address is None or address not in stack.addresses:
-                    names = self.at  # as a multicast: who was never heard has no address of its own
-                else:
-                    names = [str(stack.addresses[address])]
-                self._post(name, names, joined(datagram))
-            self.items[name] += ready.deliver
-            batches = [item for item in ready.deliver if isinstance(item, Batch)]
-            self.untaken[name] += batches
-            if not (self.takes and batches):
-                break
-            self.take(name)
+    def reached(self, place: str, address: Address) -> Iterable[str]:
+        if isinstance(address, Outsider):
+            return [str(address.address)]
+        stack = self.member(place)
+        if address is None or address not in stack.addresses:
+            return self.at  # as a multicast: who was never heard has no address of its own
+        return [str(stack.addresses[address])]
+
+    def delivered(self, place: str, items: list[Batch | View]) -> None:
+        self.items[place] += items
+        if not self.takes:
+            self.untaken[place] += [item for item in items if isinstance(item, Batch)]
 
     def take(self, name: str) -> None:
         batches, self.untaken[name] = self.untaken[name], []
         for batch in batches:
             self.member(name).taken([batch.packet], now=self.now)
 
-    def _post(self, source: str, targets: Iterable[str], data: bytes) -> None:
-        for target in targets:
-            if target != source and target in self.at:
-                self.under_way.append(Copy(source, target, data))
-                self.log.append(self.under_way[-1])
-
-    def arrive(self, copy: Copy) -> None:
-        if copy in self.under_way:
-            self.under_way.remove(copy)
-        self.inject(copy.target, copy.data, source=copy.source)
+    def post(self, source: str, targets: Iterable[str], data: bytes) -> None:
+        super().post(source, [target for target in targets if target in self.at], data)
 
     def inject(self, name: str, *datagrams: bytes, source: str | None = None) -> None:
         found = self.at.get(name)
@@ -225,45 +188,19 @@ class Town:
     def tick(self, name: str) -> None:
         found = self.at[name]
         if isinstance(found, Stack):
-            found.tick(self.now)
-            self.turn(name)
+            super().tick(name)
         else:
             for _, datagram in found.tick(self.now):
-                self._post(name, self.at, joined(datagram))
+                self.post(name, self.at, joined(datagram))
             self.wake[name] = found.wake
 
-    def wait(
-        self,
-        seconds: float,
-        lose: Callable[[Copy], bool] = lambda copy: False,
-        until: Callable[[], bool] = lambda: False,
-    ) -> None:
-        """Let time pass; copies arrive at once, in the order they were sent, unless lost."""
-        end = self.now + seconds
-        for _ in range(ROUNDS_MAX):
-            if until():
-                return
-            if self.under_way:
-                copy = self.under_way.pop(0)
-                if not lose(copy):
-                    self.arrive(copy)
-                continue
-            due = [(wake, name) for name, wake in self.wake.items() if wake is not None]
-            if not due or min(due)[0] > end:
-                self.now = end
-                return
-            self.now = max(self.now, min(due)[0])
-            self.tick(min(due)[1])
-        raise AssertionError(f"not quiet within {seconds} s")
-
-    def quiet(self) -> None:
+    def quiet(self, seconds: float = 1e6) -> None:
         """Until nobody has anything to do, which must come to pass; where somebody listens for silence, or looks for one
         that is lost, so long that nothing else is left to do."""
         if any(self._never_rests(self.session(name)) for name in self.members):
             self.wait(LONG)
-            return
-        self.wait(1e6)
-        assert not self.under_way and not any(wake is not None for wake in self.wake.values())
+        else:
+            super().quiet()
 
     def _never_rests(self, session: Session) -> bool:
         return session.silence.wake != NEVER or session.parts.wake != NEVER
@@ -282,13 +219,8 @@ class Town:
                 if rng.random() < doubled:
                     self.arrive(rng.choice(seen))
                 continue
-            due = [(wake, name) for name, wake in self.wake.items() if wake is not None]
-            if not due:
-                if not self.under_way:
-                    break
-                continue
-            self.now = max(self.now, min(due)[0])
-            self.tick(min(due)[1])
+            if not self.wake_next() and not self.under_way:
+                break
 
     # What must be so in the end
 

@@ -44,7 +44,7 @@ def talk(net: Net, rng: Random, text: bytes) -> None:
 
 
 def label(flight: Flight, group: int) -> set[str]:
-    packet = flight.packet(group, MEMBERS)
+    packet = flight.packet(MEMBERS)
     if packet.kind == FLOW:
         return {"probe"}
     if packet.kind == RELIABLE:
@@ -100,7 +100,7 @@ def spoiled(rng: Random, flights: tuple[Flight, ...]) -> bytes:
 def forged(rng: Random, flights: tuple[Flight, ...], group: int) -> bytes:
     """A well-formed datagram that says something else than the one it was made from."""
     flight = rng.choice(flights)
-    packet = flight.packet(group, MEMBERS)
+    packet = flight.packet(MEMBERS)
     for _ in range(rng.choice((1, 1, 2, 4))):
         _forge(rng, packet)
     data = encode(packet, group, bare=packet.bare)

@@ -6,9 +6,9 @@ import pytest
 
 from inga.layers.shape import Faults
 from inga.recipes import Options, names
-from inga.stack.stack import Stack
+from inga.stack.stack import Stack, joined
 
-from .harness import Net, joined
+from .harness import Net
 
 LATER = 7.5
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from inga.model.errors import WireError
 from inga.model.packet import Packet
 from inga.model.stamp import Stamp
-from inga.stack.stack import Stack
+from inga.stack.stack import Stack, joined
 from inga.trace.memory import MemoryTrace
 from inga.trace.writer import TraceWriter
 from inga.wire.packet import HEAD, encode
 
 from .datagrams import GROUP, MEMBERS, busy_net, captured, forged, garbage, readable, spoiled, talk
-from .harness import NAMES, Flight, Net, joined
+from .harness import NAMES, Flight, Net
 
 ORDERS = ("none", "fifo", "vector")
 WIRE_REASONS = ("truncated", "foreign", "version", "group", "stranger", "malformed", "length", "view")

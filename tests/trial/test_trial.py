@@ -12,7 +12,7 @@ from inga.sim.hunt import calls, case
 from inga.trial.trial import Trial
 
 LIVE_ONLY = {"via", "unsafe", "timeout"}
-SIM_ONLY = {"datagram", "coarse", "crash", "back"}
+SIM_ONLY = {"datagram", "coarse"}
 
 
 def parser(command: object) -> argparse.ArgumentParser:
@@ -38,6 +38,26 @@ def test_so_is_one_of_objects() -> None:
     trial = Trial("object", members=3, objects=2, misdeclare=("put", "put"), rate=20.0, delay=(0.5, 1.0))
     assert again(trial) == trial
     assert calls("object", 7).command().endswith("--objects 2")
+
+
+def test_so_is_one_in_which_something_befalls_members() -> None:
+    befallen = {
+        "crash": 1,
+        "back": 1,
+        "pause": 1,
+        "pause_for": 2.5,
+        "partition": "alice,bob/cathy@1+2",
+        "slow": "bob",
+    }
+    for rejoin in (None, False, True):
+        trial = Trial(members=5, detect=0.5, rejoin=rejoin, rate=100.0, delay=(0.0, 0.5), **befallen)  # type: ignore[arg-type]
+        assert again(trial) == trial
+
+
+def test_they_talk_until_all_is_over() -> None:
+    said = sim.trial_of(parser(sim).parse_args("--partition alice/bob@2+30".split()))
+    assert said.length > 32 and said.cut is not None
+    assert sim.trial_of(parser(sim).parse_args([])).messages == 100
 
 
 def test_every_field_can_be_said() -> None:
@@ -73,6 +93,11 @@ def test_a_manifest_has_the_conflicts_that_there_are() -> None:
         ({"crash": -1}, "--crash is fewer"),
         ({"crash": 4}, "--crash is fewer"),
         ({"crash": 1, "back": 2}, "--return no more than crash"),
+        ({"crash": 2, "pause": 2}, "--pause and --crash are fewer"),
+        ({"pause": -1}, "--pause and --crash are fewer"),
+        ({"pause": 1, "pause_for": 0.0}, "--pause-for is a number of seconds above 0"),
+        ({"detect": -1.0}, "--detect is a number of seconds above 0"),
+        ({"slow": "zoe"}, "--slow: no member 'zoe'; there are alice, bob, cathy, dave"),
         ({"members": 0}, "a group of 0 members"),
         ({"size": 3}, "--size is at least 4"),
         ({"subset": 4}, "there are 3 others"),

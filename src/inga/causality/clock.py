@@ -70,8 +70,10 @@ class SiteClock:
 
 
 class Stamped(Protocol):
-    """Anything with a sender, a number and a past: packets, batches, deliveries."""
+    """Anything with a view, a sender, a number and a past: packets, batches, deliveries."""
 
+    @property
+    def view(self) -> int: ...
     @property
     def src(self) -> int: ...
     @property
@@ -86,8 +88,11 @@ Relation = Literal["<", ">", "||", "=="]
 def relation(a: Stamped, b: Stamped) -> Relation:
     """Whether a caused b ("<"), b caused a (">"), neither ("||"), or they are one ("=="). O(1).
 
-    Of two senders that is known only where messages carry vectors; else it is a UsageError.
+    Of two senders that is known only where messages carry vectors; else it is a UsageError. Each view has numbers of its
+    own, and whoever sends in it has delivered all that was delivered in those before: their messages are its past.
     """
+    if a.view != b.view:
+        return "<" if a.view < b.view else ">"
     if a.src == b.src:
         return "==" if a.seq == b.seq else "<" if a.seq < b.seq else ">"
     if a.deps is None or b.deps is None:

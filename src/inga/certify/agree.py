@@ -56,14 +56,11 @@ class Rules:
     def objects(
         cls, names: Sequence[str], declared: dict[str, list[list[str]]], camps: Ints | None
     ) -> "Rules":
-        """From a manifest: per process, pairs of methods. Who joined later is not in it: its copies of objects are as
-        those of others, and so is what it gets itself."""
-        alike = {name.rpartition("/")[2] if "/" in name else "": pairs for name, pairs in declared.items()}
+        """From a manifest: per process, pairs of methods."""
         methods = sorted({name for pairs in declared.values() for pair in pairs for name in pair})
         conflicts = np.zeros((len(names), len(methods), len(methods)), np.bool_)
         for process, name in enumerate(names):
-            like = name.rpartition("/")[2] if "/" in name else ""
-            for one, other in declared.get(name, alike.get(like, ())):
+            for one, other in pairs_at(name, declared):
                 at = methods.index(one), methods.index(other)
                 conflicts[process, at[0], at[1]] = conflicts[process, at[1], at[0]] = True
         return cls(START, tuple(methods), conflicts, camps)
@@ -78,6 +75,19 @@ class Rules:
         codes = np.array([known.get(name, -1) for name in chunk.methods] or [-1], np.int32)
         found = codes[chunk.method[rows]]
         return rows[found >= 0], found[found >= 0]  # what is not declared conflicts with nothing
+
+
+def pairs_at(process: str, declared: dict[str, list[list[str]]]) -> list[list[str]]:
+    """The pairs of methods that a manifest lists for a process. A member that joined later is not in the manifest: its
+    copies of objects are as those of others, and so is what it gets itself."""
+    if process not in declared:
+        alike = (name for name in declared if _object_at(name) == _object_at(process))
+        process = next(alike, process)
+    return declared.get(process, [])
+
+
+def _object_at(process: str) -> str:
+    return process.rpartition("/")[2] if "/" in process else ""
 
 
 @dataclass(frozen=True, slots=True)

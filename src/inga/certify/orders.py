@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from inga.certify.agree import Agreement, Rules, message_of
+from inga.certify.agree import Agreement, Rules, message_of, pairs_at
 from inga.certify.chunk import START, Chunk
 from inga.certify.evidence import Evidence
 from inga.certify.precede import LateRequests
@@ -16,7 +16,7 @@ from inga.model.invocation import ANY_KEY
 KEYS_MAX = 64
 """Keys of messages that are compared, where a function gives them: each costs a pass over the messages."""
 
-Declared = dict[str, list[list[str]]]
+DeclaredPairs = dict[str, list[list[str]]]
 
 
 def total(evidence: Evidence) -> Iterator[Bad]:
@@ -64,12 +64,11 @@ def _methods(chunk: Chunk, _: None) -> Counter[str]:
     return Counter({chunk.methods[code]: count for code, count in zip(codes, counts.tolist(), strict=True)})
 
 
-def _leave_undecided(evidence: Evidence, undecided: Declared, began: dict[str, Counter[str]]) -> None:
+def _leave_undecided(evidence: Evidence, undecided: DeclaredPairs, began: dict[str, Counter[str]]) -> None:
     """Pairs of which two requests began somewhere were not compared, so they cannot pass."""
     found: dict[str, list[str]] = {}
-    for process, pairs in undecided.items():
-        for one, other in pairs:
-            counts = began.get(process, Counter())
+    for process, counts in began.items():
+        for one, other in pairs_at(process, undecided):
             if counts[one] and counts[other] and (one != other or counts[one] > 1):
                 found.setdefault(f"{one} and {other}", []).append(process)
     for methods, processes in found.items():
@@ -77,7 +76,7 @@ def _leave_undecided(evidence: Evidence, undecided: Declared, began: dict[str, C
         evidence.leave_open("object", f"arguments decide whether {methods} conflict, at {where}: not judged")
 
 
-def _with_keys(evidence: Evidence, declared: Declared, began: dict[str, Counter[str]]) -> Declared:
+def _with_keys(evidence: Evidence, declared: DeclaredPairs, began: dict[str, Counter[str]]) -> DeclaredPairs:
     """The manifest's conflicts, with those keys of messages that a function gave in place of any."""
     prefix = ANY_KEY.removesuffix("*")
     keys = sorted({method for counts in began.values() for method in counts if method.startswith(prefix)})

@@ -89,11 +89,10 @@ class Transcript:
         return list(islice(self.messages, max(0, len(self.messages) - count), None))
 
     def concurrent_with(self, message: ChatMessage) -> list[ChatMessage]:
-        """Those of which neither was written in sight of the other: of the same view, as whatever was said in one
-        precedes all of the next."""
+        """Those of which neither was written in sight of the other."""
         if message.deps is None:
             return []
-        known = [other for other in self.messages if other.deps is not None and other.view == message.view]
+        known = [other for other in self.messages if other.deps is not None]
         return [other for other in known if relation(message, other) == "||"]
 
     def to_json(self) -> list[dict[str, Any]]:

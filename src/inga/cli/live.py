@@ -12,10 +12,19 @@ order kept all it promises, 1 if not. Times are in milliseconds.
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 
 from inga.cli.output import ProgressLine
-from inga.cli.sim import add_trial_options, check_trial_options, show, trial_of
+from inga.cli.sim import (
+    add_mishap_options,
+    add_trial_options,
+    check_trial_options,
+    show,
+    story,
+    trial_of,
+)
 from inga.model.errors import UsageError
+from inga.runs.disturbed import run as run_disturbed
 from inga.runs.live import NO_DELAY
 from inga.runs.live import run as run_live
 from inga.runs.live_calls import run as run_calls
@@ -25,6 +34,7 @@ from inga.trial.trial import VIA, Trial
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_trial_options(parser, delay="0:0", rate=None)
+    add_mishap_options(parser)
     parser.add_argument(
         "--via",
         default=VIA,
@@ -45,10 +55,12 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--reorder delays copies beyond the maximum of --delay, which is 0: give one")
     requests = trial.members * trial.messages
     # Of those who come later nobody knows how much it will be: it depends on when.
-    deliveries = None if trial.join else requests * (trial.subset or trial.members - 1)
+    deliveries = None if trial.join or trial.is_disturbed else requests * (trial.subset or trial.members - 1)
     what, total = ("delivered", deliveries) if trial.objects is None else ("called", requests)
     progress = ProgressLine(what, total, quiet=options.quiet)
     drive: Callable[..., Result] = run_live if trial.objects is None else run_calls
+    if trial.is_disturbed or trial.slow:
+        drive = partial(run_disturbed, say=story(options))
     full, starting = options.trace_level == "full", _starting(trial, options)
     result = drive(trial, options.trace, full=full, progress=progress, starting=starting)
     progress.end()

@@ -2,6 +2,8 @@
 
   inga sim --order causal --members 5 --messages 200 --loss 0.2 --seed 7 --trace run7
   inga sim --order fifo --schedule 'A!1 1>B B!2 2>C'
+  inga sim --members 8 --crash 2 --return 2
+  inga sim --order total --members 5 --partition alice,bob,cathy/dave,erin@2+3
   inga sim --order object --objects 2 --members 5 --loss 0.05 --trace objects
 
 Ends with 0 if the order kept all it promises, 1 if not. Times are in milliseconds.
@@ -21,16 +23,14 @@ from inga.sim.schedule import letter
 from inga.sim.simulator import Unquiet
 from inga.sim.trials import simulate_trial
 from inga.trial.calls import CallLoad, CallResult, tally_class
+from inga.trial.course import TellStory
 from inga.trial.result import Result, judge
-from inga.trial.trial import DATAGRAM, Trial
+from inga.trial.trial import DATAGRAM, DETECT, PAUSE, Trial
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_trial_options(parser)
-    parser.add_argument("--crash", type=int, default=0, metavar="K", help="members that crash on the way")
-    parser.add_argument(
-        "--return", type=int, default=0, dest="back", metavar="K", help="of these, those that come back later"
-    )
+    add_mishap_options(parser)
     parser.add_argument("--datagram", type=int, default=DATAGRAM, metavar="BYTES", help="largest datagram")
     parser.add_argument("--coarse", action="store_true", help="bundles stay open over takes")
     parser.add_argument("--schedule", metavar="TEXT", help="play this schedule over lossless links instead")
@@ -43,7 +43,8 @@ def add_trial_options(
     add = parser.add_argument
     add("--order", default="causal", metavar="O", help=f"one of {', '.join(names())} (default causal)")
     add("--members", type=int, default=4, metavar="N", help="size of the group (default 4)")
-    add("--messages", type=int, default=100, metavar="M", help="sends per member (default 100)")
+    many = "100; if something befalls members, enough to talk on afterwards"
+    add("--messages", type=int, metavar="M", help=f"sends per member (default {many})")
     add("--size", type=int, default=64, metavar="B", help="bytes of each message (default 64)")
     pace = "as fast as the group takes them" if rate is None else f"{rate:g}"
     add("--rate", type=float, default=rate, metavar="R", help=f"sends per second and member (default {pace})")
@@ -82,12 +83,48 @@ def add_trial_options(
     add("--trace-level", choices=("full", "deliveries"), default="full", help="how much of it (default full)")
 
 
+def add_mishap_options(parser: argparse.ArgumentParser) -> None:
+    """What may befall members on the way; which of them, follows from the seed."""
+    add = parser.add_argument_group("what befalls members").add_argument
+    add("--crash", type=int, default=0, metavar="K", help="members that crash (live: SIGKILL)")
+    add("--return", type=int, default=0, dest="back", metavar="K", help="of these, those that come back")
+    add(
+        "--pause",
+        type=int,
+        default=0,
+        metavar="K",
+        help="members that stand still for a while (live: SIGSTOP)",
+    )
+    add(
+        "--pause-for", type=float, default=PAUSE, metavar="S", help=f"for so many seconds (default {PAUSE:g})"
+    )
+    add(
+        "--partition",
+        metavar="A,B/C,D@2+3",
+        help="cut the network into these parts at second 2, for 3 seconds; who is not named stays with the first part "
+        "(live: network namespaces, so as root)",
+    )
+    add("--slow", metavar="NAME", help="a member whose application reads slowly")
+    add(
+        "--detect",
+        type=float,
+        metavar="S",
+        help=f"seconds of silence after which a member is excluded (default {DETECT:g} if any of these is asked for)",
+    )
+    add(
+        "--rejoin",
+        action=argparse.BooleanOptionalAction,
+        help="who was excluded comes back by itself (default: with --pause and --partition)",
+    )
+
+
 def run(options: argparse.Namespace) -> int:
     check_trial_options(options)
     if options.schedule is not None:
         return _play(options)
+    say = story(options)
     try:
-        result = simulate_trial(trial_of(options), options.trace, full=options.trace_level == "full")
+        result = simulate_trial(trial_of(options), options.trace, full=options.trace_level == "full", say=say)
     except Unquiet as error:
         print(f"inga sim: {error}", file=sys.stderr)
         return 1
@@ -98,7 +135,21 @@ def run(options: argparse.Namespace) -> int:
 def trial_of(options: argparse.Namespace) -> Trial:
     """The trial that a command line describes: its options have the names of the fields."""
     told = {each.name: getattr(options, each.name) for each in fields(Trial) if hasattr(options, each.name)}
-    return Trial(**told | {"option": tuple(dict(options.option).items())})
+    told |= {"option": tuple(dict(options.option).items())}
+    if options.messages is None:
+        del told["messages"]
+        told["messages"] = Trial(**told).enough
+    return Trial(**told)
+
+
+def story(options: argparse.Namespace) -> TellStory:
+    """Tells a person what happens, as it happens."""
+
+    def say(text: str) -> None:
+        if not options.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    return say
 
 
 def check_trial_options(options: argparse.Namespace) -> None:
@@ -106,7 +157,7 @@ def check_trial_options(options: argparse.Namespace) -> None:
     recipe = find(options.order)
     if options.join < 0:
         raise UsageError("--join is the number of members that come later, so not below 0")
-    if options.join or getattr(options, "crash", 0):
+    if options.join or options.crash or options.pause or options.partition:
         refuse_late(recipe)
     recipe.level_of(options.deliver)
     asked: dict[str, Any] = {name: getattr(options, name, False) for name in ("matrix", "coarse")}
@@ -128,7 +179,7 @@ def _check_objects(recipe: Recipe, options: argparse.Namespace) -> None:
         raise UsageError(f"--objects: order {recipe.name!r} has no objects; use --order object or total")
     if options.join or options.subset is not None:
         raise UsageError("--objects: every member has a copy from the start, so not with --join or --subset")
-    CallLoad(options.members, options.messages, options.objects)
+    CallLoad(options.members, options.messages or 0, options.objects)
     tally_class(options.misdeclare)
 
 
@@ -137,8 +188,9 @@ def show(result: Result, options: argparse.Namespace) -> None:
     if options.json:
         print_json(result.to_json())
         return
+    came_through = [] if result.course is None else result.course.summary
     if isinstance(result, CallResult):
-        for line in (*result.summary, *result.witnesses):
+        for line in (*result.summary, *came_through, *result.witnesses):
             print(line)
         print(
             f"promised guarantees: {result.violations:,} violations"
@@ -161,6 +213,8 @@ def show(result: Result, options: argparse.Namespace) -> None:
             f"{found['nack_suppressed']:,} packets not asked for since another did; {found['repair']:,} repairs, "
             f"{found['repair_of_others']:,} of them of others' packets, {found['repair_suppressed']:,} left to others"
         )
+    for line in came_through:
+        print(line)
     for name, count in result.unpromised.items():
         print(f"not promised: {count:,} {name} violations")
     print(

@@ -25,8 +25,9 @@ def page(
     captions: Mapping[str, str],
     *,
     heading: str = "Figures",
+    claimed: str = "What the paper claims",
 ) -> str:
-    """One page that needs nothing else. `figures` are charts with their captions."""
+    """One page that needs nothing else. `figures` are charts with their captions; without one there is no such section."""
     rows = "".join(
         f"<tr><td>{escape(c.statement)}</td><td>{escape(c.published)}</td><td>{escape(c.measured)}</td>"
         f'<td><span class="mark {_MARKS[c.verdict]}">{escape(c.verdict)}</span></td></tr>'
@@ -38,9 +39,11 @@ def page(
     body = [
         f"<header><h1>{escape(title)}</h1><p>{lead}</p></header>",
         "<main>",
-        '<section class="card"><h2>What the paper claims</h2><div class="scroll"><table><thead><tr><th>claim</th>'
+        f'<section class="card"><h2>{escape(claimed)}</h2><div class="scroll"><table><thead><tr><th>claim</th>'
         f"<th>published</th><th>measured</th><th>verdict</th></tr></thead><tbody>{rows}</tbody></table></div></section>",
-        f'<section class="card"><h2>{escape(heading)}</h2><div class="charts">{drawn}</div></section>',
+        f'<section class="card"><h2>{escape(heading)}</h2><div class="charts">{drawn}</div></section>'
+        if drawn
+        else "",
         *(
             f'<section class="card"><h2>{escape(name)}</h2><p class="muted">{escape(captions[name])}.</p>'
             f"{_html_table(table)}</section>"

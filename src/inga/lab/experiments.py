@@ -3,7 +3,7 @@
     run(out, quick, progress) -> Outcome
 
 An experiment writes its pages and tables into `out`, and says of each published claim whether it holds. One that
-sweeps on Spark also takes `master`.
+sweeps on Spark also takes `master`, one that has more to do for those who wait longer also `long`.
 """
 
 from collections.abc import Callable
@@ -63,14 +63,14 @@ EXPERIMENTS = {
     "sco": "inga.lab.sco",
     "obg": "inga.lab.obg",
     "remiop": "inga.lab.remiop",
+    "members": "inga.lab.members",
 }
 """Name and module, whose `run` is the experiment."""
 
 
-def find_experiment(name: str, master: str = "local[*]") -> Experiment:
-    """The experiment of that name; what it does on Spark it does there."""
+def find_experiment(name: str, **more: Any) -> Experiment:
+    """The experiment of that name, which is told what it takes of `more`."""
     if name not in EXPERIMENTS:
         raise UsageError(f"no experiment {name!r}; there is {', '.join(EXPERIMENTS)}")
     run = import_module(EXPERIMENTS[name]).run
-    experiment: Experiment = partial(run, master=master) if "master" in signature(run).parameters else run
-    return experiment
+    return partial(run, **{each: more[each] for each in more if each in signature(run).parameters})

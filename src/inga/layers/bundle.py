@@ -35,7 +35,8 @@ class Bundle(Layer):
     name = "bundle"
 
     def __init__(self, *, gather: bool = True, coarse: bool = False) -> None:
-        """`gather` waits for company as described; `coarse` lets takes leave a bundle open."""
+        """`gather`: a bundle that is not full waits for further messages, as described above. `coarse`: it stays open when
+        the application takes something."""
         self.gather = gather
         self.coarse = coarse
         self._open: list[bytes] = []
@@ -45,7 +46,7 @@ class Bundle(Layer):
         self._since = 0.0  # when the open bundle was begun
         self._receipt: Receipt | None = None
         self._partial: Packet | None = None  # the last bundle that left before it was full
-        self._acknowledged = 0  # lsn up to which somebody has everything
+        self._acknowledged = 0  # the lsn up to which some other member has all our packets
 
     def view(self, view: View) -> None:
         self._size_max = self.stack.wire.payload_max - HEAD
@@ -83,7 +84,7 @@ class Bundle(Layer):
         return self._receipt or self._new_receipt()
 
     def _fill_equal(self, payloads: list[bytes], each: int) -> None:
-        """Messages of one length, by as many as fit."""
+        """Add messages of one length, as many at a time as fit into a bundle."""
         start = 0
         while True:
             room = min((self._size_max - self._size) // each, MESSAGES_MAX - len(self._open))
@@ -98,7 +99,7 @@ class Bundle(Layer):
             self._close(full=True)
 
     def _fill(self, payloads: list[bytes], sizes: list[int]) -> None:
-        """Messages of any lengths: close what is full, leave the last one open."""
+        """Add messages of any lengths: close bundles that are full, leave the last one open."""
         start = 0
         for at, size in enumerate(sizes):
             size += LENGTH
@@ -129,16 +130,16 @@ class Bundle(Layer):
             self.above(out)
 
     def store(self, packet: Packet) -> None:
-        """Its messages are copied one by one now, instead of all of it now and each of them later."""
+        """Copy the packet's messages one by one now, instead of the whole body now and each message later."""
         try:
             if packet.frag is None:
                 _take_apart(packet)
         except WireError:
-            pass  # which is noticed when it comes up
+            pass  # a bundle that cannot be read is rejected when the packet comes up
         packet.keep()
 
     def restore(self, packet: Packet) -> None:
-        """The body as it travelled."""
+        """Give the packet the body with which it travelled."""
         if packet.payloads is not None:
             packet.body = wire.join([bytes(payload) for payload in packet.payloads])
 
@@ -163,7 +164,7 @@ class Bundle(Layer):
         if not self.stack.passable:
             return False
         partial = self._partial
-        # A packet that was cut never gets a number of its own, nor does it want company.
+        # A packet that was cut into fragments never gets an lsn of its own, so nothing waits for its acknowledgement.
         return not self.gather or partial is None or partial.is_cut or 0 < partial.lsn <= self._acknowledged
 
     def _close(self, *, full: bool) -> None:
@@ -176,7 +177,7 @@ class Bundle(Layer):
             for member in range(len(stack.view)):
                 self._said[member] += packet.count * (self._dst >> member & 1)
         packet.at, self._since = self._since, stack.now
-        packet.receipt = self._receipt  # only if somebody asked for one
+        packet.receipt = self._receipt  # None unless a sender asked for a receipt
         if self.gather and not full:
             packet.partial = True
             self._partial = packet

@@ -38,8 +38,9 @@ class Causal(Order):
         if on_concurrent not in POLICIES:
             raise UsageError(f"on_concurrent is one of {', '.join(POLICIES)}, not {on_concurrent!r}")
         self.on_concurrent = on_concurrent
-        self._latest: dict[int, Packet] = {}  # known of each sender, if an error may have to name it
-        self._subsets = False  # some packets were not for everybody, so pasts must be joined whole
+        # Newest packet known of each sender, if an error may have to name it.
+        self._latest: dict[int, Packet] = {}
+        self._subsets = False  # some packets were for a subset of the group, so whole pasts must be joined
 
     def view(self, view: View) -> None:
         super().view(view)
@@ -47,10 +48,11 @@ class Causal(Order):
         self.clock = SiteClock(self.me, n)
         self.inbox: Inbox[Packet] = Inbox(self.me, n)
         self.frontier = Frontier() if self.on_concurrent != "ignore" else None
-        self._past = [[0] * n for _ in range(n)]  # of each sender's last released packet
+        self._past = [[0] * n for _ in range(n)]  # the vector of each sender's last released packet
         self._is_open = False
-        self._early: dict[tuple[int, int], bool] = {}  # passed an open gate before their turn: taken?
-        self._noticed: set[tuple[int, int]] = set()  # seen to be concurrent when they came
+        # Packets that passed an open gate before their turn, and whether they were taken.
+        self._early: dict[tuple[int, int], bool] = {}
+        self._noticed: set[tuple[int, int]] = set()  # packets that were seen to be concurrent on arrival
 
     def extend(self, view: View) -> None:
         n = len(view)
@@ -78,12 +80,12 @@ class Causal(Order):
         return {member for member, _, _ in self.inbox.missing()}
 
     def bereft(self, member: int) -> None:
-        """What is held of it behind a hole follows something that will not come."""
+        """A missing packet of that member will never come, so packets held behind it are dropped."""
         for packet in self._dismissed(self.inbox.discard(member, self.inbox.before_hole(member))):
             self._early.pop((packet.src, packet.seq), None)
 
     def past(self, sender: int) -> tuple[int, ...]:
-        """What the last packet released of a sender names as its past."""
+        """The causal past that the last released packet of a sender names."""
         return tuple(self._past[sender])
 
     # Packets
@@ -136,7 +138,7 @@ class Causal(Order):
             if packet.src == me:
                 continue
             deps = packet.deps
-            if deps is None:  # it passed the gate early: what it depends on is not known yet
+            if deps is None:  # it passed an open gate early: its causes are not known yet
                 clock.take(packet.src, packet.seq)
                 self._early[packet.src, packet.seq] = True
                 self._noticed.discard((packet.src, packet.seq))
@@ -164,9 +166,9 @@ class Causal(Order):
     # The gate
 
     def gate(self, is_open: bool) -> None:
-        """What an open gate lets through counts when its turn comes, so that nothing that follows it
-        passes a closed gate without its causes. Stamps name the highest number taken of each sender,
-        and with it, by way of its own stamp, what this site may not have seen yet."""
+        """A packet that passes an open gate is counted only when its turn comes, so that no effect of it
+        passes a closed gate without its causes. Stamps name the highest number taken of each sender; that
+        packet's own stamp then names the causes that this site has not seen yet."""
         self._is_open = is_open
         if not is_open:
             return
@@ -182,8 +184,8 @@ class Causal(Order):
         self._release(packets)
 
     def _count_early(self, out: list[Packet]) -> list[Packet]:
-        """Those whose turn has come and that have not passed before. The others are past now: what
-        they depend on is known, and part of what this site knows."""
+        """Of packets whose turn has come, those that no open gate let through before. The others were delivered
+        already: now that their causes are known, they join what this site knows."""
         rest = []
         for packet in out:
             was_taken = self._early.pop((packet.src, packet.seq), None)
@@ -207,7 +209,7 @@ class Causal(Order):
         self._release(out)
 
     def _rebuild(self, out: list[Packet]) -> None:
-        """Full pasts from deltas: each sender's packets are released in its order."""
+        """Rebuild full vectors from deltas, which works because each sender's packets are released in their order."""
         for packet in out:
             src = packet.src
             past = self._past[src]
@@ -220,8 +222,8 @@ class Causal(Order):
                 self._subsets = True
 
     def _flag(self, packet: Packet, deps: Deps, height: int) -> None:
-        """After the take the packet's past is part of ours: equal sizes mean equal sets. Not so while
-        packets are ahead of their turn; then the sets themselves are compared."""
+        """After a take the packet's past is part of ours, so equal heights mean equal sets of known packets: it is
+        concurrent with nothing. While packets are ahead of their turn that does not hold, and vectors are compared."""
         frontier = self.frontier
         assert frontier is not None
         parted = bool(frontier.ends)
@@ -253,8 +255,8 @@ class Causal(Order):
         )
 
     def _notice(self, packet: Packet, stamp: Stamp) -> None:
-        """A packet may be seen to be concurrent as soon as it comes. A row for a full trace; more of
-        what it is concurrent with may follow until it is taken, which one that is not for us never is."""
+        """Write a row to a full trace if a packet is seen to be concurrent on arrival. It may turn out to be concurrent
+        with further packets until it is taken. A packet that is not for us is never taken, so it gets no row."""
         src = packet.src
         if self.frontier is None or self._is_bare(packet) or not self._has_past(packet):
             return
@@ -267,5 +269,5 @@ class Causal(Order):
             self._received(packet, "concurrent")
 
     def _has_past(self, packet: Packet) -> bool:
-        """Whether its delta can be read: what it is the difference from was released."""
+        """Whether the packet's delta can be read: its sender's packet before it, from which it differs, was released."""
         return packet.seq == self.inbox.vector[packet.src] + 1

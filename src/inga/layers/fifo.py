@@ -90,12 +90,12 @@ class Unordered(Order):
             self._received(packet, "duplicate")
 
     def _place(self, packet: Packet) -> tuple[int, int]:
-        """Whose sequence it belongs to, and where in it."""
+        """The member in whose sequence the packet is, and its number there."""
         return packet.src, packet.seq
 
 
 class Unreliable(Unordered):
-    """The same over a network that loses: what does not come is not waited for, nor remembered for ever."""
+    """The same over a network that loses packets: a missing number is not waited for, nor remembered for ever."""
 
     requires = frozenset()
 
@@ -103,7 +103,7 @@ class Unreliable(Unordered):
         super()._offer(packet, out)
         arrived = self._arrived[packet.src]
         if len(arrived.early) > EARLY_MAX:
-            arrived.add(arrived.expected)  # lost, or as good as that
+            arrived.add(arrived.expected)  # take the oldest missing number for lost
 
 
 class Fifo(Unordered):
@@ -123,7 +123,7 @@ class Fifo(Unordered):
             self._release(self._let_go())
 
     def bereft(self, member: int) -> None:
-        """What is held of it follows something that will not come."""
+        """A missing packet of that member will never come, so packets held behind it are dropped."""
         super().bereft(member)
         self._dismissed(list(self._held[member].values()))
         self._held[member].clear()
@@ -145,7 +145,7 @@ class Fifo(Unordered):
             return
         out.append(packet)
         if held:
-            # Through an open gate some went ahead of their turn.
+            # Packets that went through an open gate before their turn are not held.
             out.extend(held.pop(later) for later in range(seq + 1, arrived.expected) if later in held)
 
     def drain(self) -> list[Packet]:

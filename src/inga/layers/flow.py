@@ -1,8 +1,8 @@
-"""No faster than the slowest reads: a window of bytes on their way, per sender.
+"""Flow control: senders are no faster than the slowest reader, by a window of bytes per sender.
 
 A packet is on its way until every member has it and has room for it. Members say so with cumulative
-counters, which ride on the acknowledgements of `reliable`: `ack`, or `room` where a member is behind
-with reading and lets its counter stand still. Counters that only grow cannot be lost.
+counters, which ride on the acknowledgements of `reliable`: `ack`, or `room` where a member's application is
+behind with reading and its counter stands still. Cumulative counters need no repair: a later one covers a lost one.
 
 The window is counted as the kernel counts a socket buffer, which is more than the bytes.
 """
@@ -23,7 +23,7 @@ PACKETS_MAX = 4096
 """Packets on their way, however small."""
 
 WINDOW_MAX = 1 << 20
-"""Charged bytes a sender may have on their way: sixteen full bundles; more only makes queues."""
+"""Charged bytes that a sender may have on their way: sixteen full bundles; a larger window only fills queues."""
 
 WINDOW_MIN = 64 << 10
 
@@ -34,7 +34,7 @@ class FlowSettings:
 
     window: int = WINDOW_MAX  # charged bytes on their way
     queue_max: int = 16 << 20  # unread bytes above which our counters stand still
-    probe: float = 0.05  # between questions to a member that lets us wait, doubled each time
+    probe: float = 0.05  # between questions to a member whose counter stands still, doubled each time
     probe_max: float = 1.0
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class Flow(Layer):
         n = len(view)
         # as a sender
         self._sent = 0  # packets passed down, which is the newest lsn
-        self._charges: deque[int] = deque()  # of those on their way, oldest first
+        self._charges: deque[int] = deque()  # charges of the packets on their way, oldest first
         self._on_way = 0  # their sum
         self._consumed = [0] * n  # per member: packets it has, and has room for
         self._consumed_by_all = 0
@@ -101,7 +101,7 @@ class Flow(Layer):
         self._settle()
 
     def _settle(self) -> None:
-        """Take off the way what everybody has room for."""
+        """Packets that every member has and has room for are no longer on their way."""
         by_all = min([self._consumed[m] for m in self.stack.peers], default=self._sent)
         if by_all > self._consumed_by_all:
             for _ in range(by_all - self._consumed_by_all):
@@ -111,7 +111,7 @@ class Flow(Layer):
 
     @property
     def waiting(self) -> int:
-        """What the window keeps back nobody has, and it has no number yet."""
+        """Packets that the window keeps back: no member has them, and they have no lsn yet."""
         return len(self._waiting)
 
     is_open = True
@@ -122,7 +122,7 @@ class Flow(Layer):
         return self._on_way
 
     def blockers(self) -> list[int]:
-        """Those who have consumed least."""
+        """The members that have consumed least."""
         return [m for m in self.stack.peers if self._consumed[m] == self._consumed_by_all]
 
     @property
@@ -133,7 +133,7 @@ class Flow(Layer):
         self.window = share_of(granted, len(self.stack.view))
 
     def tick(self, now: float) -> None:
-        """Still closed: ask those who let us wait."""
+        """The window is still closed: ask the members that keep it closed for their counters."""
         for member in self.blockers():
             packet = Packet(self.stack.me, self.stack.view.number, kind=self.id)
             packet.to = member
@@ -141,7 +141,7 @@ class Flow(Layer):
         self.wake = now + self.probe.next(self.stack.rng)
 
     def _pump(self) -> None:
-        """Let through what the window admits, then say whether more may come."""
+        """Pass down the packets that the window admits, then say whether the application may send more."""
         out: list[Packet] = []
         waiting = self._waiting
         while waiting:
@@ -172,7 +172,7 @@ class Flow(Layer):
     # Receiving
 
     def control(self, packet: Packet) -> None:
-        """Somebody waits for our counters."""
+        """A member whose window is closed asks for our counters."""
         self.stack.want_report()
 
     def ride(self, packet: Packet) -> None:

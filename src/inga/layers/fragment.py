@@ -15,7 +15,7 @@ ASSEMBLIES_MAX = 4096
 """Unfinished packets per sender: more than a window can hold."""
 
 LOSSY_MAX = 16
-"""The same where nothing is repaired: an older one lacks what was lost."""
+"""The same where nothing is repaired: older unfinished packets lack pieces that were lost."""
 
 
 class _Assembly:
@@ -41,8 +41,9 @@ class Fragment(Layer):
 
     @property
     def held(self) -> int:
-        """Bytes of unfinished packets, but for the oldest of each sender: if there is a later one, all of the oldest
-        was sent, so that senders who wait for us to have room never wait for themselves."""
+        """Bytes of unfinished packets, without each sender's oldest. If that were counted, the sender of a packet larger than
+        its window could wait for us to have room for pieces that it has yet to send. Once there is a later packet, all
+        of the oldest was sent."""
         if not self._assemblies:
             return 0
         return sum(
@@ -100,7 +101,7 @@ class Fragment(Layer):
         assembly.pieces[index] = packet.ext, packet.body
         assembly.size += len(packet.body)
         if index == self._place(count):
-            assembly.whole = packet.copy_to(self.stack.me)  # others may want the piece as it came
+            assembly.whole = packet.copy_to(self.stack.me)  # other layers may want the piece as it came
         if len(assembly.pieces) < count:
             return None
         del assemblies[number]
@@ -133,11 +134,11 @@ class Fragment(Layer):
         return pieces
 
     def _make_room(self, assemblies: dict[int, _Assembly]) -> bool:
-        """Whether one more may be begun after all."""
+        """Whether one more packet may be begun although the table is full."""
         return False
 
     def _number(self, packet: Packet) -> int:
-        """What the pieces of one packet have in common."""
+        """The number that all pieces of one packet have in common."""
         return packet.seq
 
     def _place(self, count: int) -> int:
@@ -149,8 +150,8 @@ class Pieces(Fragment):
     """Fragments above a reliable order: every piece has a number, its place in the order and its rows."""
 
     def bereft(self, member: int) -> None:
-        """The order below may hold pieces of it that wait for others' words; then at most one packet stays unfinished,
-        since they come in a row."""
+        """The order below may still hold pieces of that member, which wait for packets of others. At most one packet stays
+        unfinished then, since the pieces of a packet come in a row."""
         if not self.stack.chain.order.held:
             super().bereft(member)
 
@@ -163,7 +164,7 @@ class Pieces(Fragment):
 
 
 class LossyFragment(Fragment):
-    """Fragments over a network that loses: what does not come is not waited for."""
+    """Fragments over a network that loses packets: missing pieces are not waited for."""
 
     held = 0
     assemblies_max = LOSSY_MAX

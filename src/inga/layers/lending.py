@@ -1,9 +1,9 @@
-"""What members have of one that is gone, and who gives it to whom, where all number its packets alike.
+"""Packets of a member that is gone: which of them the others have, and which member lends them to which.
 
-When a member is gone, what it sent last may have come to some of the others only. Each says which numbers it has; the
-member that leads the change of the view deals out who gets what from whom; then all have what any of them has. A
-packet that is not for everybody came to some as a bare header. Such a copy is given only where nobody has the body:
-then the message is lost, and counted all the same.
+The last packets of a member that is gone may have reached only some of the others. Each of them says which numbers it
+has; the member that leads the change of the view decides which member lends which numbers to which other; afterwards
+all have every packet that any of them had. A packet for a subset of the group came to some as a bare header. Such a
+header is lent only where no member has the body: then the message is lost, and counted all the same.
 
 Three numbers each, as they travel: holdings are (first, last + 1, are they bare), dealings (holder, first, last + 1).
 """
@@ -17,21 +17,21 @@ from inga.stack.hooks import Holdings
 from inga.stack.stack import Stack
 
 SPREAD_MAX = 1 << 15
-"""Numbers between what the slowest and the fastest have: more than any window lets a sender be ahead."""
+"""Numbers between the slowest and the fastest member: more than any window lets a sender be ahead."""
 
 
 class NumberedLender:
-    """What a layer says of what it keeps for others, where everybody numbers a member's packets alike: it tells what
-    has come, and which packets it has."""
+    """The lender's part of a layer in which all members number a sender's packets alike. The layer says which numbers
+    have come, and which packets it has kept."""
 
     stack: Stack
 
     def _came(self, member: int) -> tuple[int, Collection[int]]:
-        """All numbers of a member below the first have come, and those in the second."""
+        """The numbers of a member that have come: all below the first value, and those in the second."""
         raise NotImplementedError
 
     def _kept_of(self, member: int) -> Mapping[int, Packet]:
-        """Packets of a member by number: those that somebody may lack, and perhaps more."""
+        """Packets of a member by number: all that another member may lack, and perhaps more."""
         raise NotImplementedError
 
     def come(self, counts: list[int]) -> bool:
@@ -54,7 +54,7 @@ class NumberedLender:
 
 
 def holdings(expected: int, early: Iterable[int], bare: Iterable[int]) -> Holdings:
-    """All below `expected`, and those in `early`; of these, `bare` came without their bodies."""
+    """All numbers below `expected`, and those in `early`; of these, packets in `bare` came without their bodies."""
     early, bare = sorted(early), set(bare)
     below = max(early, default=expected - 1) + 1
     rows: Holdings = []
@@ -66,7 +66,7 @@ def holdings(expected: int, early: Iterable[int], bare: Iterable[int]) -> Holdin
 
 
 def _parted(low: int, high: int, bare: set[int]) -> Holdings:
-    """A run, cut where headers are bare."""
+    """A run of numbers, cut where bare headers begin and end."""
     rows: Holdings = []
     for number in sorted(each for each in bare if low <= each < high):
         if number > low:
@@ -79,10 +79,11 @@ def _parted(low: int, high: int, bare: set[int]) -> Holdings:
 
 
 def deal(held: Mapping[int, Holdings]) -> dict[int, Holdings]:
-    """Who lacks what that another has, and from whom to get it."""
+    """For each member the numbers that it lacks and another member has, and which member lends them."""
     base = min(_first_hole(rows) for rows in held.values())
     numbers: dict[int, set[int]] = {}
-    holders: tuple[dict[int, int], dict[int, int]] = {}, {}  # of bodies, of bare headers
+    # Members that have the bodies; that have the bare headers.
+    holders: tuple[dict[int, int], dict[int, int]] = ({}, {})
     for member, rows in sorted(held.items()):
         mine = numbers[member] = set()
         for low, high, bare in rows:
@@ -108,7 +109,7 @@ def _first_hole(rows: Holdings) -> int:
 
 
 def _joined(pairs: Iterable[tuple[int, int]]) -> Holdings:
-    """Numbers in a row of one holder as one row."""
+    """Consecutive numbers of one holder, joined to one row."""
     rows: Holdings = []
     for holder, number in pairs:
         if rows and rows[-1][0] == holder and rows[-1][2] == number:
@@ -119,7 +120,7 @@ def _joined(pairs: Iterable[tuple[int, int]]) -> Holdings:
 
 
 def lacking(dealt: Holdings, has: Callable[[int], bool]) -> dict[int, Runs]:
-    """Of what was dealt to us, what has not come yet, by holder."""
+    """The numbers that others are to lend us and that have not come yet, by holder."""
     wanted: dict[int, list[tuple[int, int]]] = {}
     for holder, low, high in dealt:
         for number in range(low, min(high, low + SPREAD_MAX)):

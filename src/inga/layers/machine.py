@@ -1,7 +1,8 @@
 """What the machines of CO and SCO have in common: events, buffers shared out by sender, and timers.
 
-A machine is a protocol that orders, repairs and confirms by itself. It knows messages, the word of others and the
-time, and lists in `events` what that made happen; the layer around it is a `machine_order`.
+A machine is a protocol that orders, repairs and confirms by itself. It is given messages,
+what other members say they have, and the time, and lists in `events` what that made happen; the layer around it is a
+`machine_order`.
 """
 
 from typing import Any, ClassVar, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 from inga.session.alarms import Alarms
 
 ALL = -1
-"""The member of an alarm that concerns everybody."""
+"""In the place of a member: the alarm concerns the whole group."""
 
 
 class Discarded(NamedTuple):
@@ -20,13 +21,13 @@ class Discarded(NamedTuple):
 
 
 class GaveUp(NamedTuple):
-    """What is missing of a member was asked for in vain for too long."""
+    """Missing messages of a member were asked for in vain for too long."""
 
     src: int
 
 
 class Machine:
-    """One member. What is given to it takes effect with `stages`."""
+    """One member. Inputs take effect with the next call of `stages`."""
 
     handlers: ClassVar[list[str]]  # names of methods, by what an alarm is about; they are told which member
 
@@ -38,19 +39,20 @@ class Machine:
         self.capacity = capacity  # C
         self.held = [0] * members  # messages of each sender
         self.held_in_all = 0
-        self.uncounted: set[int] = set()  # senders that are gone: what is held of them takes nobody's room
+        # Senders that are gone: messages held of them are not counted against the buffers.
+        self.uncounted: set[int] = set()
         self.is_behind = False  # our application does not keep up: nobody is told of free buffers
         self._alarms = Alarms()
 
     def tick(self, now: float) -> None:
-        """Whatever has waited long enough."""
+        """Run the handlers of all alarms whose time has come."""
         self.now = now
         for kind, member in self._alarms.due(now):
             getattr(self, self.handlers[kind])(member)
         self.stages()
 
     def stages(self) -> None:
-        """All that follows from what is known: run after every event, or after a batch of them."""
+        """Draw all conclusions from what is known: called after every input, or after a batch of them."""
         raise NotImplementedError
 
     @property
@@ -73,7 +75,7 @@ class Machine:
             self.held_in_all -= 1
 
     def _stop_counting(self, src: int) -> None:
-        """Nobody can say for how long what is held of one that is gone stays: senders do not wait for that room."""
+        """Messages of a member that is gone may be held for an unknown time, so other senders do not wait for that room."""
         self.uncounted.add(src)
         self.held_in_all -= self.held[src]
         self.held[src] = 0

@@ -1,4 +1,4 @@
-"""What layers around a machine have in common that orders, repairs and keeps a window by itself: CO and SCO.
+"""What the layers of CO and SCO have in common: their machines order, repair and keep a window by themselves.
 
 The layer turns packets into inputs of its machine, and the machine's events into packets, rows and receipts.
 """
@@ -82,7 +82,7 @@ class MachineOrder(Order):
         self._act()
 
     def _heed(self, packet: Packet) -> str | None:
-        """A packet of our own kind came; the reason if it cannot be right."""
+        """A control packet of this layer came. Returns the reason to reject it, if there is one."""
         raise NotImplementedError
 
     def _act(self) -> None:

@@ -1,4 +1,4 @@
-"""Causal order for messages to some: who sent how many to whom, instead of a header for everybody.
+"""Causal order for messages to subsets: a matrix of how many messages each member sent to each other.
 
     send     count it once for each destination; the matrix as the application knows it goes along
     receive  release it when it is its sender's next to us, and all that were sent to us before it are
@@ -6,9 +6,9 @@
     take     the application knows now what the message knew: the matrices are joined
 
 `S[k][j]` counts the messages of k to j that this site's application knows of, itself as a sender
-included. Those not addressed get a bare header, because `reliable` finds gaps by number, and nothing
-here looks at it. What travels are the cells that changed since we last wrote to the destination that
-heard of us longest ago: each of them has been told the rest.
+included. Members that are not addressed get a bare header, because `reliable` finds gaps by number; this layer
+ignores it. A message carries the cells that changed since our last message to the destination that heard
+from us longest ago: all destinations know the other cells already.
 
 Flags and branches are a matter of vector time, so the vector of the past travels along.
 
@@ -30,10 +30,10 @@ CELLS_EXPECTED = 8
 
 
 class Column(Inbox[Packet]):
-    """The hold queue, asked about messages to this site alone: by their position among those."""
+    """The hold queue for messages to this site alone: numbers count the messages of a sender to this site."""
 
     def own(self, seq: int) -> None:
-        """Nothing that is sent from here comes here."""
+        """Our own messages have no place in our own column."""
 
     def offer(self, src: int, seq: int, delta: Delta, item: Packet, out: list[Packet]) -> int:
         assert item.cells is not None
@@ -41,7 +41,8 @@ class Column(Inbox[Packet]):
         return super().offer(src, position, column, item, out)
 
     def column(self, cells: Cells, src: int) -> tuple[int, Delta]:
-        """Which of its sender's messages to us it is (0: unknown), and what else was sent to us before."""
+        """The message's number among its sender's messages to us (0: unknown), and the counts of others' messages to us that
+        precede it."""
         mine = {k: value for k, j, value in cells if j == self.me}
         return mine.pop(src, 0), tuple(mine.items())
 
@@ -53,18 +54,19 @@ class Matrix(Causal):
 
     def __init__(self, *, echo: bool = False, on_concurrent: str = "deliver") -> None:
         super().__init__(echo=echo, on_concurrent=on_concurrent)
-        self._subsets = True  # pasts name messages that never came here
+        self._subsets = True  # vectors name messages that were not for this site
 
     def view(self, view: View) -> None:
         super().view(view)
         n = len(view)
         self.inbox: Column = Column(self.me, n)
         self.sent_to = [[0] * n for _ in range(n)]  # messages of k to j that the application knows of
-        self._changed: dict[tuple[int, int], int] = {}  # cell -> our first message that can tell it, in order
+        # Cell -> our first message that can carry its new value, in order.
+        self._changed: dict[tuple[int, int], int] = {}
         self._last = [0] * n  # our last message to each member
 
     def sent(self) -> list[int]:
-        """To each of the others; all of them in our own place."""
+        """Counts of our messages to each other member; our own entry counts all of them."""
         counts = list(self.sent_to[self.me])
         counts[self.me] = self.clock.vector[self.me]
         return counts
@@ -74,21 +76,22 @@ class Matrix(Causal):
         return all(have >= count for k, (have, count) in enumerate(pairs) if k != self.me)
 
     def gate(self, is_open: bool) -> None:
-        """A cell that is not listed was told before: what passes early would hide causes from others."""
+        """There is no gate: a cell that a message does not list was sent before, so a message that passed early would hide
+        causes from other members."""
         raise UsageError("a group with matrix=True has no gate; leave the option out to have one")
 
     def overhead(self, members: int) -> int:
-        """The vector, and cells as long as they are few: a packet with more of them may be cut."""
+        """Bytes for the vector and for a few cells; a packet with more cells may be cut into fragments."""
         return 4 * members + CELLS_EXPECTED * 6
 
     def forgo(self) -> None:
-        """What is still held of those who are here follows messages to us that nobody has."""
+        """Packets that are still held follow messages to us that no member has any more: release them."""
         out: list[Packet] = []
         self.inbox.give_up(lambda packet: packet.src not in self.stack.left, out)
         self._pass_on(out)
 
     def restore(self, packet: Packet) -> None:
-        """The stamp in front of the body, as it travelled."""
+        """Put the stamp in front of the body again, as the packet travelled."""
         if packet.cells is not None and packet.stamp is not None:
             deps = [0] * len(self.clock.vector)
             deps[packet.src] = packet.seq - 1
@@ -111,7 +114,7 @@ class Matrix(Causal):
             self._last[j] = packet.seq
 
     def _echo(self, batch: list[Packet]) -> None:
-        """Our own application gets them as they are, the others with the stamp in front."""
+        """Our own application gets the packets as they are; other members get them with the stamp in front."""
         super()._echo(batch)
         for packet in batch:
             assert packet.deps is not None and packet.cells is not None
@@ -119,11 +122,11 @@ class Matrix(Causal):
             packet.stamp = None
 
     def _heard_of_us(self, targets: Iterable[int], seq: int) -> int:
-        """Our message after which any of these may lack something."""
+        """The oldest of our last messages to these members: cells that changed since may be unknown to one of them."""
         return min([self._last[j] for j in targets], default=seq)
 
     def _since(self, seq: int) -> Cells:
-        """The cells that our message `seq` did not tell."""
+        """The cells that changed after our message `seq`."""
         cells = []
         for (k, j), first in reversed(self._changed.items()):
             if first <= seq:
@@ -147,9 +150,9 @@ class Matrix(Causal):
                 self._merge(packet)
 
     def _unfold(self, packet: Packet) -> bool:
-        """Take the stamp off the body; whether it can be right."""
+        """Take the stamp off the body. False if it cannot be right."""
         if packet.cells is not None:
-            return True  # another layer has held it
+            return True  # done before, by the layer that held the packet until now
         try:
             deps, cells, at = wire.get(packet.body, self.stack.sizes[packet.view])
         except WireError as error:
@@ -172,7 +175,7 @@ class Matrix(Causal):
         return True  # the vector came whole
 
     def _is_forged(self, deps: Deps, cells: Cells) -> bool:
-        """Whether it names sends of ours that we never made."""
+        """Whether the stamp names messages of ours that we never sent."""
         me = self.me
         if deps[me] > self.clock.vector[me]:
             return True
@@ -180,7 +183,7 @@ class Matrix(Causal):
         return any(k == me and value > mine[j] for k, j, value in cells)
 
     def _merge(self, packet: Packet) -> None:
-        """The application knows from here on what the sender's knew."""
+        """The application has taken a message: it knows now whatever the sender's application knew."""
         following = self.clock.vector[self.me] + 1
         assert packet.cells is not None
         for k, j, value in packet.cells:

@@ -15,7 +15,7 @@ from inga.stack.layer import Layer
 class Order(Layer):
     """The base of `fifo` and `causal`: a subclass numbers on the way down, holds on the way up."""
 
-    held = 0  # bytes that wait for what comes before them
+    held = 0  # bytes of packets that wait for earlier ones
     no_gate = "it holds nothing"  # why it has no gate, if it has none
 
     def __init__(self, *, echo: bool = False) -> None:
@@ -23,11 +23,12 @@ class Order(Layer):
         self.held = 0
 
     def view(self, view: View) -> None:
-        self.me = self.stack.me  # in this view: what the application takes later may be of one that is closed
-        self._highest = [0] * len(view)  # number of each member that was released or held
+        # Our index in this view: the application may take packets of a view that is closed.
+        self.me = self.stack.me
+        self._highest = [0] * len(view)  # the highest number of each member that was released or held
 
     def seen(self, member: int) -> int:
-        """The highest number of a member that is here, released or not."""
+        """The highest number of a member's packets that have come, released or not."""
         return self._highest[member]
 
     def gate(self, is_open: bool) -> None:
@@ -35,15 +36,15 @@ class Order(Layer):
         raise UsageError(f"order {self.stack.view.recipe or self.name!r} has no gate: {self.no_gate}")
 
     def overhead(self, members: int) -> int:
-        """Bytes that it adds to a packet besides its stamp."""
+        """Bytes that the layer adds to a packet besides its stamp."""
         return 0
 
     def awaited(self) -> Iterable[int]:
-        """Members of whom something is missing for what is held."""
+        """Members whose missing packets keep others held."""
         return ()
 
     def sent(self) -> list[int]:
-        """How many packets of ours each member has to have, as things stand."""
+        """How many packets of ours each member has to get."""
         raise NotImplementedError
 
     def has(self, counts: list[int]) -> bool:
@@ -87,14 +88,14 @@ class Order(Layer):
         self._received(packet, "hold", position)
 
     def _dismissed(self, packets: list[Packet]) -> list[Packet]:
-        """Held packets that another layer goes on with."""
+        """These packets are no longer held here: another layer goes on with them, or they are dropped."""
         for packet in packets:
             self.held -= packet.size
             packet.size = 0
         return packets
 
     def _release(self, out: list[Packet]) -> None:
-        """Pass on what is for us, in the order of `out`."""
+        """Pass up the packets that are for us, in the order of `out`."""
         mine, highest = [], self._highest
         for packet in out:
             if packet.seq > highest[packet.src]:
@@ -118,7 +119,7 @@ class Order(Layer):
             self._row("take", packet, 0 if packet.payloads is None else len(packet.payloads))
 
     def _row(self, step: str, packet: Packet, messages: int, *, dst: int | None = None) -> None:
-        """One row about a packet and its past."""
+        """Write a trace row about a packet, with its vector."""
         stack = self.stack
         if stack.trace is not None:
             where = (step, stack.now, packet.view, packet.src, packet.seq)

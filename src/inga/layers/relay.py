@@ -1,12 +1,12 @@
-"""Causal order without stamps: everything passes one member, and nothing overtakes on the way.
+"""Causal order without stamps: every message passes through one member over links that keep their order.
 
-    send      to the relay, numbered by us; at the relay, to everybody concerned, numbered by its stream
-    relay     pass on what comes, in the order of each sender; its stream is one for all
-    receive   the relay's stream in its order: what is for us, under its sender's name and number
+    send      to the relay, numbered by us; the relay sends to all destinations, numbered by its stream
+    relay     pass on what comes, in the order of each sender, as one stream for all members
+    receive   the relay's stream in its order: deliver what is for us, under the name and number of its sender
 
-Whoever answers a message got it from the relay, which had passed it on before: so it comes before the
-answer in the stream, and everywhere. This holds although senders apply their own messages at once,
-and only as long as links keep order: both ways are held by number.
+A member that answers a message got it from the relay, which had passed it on before: so the message precedes the
+answer in the stream, and at every member. This holds although senders apply their own messages at once, but only
+while links keep order; so packets are held by number in both directions.
 
 From Dewan's "Causality" lectures: docs/protocols/relay.md.
 """
@@ -24,13 +24,13 @@ from inga.wire.relay import Origin
 
 
 class Hop(Reliable):
-    """Repair from hop to hop. That the relay has a message says nothing of its destinations."""
+    """Repair from hop to hop. That the relay has a message does not mean that its destinations have it."""
 
     levels = ()
 
 
 class Relay(Fifo):
-    """Sends to the relay; is the relay, if it is this member's turn to be."""
+    """Sends to the relay; acts as the relay, if this member is it."""
 
     name = "relay"
     provides = frozenset({"fifo", "causal"})
@@ -39,7 +39,7 @@ class Relay(Fifo):
         """`relay`: index of the member that passes everything on; the same at every member."""
         super().__init__(echo=echo)
         self.relay = relay
-        self._on_way = 0  # bytes passed on that somebody still lacks
+        self._on_way = 0  # bytes passed on that some member still lacks
 
     def view(self, view: View) -> None:
         super().view(view)
@@ -57,17 +57,17 @@ class Relay(Fifo):
         self._on_way = 0
 
     def overhead(self, members: int) -> int:
-        """Who sent it first, and to whom."""
+        """Bytes for the original sender and the destinations."""
         return 16 + members // 8
 
     def sent(self) -> list[int]:
-        """To each of the others, by way of the relay; all of them in our own place."""
+        """Counts of our messages to each other member, by way of the relay; our own entry counts all of them."""
         counts = list(self._sent_to)
         counts[self.me] = self._numbered
         return counts
 
     def has(self, counts: list[int]) -> bool:
-        """If the relay is gone, what it had not passed on is lost; what it had, everybody has by now."""
+        """If the relay is gone, messages that it had not passed on are lost; those that it had, all members have by now."""
         if self.relay in self.stack.left:
             return True
         pairs = zip(self._got, counts, strict=True)
@@ -81,7 +81,7 @@ class Relay(Fifo):
     # Sending
 
     def _echo(self, batch: list[Packet]) -> None:
-        """Our own application gets them now; then they are made ready for their first hop."""
+        """Our own application gets the packets now; then they are addressed to the relay."""
         super()._echo(batch)
         me = self.me
         for packet in batch:
@@ -107,14 +107,14 @@ class Relay(Fifo):
         super().up([original for packet in batch if (original := self._unfold(packet)) is not None])
 
     def _unfold(self, packet: Packet) -> Packet | None:
-        """What its sender sent, under that name and number; None if it is not our business. A packet of
-        its own: other layers know this one by its link, and may come to see it twice."""
+        """The packet as its original sender sent it; None if it is not for us. It is a new packet, because lower layers
+        know the one that came by the number of its link, and may see that one again."""
         if packet.hop is not None:
-            return packet  # another layer has held it
+            return packet  # done before, by the layer that held the packet until now
         me, link = self.me, (packet.src, packet.seq)
         if self.relay not in (me, packet.src):
             if not packet.bare:
-                self.stack.reject("relay", packet)  # somebody takes us, or another, for the relay
+                self.stack.reject("relay", packet)  # its sender takes us, or another member, for the relay
             return None
         if not packet.seq:
             self.stack.reject("malformed", packet)
@@ -138,7 +138,7 @@ class Relay(Fifo):
         return packet.hop
 
     def _received(self, packet: Packet, step: str, position: int | None = None) -> None:
-        if packet.src != self.me:  # what we sent ourselves is nothing new
+        if packet.src != self.me:  # our own messages were echoed at the send
             super()._received(packet, step, position)
 
     def _release(self, out: list[Packet]) -> None:
@@ -152,7 +152,7 @@ class Relay(Fifo):
     # As the relay
 
     def _pass_on(self, batch: list[Packet]) -> None:
-        """Send it to its destinations, in the order in which it stands here."""
+        """Send packets on to their destinations, in this order."""
         me, view = self.me, self.stack.view
         out = []
         for packet in batch:
@@ -161,7 +161,7 @@ class Relay(Fifo):
             if not targets:
                 continue
             packet.keep()
-            # What is for everybody goes to everybody: its sender knows its own.
+            # A message for all goes to its sender, too, which drops it: one datagram serves everybody.
             copy = Packet(me, view.number, packet.body, None if packet.dst is None else targets)
             copy.seq = self._next_of_stream()
             copy.ext, copy.count, copy.trace = packet.ext, packet.count, packet.trace
@@ -175,7 +175,7 @@ class Relay(Fifo):
         return self._stream
 
     def _count(self, packet: Packet) -> None:
-        """What we pass on takes our memory until everybody has it: senders must not outrun that."""
+        """Packets that we pass on take memory until all members have them: count them, so that senders are slowed down."""
         if self.stack.layer("flow") is None:
             return
         size = len(packet.body)

@@ -3,13 +3,13 @@
     send       number it, keep it until everybody has it
     receive    pass on what is new, in whatever order it comes; a hole is asked for after a moment
     asked      send the same bytes again, to the one who asked
-    silence    while somebody lacks something, say from time to time how far we got: that reveals
+    silence    while some member lacks a packet, say from time to time how many we sent: that reveals
                a lost last packet, and a lost acknowledgement
     reports    when an urgent packet or some layer wants it, all our counters leave at the end of
                the turn, on data if some leaves, else in a packet of their own; for a partial
                bundle one member does so, the others within a moment
 
-When everybody has everything, nobody sends anything.
+When all members have all packets, nobody sends anything.
 """
 
 from collections import deque
@@ -40,7 +40,7 @@ _BEATING, _REPORTING = (_BEAT, 0), (_REPORT, 0)
 class ReliableSettings:
     """What can be chosen. Times are in seconds."""
 
-    nack_delay: float = 0.001  # a packet may only have been overtaken
+    nack_delay: float = 0.001  # a missing packet may only have been overtaken
     nack_again: float = 0.01  # first repetition, doubled each time
     nack_again_max: float = 0.5
     heartbeat: float = 0.02
@@ -74,10 +74,10 @@ class Reliable(NumberedLender, Layer):
         n = len(view)
         # as a sender
         self._last = 0  # lsn of our newest packet
-        self._sent: dict[int, Packet] = {}  # not yet everywhere
-        self._everywhere = 0  # lsn up to which everybody has everything
-        self._somewhere = 0  # lsn up to which somebody has
-        self._acked = [0] * n  # per member
+        self._sent: dict[int, Packet] = {}  # our packets that some member may lack, by lsn
+        self._everywhere = 0  # the lsn up to which every member has our packets
+        self._somewhere = 0  # the lsn up to which at least one member has our packets
+        self._acked = [0] * n  # the lsn up to which each member has our packets
         self._receipts: deque[tuple[int, Receipt]] = deque()
         self._repaired: dict[tuple[int, int], float] = {}  # (member, lsn) -> when
         self._beat_due = 0.0  # when the next heartbeat is wanted: at or after its alarm
@@ -87,11 +87,12 @@ class Reliable(NumberedLender, Layer):
         self._nack_wait = [self._new_wait() for _ in range(n)]
         self._progress = [0.0] * n
         self._alarms = Alarms()
-        # for others
-        self._kept: list[dict[int, Packet]] = [{} for _ in range(n)]  # of each member, what not all have
-        self._everywhere_of = [0] * n  # of each member, the lsn up to which all are known to have everything
-        self._reported = [(0,) * n for _ in range(n)]  # what each member said last that it has
-        self._behind: set[int] = set()  # members of whom all others have more than we do
+        # packets kept for other members
+        # Packets of each member that not all are known to have.
+        self._kept: list[dict[int, Packet]] = [{} for _ in range(n)]
+        self._everywhere_of = [0] * n  # the lsn up to which all are known to have each member's packets
+        self._reported = [(0,) * n for _ in range(n)]  # the counters that each member reported last
+        self._behind: set[int] = set()  # members of which all others have more packets than we do
 
     @property
     def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
@@ -175,8 +176,8 @@ class Reliable(NumberedLender, Layer):
                 self._keep(out)
 
     def _owe(self, src: int) -> None:
-        """A partial bundle came: one of us answers at once, for its sender waits for somebody; the
-        others wait for company, or for a moment."""
+        """A partial bundle came. Its sender waits for one acknowledgement: one receiver answers at once, the others
+        within a moment, or on data that they send."""
         stack = self.stack
         following = (src + 1) % len(stack.view)
         while following in stack.left:
@@ -196,7 +197,7 @@ class Reliable(NumberedLender, Layer):
             self._heartbeat_from(packet.src, packet.lsn)
 
     def _heartbeat_from(self, src: int, lsn: int) -> None:
-        """A member says how far it got: learn of holes at the end, and answer."""
+        """A member says how many packets it sent: that reveals missing last packets. Answer with our counters."""
         arrived = self._arrived[src]
         if lsn >= arrived.expected + LSN_WINDOW:
             self.stack.reject("lsn")
@@ -211,8 +212,8 @@ class Reliable(NumberedLender, Layer):
 
     @property
     def settled(self) -> bool:
-        """Whether everybody who was met has all we sent. Somebody must have been met: a member that started just
-        now may be there and not have answered yet."""
+        """Whether all members that were met have all we sent. At least one must have been met: a member that has just
+        started may be there and not have answered yet."""
         peers = self.stack.peers
         met = [m for m in peers if m in self.stack.met]
         if peers and not met:
@@ -224,7 +225,7 @@ class Reliable(NumberedLender, Layer):
         self._repaired = {key: at for key, at in self._repaired.items() if key[0] != member}
         self._settle()
 
-    # As the one who lacks something
+    # Asking for missing packets
 
     def _note_hole(self, src: int) -> None:
         now = self.stack.now
@@ -255,7 +256,7 @@ class Reliable(NumberedLender, Layer):
         self.stack.emit([packet])
         self._alarms.set((_NACK, src), now + self._nack_wait[src].next(self.stack.rng))
 
-    # As the one who has it
+    # Sending packets again
 
     def _repair(self, member: int, runs: Runs) -> None:
         now, repaired = self.stack.now, self._repaired
@@ -291,7 +292,7 @@ class Reliable(NumberedLender, Layer):
             stack.chain.acknowledged(lsn)
 
     def _settle(self) -> None:
-        """Forget what everybody has."""
+        """Forget packets of ours that every member has."""
         everywhere = min([self._acked[m] for m in self.stack.peers], default=self._last)
         if everywhere > self._everywhere:
             for done in range(self._everywhere + 1, everywhere + 1):
@@ -303,7 +304,7 @@ class Reliable(NumberedLender, Layer):
                 self._repaired = {key: at for key, at in self._repaired.items() if key[1] > everywhere}
         if everywhere >= self._last:
             self._alarms.clear(_BEATING)
-        if everywhere > self._somewhere:  # also when nobody is left who could say so
+        if everywhere > self._somewhere:  # also when no other member is left to acknowledge
             self._somewhere = everywhere
             self.stack.chain.acknowledged(everywhere)
 
@@ -313,7 +314,7 @@ class Reliable(NumberedLender, Layer):
             return
         if all(self._acked[m] >= self._last for m in self.stack.peers):
             return
-        # To everybody, even if only one lags: on the way of data it cannot overtake data.
+        # To all members, even if only one lags: sent the way that data goes, a heartbeat cannot overtake data.
         packet = self._packet(None)
         packet.lsn = self._last
         packet.urgent = True
@@ -322,10 +323,10 @@ class Reliable(NumberedLender, Layer):
         self._beat_due = now + self.heartbeat.next(self.stack.rng)
         self._alarms.set(_BEATING, self._beat_due)
 
-    # For those who lack what a member sent that is gone
+    # Lending packets of a member that is gone
 
     def _keep(self, packets: list[Packet]) -> None:
-        """Keep what came until everybody is known to have it. No sender can have more on its way than its window."""
+        """Keep packets of others until all members are known to have them: at most a window of each sender."""
         for packet in packets:
             src, lsn = packet.src, packet.lsn
             if lsn > self._everywhere_of[src]:
@@ -335,18 +336,20 @@ class Reliable(NumberedLender, Layer):
                 kept[lsn] = packet
                 if len(kept) > LSN_WINDOW:
                     del kept[next(iter(kept))]
-        for src in tuple(self._behind):  # we were the last to have it
+        for src in tuple(self._behind):  # perhaps we were the last member to get a packet
             self._let_go(src)
 
     def _heed_report(self, reporter: int, ack: tuple[int, ...]) -> None:
         before, self._reported[reporter] = self._reported[reporter], ack
         everywhere = self._everywhere_of
         for src, (told, tells) in enumerate(zip(before, ack, strict=True)):
-            if tells > told and told <= everywhere[src]:  # perhaps it was the last to have it
+            if (
+                tells > told and told <= everywhere[src]
+            ):  # perhaps the reporter was the last member to get a packet
                 self._let_go(src)
 
     def _let_go(self, src: int) -> None:
-        """Forget what everybody has of a member."""
+        """Forget packets of a member that all members have."""
         low, ours = self._everywhere_of[src], self._arrived[src].expected - 1
         theirs = min([self._reported[m][src] for m in self.stack.peers if m != src], default=ours)
         if ours < theirs:
@@ -371,7 +374,7 @@ class Reliable(NumberedLender, Layer):
         return self._kept[member]
 
     def bereft(self, member: int) -> None:
-        """Nothing waits here for what is missing."""
+        """Nothing to do: packets are not held here, so none waits for a missing one."""
 
     # Counters
 

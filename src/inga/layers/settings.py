@@ -13,7 +13,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, slots=True)
 class NoSettings:
-    """Of a layer about which nothing can be chosen."""
+    """The settings of a layer that has none."""
 
 
 def settle(kind: type[Made], layer: str, said: Mapping[str, Any]) -> Made:

@@ -22,7 +22,7 @@ class Faults:
 
     loss: float = 0.0
     duplicate: float = 0.0
-    reorder: float = 0.0  # such a copy is delayed by up to twice the maximum
+    reorder: float = 0.0  # probability that a copy is delayed further, by up to twice the maximum
     delay_min: float = 0.0
     delay_max: float = 0.0
 
@@ -72,7 +72,7 @@ class Unshaped(Layer):
 
 
 class PeerDelay(NamedTuple):
-    """What is sent to one member leaves later by `seconds`, and by up to `jitter` more."""
+    """Copies to one member leave `seconds` later, and by up to `jitter` more."""
 
     seconds: float
     jitter: float
@@ -95,14 +95,14 @@ class Shape(Layer):
         self._order = 0
 
     def view(self, view: View) -> None:
-        """What came in a view that is closed meanwhile is not read any more, delayed or not; nor is it sent."""
+        """Delayed packets of a view that is closed meanwhile are dropped, both those that came and those to be sent."""
         self._incoming = [each for each in self._incoming if self._is_readable(each[2])]
         heapify(self._incoming)
         self._outgoing.clear()
         self._rearm()
 
     def delay(self, member: int, seconds: float, jitter: float = 0.0, keep_order: bool = False) -> None:
-        """From now on, for what is sent to that member; 0 ends it."""
+        """Delay what is sent to that member from now on; 0 ends it."""
         if seconds < 0 or jitter < 0:
             raise UsageError("a delay and its jitter are not negative")
         name = self.stack.view.names[member]
@@ -122,7 +122,7 @@ class Shape(Layer):
             if not any(names[member] in self._peers for member in targets):
                 now.append(packet)
                 continue
-            # A delay for one must not hold up the others, so everybody gets a copy of its own.
+            # A delay for one member must not hold up the others, so each gets a copy of its own.
             for member in targets:
                 copy = packet.copy_to(member)
                 if names[member] in self._peers:
@@ -152,7 +152,7 @@ class Shape(Layer):
     def tick(self, now: float) -> None:
         arrived, left = _due(self._incoming, now), _due(self._outgoing, now)
         self._rearm()
-        # What was under way when its view was closed is nobody's any more.
+        # Packets of a view that was closed while they were delayed are dropped.
         arrived = [packet for packet in arrived if self._is_readable(packet)]
         if left:
             self.below(left)
@@ -163,7 +163,7 @@ class Shape(Layer):
         return packet.view in self.stack.sizes or packet.view == OUTSIDE
 
     def drain(self) -> list[Packet]:
-        """What is delayed on its way out leaves at once; what came in goes on through the next layer."""
+        """Delayed outgoing packets leave at once; delayed incoming packets are handed to the layer that follows."""
         if self._outgoing:
             self.below([packet for _, _, packet in sorted(self._outgoing)])
         packets = [packet for _, _, packet in sorted(self._incoming)]

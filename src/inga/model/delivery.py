@@ -9,6 +9,8 @@ class Batch:
 
     __slots__ = ("packet", "payloads", "sender")
 
+    replayed = False  # it is from before we joined, and comes from another member's history
+
     def __init__(self, sender: str, packet: Packet) -> None:
         assert packet.payloads is not None
         self.sender = sender
@@ -69,7 +71,7 @@ class Batch:
         return len(self.payloads)
 
     def __reduce__(self) -> tuple[type["Batch"], tuple[str, Packet]]:
-        return Batch, (self.sender, self.packet)  # which turns borrowed payloads into bytes
+        return type(self), (self.sender, self.packet)  # which turns borrowed payloads into bytes
 
     def __repr__(self) -> str:
         return f"<Batch {self.sender}:{self.seq} of {len(self.payloads)}>"
@@ -128,6 +130,11 @@ class Delivery:
     @property
     def merged(self) -> tuple[int, ...]:
         return self.batch.packet.merged
+
+    @property
+    def replayed(self) -> bool:
+        """Whether it is from before we joined: see `history` in `inga.net.options`."""
+        return self.batch.replayed
 
     def __repr__(self) -> str:
         return f"<Delivery {self.sender}:{self.seq}.{self.index} {bytes(self.data[:32])!r}>"

@@ -51,8 +51,8 @@ class Trace(Protocol):
         """From now on there are n members: those of the view, and newcomers behind them."""
         ...
 
-    def cut(self, view: int, seqs: Sequence[int], indices: Sequence[int] | None = None) -> None:
-        """A view was closed after so many packets of each member; counts begin anew."""
+    def cut(self, view: int, seqs: Sequence[int] | int, indices: Sequence[int] | None = None) -> None:
+        """A view was closed after so many packets of each member, and counts begin anew; or each from one number on."""
         ...
 
 
@@ -68,11 +68,7 @@ class Book(Protocol):
         """Where rows of that process go: opened when it is first asked for."""
         ...
 
-    def size(self, total: int) -> int:
-        """How many processes there are once so many members have been there."""
-        ...
-
     def past(self, view: int) -> int | None:
-        """As how many messages of each process everything counts that was sent before a view, if that is not counted:
-        nobody knows how many messages the copies of others have sent."""
+        """The number from which each process counts its messages in a view; None if it goes on where it was. With
+        objects it cannot: nobody knows how many messages the copies of others have sent."""
         ...

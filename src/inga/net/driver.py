@@ -88,6 +88,8 @@ class Driver:
             transmit(address, datagram)
         if ready.deliver:
             self._reading.add(ready.deliver)
+        if self._reading.states is not None:
+            self._reading.states.follow(ready.deliver)
         wake = ready.wake
         if wake is not None and (self._timer is None or wake < self._timer_at):
             if self._timer is not None:

@@ -19,6 +19,7 @@ from inga.net.driver import Driver
 from inga.net.objects import ObjectCalls
 from inga.net.reading import Reading
 from inga.net.receipt import LiveReceipt, receipts_of_a_group
+from inga.net.states import StateHooks, States
 from inga.net.traces import LiveTraces
 from inga.recipes import find
 from inga.session.session import Session
@@ -43,8 +44,10 @@ class Group(ObjectCalls):
         *,
         is_addressed: bool = False,
         refuses_concurrent: bool = False,
+        states: StateHooks | None = None,
     ) -> None:
-        """`is_addressed`: members are reached one by one, where their view says. `refuses_concurrent`: a message that is concurrent with one the application knows ends its iteration."""
+        """`is_addressed`: members are reached one by one, where their view says. `refuses_concurrent`: a message that is concurrent with one the application knows ends its iteration. `states`: what the application
+        gives to those who join, and takes as one."""
         self.name = name
         self.me = me
         self.stack = stack
@@ -67,6 +70,9 @@ class Group(ObjectCalls):
             on_pause=self._know_pause,
             on_error=self._fail,
         )
+        self._states: States | None = None
+        if states is not None and (states.gives or states.wants):
+            self._states = States(states, stack, self._reading, self._driver.schedule_end)
         self.receive = self._driver.receive  # for what the sockets have for us
         self._closed = False
         self._changes: set[asyncio.Future[None]] = set()  # use() and go_on() calls
@@ -86,6 +92,8 @@ class Group(ObjectCalls):
         if driver.is_ending and is_simple and stack.writable and not driver.writers:
             # The common case of a fast sender: the turn's end is scheduled, the group is open.
             receipt: LiveReceipt = self._put([data], None)
+            if self._states is not None:
+                self._states.sent([data])
             if stack.has_output:
                 driver.act(stack.ready(turn=False))
             return receipt
@@ -305,6 +313,8 @@ class Group(ObjectCalls):
         stack = self.stack
         dst = None if to is None else self._mask(to)
         receipt = stack.send_many(payloads, dst, now=self._time())
+        if self._states is not None and dst is None:
+            self._states.sent(payloads)
         if stack.has_output:
             self._driver.act(stack.ready(turn=False))
         self._driver.schedule_end()
@@ -399,6 +409,8 @@ class Group(ObjectCalls):
         """Nothing will come of what anybody waits for."""
         watchers = [future for _, future in self._company.watchers]
         self._dismiss_calls(why)
+        if self._states is not None:
+            self._states.close()
         for future in (*self._driver.writers, *watchers, *self._changes, *self.receipts.waiting):
             if not future.done():
                 future.set_exception(UsageError(why))

@@ -18,6 +18,7 @@ from inga.net.group import Group, addresses_of
 from inga.net.log import log
 from inga.net.options import JoinOptions, complete
 from inga.net.receipt import receipts_of_a_group
+from inga.net.states import StateHooks
 from inga.net.tcp import TcpCarrier
 from inga.net.traces import LiveTraces
 from inga.objects.hosting import Layout
@@ -26,6 +27,7 @@ from inga.recipes.options import PLACE
 from inga.session.newcomer import Newcomer
 from inga.session.pressure import WARN_AFTER
 from inga.stack.stack import Stack
+from inga.trace.schema import load_pyarrow
 from inga.trial.manifest import manifest_of
 
 
@@ -50,6 +52,7 @@ async def join(
     where we are to be reached, if not by multicast. All other options are explained in `inga.net.options`.
     """
     said = complete(options)
+    states = StateHooks.of(said)
     recipe = _check(name, members, order, late=late)
     refuse_unsafe(recipe, said["unsafe"])
     assert members is not None
@@ -83,20 +86,26 @@ async def join(
         partition=said["partition"],
         slow=said["slow"],
         patience=said["patience"],
+        gives=states.gives,
+        wants=states.wants,
         start=int(time.time()),
         place=(place.group, place.port) if place.kind == "udp" else PLACE,
     )
     recipe.check(chosen)
+    if states.gives or states.wants:
+        refuse_late(recipe)
     recipe.check_window(said["window"])
     layout = recipe.layout(founders, objects, chosen.protocol)
     meant = recipe.name + "+matrix" * matrix + policy + _same_objects(layout)
     known_as = identity(group, meant, founders)
     loop = asyncio.get_running_loop()
     rng = Random(said["seed"])
+    if trace is not None:
+        load_pyarrow()  # before anybody hears of us: it can take as long as silence is forgiven
     newcomer: Newcomer | None = None
     if late:
         person = Member(name, Random().getrandbits(31), address or "")
-        newcomer = Newcomer(known_as, person, now=loop.time(), lobby=group)
+        newcomer = Newcomer(known_as, person, now=loop.time(), lobby=group, wants=states.wants)
         door = _Door(carrier, newcomer, loop, is_addressed=is_addressed)
         await door.knock()
     if newcomer is None:
@@ -145,6 +154,7 @@ async def join(
         receipts,
         is_addressed=is_addressed,
         refuses_concurrent=refuses_concurrent,
+        states=states,
     )
     live.traces = traces
     try:

@@ -1,10 +1,16 @@
 """What can be said to `inga.join` besides who, where, and in which order.
 
 Everything has a default. What an order has no place for is refused, with the orders that have one.
+
+Who joins a group that runs has missed something. `on_state_request=f` and `on_state=g` bring it the state of the
+application: `f()` gives an iterator of bytes, at one member that has taken everything before the view with the newcomer
+and nothing after it; `await g(chunks)` takes them at the newcomer, before its first delivery. `history=10` replays the
+last ten messages instead, `history=2.5` those of the last 2.5 seconds. See docs/protocols/membership.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from difflib import get_close_matches
+from math import inf
 from typing import Any, TypedDict, cast
 
 from inga.layers.numbers import check_seconds
@@ -18,6 +24,13 @@ DATAGRAM_MIN, DATAGRAM_MAX = 256, 65000
 
 DETECT_MIN = 0.05
 """Seconds of silence that are forgiven at least."""
+
+
+GiveState = Callable[[], Any]
+"""Makes the state of an application: an iterator of bytes, or an asynchronous one."""
+
+TakeState = Callable[[AsyncIterator[bytes]], Any]
+"""Takes the state of another member's application."""
 
 
 class JoinOptions(TypedDict, total=False):
@@ -46,6 +59,12 @@ class JoinOptions(TypedDict, total=False):
     partition: (
         str | None
     )  # where the network is cut: "primary" or "all" parts go on; None: as the order prefers
+    # of those who join
+    on_state_request: (
+        GiveState | None
+    )  # our state for one that joins, as an iterator of bytes; called where our iteration is at its view
+    on_state: TakeState | None  # when we join: takes such a state, before the first delivery
+    history: int | float | None  # the last messages for those who join; as a float, those of the last seconds
     # of the trace
     trace_level: str  # "full", or "deliveries" alone
     # of the network
@@ -73,6 +92,9 @@ DEFAULTS: JoinOptions = {
     "slow": "wait",
     "patience": PATIENCE,
     "partition": None,
+    "on_state_request": None,
+    "on_state": None,
+    "history": None,
     "trace_level": "full",
     "interface": None,
     "datagram_max": None,
@@ -106,8 +128,23 @@ def complete(options: JoinOptions) -> JoinOptions:
     check_partition(said["partition"])
     check_policy(said["slow"])
     check_seconds("patience", said["patience"])
+    _check_states(said)
     if said["secret"] is not None:
         raise UsageError("groups with a secret are not built yet")
     if said["trace_level"] not in ("full", "deliveries"):
         raise UsageError(f"trace_level is full or deliveries, not {said['trace_level']!r}")
     return said
+
+
+def _check_states(said: JoinOptions) -> None:
+    history = said["history"]
+    for name in ("on_state_request", "on_state"):
+        hook = said[name]
+        if hook is not None and not callable(hook):
+            raise UsageError(f"{name} is a function, not {hook!r}")
+        if hook is not None and history is not None:
+            raise UsageError(f"who joins gets a history or a state: history and {name} do not go together")
+    if history is None:
+        return
+    if type(history) not in (int, float) or not 0 < history < inf:
+        raise UsageError(f"history is a number of messages (10), or of seconds (2.5), not {history!r}")

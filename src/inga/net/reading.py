@@ -3,9 +3,9 @@
 import asyncio
 import weakref
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import UsageError
@@ -18,6 +18,18 @@ POLITE = 16
 T = TypeVar("T")
 
 
+class Passing(Protocol):
+    """Lets the iteration wait at views, and go on."""
+
+    def follow(self, items: Iterable[Batch | View | Event]) -> None: ...
+
+    def waits_at(self, view: View) -> bool: ...
+
+    def is_clear(self, view: View) -> bool: ...
+
+    async def attend(self, view: View) -> None: ...
+
+
 class Reading:
     """The queue between the driver and the application."""
 
@@ -28,6 +40,7 @@ class Reading:
         self.error: BaseException | None = None  # raised when everything before it is read
         self.stop: BaseException | None = None  # what ended the iteration for good
         self.closed = False
+        self.states: Passing | None = None  # who has a say at views
         self._take = take
         self._reach = reach
         self._iteration: weakref.ref[AsyncGenerator[Any, None]] | None = None  # the one there is
@@ -53,6 +66,19 @@ class Reading:
             raise UsageError("this group is being iterated already; there is one iterator per group")
         self._iteration = weakref.ref(iteration)
         return iteration
+
+    def skip_to(self, view: View) -> None:
+        """What was delivered before this view is part of a state that the application takes."""
+        while (item := self.queue[0]) is not view:
+            self.queue.popleft()
+            if isinstance(item, Batch):
+                self._take(item)
+
+    def insert(self, batches: Sequence[Batch]) -> None:
+        """These come next, after the view at which the iteration is."""
+        view = self.queue.popleft()
+        self.queue.extendleft(reversed(batches))
+        self.queue.appendleft(view)
 
     async def deliveries(self) -> AsyncGenerator[Delivery, None]:
         for delivery in self._rest:
@@ -90,7 +116,9 @@ class Reading:
         while True:
             if self.stop is not None:
                 raise self.stop
-            if not queue:
+            head = queue[0] if queue else None
+            is_waiting = self.states is not None and isinstance(head, View) and self.states.waits_at(head)
+            if head is None or is_waiting:
                 if self.error is not None:
                     raise self.error
                 if self.closed:
@@ -108,8 +136,11 @@ class Reading:
                 polite = POLITE
                 await asyncio.sleep(0)
                 continue
+            if self.states is not None and isinstance(head, View) and not self.states.is_clear(head):
+                await self.states.attend(head)
+                continue
             item = queue.popleft()
-            if isinstance(item, Batch):
+            if isinstance(item, Batch) and not item.replayed:
                 self._take(item)
             elif isinstance(item, View):
                 self._reach(item)

@@ -20,7 +20,7 @@ class Run(NamedTuple):
 
 
 class Resume(NamedTuple):
-    """What the instance waited for has come."""
+    """The answers for which the body of this instance waited have come."""
 
     instance: Instance
     value: Any

@@ -1,8 +1,8 @@
-"""What can be called in a group, and how: a call is checked where it is asked for.
+"""What can be called in a group, and how: a call is checked where the application makes it.
 
-What is wrong with a call, such as an object that is not there or an argument that cannot be sent, is an error of whoever
-asks, and is raised there. Once a call is on its way nobody is left to raise it to, and all that is behind it in the
-same group would stop with it.
+A call that cannot be right, such as one of an unknown object or with an argument that cannot be sent, raises an error
+there. Once a call is on its way there is no caller to raise the error to, and all calls behind it in the same group
+would stop.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ class Invocation(NamedTuple):
 
 
 class Calling:
-    """The objects of a group, as those who call them know them."""
+    """The objects of a group, as its callers know them."""
 
     def __init__(
         self, roster: Roster, classes: Mapping[str, type[ObjectClass]], room: int | None = None

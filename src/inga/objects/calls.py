@@ -56,18 +56,20 @@ class Calls:
         """Invoke `op` at these places."""
         local = self._local
         name = (*instance.base, instance.number)
-        early = self._early.take(instance, name)  # some of them perhaps from members that are gone since
+        # Answers, some of them perhaps from members that are gone by now.
+        early = self._early.take(instance, name)
         call = Pending(name, kind, _with(local.alive_of(dst), early), first)
         call.request = (op, args, tuple((named or {}).items()))
         if instance.status != RUNNING:
-            return call  # it has been aborted, and will be told
+            return call  # the instance has been aborted, and its body is about to be ended
         instance.number += 1
         instance.calls[call.id] = call
         if kind == ONE_WAY:
             call.missing.clear()
         else:
             self._awaiting[instance.place, call.id] = instance
-        # Answers are taken once the body waits, when it is known for what; so is it that there will be none.
+        # Early answers are taken once the body waits, when it is known what it waits for. A call that no copy is left
+        # to answer fails then, too.
         if kind != ONE_WAY and local.objects_of(call.dst) != local.objects_of(dst):
             call.missing = set(dst)
             self._lost.append((instance, call))
@@ -113,7 +115,7 @@ class Calls:
             self.holding[instance] = None
 
     def settle(self) -> None:
-        """Take what was there before the question, and end what will never be answered."""
+        """Take answers that came before their calls were made, and fail calls that no copy is left to answer."""
         while self._answered:
             self.take_held(self._answered.popleft())
         while self._lost:
@@ -123,7 +125,7 @@ class Calls:
                 self._branch_failed(instance, call, GONE, text)
 
     def take_held(self, instance: Instance) -> None:
-        """Take what nothing has to come before, in whatever order that allows."""
+        """Take held answers that no other answer can still precede, in an order that respects precedence."""
         while instance.status == RUNNING:
             response = next((each for each in instance.held if self._is_next(instance, each)), None)
             if response is None:
@@ -134,7 +136,7 @@ class Calls:
             self._take(instance, response)
 
     def look_at_wait(self, instance: Instance) -> None:
-        """Let the body go on, if what it waits for is there."""
+        """Let the body go on, if the answers for which it waits are here."""
         wait = instance.waits
         if wait is None:
             return
@@ -208,7 +210,7 @@ class Calls:
         self.ends.try_commit(instance)
 
     def _branch_failed(self, instance: Instance, call: Pending, reason: str, text: str) -> None:
-        """A call has aborted: an alternative less, or the end of the instance."""
+        """A call has aborted: if it was one of several alternatives the others go on, else the instance aborts."""
         if call.alternatives is not None:
             self._drop(instance, call)
         if call.alternatives is None or all(each.dropped for each in call.alternatives.calls):
@@ -218,7 +220,7 @@ class Calls:
             self.ends.try_commit(instance)
 
     def _drop(self, instance: Instance, call: Pending) -> None:
-        """An alternative that is not wanted any more, and is taken back."""
+        """Drop an alternative that is not wanted any more: the places that were called abort it."""
         call.dropped = True
         self._awaiting.pop((instance.place, call.id), None)
         instance.held = [each for each in instance.held if each.call != call.id]

@@ -73,7 +73,7 @@ class Context(Protocol):
 
     @property
     def state(self) -> Any:
-        """Of the object, as committed; None for a root."""
+        """The committed state of the object; None for a root."""
 
     def effect(self, change: Effect) -> None:
         """Change the state, when the instance commits."""

@@ -1,8 +1,8 @@
-"""Answers to copies that are not there yet.
+"""Answers that reach a copy of a replicated object before that copy has made the call.
 
-A copy of a replicated object may be behind the one whose call is answered: it has not asked yet, or has not even
-begun. Such an answer is kept until it asks. If it never will, because the instance has come to nothing here, what was
-done for it must be taken back, by whoever speaks then.
+The copy that made the call may be faster than another one, which has not made it yet, or has not even begun the
+instance. The answer is kept there until the call is made. If that never happens, because the instance was aborted
+here, the effects of the call must be undone by the copy that speaks then.
 """
 
 from inga.model.invocation import ABORT, CallId, Message
@@ -52,7 +52,8 @@ class Early:
                     self._disown(hosted, response)
 
     def take_over(self, hosted: Hosted) -> None:
-        """A member is gone: take back what its copy of our object leaves; what is not for us, is remembered again."""
+        """A member is gone: abort calls that its copy of our object made and can no longer abort, if that is for us to do; else
+        remember them."""
         lost = [base for base in hosted.early if base not in hosted.bases and self._is_lost(hosted, base)]
         answers = [response for base in lost for response in hosted.early.pop(base)]
         answers += hosted.disowned.values()
@@ -61,14 +62,15 @@ class Early:
             self._disown(hosted, response)
 
     def _is_lost(self, hosted: Hosted, base: CallId) -> bool:
-        """Whether the request that was to start that instance went down with its sender."""
+        """Whether the request that would start that instance was lost with the member that sent it."""
         if self._local.roster.member_of[base[1]] in self._local.alive:
             return False
         return not any(base_of(entry.message, hosted.object) == base for entry in hosted.queue)
 
     def _disown(self, hosted: Hosted, response: Message) -> None:
-        """An answer to an instance that has come to nothing here before it had asked. If the copy that did ask is gone,
-        and perhaps did not get round to it, take back what was done; as long as it is there, remember to."""
+        """An answer came for an instance that was aborted here before it made the call. The copy that made the call aborts
+        it, as long as that copy is there; remember the answer. If that copy is gone, it may not have got as far: abort
+        the call from here."""
         local = self._local
         if local.is_complete or local.alive_of(response.dst)[:1] != (hosted.place,):
             remember(hosted.disowned, (*response.call, response.src), response)

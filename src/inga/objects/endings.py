@@ -1,9 +1,9 @@
 """How instances end.
 
-commit      the effects are there now; whoever invoked it may still undo it, until the root commits
-abort       no effects, nor of anything it called: what has committed is undone, in its own place in the order
-final       the root has committed: nobody will undo it any more
-undone      the undoing of a committed instance has run: what it called is taken back, too
+commit      its effects are part of the state; its invoker may still undo them, until the root commits
+abort       no effects, nor of the calls it made: those that have committed are undone, each at its place in the order
+final       the root has committed: nothing will be undone any more
+undone      the undoing of a committed instance has run: the calls that it made are undone, too
 """
 
 from typing import Any
@@ -35,8 +35,8 @@ class Endings:
             self.try_commit(instance)
 
     def fail(self, instance: Instance, text: str, reason: str = FAIL) -> None:
-        """The body has failed, or does not want to go on. What undoes something cannot fail: without a body, the
-        effects are taken out."""
+        """The body has failed, or gives up. An instance that undoes another cannot fail: if its body does, the effects of
+        the other are taken out of the state instead."""
         if instance.undoes is not None:
             instance.effects = []
             self.finish(instance, None)
@@ -44,12 +44,12 @@ class Endings:
             self.abort(instance, reason, text)
 
     def try_commit(self, instance: Instance) -> None:
-        """Commit, if nothing is left to wait for."""
+        """Commit, if the body has ended and all its calls are answered."""
         if instance.finished and instance.status == RUNNING and not instance.unanswered:
             self._commit(instance)
 
     def abort(self, instance: Instance, reason: str, text: str, *, respond: bool = True) -> None:
-        """End without effect, and take back what was called."""
+        """End an instance without effect, and abort the calls that it made."""
         local, request = self._local, instance.request
         hosted = local.hosted[instance.place]
         instance.status = ABORTED
@@ -67,7 +67,7 @@ class Endings:
         local.out.append(Ended(instance, reason, text))
 
     def final(self, hosted: Hosted, instance: Instance) -> None:
-        """Nobody will undo what has committed, nor what it called."""
+        """The root has committed: neither this instance nor its calls will be undone."""
         request = instance.request
         assert request is not None
         del hosted.asked[request.call]
@@ -80,12 +80,12 @@ class Endings:
         hosted = self._local.hosted[instance.place]
         try:
             value = hosted.state.after(instance.effects)
-        except Exception as error:  # the effect's, so the method's
+        except Exception as error:  # an effect is code of the method, so the method has failed
             if instance.undoes is None:
                 text = f"{instance.call.op}: an effect raised {error_text(error)}"
                 self.abort(instance, FAIL, text)
                 return
-            instance.effects, value = [], None  # the effects of what is undone are taken out instead
+            instance.effects, value = [], None  # take out the effects of the other instance instead
         instance.status = COMMITTED
         if instance.undoes is not None:
             self._undone(hosted, instance, instance.undoes, value)
@@ -120,7 +120,7 @@ class Endings:
         self._speech.tell_abort(undoes)
 
     def _leave(self, hosted: Hosted, instance: Instance) -> None:
-        """It runs no more."""
+        """The instance has ended: nothing waits for it any more."""
         self._local.running.pop(instance, None)
         self._calls.forget(instance)
         self._local.note("end", instance, instance.request)

@@ -82,7 +82,7 @@ class Engine:
         self._is_awake = not self.options.quiet  # whether `tick` is wanted
 
     def begin(self, now: float, place: int, *, retry_of: Path | None = None) -> Instance:
-        """A root. A retry is told the path of the attempt before: it stays as old, and so cannot starve."""
+        """Begin a root. A retry gets the path of the attempt before it: it counts as equally old, and so cannot starve."""
         local = self.local
         local.now = now
         path = None if retry_of is None else (_next_attempt(retry_of[0]),)
@@ -139,7 +139,7 @@ class Engine:
         return self.actions(now)
 
     def close(self) -> list[Instance]:
-        """Nothing goes on: forget what waits and what is on its way. Gives what ran."""
+        """Stop: forget requests that wait and messages on their way. Returns the instances that were running."""
         local = self.local
         running = list(local.running)
         for instance in running:
@@ -182,8 +182,8 @@ class Engine:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing runs here, and nothing of ours waits or is on its way. There may always be more of others'
-        that waits."""
+        """Whether nothing runs here, and no message of ours waits or is on its way. Requests of others that wait do not
+        count: there may always be more of them."""
         local = self.local
         return not (local.running or local.inbox or self.links.unacknowledged or self.links.own)
 
@@ -265,7 +265,7 @@ class Engine:
                 return
 
     def _rearm(self) -> None:
-        """A quiet group sleeps while nothing is under way; what wakes it has a delta to be done with."""
+        """A quiet group sets no timer while nothing is under way; the next tick is a delta after something has happened."""
         was_awake = self._is_awake
         self._is_awake = not self.options.quiet or self.links.is_busy or self._is_waiting
         if self._is_awake and not was_awake:
@@ -276,7 +276,7 @@ class Engine:
 
     @property
     def _is_waiting(self) -> bool:
-        """Whether something here waits for others' clocks or for its death."""
+        """Whether a request here waits for other members' clocks, or to be given up."""
         return bool(self.calls.holding or self.failures.suspects or self.incoming.queues)
 
 

@@ -1,11 +1,11 @@
-"""Members that are gone: what they said is handed round, then everybody goes on without them.
+"""Members that are gone: their last messages are handed round, then the others go on without them.
 
-    suspect     nothing is heard of a member any more; everybody sends everybody else what it said to several
-    install     once all who are left have done so, nothing of it can still come: nobody waits for its clock
-    bury        what depended on it ends, what its copies of objects had to say is said by others
+    suspect     ignore a member from now on; send all others the messages of it that went to several members
+    install     once all members that are left have done so, no message of it can still come: do not wait for its clock
+    bury        end the instances that depended on it; other copies of its objects send what it still had to send
 
-Members that leave together may be agreed upon together here, and one after the other elsewhere; so what is said
-afterwards is marked by how many are gone, and waits at members that are not as far.
+Two members that leave may be removed together here, and one after the other elsewhere. So every later message says how
+many members are gone, and waits at receivers that have removed fewer.
 """
 
 from collections.abc import Callable, Iterable, Set
@@ -21,7 +21,7 @@ from inga.objects.local import Local
 from inga.objects.speech import Speech
 
 AHEAD_MAX = 1 << 16
-"""Messages of members that know of more who are gone than we do."""
+"""Messages kept from members that have removed more members than we have."""
 
 
 class Failures:
@@ -49,11 +49,11 @@ class Failures:
         self._hear = hear
         self._settle = settle
         self.suspects: set[int] = set()
-        self._ahead: list[Message] = []  # of members that know of more who are gone
-        self._flushed: dict[int, set[int]] = {}  # by member: those whose words it has handed round
+        self._ahead: list[Message] = []  # from members that have removed more members than we have
+        self._flushed: dict[int, set[int]] = {}  # by member: the suspects whose messages it has handed round
 
     def suspect(self, members: Iterable[int]) -> None:
-        """These are taken for dead: hear nothing of them any more, and hand round what they said."""
+        """These members are taken for dead: ignore them from now on, and hand round their messages."""
         local = self._local
         fresh = {member for member in members if member in local.links.peers} - self.suspects
         if not fresh:
@@ -66,8 +66,8 @@ class Failures:
         self._try_install()
 
     def is_ahead(self, message: Message) -> bool:
-        """Whether it may build on what is still to be handed round; then it is kept until that is here. What is too
-        much is repaired, or never was."""
+        """Whether a message may depend on messages that are still to be handed round; then it is kept until those are here.
+        Beyond the bound it is dropped, and repaired later."""
         if message.view <= self._local.gone:
             return False
         if len(self._ahead) < AHEAD_MAX:
@@ -105,8 +105,8 @@ class Failures:
         }
         local.gone += len(gone)
         ahead, self._ahead = self._ahead, []
-        self._hear_again(ahead, gone)  # the last words of one may have come after another was gone for it
-        self._settle()  # what was handed round counts as received before they left
+        self._hear_again(ahead, gone)  # a member that is gone now may have removed another one before us
+        self._settle()  # messages that were handed round count as received before their senders left
         for member in sorted(gone):
             local.links.remove(member)
             local.alive.discard(member)
@@ -114,14 +114,14 @@ class Failures:
         self._hear_again(ahead, local.links.peers.keys() - self.suspects)
 
     def _hear_again(self, messages: list[Message], members: Set[int]) -> None:
-        """Take what these members said when they knew of more who are gone than we did."""
+        """Take the messages of these members that were kept because they had removed more members than we had."""
         for message in messages:
             member = self._local.roster.member_of[message.src]
             if member in members:
                 self._hear(member, message)
 
     def _bury(self) -> None:
-        """End what depends on members that are gone, and say what their copies of objects had to say."""
+        """End instances that depend on members that are gone, and send what their copies of objects had to send."""
         local = self._local
         for instance in list(self._calls.holding):
             self._calls.take_held(instance)
@@ -134,8 +134,8 @@ class Failures:
                 self._mourn(instance)
         for hosted in local.hosted.values():
             for asked in [each for each in hosted.asked.values() if each.stage is Stage.DONE]:
-                # Whoever invoked it is gone without a word that it has committed, and other copies of the object may
-                # not have got as far. There is no message to say where it is undone: before all that waits.
+                # The invoker is gone and has not said that it committed; other copies of the object may not have run
+                # this instance. No message gives the undoing a place in the order, so it goes before all that waits.
                 request = asked.run.request
                 assert request is not None
                 if not local.has_invoker(request):
@@ -144,7 +144,7 @@ class Failures:
             self._speech.take_over(hosted)
 
     def _mourn(self, instance: Instance) -> None:
-        """End an instance whose invoker is gone, or somebody it called of whom no copy is left."""
+        """End an instance whose invoker is gone, or that has called an object of which no copy is left."""
         request = instance.request
         if request is not None and instance.undoes is None and self._local.is_orphan(request):
             respond = self._local.has_invoker(request)

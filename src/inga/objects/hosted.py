@@ -12,8 +12,8 @@ from inga.objects.roster import Roster
 from inga.objects.state import State
 
 REMEMBERED_MAX = 4096
-"""Calls and instances of each kind that a place remembers after their end or before their beginning, so that what
-comes late for them is told from what comes early."""
+"""Calls and instances of each kind that a place remembers after their end or before their beginning, so that it can tell
+late messages about them from early ones."""
 
 
 class Stage(Enum):
@@ -52,7 +52,7 @@ class HostedCall:
 
 
 class Unspoken(NamedTuple):
-    """What an instance would have said, had not another copy said it."""
+    """A message that an instance did not send because another copy of its object sends it."""
 
     instance: Instance
     kind: str
@@ -73,19 +73,19 @@ class Hosted:
         self.state = State()
         self.asked: dict[CallId, HostedCall] = {}  # calls that somebody waits for
         self.cancelled: OrderedDict[CallId, None] = OrderedDict()  # aborted before they came
-        # Of instances of which there are copies, by what the names of their calls begin with: those that run, those
-        # that have ended and whether they have committed, answers to those that have not begun.
+        # Of instances that several copies run, by the common beginning of the names of their calls: those that run,
+        # those that have ended and whether they committed, and answers to those that have not begun.
         self.bases: dict[CallId, Instance] = {}
         self.ended: OrderedDict[CallId, bool] = OrderedDict()
         self.early: OrderedDict[CallId, list[Message]] = OrderedDict()
-        self.disowned: OrderedDict[CallId, Message] = OrderedDict()  # answers to those that have aborted
+        self.disowned: OrderedDict[CallId, Message] = OrderedDict()  # answers to instances that have aborted
         self.unspoken: deque[Unspoken] = deque(maxlen=REMEMBERED_MAX)  # left to another copy of the object
-        # Calls of invokers with copies, one of which may ask again; with the instance, once it is there for good.
+        # Calls of replicated invokers, of which another copy may ask again; with the instance, once it is final.
         self.seen: OrderedDict[CallId, Instance | None] = OrderedDict()
 
 
 def base_of(request: Message, object: int) -> CallId:
-    """What names of calls begin with, of the instance that a request starts: the same at all copies."""
+    """The common beginning of the names of all calls of the instance that a request starts: the same at all copies."""
     (clock, place), number = request.id
     return clock, place, number, object
 

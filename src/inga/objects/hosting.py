@@ -23,10 +23,10 @@ MESSAGE, FREE = "message", "free"
 """The methods of a mailbox: one is in order with others of its key, the other with nothing."""
 
 Objects = Mapping[Any, Any]
-"""As users say it: a class, or a class and the names of the members that have a copy, by name."""
+"""By the object's name, as users declare it: a class, or a class and the names of the members that have a copy."""
 
 KeyFunction = Callable[[bytes], Hashable]
-"""Of a plain message: which others it is in order with; None: none."""
+"""From a plain message to its key: messages of equal keys are ordered; a message with key None is not."""
 
 
 class Declared(NamedTuple):
@@ -50,8 +50,8 @@ _ORDERED, _NOTHING = frozenset({MESSAGE}), frozenset[str]()
 
 
 def hosted(objects: Objects | None, names: Sequence[str], *, complete: bool = True) -> dict[str, Declared]:
-    """What users say, checked. Unless `complete`, members may be missing that have left, and with the last that had a
-    copy of it an object is gone."""
+    """The objects that users declare, checked. Unless `complete`, members with a copy may have left; an object of which
+    no copy is left is gone."""
     found = {}
     for name, said in (objects or {}).items():
         if not isinstance(name, str) or not name or "/" in name or name.startswith(MAILBOX):
@@ -137,9 +137,8 @@ class Layout:
         self.roster = roster_of(self.hosted, len(names), total=total)
         self.processes = Processes(self.roster, names)
         self.conflicts: dict[str, list[list[str]]] | None = None  # by process, as a manifest has them
-        self.undecided: dict[str, list[list[str]]] | None = (
-            None  # the same, of pairs that ask their arguments
-        )
+        # The same, of pairs that ask their arguments.
+        self.undecided: dict[str, list[list[str]]] | None = None
         if self.hosted:
             classes = {
                 self.roster.name(place, names): self.hosted[name].cls

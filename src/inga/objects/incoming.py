@@ -1,6 +1,6 @@
-"""The requests that come to the places of one member, until nobody will say a word about them any more.
+"""The requests that come to the places of one member, until no further message about them can come.
 
-A request that somebody waits for has a record, `HostedCall`, which is in one of these states:
+A request whose invoker waits for the answer has a record, `HostedCall`, which is in one of these states:
 
     waiting     in the queue           start -> running      refused -> refused      abort -> gone
     running     an instance of ours    commit -> done        abort of its own -> refused      abort -> gone
@@ -80,7 +80,7 @@ class Incoming:
             self._cancel(hosted, entry)
 
     def _answer_again(self, hosted: Hosted, request: Message) -> None:
-        """A copy asks what another has asked before it, and is not aware that this has been told the end of it."""
+        """A copy of the invoker repeats a call that another copy made before, and that has ended here: answer it again."""
         if request.kind == ONE_WAY:
             return
         done = hosted.seen[request.call]
@@ -132,7 +132,7 @@ class Incoming:
                 del hosted.asked[message.call]
 
     def undo(self, hosted: Hosted, asked: HostedCall, message: Message) -> None:
-        """Put the undoing of a committed instance where it belongs in the order."""
+        """Undo a committed instance, at the place that the abort message has in the order."""
         asked.stage = Stage.UNDOING
         instance = asked.run
         entry = QueueEntry(message, instance.call, instance.path, self._local.now, undoes=instance)
@@ -144,7 +144,7 @@ class Incoming:
     # Instances begin
 
     def start_one(self) -> bool:
-        """Start something that waits, if anything may start."""
+        """Start one of the waiting requests, if any may start."""
         frontier_of = self._local.links.frontier_of
         for hosted in list(self.queues):
             entry = hosted.queue.next_startable(frontier_of(hosted.invoking))
@@ -157,7 +157,7 @@ class Incoming:
         return False
 
     def unclear(self) -> set[int]:
-        """Members for whose clocks something waits."""
+        """Members for whose clocks a request waits."""
         members: set[int] = set()
         for hosted in self.queues:
             key = hosted.queue.unclear
@@ -205,7 +205,7 @@ class Incoming:
     # Deadlock
 
     def let_die(self) -> None:
-        """Requests that have waited long enough for something older that waits itself give way."""
+        """Give up requests that have waited long enough for an older instance that waits itself."""
         for hosted in list(self.queues):
             oldest = hosted.queue.oldest()
             if oldest is None:
@@ -218,7 +218,7 @@ class Incoming:
                 self._refuse(hosted, entry, DEADLOCK, text)
 
     def _is_mortal(self, entry: QueueEntry) -> bool:
-        """Whether it may give way: it keeps something that others may wait for, and has waited for long."""
+        """Whether the request may be given up: an ancestor of it can block others, and it has waited long enough."""
         return (
             entry.message.holds
             and entry.undoes is None
@@ -228,7 +228,7 @@ class Incoming:
 
 
 def _doomed(hosted: Hosted, mortal: set[QueueEntry]) -> QueueEntry | None:
-    """One of these that waits for something older that waits itself."""
+    """One of these requests that waits for an older instance which waits itself, if there is any."""
     if mortal:
         for entry, blockers in hosted.queue.blockers().items():
             if entry in mortal and any(each.unanswered and each.path < entry.path for each in blockers):

@@ -23,11 +23,8 @@ class Pending:
         self.answers: dict[int, Any] = {}
         self.alternatives: Alternatives | None = None  # it is one of several, of which one will do
         self.dropped = False  # an alternative that has lost: its answer matters no more
-        self.request: tuple[str, tuple[Any, ...], tuple[tuple[str, Any], ...]] = (
-            "",
-            (),
-            (),
-        )  # method, arguments
+        # Method, arguments.
+        self.request: tuple[str, tuple[Any, ...], tuple[tuple[str, Any], ...]] = ("", (), ())
 
     @property
     def done(self) -> bool:
@@ -80,9 +77,8 @@ class Instance:
         self.request = request  # None for a root
         self.call: Call = Call("") if request is None else Call(request.op, request.args, dict(request.named))
         self.copies: tuple[int, ...] = (place,)  # the places that run the same instance, this one among them
-        self.hosts: tuple[
-            tuple[int, ...], ...
-        ] = ()  # the places of each instance in the lineage, this one last
+        # The places of each instance in the lineage, this one last.
+        self.hosts: tuple[tuple[int, ...], ...] = ()
         self.holds = False  # this instance or an ancestor can block others
         self.cohort = start
         self.vector: list[int] = []
@@ -108,7 +104,7 @@ class Instance:
         return any(call.missing and not call.dropped for call in self.calls.values())
 
     def is_ancestor_of(self, path: Path) -> bool:
-        """Whether what has that path was called by it, directly or not; undoing something calls nothing."""
+        """Whether this instance made the call with that path, directly or through others. An undoing makes no calls."""
         mine = self.path
         return self.undoes is None and len(path) > len(mine) and path[: len(mine)] == mine
 

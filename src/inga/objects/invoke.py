@@ -158,7 +158,8 @@ class InstanceContext:
         kind, places, op, args, named, first, shape = invocation
         if len(instance.path) > 1:
             host.calling.check_size((op, args, named, instance.path, instance.hosts))
-        first = first and len(instance.copies) == 1  # copies go on together
+        # All copies of an object have to go on with the same answer.
+        first = first and len(instance.copies) == 1
         return Handle(host.engine.calls.call(instance, kind, places, op, args, named, first=first), shape)
 
 
@@ -208,8 +209,8 @@ class Host:
         self.engine = Engine(me, roster, options, now=now, observer=observer)
         self.calling = Calling(roster, classes, self.engine.options.room)
         self.foreign: Callable[[Any, Instance], None] | None = None
-        """What to do with something awaited that is not ours, such as an asyncio future: arrange that `resume` is
-        called when it is done. Without it, a body that waits for such a thing fails."""
+        """Called with an awaitable of the driver, such as an asyncio future, and the instance that waits for it: it arranges
+        that `resume` is called when that is done. Without it, a body that waits for such a thing fails."""
         self._mail = mail or {}
         self._targets: dict[int, ObjectClass] = {}
         self._pauses: list[tuple[float, int, Instance]] = []
@@ -349,7 +350,7 @@ class Host:
         engine = self.engine
         if not engine.idle or engine.failures.suspects:
             return False
-        # What was refused waits for the word of its invoker, which may be gone; there is nothing left to undo.
+        # Refused calls wait for the abort of their invoker, which may be gone; there is nothing left to undo.
         return all(call.stage is Stage.REFUSED for h in engine.hosted.values() for call in h.asked.values())
 
     # What the engine wants done
@@ -394,8 +395,8 @@ class Host:
             raise UsageError("a client has no methods")
         method = find_method(type(target), self.roster.places[instance.place].object, op)
         if instance.undoes is not None:
-            # Another copy may have been told before it began. What was undone has to equal what never was, so at
-            # copies the effects are taken out, whatever came after them.
+            # Another copy may have been told to abort before it began. Undone has to equal never begun, so copies of
+            # replicated objects take the effects out, whatever came after them.
             if method.undo is None or self.roster.is_replicated[instance.place]:
                 raise Abort
             method = target.methods[method.undo]
@@ -462,7 +463,7 @@ class Host:
 
 
 def _check_pause(seconds: object) -> None:
-    """Time is kept for all bodies of a member at once: what is no time must not get there."""
+    """All bodies of a member share one timer: a value that is no time must not get there."""
     if not isinstance(seconds, int | float) or not 0 <= seconds <= PAUSE_MAX:
         raise UsageError(f"a pause is a number of seconds from 0 to {PAUSE_MAX}, not {seconds!r}")
 

@@ -30,7 +30,7 @@ class LateCopies:
                     self.missing[name] = holders
 
     def keep(self, packets: list[Packet]) -> None:
-        """These wait until no state is missing."""
+        """Keep these packets until no state is missing."""
         for packet in packets:
             packet.keep()
         self._early += packets

@@ -38,9 +38,9 @@ from inga.wire.invocation import decode, encode
 from inga.wire.value import copied, put
 
 HELD_MAX = QUEUE_MIN // 2
-"""Bytes held that count for whoever asks: enough to be noticed, and too few to let a member be behind by themselves.
-How much waits is bounded by the window of each sender; what it waits for may be in a queue below another's `flow`, and
-must not be kept there because of it."""
+"""Bytes that this layer reports as held, at most: enough to be noticed, too few to close senders' windows by themselves.
+The windows of objects bound how much waits here; the messages for which it waits may be in a queue of another member's
+`flow`, and must not be kept there because of it."""
 
 CLOSES_WITHIN = 1.0
 """Seconds that calls have to end once the view is to change; then those that we began are aborted."""
@@ -105,7 +105,7 @@ class ObjectOrder(Unordered):
         self._has_room, self.held = True, 0
         self._is_over = False  # the view has ended: nothing of it leaves any more
         self._repaired = 0  # packets that the engine has sent again, as counted
-        self._passed = 0  # packets of data, for those who join their pieces
+        self._passed = 0  # packets of data passed down: their number tells pieces of different packets apart
         classes = {name: each.cls for name, each in self.hosted.items()}
         self.host = Host(
             self.me,
@@ -230,8 +230,8 @@ class ObjectOrder(Unordered):
         self.below([packet])
 
     def _addressed(self, members: tuple[int, ...], body: bytes, kind: int = DATA) -> Iterator[Packet]:
-        """One packet for all if it is for everybody, else one each, which says whose it is: what is below may know
-        only one way to send, to everybody."""
+        """One packet if it is for all other members, else one for each, with its destination: the layers below may know only
+        how to send to all."""
         for member in (None,) if len(members) == len(self._others) else members:
             packet = Packet(self.me, self.stack.view.number, body, kind=kind)
             packet.to, packet.dst = member, None if member is None else 1 << member
@@ -249,7 +249,7 @@ class ObjectOrder(Unordered):
 
     @property
     def may_begin(self) -> bool:
-        """Whether a root can begin: nobody counts on our having ended all, and we have the state of our objects."""
+        """Whether a root can begin: the view is not being closed, and we have the states of our objects."""
         return not (self.stack.closing or self._late.missing or self._is_over)
 
     def cancel(self, root: Root, text: str) -> None:
@@ -278,7 +278,7 @@ class ObjectOrder(Unordered):
             self._act(self.host.sends(self.stack.now))
 
     def _look_at_queue(self) -> None:
-        """Over bare datagrams it is for us to let senders wait if our application does."""
+        """Over bare datagrams this layer lets senders wait if our application does not read."""
         if not self.reliable:
             is_behind = self._unread.is_behind(self.stack.queued)
             self.host.engine.links.read(self.stack.queued if is_behind else 0)
@@ -318,7 +318,7 @@ class ObjectOrder(Unordered):
     def _row(
         self, step: str, packet: Packet, messages: int, *, dst: int | None = None, op: str | None = None
     ) -> None:
-        """Where copies of objects have rows too, vectors are longer, and not everybody gets messages."""
+        """Where copies of objects have rows too, vectors have entries for them, and destinations are members alone."""
         stack = self.stack
         if stack.trace is None:
             return
@@ -340,7 +340,8 @@ class ObjectOrder(Unordered):
 
     @property
     def waiting(self) -> int:
-        """Nothing is kept back here, as the door closes above; but what runs here may have more to say."""
+        """No message is kept back here, since a closed window stops the application; but while the view is closed, instances
+        that run here may still send."""
         return int(self.stack.closing and bool(self._late.missing or not self.host.is_over))
 
     @property
@@ -407,7 +408,7 @@ class BareObjects(ObjectOrder):
 
 
 def _speaker(spoken: Spoken, member_of: list[int]) -> int:
-    """The member whose word it is."""
+    """The member that sent it."""
     return member_of[spoken.src] if isinstance(spoken, Message) else spoken.member
 
 
@@ -418,7 +419,7 @@ def _dealt(keys: int | None) -> KeyFunction:
 
 
 def _checked(key_of: KeyFunction) -> KeyFunction:
-    """The application's function, whose mistakes are its own: they are raised where it sends."""
+    """The application's key function; whatever it does wrong is raised where the application sends."""
 
     def checked(payload: bytes) -> Hashable:
         out = bytearray()

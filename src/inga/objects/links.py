@@ -78,7 +78,7 @@ class Peer:
         self.on_way = 0  # their sum
         self.unasked = 0  # bytes since we asked how much waits there
         self.there = 0  # bytes of ours that wait there, as it said
-        self.waits = 0  # bytes of its that wait here
+        self.waits = 0  # bytes of its messages that wait here
         self.waits_told = 0  # as we said
         self.shown = 0  # the largest clock it was shown
         self.settled_shown = 0
@@ -87,9 +87,10 @@ class Peer:
         self.ts = 0  # its clock, up to which nothing is missing
         self.heartbeat: Heartbeat | None = None  # the newest, while something it counts is missing
         self.asked: dict[int, float] = {}  # numbers asked for -> when
-        self.kept: deque[Message] = deque()  # what it told others too, until it is everywhere
+        # Its messages to several members, until all of them are known to have them.
+        self.kept: deque[Message] = deque()
         self.kept_size = 0  # bytes of that
-        self.owed = False  # something of its came since our last heartbeat
+        self.owed = False  # a message of it came since our last heartbeat
         self.top = 0  # the largest number it is known to have used
 
 
@@ -121,9 +122,8 @@ class Links:
         self.stirred = False  # something came or was sent that makes a tick worth while, since the same
         self.frontier: OrderKey = (1, 0)
         self.repaired = self.asked_for = 0
-        self.weighed = (
-            False  # any of what follows, or of what waits at others, has changed since this was cleared
-        )
+        # Any of what follows, or of what waits at others, has changed since this was cleared.
+        self.weighed = False
         self.held = 0  # bytes that wait here, whoever sent them
         self.own = 0  # our own among them
         self.unread = 0  # bytes that our application is behind with
@@ -302,7 +302,8 @@ class Links:
         return max(now + self.options.delta, min(waits, default=now))
 
     def _owes(self, peer: Peer) -> bool:
-        """Whether it has to do something for us: acknowledge, send what is missing, make room, say what is everywhere."""
+        """Whether we wait for that member: for an acknowledgement, a missing message, room, or the news that all have its
+        messages."""
         window = self.options.window
         return (
             peer.sent > peer.acked
@@ -312,7 +313,8 @@ class Links:
         )
 
     def _repeat(self, now: float, member: int, peer: Peer) -> None:
-        """Ask and tell once more. A heartbeat asks for an answer: one that was lost is not said again."""
+        """Repeat questions, unacknowledged copies and a heartbeat. It asks for a heartbeat in return, since a lost one would not
+        be repeated."""
         self._ask(now, member, peer, range(peer.expected, min(peer.top + 1, peer.expected + NACK_MAX)))
         old = [number for number, (_, at) in peer.copies.items() if now - at >= 2 * self.options.delta]
         for number in old[:REPAIRS_MAX]:
@@ -322,7 +324,7 @@ class Links:
         peer.wait = min(BACK_OFF * peer.wait, WAIT_MAX * self.options.delta)
 
     def _progress(self, peer: Peer) -> None:
-        """Something new came of it: repetitions begin with the first wait again."""
+        """News came from that member: repetitions begin with the shortest wait again."""
         peer.wait, peer.again = self.options.delta, 0.0
         self.stirred = self.weighed = True
 
@@ -351,7 +353,7 @@ class Links:
     # Members that are gone
 
     def remove(self, member: int) -> None:
-        """Nothing more is expected of it or owed to it; what it sent and nobody has is skipped."""
+        """A member is gone: nothing is expected of it or owed to it; its messages that no member has are skipped."""
         del self.peers[member]
         self._settled()  # which may be everything now, if nobody is left to be told
         self.weighed = True
@@ -362,7 +364,7 @@ class Links:
     # Steps
 
     def _is_owed(self, peer: Peer) -> bool:
-        """Whether there is something that it has not been told."""
+        """Whether that member has not been told our latest counters."""
         return (
             peer.owed
             or peer.waits + self.unread < peer.waits_told
@@ -401,7 +403,7 @@ class Links:
         )
 
     def _learn(self, now: float, member: int, peer: Peer, top: int) -> None:
-        """It has used all numbers up to `top`: ask for those that nobody knew of before."""
+        """A member has used all numbers up to `top`: ask for missing ones that were not known of before."""
         if top > peer.top:
             known, peer.top = max(peer.top + 1, peer.expected), top
             self._ask(now, member, peer, range(known, min(top + 1, known + NACK_MAX)))

@@ -15,13 +15,12 @@ class EngineOptions:
 
     delta: float = 0.05  # between heartbeats, the papers' δ
     grace: float | None = None  # how long a request waits before it may die; None = 3 delta
-    announce: bool = True  # tell those outside a request's destinations that their clocks are wanted (L6)
-    quiet: bool = False  # heartbeats only while somebody has use for them
+    announce: bool = True  # tell members that a request is not for that their clocks are wanted (L6)
+    quiet: bool = False  # send heartbeats only while a member has use for them
     reliable: bool = False  # what is below loses nothing: keep no copies, ask for nothing
     window: int = WINDOW  # bytes of one member that may wait at another
-    room: int | None = (
-        None  # bytes of arguments, a result or an error that what is below can carry; None: any
-    )
+    # Bytes of arguments, a result or an error that what is below can carry; None: any.
+    room: int | None = None
     invoking: Mapping[str, Iterable[int]] = field(default_factory=dict)  # object -> members that may call it
 
     @property
@@ -36,11 +35,10 @@ class ObjectSettings:
 
     delta: float = 0.05  # between heartbeats while anybody has use for them
     grace: float | None = None  # how long a call waits before it may be given up to end a deadlock
-    announce: bool = True  # tell those who are not addressed at once that their clocks are wanted
+    announce: bool = True  # tell members that are not addressed at once that their clocks are wanted
     window: int = WINDOW  # bytes of one member that may wait at another
-    key: KeyFunction | None = (
-        None  # plain messages of equal keys are in order with each other; None = all are
-    )
+    # Plain messages of equal keys are in order with each other; None = all are.
+    key: KeyFunction | None = None
     keys: int | None = None  # deal them out to so many by their first four bytes
 
     def __post_init__(self) -> None:

@@ -53,7 +53,7 @@ class Precedence:
         self.past: dict[str, list[int]] = {}  # of what has committed, for each method that conflicts at all
 
     def root(self, path: Path | None = None, op: str = "") -> Instance:
-        """An instance that no request starts; without a path it is as old as it is."""
+        """An instance that no request starts. Its path says how old it counts; without one, its own start does."""
         start = self._next_start()
         path = (tuple(start),) if path is None else path
         return self._begin(Instance(self.place, start, path, start, None), op)
@@ -133,7 +133,7 @@ def raise_to(vector: list[int], other: Sequence[int]) -> None:
 def precedes(one: Message, other: Message) -> bool:
     """Whether `one` may precede `other` significantly, as far as counters tell. If this says no, it does not. If it says
     yes, it was sent before: a vector that counts a message counts all that its place had sent until then, those of
-    instances that have aborted or conflict with nothing too. Whoever waits because of that waits in vain, not for ever."""
+    instances that have aborted or conflict with nothing too. To wait because of such a yes is needless, but it ends."""
     return one.ev <= other.vector[one.src]
 
 

@@ -104,8 +104,8 @@ class Queue:
         return None
 
     def started(self, instance: Instance, entry: QueueEntry | None) -> None:
-        """An instance runs; what waited for its request waits for it now. A descendant of it may be there already,
-        called by another copy of our object that was faster."""
+        """An instance runs; requests that waited for its request now wait for it. A descendant of it may be among them, called
+        by a faster copy of our object: that one does not wait."""
         if self.relation.of(instance.call.op):
             self._running.setdefault(instance.call.op, []).append(instance)
         if entry is not None:
@@ -123,7 +123,7 @@ class Queue:
         self._look += self._behind.pop(instance, ())
 
     def oldest(self) -> Path | None:
-        """The oldest running instance that waits for somebody, and so may wait for ever."""
+        """The path of the oldest running instance that waits for answers, and so may wait for ever."""
         waiting = (each.path for running in self._running.values() for each in running if each.unanswered)
         return min(waiting, default=None)
 

@@ -13,12 +13,10 @@ class ObjectRows:
     """Told by the engine what happens; writes it to the traces of the application and of our copies."""
 
     def __init__(self) -> None:
-        self.traces: dict[
-            int, Trace
-        ] = {}  # by place: the application as a client, and each copy that we have
-        self.diary: list[tuple[str, int, int, str]] | None = (
-            None  # what began here, for trials that want to know
-        )
+        # By place: the application as a client, and each copy that we have.
+        self.traces: dict[int, Trace] = {}
+        # What began here, for trials that want to know.
+        self.diary: list[tuple[str, int, int, str]] | None = None
 
     def enter(self, layout: Layout, view: int) -> None:
         """A view begins, in which places have other numbers."""

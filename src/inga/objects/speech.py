@@ -1,7 +1,7 @@
-"""What instances say, and which copy says it.
+"""The messages of instances, and which copy of a replicated object sends them.
 
 Copies of a replicated object that run the same instance make the same calls. The first of them that is alive, the
-*speaker*, sends them; the others remember what they left to it, and say it when it is gone.
+*speaker*, sends them; the others remember the messages that they left to it, and send them when it is gone.
 """
 
 from typing import Any
@@ -34,7 +34,7 @@ CUT = " ... (cut)"
 
 
 class Speech:
-    """All that leaves the places of one member."""
+    """Sends all messages of the places of one member."""
 
     def __init__(self, local: Local) -> None:
         self._local = local
@@ -89,8 +89,8 @@ class Speech:
         self._say_once(instance, ABORT, call.dst, call=call.id, op=call.request[0])
 
     def take_over(self, hosted: Hosted) -> None:
-        """Say what was left to a copy that is gone; whoever has heard it already passes over it. What is not for us
-        to say is remembered again."""
+        """Send messages that were left to a copy that is gone; receivers that have them already ignore them. Messages that are
+        for another copy to send are remembered again."""
         unspoken = list(hosted.unspoken)
         hosted.unspoken.clear()
         for said in unspoken:
@@ -115,14 +115,14 @@ class Speech:
             local.links.announce(message.ts, members)
 
     def _say_once(self, instance: Instance, kind: str, dst: tuple[int, ...], **rest: Any) -> None:
-        """Say what all copies of the instance say, if it is for us to do so."""
+        """Send what all copies of the instance would send, if ours is the speaker; else remember it."""
         if self._speaks(instance):
             self.say(instance, kind, dst, **rest)
         else:
             self._local.hosted[instance.place].unspoken.append(Unspoken(instance, kind, dst, rest))
 
     def _speaks(self, instance: Instance) -> bool:
-        """Whether it is this copy that sends what all copies say."""
+        """Whether this copy is the speaker of the instance."""
         return next(iter(self._local.alive_of(instance.copies)), None) == instance.place
 
     def _speak_up(self, said: Unspoken) -> None:

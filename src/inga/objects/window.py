@@ -1,4 +1,4 @@
-"""How much of what one member says may wait: without a bound, one who is behind makes everybody grow.
+"""How many bytes of one member may wait at others: without a bound, one slow member makes the memory of all grow.
 
     on its way   sent to a member, and not acknowledged
     there        waits at that member for its turn, as its last heartbeat says

@@ -105,6 +105,8 @@ def _ground(options: Options, name: str) -> list[Layer]:
         partition=options.partition,
         slow=options.slow,
         patience=options.patience,
+        gives=options.gives,
+        wants=options.wants,
     )
     return [session, shaped(options.faults)]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from inga.model.errors import IngaError, UsageError
 
@@ -26,26 +26,21 @@ class Cluster:
     """Workers of one job, one a configuration. Use as a context manager: nobody survives it."""
 
     def __init__(self, job: str, configs: list[dict[str, Any]]) -> None:
+        """A configuration may say in `within` which command its worker is to be started by."""
         self._job = job
         self._configs = configs
         self._workers: list[subprocess.Popen[bytes]] = []
-        self._heard: list[list[dict[str, Any]]] = [[] for _ in configs]
-        self._partial = [b"" for _ in configs]
-        self._done = [0 for _ in configs]  # what each says it has done
+        self._heard: list[list[dict[str, Any]]] = []
+        self._partial: list[bytes] = []
+        self._done: list[int] = []  # what each says it has done
         self._moved = 0.0  # when one of them last said more
         self.started = 0  # workers that have begun with their job
         self._selector = selectors.DefaultSelector()
-        self._errors = [tempfile.TemporaryFile() for _ in configs]  # noqa: SIM115 — closed in _reap
+        self._errors: list[IO[bytes]] = []
 
     def __enter__(self) -> Self:
-        # An interrupt waits until every process that was started is known, or it would survive us.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            try:
-                for index, config in enumerate(self._configs):
-                    self._start(index, config)
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            self.start(*self._configs)
         except BaseException:
             self._reap()
             raise
@@ -60,6 +55,39 @@ class Cluster:
     def processes(self) -> list[int]:
         """Process ids, by member."""
         return [worker.pid for worker in self._workers]
+
+    def start(self, *configs: dict[str, Any]) -> None:
+        """One worker more for each of these."""
+        # An interrupt waits until every process that was started is known, or it would survive us.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            for config in configs:
+                self._start(config)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    def signal(self, index: int, number: signal.Signals) -> None:
+        """To one of them: it is killed, stopped, or goes on."""
+        self._workers[index].send_signal(number)
+
+    def wait(self, index: int) -> None:
+        """Until it has ended, as one that was killed does at once."""
+        self._workers[index].wait(GRACE)
+
+    def listen(self, seconds: float) -> list[tuple[int, dict[str, Any]]]:
+        """What any of them has said, each with its index; waits so long for the first of it."""
+        self._listen(seconds, set())
+        lines = [(index, line) for index, lines in enumerate(self._heard) for line in lines]
+        for said in self._heard:
+            said.clear()
+        return lines
+
+    def has_ended(self, index: int) -> str | None:
+        """How a worker ended that has nothing more to say, in words; None: it is there."""
+        code = self._workers[index].poll()
+        if code is None or self._has_output(index):
+            return None
+        return f"ended with {code}{self._last_words(index)}"
 
     def tell(self, kind: str, index: int | None = None, **content: Any) -> None:
         """One line to a worker, or to all."""
@@ -103,9 +131,14 @@ class Cluster:
                 raise WorkerDied(f"members {late} did not say {kind!r} within {timeout:g} s")
             self._listen(min(left, 0.5), wanted - found.keys())
 
-    def _start(self, index: int, config: dict[str, Any]) -> None:
+    def _start(self, config: dict[str, Any]) -> None:
+        index = len(self._workers)
+        self._heard.append([])
+        self._partial.append(b"")
+        self._done.append(0)
+        self._errors.append(tempfile.TemporaryFile())  # noqa: SIM115 — closed in _reap
         worker = subprocess.Popen(
-            [sys.executable, "-m", "inga.runs.worker", self._job],
+            [*config.get("within", ()), sys.executable, "-m", "inga.runs.worker", self._job],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors[index],
@@ -134,9 +167,8 @@ class Cluster:
                 else:
                     self._heard[index].append(content)
         for index in wanted:
-            code = self._workers[index].poll()
-            if code is not None and not self._has_output(index):
-                raise WorkerDied(f"member {index} ended with {code}{self._last_words(index)}")
+            if (how := self.has_ended(index)) is not None:
+                raise WorkerDied(f"member {index} {how}")
 
     def _advance(self, index: int, done: int) -> None:
         if done > self._done[index]:
@@ -166,6 +198,7 @@ class Cluster:
                     worker.stdin.close()  # which ends a worker that is still at work
             if not gently:
                 worker.send_signal(signal.SIGTERM)
+            worker.send_signal(signal.SIGCONT)  # one that is stopped would not even end
         deadline = monotonic() + GRACE
         for worker in self._workers:
             try:

@@ -18,6 +18,7 @@ from inga.net.address import parse_via
 from inga.recipes import find, refuse_unsafe
 from inga.runs.cluster import Cluster
 from inga.runs.member import IN_VIEW, planned_sends
+from inga.runs.namespaces import SwitchedNetwork
 from inga.trial.oracle import KeyOfNumber, Oracle, agreed_orders
 from inga.trial.people import member_names
 from inga.trial.result import Result, packets_sent, recovered
@@ -204,8 +205,11 @@ def expected_of(workload: Workload, seed: int, *, echo: bool) -> list[int]:
     return counts
 
 
-def configs_of(trial: Trial, scratch: Path, trace: Path | None, *, full: bool) -> list[dict[str, Any]]:
-    """What each member is told. It has messages to take, and a diary in `scratch`, unless it calls objects."""
+def configs_of(
+    trial: Trial, scratch: Path, trace: Path | None, *, full: bool, network: SwitchedNetwork | None = None
+) -> list[dict[str, Any]]:
+    """What each member is told. It has messages to take, and a diary in `scratch`, unless it calls objects. Members are in
+    the namespaces of the `network`, if there is one."""
     founders = trial.members
     if founders + trial.join > MEMBERS_MAX:
         raise UsageError(
@@ -213,12 +217,13 @@ def configs_of(trial: Trial, scratch: Path, trace: Path | None, *, full: bool) -
             "are started; inga sim plays larger groups"
         )
     people = member_names(founders + trial.join)
-    via, where, interface = _place(trial.via, people)
+    via, where, interfaces = _place(trial.via, people, network)
     members = {name: where[name] for name in people[:founders]} if where else list(people[:founders])
     expected: list[int | None] = [None] * len(people)
     if trial.objects is None and not trial.join:
         expected = [*expected_of(trial.workload, trial.seed, echo=trial.echo)]
     faults = trial.faults(NO_DELAY)
+    more: dict[str, Any] = {} if trial.forgives is None else {"detect": trial.forgives}
     return [
         {
             "join": {
@@ -228,7 +233,7 @@ def configs_of(trial: Trial, scratch: Path, trace: Path | None, *, full: bool) -
                 "late": me >= founders,
                 "address": where.get(name) if me >= founders else None,
                 "via": via,
-                "interface": interface,
+                "interface": interfaces.get(name),
                 "order": trial.order,
                 "deliver": trial.deliver,
                 "protocol": dict(trial.option),
@@ -240,7 +245,12 @@ def configs_of(trial: Trial, scratch: Path, trace: Path | None, *, full: bool) -
                 "window": trial.window,
                 "faults": None if faults == NO_FAULTS else asdict(faults),
                 "seed": trial.seed * 1000 + me,
+                "rejoin": trial.returns,
+                "partition": trial.options().partition,
+                "queue_max": trial.queue_max,
+                **more,
             },
+            "within": () if network is None else network.command(name),
             "me": me,
             "trial": asdict(trial),
             "expected": expected[me],
@@ -250,17 +260,21 @@ def configs_of(trial: Trial, scratch: Path, trace: Path | None, *, full: bool) -
     ]
 
 
-def _place(via: str, people: tuple[str, ...]) -> tuple[str, dict[str, str], str | None]:
-    """Where members on this machine meet: loopback, on ports that are free; of each, if that has to be known."""
+def _place(
+    via: str, people: tuple[str, ...], network: SwitchedNetwork | None
+) -> tuple[str, dict[str, str], dict[str, str]]:
+    """Where members on this machine meet: on loopback or in a network, on ports that are free. Of each its address, if that
+    has to be known, and the interface by which multicast leaves."""
+    hosts = {name: "127.0.0.1" if network is None else network.host(name) for name in people}
     if via in ("unicast", "tcp"):
         kind = socket.SOCK_DGRAM if via == "unicast" else socket.SOCK_STREAM
         ports = free_ports(len(people), kind)
-        return via, {name: f"127.0.0.1:{port}" for name, port in zip(people, ports, strict=True)}, None
+        return via, {name: f"{hosts[name]}:{port}" for name, port in zip(people, ports, strict=True)}, {}
     address, mark, option = via.partition("?")
     if address.endswith(":0"):
         via = f"{address[:-2]}:{free_ports(1, socket.SOCK_DGRAM)[0]}{mark}{option}"
     place = parse_via(via)
-    return via, {}, place.interface or "127.0.0.1"
+    return via, {}, {name: place.interface or host for name, host in hosts.items()}
 
 
 def free_ports(count: int, kind: int) -> list[int]:

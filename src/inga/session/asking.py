@@ -38,10 +38,16 @@ class Asking:
         return True
 
     def hello(
-        self, member: Member, group: str, view: int, now: float, was: "Was | None" = None
+        self,
+        member: Member,
+        group: str,
+        view: int,
+        now: float,
+        wants: str,
+        was: "Was | None" = None,
     ) -> dict[str, Any]:
-        """What one says that wants to be let in; `view` is the number of the last one that it was in, `was` what it has
-        given up there."""
+        """What one says that wants to be let in; `view` is the number of the last one that it was in, `wants` the kind of
+        state that it lacks, `was` what it has given up there."""
         if now - self._since >= HOST_FOR:
             self._host, self._since = None, now
         return {
@@ -50,6 +56,7 @@ class Asking:
             "address": member.address,
             "group": group,
             "view": view,
+            "wants": wants,
             "host": [] if self._host is None else [(*self._host, "")],
             "was": [] if was is None else [was.member.signed],
             "spoken_in": 0 if was is None else was.tag,

@@ -14,6 +14,7 @@ has, and then all go on in the next one, in which everything is counted anew.
                                            under way, makes the leader ask once more
     leader     install                     in the new view, which alone is reason enough to install it; `welcome` for newcomers
     all        installed
+    newcomer   renew                       to the leader: please, another view of the same members; see `transfer`
 
 Whoever goes on the way, the leader among them, makes it begin again with fewer: attempts are numbered, and a later one
 ends an earlier one. A member that has installed the next view already says so to whoever still asks about the old one;
@@ -68,6 +69,7 @@ class Changes:
         self._reminded: set[tuple[str, int]] = set()
         self.cuts: list[int] = []  # of each process, what it had sent in views that are closed: for a trace
         self._dissolves: tuple[str, int] | None = None  # as the leader: who leads the part that takes us in
+        self._renews = False  # another view of the same members is wanted
         self._is_held = False  # more is about to be said
         self._is_put_off = False  # as the leader: a change waits until everybody was met
         self.wake = NEVER
@@ -88,7 +90,7 @@ class Changes:
     def settled(self) -> bool:
         """Whether no change is under way."""
         is_idle = self._change is None and self._closing is None
-        return is_idle and not self._wishes.is_open and not self._unaware
+        return is_idle and not self._wishes.is_open and not self._renews and not self._unaware
 
     def view(self, view: View) -> None:
         """A view is installed; the first one comes here too."""
@@ -102,7 +104,7 @@ class Changes:
         elif view.attempt:
             self._questions.tell(self.leader, "installed", number=view.number)
         self._wishes.view(view)
-        self._is_put_off = False
+        self._renews = self._is_put_off = False
         # There may be more to do, but not before all layers know of this view; in a first one there cannot be.
         self.wake = self.stack.now if view.attempt else NEVER
 
@@ -177,6 +179,10 @@ class Changes:
         )
         stack.views.install(view, made(self._build, view.recipe), None, self.cuts)
 
+    def renew(self) -> None:
+        """Ask for another view, if only of the same members: for its cut."""
+        self._renews, self.wake = True, self.stack.now
+
     def stop(self, why: str) -> None:
         """Our own request for another recipe ends; a change under way goes on, without us if we leave."""
         self._wishes.end(why)
@@ -248,6 +254,8 @@ class Changes:
             return
         if self._closing is None:
             self._wishes.ask(self.leader)
+            if self._renews and not self.leads:
+                self._questions.ask({self.leader}, "renew")
         if self._change is None and self.leads and not self._session.quorum.is_held:
             self._look_for_work()
         if self._closing is not None:
@@ -282,7 +290,8 @@ class Changes:
         if self._dissolves is not None or is_waiting:
             newcomers = []
         is_shrinking = bool(stack.left) and stack.views.follow
-        if request is None and not newcomers and not is_shrinking and self._dissolves is None:
+        is_wanted = self._renews or request is not None or self._dissolves is not None
+        if not newcomers and not is_shrinking and not is_wanted:
             self._is_put_off = is_waiting
             return
         # A founder that is not there yet would keep the view closed, and everybody from sending, until it comes. Where
@@ -308,8 +317,9 @@ class Changes:
             recipe=stack.view.recipe if request is None else request.recipe,
             parts=self._door.parts(people),
         )
+        wants = [(*person.identity, self._door.wants(person)) for person in people]
         slow = self._session.slow.expelled
-        self._change = change = Leading(stack, self._questions, view, self._dissolves, slow)
+        self._change = change = Leading(stack, self._questions, view, self._dissolves, wants, slow)
         self._questions.renew()
         self._questions.tell(stack.me, "flush", **change.flush)
 
@@ -338,6 +348,7 @@ class Changes:
             for process, most in zip(stack.view.processes, closing.cut.most, strict=True):
                 self.cuts[process] += most
         self._session.slow.count(closing.cut)
+        self._session.transfer.learn(closing.cut.lack, closing.cut.give)
         stack.views.install(view, closing.layers, closing.cut.most)
 
     def _welcome(self, person: Member, address: Hashable) -> None:
@@ -365,6 +376,9 @@ class Changes:
         request = Request(told.text("recipe"), src, told.number("wish"))
         if self.leads:
             self._wishes.on_use(request)
+
+    def _on_renew(self, src: int, told: Told) -> None:
+        self._renews = self._renews or self.leads
 
     def _on_flush(self, src: int, told: Told) -> None:
         stack, closing = self.stack, self._closing
@@ -400,7 +414,8 @@ class Changes:
             stack.gone(member, failed=member in failed)
         if self._closing is not closing:
             return  # that somebody is gone made us lead a change of our own
-        self._closing = Closing(stack, self._questions, src, view, layers, gone)
+        states = self._session.transfer.report()
+        self._closing = Closing(stack, self._questions, src, view, layers, gone, states)
         stack.views.expect(view)
         if closing is None:
             stack.views.close()
@@ -470,6 +485,7 @@ class Changes:
 
 _ANSWERS: dict[str, Callable[[Changes, int, Told], None]] = {
     "use": Changes._on_use,
+    "renew": Changes._on_renew,
     "flush": Changes._on_flush,
     "flushed": Changes._on_flushed,
     "cut": Changes._on_cut,

@@ -8,6 +8,7 @@ from typing import NamedTuple, Self
 
 from inga.model.errors import WireError
 from inga.model.view import View
+from inga.session.description import People
 from inga.session.questions import Questions
 from inga.stack.hooks import Holdings, Tally
 from inga.stack.layer import Layer
@@ -30,6 +31,8 @@ class Cut(NamedTuple):
     missed: dict[
         int, list[list[int]]
     ]  # by member that was too slow: messages that each member has sent to it
+    lack: People  # who lacks a state in the next view, and who gives one: see `transfer`
+    give: People
 
     @classmethod
     def read(cls, told: Told, n: int) -> Self:
@@ -42,6 +45,8 @@ class Cut(NamedTuple):
             told.tables("dealt", 3),
             told.numbers("whole", n),
             told.tables("missed", n),
+            told.people("lack"),
+            told.people("give"),
         )
 
 
@@ -61,14 +66,17 @@ class Closing:
         view: View,
         layers: list[Layer],
         gone: set[int],
+        states: dict[str, str],
     ) -> None:
-        """`view` comes next, with these `layers`; `gone` are members of the view in force that are not in it."""
+        """`view` comes next, with these `layers`; `gone` are members of the view in force that are not in it. `states`: what
+        we say of those that we give and lack."""
         self._stack = stack
         self._questions = questions
         self.leader = leader
         self.view = view
         self.layers = layers
         self._gone = gone
+        self._states = states
         self._sent: list[int] | None = None  # what we have sent, once all of it has left
         self.cut: Cut | None = None
         self._is_lent = False  # all that any member has of those that are gone has come
@@ -117,6 +125,7 @@ class Closing:
             "seen": [self._seen(m) if m in self._gone else 0 for m in range(n)],
             **self._tally()._asdict(),
             "held": {str(m): [] if lender is None else lender.holdings(m) for m in sorted(self._gone)},
+            **self._states,
         }
         self._questions.ask({self.leader}, "flushed", **self.key, **report)
 

@@ -8,6 +8,9 @@ from inga.model.view import Member, View
 from inga.stack.stack import Stack
 from inga.wire.told import Told
 
+People = list[tuple[str, int, str]]
+"""Names, incarnations, and the kind of state that each of them gives or lacks: see `transfer`."""
+
 
 def described(view: View) -> dict[str, Any]:
     """All that there is to know of a view."""

@@ -66,7 +66,8 @@ class Door:
             if len(self._waiting) < REFUSED_MAX:
                 self._waiting[newcomer] = caller
                 caller.asked, caller.address = now, address
-                caller.view, caller.part = told.number("view"), tuple(told.texts("part"))
+                caller.view, caller.wants = told.number("view"), told.text("wants")
+                caller.part = tuple(told.texts("part"))
             return None
         self._waiting.pop(newcomer, None)
         self._refused[newcomer] = why
@@ -108,6 +109,10 @@ class Door:
             for caller in self._waiting.values()
         )
 
+    def wants(self, person: Member) -> str:
+        """The kind of state that a newcomer wants."""
+        return self._waiting[person].wants
+
     @property
     def highest_view(self) -> int:
         """The highest number of a view that one of them was in: the next one has a higher."""
@@ -144,10 +149,11 @@ class Door:
 class _Caller:
     """Somebody who waits to be let in."""
 
-    __slots__ = ("address", "asked", "part", "since", "view")
+    __slots__ = ("address", "asked", "part", "since", "view", "wants")
 
     def __init__(self, now: float) -> None:
         self.since = self.asked = now
         self.address: Hashable = None
         self.view = 0  # the number of the one it was in before
         self.part: tuple[str, ...] = ()  # all who left that one with it
+        self.wants = ""  # the kind of state that it lacks

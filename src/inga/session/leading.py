@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, Self
 
 from inga.model.errors import WireError
 from inga.model.view import View
-from inga.session.description import described
+from inga.session.description import People, described
 from inga.session.questions import PAUSE_MAX, Questions
 from inga.stack.hooks import Holdings, Tally
 from inga.stack.stack import Stack
@@ -23,6 +23,8 @@ class Report(NamedTuple):
     seen: list[int]  # of each member that is gone, the highest number of the order that has come
     held: dict[int, Holdings]  # of each member that is gone, what it has
     tally: Tally
+    lacks: str  # the kind of state that it lacks, and that it gives: see `transfer`
+    gives: str
 
     @classmethod
     def read(cls, told: Told, n: int) -> Self:
@@ -34,6 +36,8 @@ class Report(NamedTuple):
             told.numbers("seen", n),
             told.tables("held", 3),
             Tally(told.numbers("said", n), told.number("whole"), told.numbers("heard", n)),
+            told.text("lacks"),
+            told.text("gives"),
         )
 
 
@@ -46,14 +50,16 @@ class Leading:
         questions: Questions,
         view: View,
         host: tuple[str, int] | None,
+        wants: People,
         slow: set[int],
     ) -> None:
-        """`view` comes next. With a `host` nobody goes on to it: all ask that leader of another part to be let in. `slow`: of
-        those who are gone, members that held up the others."""
+        """`view` comes next. With a `host` nobody goes on to it: all ask that leader of another part to be let in. `wants`: the
+        newcomers, and what state they lack. `slow`: of those who are gone, members that held up the others."""
         self._stack = stack
         self._questions = questions
         self.view = view
         self.host = host
+        self._wants = wants
         self._gone = set(stack.left)
         self._slow = sorted(slow & stack.left)
         self._reports: dict[int, Report] = {}
@@ -108,7 +114,7 @@ class Leading:
         if before is None:
             self._reports[src] = report
         elif report.is_all and not before.is_all:  # what it has is dealt already
-            self._reports[src] = report._replace(held=before.held, seen=before.seen)
+            self._reports[src] = before._replace(is_all=True, sent=report.sent, packets=report.packets)
 
     def on_reached(self, src: int, count: int, round_: int) -> None:
         """A member has everything of the view; it has sent so many packets in it."""
@@ -149,6 +155,7 @@ class Leading:
             "dealt": {str(gone): rows[member] for gone, rows in dealt.items()},
             "whole": [self._said_by(k, None) for k in range(n)],
             "missed": {str(slow): [[self._said_by(k, slow) for k in range(n)]] for slow in self._slow},
+            **self._states(),
         }
 
     def _said_by(self, member: int, to: int | None) -> int:
@@ -157,3 +164,11 @@ class Leading:
             return max(report.tally.heard[member] for report in self._reports.values())
         tally = self._reports[member].tally
         return tally.whole if to is None else tally.said[to]
+
+    def _states(self) -> dict[str, list[list[Any]]]:
+        """Who lacks a state in the next view, and who gives one; newcomers come last, as in the view."""
+        members = self._stack.view.members
+        people = [(members[member].identity, self._reports[member]) for member in sorted(self._reports)]
+        lack = [[*who, report.lacks] for who, report in people] + [list(each) for each in self._wants]
+        give = [[*who, report.gives] for who, report in people]
+        return {"lack": [each for each in lack if each[2]], "give": [each for each in give if each[2]]}

@@ -42,8 +42,10 @@ NOBODY = INDEX_MAX - 1
 class Newcomer:
     """Datagrams and time in, datagrams out; finished once `view` is there, or `refused`."""
 
-    def __init__(self, group: str, member: Member, *, now: float, lobby: str | None = None) -> None:
-        """`group` and `lobby` are those of the stack that it will have."""
+    def __init__(
+        self, group: str, member: Member, *, now: float, lobby: str | None = None, wants: str = ""
+    ) -> None:
+        """`group` and `lobby` are those of the stack that it will have. `wants`: the kind of state that it takes."""
         self.member = member
         self._identity = group
         self.group = group_id(group)
@@ -54,6 +56,7 @@ class Newcomer:
         self._paused_at: float | None = None  # since when those who answer are too few to let anybody in
         self.backlog: list[tuple[bytes, Hashable]] = []
         self.wake = now
+        self._wants = wants
         self._asking = Asking(None, now)
         self._pause = Backoff(PAUSE, PAUSE_MAX, 0.0)
         self._pause.start()
@@ -68,7 +71,7 @@ class Newcomer:
     def tick(self, now: float) -> list[tuple[Address, Datagram]]:
         """Ask (again)."""
         self.wake = now + self._pause.next(STEADY)
-        asked = self._asking.hello(self.member, f"{self.group:08x}", 0, now)
+        asked = self._asking.hello(self.member, f"{self.group:08x}", 0, now, self._wants)
         return [(EVERYBODY, self._encoded(said("hello", **asked)))]
 
     def goodbye(self) -> list[tuple[Address, Datagram]]:

@@ -146,8 +146,9 @@ class Parts:
             session.changes.go_on_alone()
             return
         stack = session.stack
-        asked = self._asking.hello(stack.member, session.digest, stack.view.number, now, self._was)
-        session.say_outside(None, "hello", **asked)
+        wants, view = session.transfer.wants, stack.view.number
+        hello = self._asking.hello(stack.member, session.digest, view, now, wants, self._was)
+        session.say_outside(None, "hello", **hello)
         self.wake = now + self._pause.next(stack.rng)
 
     def _rearm(self) -> None:

@@ -5,8 +5,9 @@
     changes    views: members that join, leave or fail, other orders: `changes`
     quorum     whether a part of the group may go on without the others: `quorum`
     parts      other parts of the group, if it has fallen apart: `parts`
-    handover   state for those who join: `handover`
-    slow       what becomes of one that does: `slow`
+    handover   states of objects for those who join: `handover`
+    transfer   states of applications for those who join: `transfer`
+    slow       what becomes of a member that holds the group up: `slow`
     pressure   who holds the group up: `pressure`
 
 It stands below everything that numbers, orders or repairs packets and stays when the view changes. Its own packets
@@ -29,6 +30,7 @@ from inga.session.pressure import Pressure
 from inga.session.quorum import Quorum
 from inga.session.silence import Silence
 from inga.session.slow import PATIENCE, Slow
+from inga.session.transfer import Transfer
 from inga.session.wishes import BuildByName
 from inga.stack.layer import Layer
 from inga.stack.stack import Done
@@ -55,12 +57,15 @@ class Session(Layer):
         partition: str | None = None,
         slow: str = "wait",
         patience: float = PATIENCE,
+        gives: str = "",
+        wants: str = "",
     ) -> None:
         """`build` makes the layers of a recipe by its name; without it the order cannot change. `greet`: say from
         the start that we are here. `config`: what members agree on, as people know it. `accepts`: the driver's
         objections to newcomers. `detect`: seconds of silence that a member is forgiven; None: any. `rejoin`: come back when
-        we were excluded. `partition`: which parts of a group go on; None: as the order prefers. `slow`: what
-        becomes of a member that holds up the others for longer than `patience`."""
+        we were excluded. `partition`: which parts of a group go on; None: as the order prefers. `slow`: what becomes of a
+        member that holds up the others for longer than `patience`. `gives`, `wants`: the kinds of state that the
+        application has for newcomers, and takes as one."""
         self.presence = Presence(self, greet=greet, config=dict(config or {}))
         self.changes = Changes(self, build, accepts)
         self.pressure = Pressure(self)
@@ -69,6 +74,7 @@ class Session(Layer):
         self.slow = Slow(self, slow, patience)
         self.parts = Parts(self, rejoin=rejoin)
         self.handover = Handover(self)
+        self.transfer = Transfer(self, gives, wants)
 
     @property
     def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
@@ -81,6 +87,7 @@ class Session(Layer):
                 self.silence.wake,
                 self.parts.wake,
                 self.handover.wake,
+                self.transfer.wake,
             )
         return None if wake == NEVER else wake
 
@@ -99,6 +106,7 @@ class Session(Layer):
         self.quorum.view()
         self.slow.view()
         self.handover.view()
+        self.transfer.view(view)
 
     def control(self, packet: Packet) -> None:
         if self.stack.leaving or self.parts.is_homeless:
@@ -129,6 +137,12 @@ class Session(Layer):
                 self.handover.on_piece(packet, told)
             case "none":
                 self.handover.on_none(told)
+            case "fetch":
+                self.transfer.on_fetch(src, told)
+            case "state":
+                self.transfer.on_state(packet, told)
+            case "stateless":
+                self.transfer.on_stateless(src, told)
             case _:
                 self.changes.hear(src, told)
 
@@ -178,7 +192,15 @@ class Session(Layer):
             self.changes.late(view, source, address)
 
     def tick(self, now: float) -> None:
-        parts = (self.presence, self.parts, self.silence, self.changes, self.handover, self.pressure)
+        parts = (
+            self.presence,
+            self.parts,
+            self.silence,
+            self.changes,
+            self.handover,
+            self.transfer,
+            self.pressure,
+        )
         for part in parts[:1] if self.stack.leaving else parts:
             if part.wake <= now:
                 part.tick(now)
@@ -197,6 +219,7 @@ class Session(Layer):
         self.presence.gone(member)
         self.silence.gone(member)
         self.quorum.review()
+        self.transfer.gone(member)
         if not self.stack.leaving:
             self.changes.gone(member)
 

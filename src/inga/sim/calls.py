@@ -1,11 +1,12 @@
 """What members ask of objects in a simulated trial: `inga sim --objects K`."""
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from inga.objects.declare import Abort
 from inga.objects.invoke import Root
 from inga.sim.simulator import Sim
-from inga.sim.site import Site
+from inga.sim.site import LOOKS_AGAIN, Site
 from inga.trial.calls import CallJudge, CallResult, ClientRequest
 from inga.trial.trial import Trial
 
@@ -26,33 +27,50 @@ class TrialCalls:
                 at += gap
                 begun: list[Root] = []
                 self._roots.append((site, asked, begun))
-                sim.at(at, site, _begin(site, asked, begun))
+                sim.at(at, site, partial(self._begin, site, asked, begun))
+
+    def ended(self, site: Site) -> int:
+        """Requests of a client that have come to an end."""
+        return sum(caller is site and bool(begun) and begun[0].done for caller, _, begun in self._roots)
 
     def judge(self, **measured: Any) -> CallResult:
-        """Once nothing happens any more."""
-        load, sim = self._trial.load, self._sim
+        """Once nothing happens any more. Of clients that are gone nobody knows what they were told; of a one-way call
+        nobody is told anything, and of parts that went on by themselves only the largest is kept."""
+        load, sim, disturbed = self._trial.load, self._sim, self._trial.is_disturbed
         judge = CallJudge(load)
-        committed = 0
+        committed = doubtful = 0
         for site, asked, begun in self._roots:
-            if not begun or not begun[0].done:
-                judge.unanswered(site.name, asked.kind)
-            elif begun[0].error is None:
+            ended = bool(begun) and begun[0].done
+            if ended and begun[0].error is None:
                 committed += 1
-                judge.told(asked.adds)
+                doubted = self._trial.partition or (disturbed and asked.kind == "oneway")
+                (judge.doubted if doubted else judge.told)(asked.adds)
+            elif disturbed and begun and not isinstance(begun[0].error, Abort):
+                doubtful += 1
+                judge.doubted(asked.adds)
+            elif not ended and not disturbed:
+                judge.unanswered(site.name, asked.kind)
         for site in sim.sites:
-            judge.saw(
-                site.name, site.objects.rows.diary or (), {name: site.state(name) for name in load.names}
-            )
+            if not site.has_left:
+                began = () if disturbed else site.objects.rows.diary or ()  # numbers are of one view
+                judge.saw(site.name, began, {name: site.state(name) for name in load.names})
         judge.finish()
+        asked_all = [asked for _, asked, begun in self._roots if begun or not disturbed]
         return judge.result(
             order=sim.order,
-            sent=len(self._roots),
-            expected=load.members * sum(asked.starts for _, asked, _ in self._roots),
+            sent=len(asked_all),
+            expected=0 if disturbed else load.members * sum(asked.starts for asked in asked_all),
             committed=committed,
-            aborted=len(self._roots) - committed,
+            aborted=len(asked_all) - committed - doubtful,
+            doubtful=doubtful,
             **measured,
         )
 
-
-def _begin(site: Site, asked: ClientRequest, begun: list[Root]) -> Callable[[], None]:
-    return lambda: begun.append(site.begin(asked.body))
+    def _begin(self, site: Site, asked: ClientRequest, begun: list[Root]) -> None:
+        """Now, or as soon as the view does not change any more."""
+        if not site.is_member:
+            return
+        if site.objects.may_begin:
+            begun.append(site.begin(asked.body))
+        else:
+            self._sim.at(self._sim.now + LOOKS_AGAIN, site, partial(self._begin, site, asked, begun))

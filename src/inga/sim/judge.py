@@ -208,7 +208,7 @@ def _excluded(sim: Sim) -> list[Finding]:
 
 
 def _undelivered(sim: Sim, when: str) -> list[Finding]:
-    missing = [sim.ledger.name_of(site) for site, _, promised in sim.oracle.missing() if promised]
+    missing = [sim.ledger.roll.name_of(site) for site, _, promised in sim.oracle.missing() if promised]
     who = ", ".join(sorted(set(missing)))
     return [Finding("stuck: deliver", f"{who} did not get {len(missing)} messages{when}")] if missing else []
 

@@ -70,7 +70,7 @@ class RecordingTrace:
         if self._trace is not None:
             self._trace.grow(n)
 
-    def cut(self, view: int, seqs: Sequence[int], indices: Sequence[int] | None = None) -> None:
+    def cut(self, view: int, seqs: Sequence[int] | int, indices: Sequence[int] | None = None) -> None:
         if self._trace is not None:
             self._trace.cut(view, seqs, indices)
 

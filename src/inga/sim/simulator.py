@@ -32,6 +32,7 @@ from inga.model.packet import Packet
 from inga.model.steps import Book, Trace
 from inga.model.view import Member, View
 from inga.recipes import Options, find, refuse_late
+from inga.session.history import KIND
 from inga.session.newcomer import Newcomer
 from inga.sim.board import Board, lossless, sees_concurrency
 from inga.sim.ledger import Ledger
@@ -39,6 +40,7 @@ from inga.sim.network import Link, Network
 from inga.sim.recorder import RecordingTrace
 from inga.sim.schedule import Schedule
 from inga.sim.site import PAUSE_MAX, Site
+from inga.sim.states import SiteGives, SiteStates, SiteTakes
 from inga.sim.timeline import Timeline
 from inga.stack.layer import Layer
 from inga.stack.stack import Stack
@@ -85,14 +87,20 @@ class Sim:
         objects: Mapping[str, Any] | None = None,
         build: Callable[[Options], list[Layer]] | None = None,
         traces: Sequence[Trace] | None = None,
+        recording: Recording | None = None,
         datagram_max: int = 60 * 1024,
         record: bool = True,
         like: "Sim | None" = None,
+        give: SiteGives | None = None,
+        take: SiteTakes | None = None,
+        history: int | float | None = None,
     ) -> None:
         """`deliver` is the level at which messages are handed over. `objects` are those of the group, as `inga.join`
-        has them. `build` replaces the recipe's layers (a mutation, say). `record` keeps the run as a
-        schedule. `like` plays the same sends and arrivals as another run, at once, under this order
-        and over links that lose nothing."""
+        has them. `build` replaces the recipe's layers (a mutation, say). Rows go to `traces`, one for each member; or to
+        a `recording`, which also has those of members that join or come back later, and of copies of objects. `record`
+        keeps the run as a schedule. `like` plays the same sends and arrivals as another run, at once, under this order
+        and over links that lose nothing. `give` and `take` make and take the state of a site for one that joins; `history`
+        replays the last messages to it instead."""
         if not names:
             raise UsageError("a group needs at least one member")
         if len(set(names)) < len(names):
@@ -102,6 +110,11 @@ class Sim:
         options = replace(options, deliver=recipe.level_of(deliver or options.deliver))
         if objects:
             options = replace(options, objects=objects)
+        kind = "state" if history is None else KIND
+        keeps = history is not None
+        gives, wants = kind * bool(give or keeps), kind * bool(take or keeps)
+        options = replace(options, gives=gives, wants=wants)
+        self._states = (give, take, history) if gives or wants else None
         self.order = recipe.name
         self.seed = seed
         self.watched = False  # keep receipts, and how much was under way to each member
@@ -112,7 +125,7 @@ class Sim:
         self._options = options
         self._datagram_max = datagram_max
         self._late_trace: LateTrace | None = None
-        self._recording: Recording | None = None
+        self._recording = recording
         self._finished = False
         self._names = {name: index for index, name in enumerate(names)}
         self.timeline = Timeline(seed)
@@ -120,7 +133,7 @@ class Sim:
         self.sites = [Site(self, index, name) for index, name in enumerate(names)]
         self.network = Network(self.timeline, self.sites, faults)
         self.ledger = Ledger(self.sites, recipe, options, record=record)
-        view = View.of(*names, recipe=recipe.name, traced=traces is not None)
+        view = View.of(*names, recipe=recipe.name, traced=traces is not None or recording is not None)
         for site in self.sites:
             trace = None if traces is None else traces[site.index]
             if self.ledger.recorder is not None:
@@ -221,7 +234,7 @@ class Sim:
         self._names[name] = index = len(self.sites)
         at = self.now if at is None else at
         person = Member(name, namesakes * INCARNATIONS + 1)
-        site = Site(self, index, name, Newcomer("", person, now=at))
+        site = Site(self, index, name, Newcomer("", person, now=at, wants=self._options.wants))
         self.sites.append(site)
         self.network.grow()
         self.timeline.push(at, Site.knock, site)
@@ -232,13 +245,6 @@ class Sim:
     def trace_newcomers(self, trace: LateTrace) -> None:
         """What makes the trace of a newcomer, once its index is known."""
         self._late_trace = trace
-
-    def record(self, recording: Recording) -> None:
-        """Let rows go to the traces of a recording: also of those who join later, of those who come back as new
-        members, and of copies of objects."""
-        self._recording = recording
-        for site in self.sites:
-            site.stack.record(recording.book(site.stack))
 
     # Running
 
@@ -294,6 +300,9 @@ class Sim:
         )
         site.view = view
         site.is_open = False
+        if self._states is not None:
+            site.states = SiteStates(site, *self._states)
+            site.queue.append((site.number, view))
         if self._recording is not None:
             site.stack.record(self._recording.book(site.stack))
         site.stack.begin(cuts=cuts)

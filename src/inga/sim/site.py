@@ -21,6 +21,7 @@ from inga.objects.layer import ObjectOrder
 from inga.recipes import find
 from inga.session.newcomer import Newcomer
 from inga.session.session import Session
+from inga.sim.states import SiteStates
 from inga.stack.stack import Stack, joined
 from inga.trial.workload import HEADER, Workload
 
@@ -65,7 +66,10 @@ class Site:
         self.items: list[View | Event] = []  # what came besides messages
         self.sim = sim
         self._timeline = sim.timeline
-        self.queue: deque[tuple[int, Batch]] = deque()  # and the number that we had when it came
+        self.queue: deque[tuple[int, Batch | View]] = deque()  # and the number that we had when it came
+        self.states: SiteStates | None = (
+            None  # what its application gives to those who join, and takes as one
+        )
         self.waiting: deque[tuple[bytes, int | None]] = deque()  # sends the flow window keeps out
         self.taking = False  # a take is due
         self.wake: float | None = None  # when a tick is due
@@ -285,13 +289,15 @@ class Site:
     def _take(self, _: None) -> None:
         """The application begins the oldest batch of its queue."""
         self.taking = False
-        number, batch = self.queue.popleft()
-        if batch.sender != self.name:
-            self.owed -= sum(map(len, batch.payloads))
-        loose = id(batch) in self.loose
-        self.loose.discard(id(batch))
-        self.stack.taken([batch.packet], now=self._timeline.now)
-        self.sim.ledger.take(number, batch, loose=loose)
+        number, batch = self.queue[0]
+        if isinstance(batch, View):
+            assert self.states is not None
+            if self.states.pass_by(batch):
+                self.queue.popleft()
+            self.pump()
+            return
+        self.queue.popleft()
+        self._begin(number, batch)
         answers: list[bytes] = []
         for index, payload in enumerate(batch.payloads):
             delivery = Delivery(batch, index)
@@ -305,6 +311,22 @@ class Site:
             size, dst = self.answers.popleft()
             self.waiting.append((b"." * (size - HEADER), dst))
         self.pump()
+
+    def skip_to(self, view: View) -> None:
+        """What was delivered before this view is part of a state that the application has taken."""
+        while self.queue[0][1] is not view:
+            number, batch = self.queue.popleft()
+            if isinstance(batch, Batch):
+                self._begin(number, batch)
+
+    def _begin(self, number: int, batch: Batch) -> None:
+        """The application begins a packet, or knows of it by a state that it took."""
+        if batch.sender != self.name:
+            self.owed -= sum(map(len, batch.payloads))
+        loose = id(batch) in self.loose
+        self.loose.discard(id(batch))
+        self.stack.taken([batch.packet], now=self._timeline.now)
+        self.sim.ledger.take(number, batch, loose=loose)
 
     # Effects
 
@@ -323,6 +345,8 @@ class Site:
                 continue  # those whom it was for are gone
             message, payload, audience = sim.ledger.send(self, data, dst)
             receipt = stack.send(payload, dst, now=now)
+            if self.states is not None and dst is None:
+                self.states.sent(payload)
             if sim.watched:
                 self.receipts.append((message, receipt))
                 self._owe(audience, len(payload))
@@ -331,6 +355,8 @@ class Site:
             self._installed()
         for address, datagram in ready.send:
             sim.network.transmit(self, address if isinstance(address, int) else None, datagram)
+        if self.states is not None:
+            self.states.follow(ready.deliver)
         for item in ready.deliver:
             if isinstance(item, Batch):
                 self.queue.append((self.number if self.number >= 0 else 0, item))
@@ -340,6 +366,8 @@ class Site:
                 self.items.append(item)
                 if isinstance(item, View):
                     self.is_open = False  # another view begins with a closed gate
+                    if self.states is not None:
+                        self.queue.append((self.number, item))
         if self.queue and not self.taking:
             self.taking = True
             at = now + self.pause_max * timeline.rng.random()

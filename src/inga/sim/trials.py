@@ -1,7 +1,6 @@
 """A trial in virtual time: `inga sim`."""
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -11,32 +10,32 @@ from inga.recipes import find
 from inga.sim.calls import TrialCalls
 from inga.sim.recording import Recording
 from inga.sim.simulator import DELAY, Sim
+from inga.sim.watched import Watched, taken_at
+from inga.trial.course import TellStory
 from inga.trial.people import member_names
 from inga.trial.result import Result
-from inga.trial.trial import Trial
+from inga.trial.trial import SLOW_READ, Trial
 from inga.trial.workload import RATE
 
 LINK = (DELAY.delay_min, DELAY.delay_max)
-
-BACK_AFTER = 1.0
-"""Seconds after which one that crashed comes back, at least."""
-
-REST = 10.0
-"""Seconds without any delivery after which a run with crashes is over."""
 
 QUIET, QUIET_DELAYS = 1.0, 20.0
 """Seconds, and delays of the slowest link, after which a simulated group has nothing more to say."""
 
 
-def simulate_trial(trial: Trial, trace: Path | None = None, *, full: bool = True) -> Result:
-    """Run it to the end, and judge it. With objects, the result is a `CallResult`."""
+def simulate_trial(
+    trial: Trial, trace: Path | None = None, *, full: bool = True, say: TellStory = lambda text: None
+) -> Result:
+    """Run it to the end, and judge it. With objects, the result is a `CallResult`. `say`: what befalls members."""
     started = process_time()
     recording = None if trace is None else _recording(trial, trace, full)
     sim = group_of(trial, recording=recording)
     calls = None if trial.objects is None else TrialCalls(trial, sim)
     if calls is None:
         load(sim, trial)
-    until_done = partial(_run_watched, sim) if trial.crash else sim.run
+    done = taken_at if calls is None else calls.ended
+    watched = Watched(sim, trial, done, say) if trial.is_disturbed else None
+    until_done = sim.run if watched is None else watched.run
     if recording is None:
         until_done()
     else:
@@ -48,6 +47,7 @@ def simulate_trial(trial: Trial, trace: Path | None = None, *, full: bool = True
         "seconds": sim.now,
         "cpu_seconds": process_time() - started,
         "trace": None if trace is None else str(trace),
+        "course": None if watched is None else watched.course,
     }
     if calls is not None:
         return calls.judge(**measured)
@@ -58,8 +58,7 @@ def simulate_trial(trial: Trial, trace: Path | None = None, *, full: bool = True
 def group_of(trial: Trial, *, record: bool = False, recording: Recording | None = None) -> Sim:
     """The group, which has nothing to do yet."""
     find(trial.order).check_window(trial.window)
-    traces = None if recording is None else [recording.trace(member) for member in range(trial.members)]
-    sim = Sim(
+    return Sim(
         *trial.people,
         order=trial.order,
         seed=trial.seed,
@@ -67,40 +66,19 @@ def group_of(trial: Trial, *, record: bool = False, recording: Recording | None 
         options=trial.options(),
         objects=trial.classes(trial.misdeclare),
         datagram_max=trial.datagram,
-        record=record and not trial.join and not trial.crash,
-        traces=traces,
+        record=record and not trial.join and not trial.is_disturbed,
+        recording=recording,
     )
-    if recording is not None:
-        sim.record(recording)
-    return sim
 
 
 def load(sim: Sim, trial: Trial) -> None:
     """Give members what they have to say, and those who join later a time."""
     workload = trial.workload
     sim.load(workload)
-    _crash(sim, trial)
+    if trial.slow is not None:
+        sim[trial.slow].pause_max = 2 * SLOW_READ  # half of it on average
     for name in member_names(trial.members + trial.join)[trial.members :]:
         sim.join(name, sim.rng.random() * workload.messages / workload.rate, workload)
-
-
-def _crash(sim: Sim, trial: Trial) -> None:
-    """Some crash while the others talk, and some of these come back."""
-    length = trial.workload.messages / trial.workload.rate
-    for place, victim in enumerate(sim.rng.sample(sim.sites[: trial.members], trial.crash)):
-        at = length * (0.3 + 0.4 * sim.rng.random())
-        sim.at(at, victim, victim.crash)
-        if place < trial.back:
-            sim.at(at + BACK_AFTER * (1 + sim.rng.random()), victim, partial(sim.join, victim.name))
-
-
-def _run_watched(sim: Sim) -> None:
-    """Members that listen for silence never have nothing to say: run until all is done, or nothing moves any more."""
-    last, since = -1, sim.now
-    while last != sim.oracle.taken or sim.now - since < REST:
-        if sim.oracle.taken != last:
-            last, since = sim.oracle.taken, sim.now
-        sim.run(sim.now + 1.0)
 
 
 def _recording(trial: Trial, directory: Path, full: bool) -> Recording:

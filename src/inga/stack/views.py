@@ -254,12 +254,9 @@ class Views:
 
     def _cut_traces(self, view: View, cut: Sequence[int], copies: list[tuple[int, str]]) -> None:
         """Our traces go on in the numbers of the next view; `copies` are those of the view that is closed."""
-        closed, book = self.stack.view, self.stack.book
-        past = (None, None) if book is None else (book.past(closed.number), book.past(view.number))
-        if past[0] is not None and past[1] is not None:
-            cut = [past[1] - past[0]] * (len(closed) + len(copies))
+        past = None if self.stack.book is None else self.stack.book.past(view.number)
         for trace in self._ours(copies):
-            trace.cut(closed.number, cut, self._processes(view))
+            trace.cut(self.stack.view.number, cut if past is None else past, self._processes(view))
 
     def _end_traces(self) -> None:
         """The others went on without us: what we were ends here, and does not see what follows."""
@@ -275,9 +272,8 @@ class Views:
             return
         stack.record(book)
         past = book.past(view.number)
-        seqs = cuts if past is None else [past] * book.size(view.total)
         for trace in self._ours(self._copies(view)):
-            trace.cut(view.number - 1, seqs, self._processes(view))
+            trace.cut(view.number - 1, cuts if past is None else past, self._processes(view))
 
     def _record(
         self, known: tuple[int, ...] | None, joined: Sequence[str], closed: View | None = None

@@ -55,7 +55,7 @@ class MemoryTrace(Rows):
         """From now on there are n processes. See `TraceWriter.grow`."""
         self._numbering = self._numbering.grow(n)
 
-    def cut(self, view: int, seqs: Sequence[int], indices: Sequence[int] | None = None) -> None:
+    def cut(self, view: int, seqs: Sequence[int] | int, indices: Sequence[int] | None = None) -> None:
         """A view was closed. See `TraceWriter.cut`."""
         self._numbering = self._numbering.cut(view, seqs, indices)
         self._plain = False

@@ -116,15 +116,16 @@ class Numbering:
         joined = tuple(range(self.n, n))
         return Numbering(n, (*closed, Frame(last.after, last.indices + joined, last.offsets)))
 
-    def cut(self, view: int, seqs: Sequence[int], indices: Sequence[int] | None = None) -> "Numbering":
-        """A view was closed after `seqs[member]` messages of each of its members.
+    def cut(self, view: int, seqs: Sequence[int] | int, indices: Sequence[int] | None = None) -> "Numbering":
+        """A view was closed after `seqs[member]` messages of each of its members; or, where that is not known, every
+        process counts from one number on.
 
         `indices` are the processes of the members of the next view, in order; without it they stay.
         """
         last = self.frames[-1]
         if view <= last.after:
             raise UsageError(f"View {view} is closed already: the last cut was that of view {last.after}.")
-        if len(seqs) > len(last.indices):
+        if not isinstance(seqs, int) and len(seqs) > len(last.indices):
             raise UsageError(
                 f"The cut of view {view} has {len(seqs)} counts for {len(last.indices)} members."
             )
@@ -132,6 +133,8 @@ class Numbering:
         if not kept or len(set(kept)) < len(kept) or min(kept) < 0:
             raise UsageError(f"The members after view {view} cannot be the processes {list(kept)}.")
         n = max(self.n, max(kept) + 1)
+        if isinstance(seqs, int):
+            return Numbering(n, (*self._widened(n), Frame(view, kept, (seqs,) * n)))
         offsets = list(last.offsets) + [0] * (n - self.n)
         for member, count in enumerate(seqs):
             offsets[last.indices[member]] += count

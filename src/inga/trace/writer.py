@@ -106,8 +106,9 @@ class TraceWriter(Rows):
         """
         self._renumber(self._numbering.grow(n))
 
-    def cut(self, view: int, seqs: Sequence[int], indices: Sequence[int] | None = None) -> None:
-        """A view was closed after `seqs[member]` messages of each member; later views count from 0.
+    def cut(self, view: int, seqs: Sequence[int] | int, indices: Sequence[int] | None = None) -> None:
+        """A view was closed after `seqs[member]` messages of each member; later views count from 0. With one number for
+        `seqs`, every process goes on from that.
 
         Call it before the first row of a later view. `indices[member]` is the process of each member of
         the next view; without it the members stay. Rows that still concern a packet of an earlier view

@@ -148,6 +148,7 @@ class CallResult(Result):
     objects: int = 0
     committed: int = 0
     aborted: int = 0  # as planned, or not
+    doubtful: int = 0  # of which nobody knows, since a member failed
 
     @property
     def summary(self) -> list[str]:
@@ -155,8 +156,10 @@ class CallResult(Result):
         pdus = self.pdus
         return [
             f"{self.order}: {self.members} members, {self.objects} objects with a copy at each, seed {self.seed}: "
-            f"{self.sent:,} requests, {self.committed:,} committed, {self.aborted:,} aborted; "
-            f"{self.delivered:,} of {self.expected:,} instances began in {self.seconds:.3f} s",
+            f"{self.sent:,} requests, {self.committed:,} committed, {self.aborted:,} aborted"
+            + (f", {self.doubtful:,} in doubt" if self.doubtful else "")
+            + (f"; {self.delivered:,} of {self.expected:,} instances began" if self.expected else "")
+            + f" in {self.seconds:.3f} s",
             f"datagrams: {pdus['data']:,} data, {pdus['control']:,} control, {pdus['repair']:,} repairs",
         ]
 
@@ -169,6 +172,7 @@ class CallJudge:
         self.witnesses: list[str] = []
         self._load = load
         self._added: Counter[str] = Counter()
+        self._doubtful: Counter[str] = Counter()
         self._states: dict[str, dict[str, Any]] = {name: {} for name in load.names}
         self._began: dict[str, dict[str, list[StartedCall]]] = {name: {} for name in load.names}
         self.started = 0
@@ -176,6 +180,10 @@ class CallJudge:
     def told(self, adds: Mapping[str, int]) -> None:
         """A client was told that this has been committed."""
         self._added.update(adds)
+
+    def doubted(self, adds: Mapping[str, int]) -> None:
+        """Whether this has been committed nobody knows who could tell: its client crashed, or the group changed meanwhile."""
+        self._doubtful.update(adds)
 
     def unanswered(self, member: str, asked: str) -> None:
         """A client never heard of it again."""
@@ -218,8 +226,10 @@ class CallJudge:
     def _compare(self, name: str) -> None:
         states = self._states[name]
         for member, state in states.items():
-            if state[1] != self._added[name]:
-                text = f"{name} at {member} has the sum {state[1]}, committed was {self._added[name]}"
+            low, doubtful = self._added[name], self._doubtful[name]
+            if not low <= state[1] <= low + doubtful:
+                or_more = f" to {low + doubtful}" if doubtful else ""
+                text = f"{name} at {member} has the sum {state[1]}, committed was {low}{or_more}"
                 self.blame("complete", text)
         if len(set(states.values())) > 1:
             self.blame("replicas", f"copies of {name} end differently: {states}")

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from inga.trial.course import Course
 from inga.trial.oracle import Oracle
 
 
@@ -28,6 +29,7 @@ class Result:
     trace: str | None = None
     witnesses: list[str] = field(default_factory=list)
     recovery: dict[str, int] = field(default_factory=dict)  # of lost copies, where members share that work
+    course: Course | None = None  # how they came through what befell them
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -73,6 +75,9 @@ def recovered(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return {name: totals[name] for name in RECOVERY}
 
 
+ALWAYS = ("flags", "views", "survivors")
+"""What is promised under every order."""
+
 CHECKED_BY_ORACLE = ("integrity", "complete", "fifo", "causal", "total", "object")
 
 
@@ -83,4 +88,4 @@ def judge(oracle: Oracle, promised: tuple[str, ...]) -> tuple[int, dict[str, int
         for name in CHECKED_BY_ORACLE
         if name not in promised and oracle.violations[name]
     }
-    return oracle.count((*promised, "flags")), others
+    return sum(oracle.broken[name] for name in (*promised, *ALWAYS)), others

@@ -4,7 +4,8 @@ So whatever a hunt finds can be said again as one command, and one description r
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from math import ceil, inf
 from shlex import quote
 from typing import Any
 
@@ -13,9 +14,11 @@ from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.objects.declare import ObjectClass
 from inga.recipes import Options, find
+from inga.recipes.options import UNSAID
 from inga.trace.manifest import Manifest
 from inga.trial.calls import CallLoad, tally_class
 from inga.trial.manifest import manifest_of
+from inga.trial.mishaps import Mishap, NetworkCut, draw_mishaps
 from inga.trial.people import member_names
 from inga.trial.workload import RATE, Workload
 
@@ -24,8 +27,20 @@ DATAGRAM = 60 * 1024
 VIA = "udp://239.7.7.7:0"
 """Loopback multicast on a port that is free."""
 
-DETECT = 0.5
-"""Seconds of silence that simulated members forgive, where some of them crash."""
+DETECT = 1.0
+"""Seconds of silence that members forgive, where something befalls some of them."""
+
+PAUSE = 5.0
+"""Seconds for which a member is stopped."""
+
+SLOW_READ = 0.005
+"""Seconds that a slow reader takes over each message."""
+
+SLOW_QUEUE = 32 << 10
+"""Unread bytes above which senders wait for it."""
+
+SAID = {"back": "return", "pause_for": "pause-for"}
+"""Fields that have another name on the command line."""
 
 NOT_TOLD = ("seed", "option", "objects", "misdeclare", "via", "unsafe", "timeout")
 """What a manifest has under a key of its own, only where it was asked for, or not at all."""
@@ -51,8 +66,14 @@ class Trial:
     echo: bool = False
     coarse: bool = False  # sim
     join: int = 0  # members that come later
-    crash: int = 0  # members that crash on the way (sim)
-    back: int = 0  # of these, those that come back, on the command line `--return` (sim)
+    crash: int = 0  # members that crash on the way
+    back: int = 0  # of these, those that come back, on the command line `--return`
+    pause: int = 0  # members that stand still for a while
+    pause_for: float = PAUSE
+    partition: str | None = None  # who is cut off from whom, and when: A,B/C,D@2+3
+    slow: str | None = None  # a member whose application reads slowly
+    detect: float | None = None  # silence that is forgiven
+    rejoin: bool | None = None  # who was excluded comes back; None: where somebody is paused or cut off
     matrix: bool = False
     deliver: str | None = None  # level; None: the order's own
     option: tuple[tuple[str, Any], ...] = ()  # of the order's own
@@ -71,7 +92,17 @@ class Trial:
             raise UsageError("--join is the number of members that come later")
         if not 0 <= self.back <= self.crash or 0 < self.members <= self.crash:
             raise UsageError("--crash is fewer than there are members, and --return no more than crash")
-        _ = self.workload  # or says what is wrong
+        if self.pause < 0 or 0 < self.members <= self.crash + self.pause:
+            raise UsageError(
+                "--pause and --crash are fewer than there are members, so that some are there all the time"
+            )
+        if not 0 < self.pause_for < inf:
+            raise UsageError("--pause-for is a number of seconds above 0")
+        if self.detect is not None and not 0 < self.detect < inf:
+            raise UsageError("--detect is a number of seconds above 0")
+        if self.slow is not None and self.slow not in self.people:
+            raise UsageError(f"--slow: no member {self.slow!r}; there are {', '.join(self.people)}")
+        _ = self.workload, self.cut  # or says what is wrong
 
     @property
     def people(self) -> tuple[str, ...]:
@@ -81,6 +112,62 @@ class Trial:
     @property
     def workload(self) -> Workload:
         return Workload(self.members, self.messages, self.size, self._rate, self.subset)
+
+    @property
+    def length(self) -> float:
+        """Seconds for which members talk, where times are kept."""
+        return self.messages / self._rate
+
+    @property
+    def enough(self) -> int:
+        """Sends of a member that still talks when all mishaps are over."""
+        if not self.is_disturbed:
+            return self.messages
+        lasts = max(3.0, self.pause_for if self.pause else 0.0, 0.0 if self.cut is None else self.cut.ends)
+        return ceil((lasts + 2 * (1 + (self.forgives or 0.0))) * self._rate)
+
+    def rest_of_workload(self, at: float) -> Workload:
+        """What one has to say that comes back then."""
+        return replace(self.workload, messages=max(0, int((self.length - at) * self._rate)))
+
+    @property
+    def cut(self) -> NetworkCut | None:
+        """The network that falls apart, if it does."""
+        return None if self.partition is None else NetworkCut.parse(self.partition, self.people)
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether anything befalls members, so that the group changes by itself."""
+        return bool(self.crash or self.pause or self.partition)
+
+    @property
+    def mishaps(self) -> list[Mishap]:
+        """What befalls them, and when."""
+        return draw_mishaps(
+            self.people,
+            self.seed,
+            length=self.length,
+            crash=self.crash,
+            back=self.back,
+            pause=self.pause,
+            pause_for=self.pause_for,
+            cut=self.cut,
+        )
+
+    @property
+    def forgives(self) -> float | None:
+        """Seconds of silence after which a member is excluded, if anything is said or follows about that."""
+        return self.detect or (DETECT if self.is_disturbed else None)
+
+    @property
+    def returns(self) -> bool:
+        """Whether one that was excluded comes back by itself."""
+        return bool(self.pause or self.partition) if self.rejoin is None else self.rejoin
+
+    @property
+    def queue_max(self) -> int:
+        """Unread bytes above which senders wait: few where somebody reads slowly, so that it shows."""
+        return UNSAID.queue_max if self.slow is None else SLOW_QUEUE
 
     @property
     def load(self) -> CallLoad:
@@ -107,9 +194,10 @@ class Trial:
             matrix=self.matrix,
             deliver=self.deliver,
             protocol=dict(self.option),
-            detect=DETECT if self.crash else None,
-            # Here it is known that those who are silent are gone.
-            partition="all" if self.crash and find(self.order).wire == "inga" else None,
+            detect=self.forgives,
+            rejoin=self.returns,
+            partition="all" if find(self.order).wire == "inga" else None,
+            queue_max=self.queue_max,
             flow={"window": self.window or WINDOW_MAX},
         )
 
@@ -145,10 +233,9 @@ class Trial:
                 value = "/".join(value)
             if option.name == "option":
                 words += [f"--option {quote(f'{name}={each}')}" for name, each in value if each is not None]
-            elif option.name == "back":
-                words.append(f"--return {value}")
-            elif value is True:
-                words.append(f"--{option.name}")
+            elif isinstance(value, bool):
+                words.append(f"--{'' if value else 'no-'}{option.name}")
             else:
-                words.append(f"--{option.name} {quote(str(value))}")
+                said = SAID.get(option.name, option.name)
+                words.append(f"--{said} {quote(str(value))}")
         return " ".join(words)

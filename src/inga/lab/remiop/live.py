@@ -6,7 +6,6 @@ holds a little more than 50 K: that much plain MIOP brought over in the paper.
 """
 
 import json
-import shutil
 import socket
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from inga.lab.remiop.trips import DATAGRAM, MEMBERS, Setup, Trip, packets, summe
 from inga.model.errors import UsageError
 from inga.runs.cluster import Cluster
 from inga.runs.live import free_ports
+from inga.runs.namespaces import is_permitted
 
 HOST = "239.7.7.10"
 TIMEOUT = 60.0
@@ -70,17 +70,10 @@ def narrow_path() -> NetworkPath:
     shape = f"tc qdisc add dev lo root tbf rate {RATE}kbit burst {2 * FRAME} limit {QUEUE}"
     for options in (["-n"], ["-r", "-n"]):
         prefix = ("unshare", *options, "sh", "-c", f'ip link set lo up && {shape} && exec "$@"', "sh")
-        if _works(prefix):
+        if is_permitted((*prefix, "true"), "ip", "tc"):
             name = f"a network namespace with {RATE} Kbit/s and a queue of {QUEUE // 1024} KiB (token bucket on loopback)"
             return NetworkPath(name, rate=RATE, prefix=prefix)
     return SLOW_READERS
-
-
-def _works(prefix: tuple[str, ...]) -> bool:
-    if not all(map(shutil.which, ("unshare", "ip", "tc"))):
-        return False
-    tried = subprocess.run([*prefix, "true"], capture_output=True, timeout=20, check=False)
-    return tried.returncode == 0
 
 
 def measure(trials: list[Setup], path: NetworkPath, rounds: int, say: SayProgress) -> list[Trip]:

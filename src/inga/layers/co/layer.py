@@ -33,7 +33,7 @@ from inga.wire.co import CoExtension, pack, unpack
 from inga.wire.runs import RUNS_MAX
 
 STEPS = {"causal": "accept", "confirmed": "confirm", "acknowledged": "acknowledge"}
-"""The trace's name of reaching a level."""
+"""For each level, the step of a trace that says it was reached."""
 
 
 class Co(NumberedLender, MachineOrder):
@@ -54,7 +54,8 @@ class Co(NumberedLender, MachineOrder):
         super().view(view)
         stack = self.stack
         self.machine = self._kind(stack.me, len(view), self._settings, stack.now)
-        self._bodies: dict[int, Buffer] = {}  # of our own that come back, before layers beneath change them
+        # Of our own messages that are echoed, as they were before lower layers change them.
+        self._bodies: dict[int, Buffer] = {}
 
     # Sending
 
@@ -90,7 +91,7 @@ class Co(NumberedLender, MachineOrder):
             self.stack.meet(packet, fresh=True)
             message.size = len(packet.body) + 1
             self.held += message.size
-            if not message.deps:  # it came before something that precedes it
+            if not message.deps:  # early: a message that precedes it is missing
                 packet.keep()
                 self._received(packet, "hold")
         machine.stages()
@@ -100,7 +101,7 @@ class Co(NumberedLender, MachineOrder):
         return unpack(packet.ext or b"", packet.src, len(self.stack.view))
 
     def _heed(self, packet: Packet) -> str | None:
-        """A confirmation or a nack came; the reason if it cannot be right."""
+        """A confirmation or a nack came. Returns the reason to reject it, if there is one."""
         src, seq = packet.src, packet.seq
         match self._section(packet):
             case CoExtension(free, tuple() as expected, runs=tuple() as runs):
@@ -118,7 +119,7 @@ class Co(NumberedLender, MachineOrder):
         return [machine.expected[machine.me] - 1] * len(machine.expected)
 
     def has(self, counts: list[int]) -> bool:
-        """All of it, and acknowledged: what the next view begins with, everybody has."""
+        """Whether all these messages came and are acknowledged: all members have whatever the next view begins with."""
         come = all(number > count for number, count in zip(self.machine.expected, counts, strict=True))
         return come and self.machine.is_settled
 
@@ -137,8 +138,8 @@ class Co(NumberedLender, MachineOrder):
 
     @property
     def settled(self) -> bool:
-        """Whether everybody who was met has all we sent. What others send meanwhile is not waited for: there may
-        always be more."""
+        """Whether all members that were met have all we sent. Messages of others need not be acknowledged for this: there
+        may always be more of them."""
         machine = self.machine
         peers = self.stack.peers
         met = [m for m in peers if m in self.stack.met]
@@ -151,7 +152,7 @@ class Co(NumberedLender, MachineOrder):
     # From the machine to packets and rows
 
     def _act(self) -> None:
-        """Do what the machine wants done, in the order it happened; what leaves and what is released, in batches."""
+        """Act on the machine's events in their order; packets that leave and packets that are released go in batches."""
         machine = self.machine
         leaving: list[Packet] = []
         released: list[Packet] = []
@@ -164,7 +165,7 @@ class Co(NumberedLender, MachineOrder):
                 case CoSent(message):
                     leaving.append(self._stamped(message))
                     continue
-            if leaving:  # a confirmation says how far we have counted: what it counts goes first
+            if leaving:  # a confirmation tells our number: the messages that it counts go first
                 self._leave(leaving)
                 leaving = []
             self._do(event)
@@ -176,13 +177,13 @@ class Co(NumberedLender, MachineOrder):
     def _leave(self, packets: list[Packet]) -> None:
         if not self.machine.others:
             return
-        if self.deliver != LEVELS[0]:  # at the first level they have come back already
+        if self.deliver != LEVELS[0]:  # at the first level our own messages were delivered at the send
             self._bodies.update({p.seq: p.body for p in packets if self._is_echoed(p)})
         self.below(packets)
 
     def _do(self, event: Any) -> None:
         if isinstance(event, (CoControlSent, SentAgain)) and self.stack.chain.waiting > self.waiting:
-            return  # as good as lost: what we said before waits beneath us still, and there would be no end of it
+            return  # lower layers still hold what we said before: more would only make them longer
         match event:
             case CoControlSent(to, Confirmation() as word):
                 self._confirm(to, word)
@@ -199,7 +200,7 @@ class Co(NumberedLender, MachineOrder):
                 self._give_up(src)
 
     def _stamped(self, message: CoMessage) -> Packet:
-        """The packet of a message of ours, with all that its receivers have to know."""
+        """The packet of a message of ours, with its section for the receivers' machines."""
         packet: Packet = message.body
         packet.seq, packet.deps = message.seq, message.deps
         packet.ext = pack(CoExtension(message.free, message.vector, message.rises))
@@ -208,7 +209,8 @@ class Co(NumberedLender, MachineOrder):
         return packet
 
     def _reached(self, level: str, messages: list[CoMessage], released: list[Packet]) -> None:
-        """Rows, receipts, and what the application gets at this level: our own only if it is wanted."""
+        """Messages reached a level: write rows, settle receipts, and release them if the application gets them at this
+        level; our own only if it wants them."""
         stack, me, is_due = self.stack, self.machine.me, level == self.deliver
         for message in messages:
             packet: Packet = message.body
@@ -233,7 +235,7 @@ class Co(NumberedLender, MachineOrder):
                 self._row(STEPS[level], packet, packet.count)
 
     def _is_echoed(self, packet: Packet) -> bool:
-        """Whether a packet of ours comes back to us."""
+        """Whether our application gets this packet of ours."""
         return self.echo or (packet.dst is not None and bool(packet.dst >> self.machine.me & 1))
 
     def _discard(self, reason: str, message: CoMessage) -> None:

@@ -1,14 +1,14 @@
-"""CO over a network that loses nothing, for orders that are played move by move: only data is sent.
+"""CO over a network that loses nothing, for schedules that are played move by move: only data is sent.
 
-Nothing is asked for, since all comes by itself, and nothing is confirmed, so no message gets beyond the level
-`causal`.
+Nothing is asked for, since every copy arrives by itself, and nothing is confirmed, so no message gets beyond the
+level `causal`.
 """
 
 from inga.layers.co.machine import CoMachine
 
 
 class LosslessCo(CoMachine):
-    """Says nothing but data, and wants no time."""
+    """Sends nothing but data, and sets no timer."""
 
     wake = None
 

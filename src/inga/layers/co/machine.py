@@ -1,6 +1,6 @@
 """Causal broadcast by sequence numbers: the CO protocol, as a state machine.
 
-A message carries, for every member, the number its sender expected next from it. That one vector orders
+A message carries, for every member, the number that the message's sender expected next from that member. That one vector orders
 messages, reveals loss and confirms receipt: order, reliability and flow in one machine, over any network that
 sometimes delivers datagrams.
 
@@ -8,12 +8,12 @@ sometimes delivers datagrams.
     confirmed     every member is known to have accepted it
     acknowledged  every member is known to have confirmed it
 
-    data          numbered; what its sender expects of all members, as what rose since its last message
-    nack          these numbers of yours are missing here                              (RET)
-    confirmation  what we expect of all members, and what we have confirmed; may ask    (CNF)
+    data          numbered; the numbers its sender expects of all members, as those that rose since its last message
+    nack          these numbers of yours are missing here                                        (RET)
+    confirmation  the numbers we expect of all members, and what we have confirmed; may ask       (CNF)
 
-Only data has numbers, is kept and is repeated, always as the same bytes. When everybody has acknowledged
-everything, nobody sends anything. Numbers are those expected next: each covers strictly smaller ones.
+Only data has numbers, is kept and is repeated, always as the same bytes. When all members have acknowledged
+all messages, nobody sends anything. Numbers are those expected next: each covers strictly smaller ones.
 
 From Sakamoto, Nakamura, Tachikawa and Takizawa, with the acceptance of a message made to wait for what precedes
 it; docs/protocols/co.md has the rules, by the letters and numbers that the comments here name.
@@ -41,10 +41,10 @@ from inga.model.packet import Runs
 from inga.session.alarms import WAIT_MAX, Alarms
 
 FULL_EVERY = 32
-"""Messages of a sender of which one carries its whole vector: a receiver waits for no more to read one."""
+"""One in so many messages of a sender carries the whole vector: a receiver that lacks some waits for no more than that."""
 
 SMOOTH, RESEND_ROUNDS = 8, 3
-"""The weight of the past in what we think confirmations take, and how many times that we wait for them."""
+"""The weight of earlier measurements in the smoothed time until confirmation, and how many times that time we wait."""
 
 REPAIRS_MAX = 64
 """Messages sent again at once to one member."""
@@ -54,7 +54,7 @@ CONFIRM, POLL, RESEND, FOUND, ASK = range(5)
 
 
 class CoMachine(CoOrdering):
-    """One member. Give it requests, messages, the word of others and the time; `events` is what that made happen."""
+    """One member. Give it requests, messages, confirmations, nacks and the time; `events` is what that made happen."""
 
     handlers = "_on_confirm _on_poll _on_resend _on_found _on_ask".split()
 
@@ -65,19 +65,23 @@ class CoMachine(CoOrdering):
         self.unreleased: dict[int, CoMessage] = {}  # SL, by number
         self.window_bytes: float = settings.window_bytes or inf
         self._unreleased_bytes = 0
-        self._unreleased_since = now  # when we last heard that one is everywhere, or sent the first
-        self._round = 0.0  # how long it takes until everybody has accepted a message of ours, smoothed
+        # When a message of ours was last known to be accepted by all, or the first was sent.
+        self._unreleased_since = now
+        self._round = 0.0  # seconds until all members have accepted a message of ours, smoothed
         # confirmations
         every = settings.confirm_every
         self._confirm_every: float = (settings.window + 1) // 2 if every is None else every or inf
-        self._plenty = settings.units * settings.window * members  # buffers that keep nobody waiting
+        # Free buffers with which no sender has to wait.
+        self._plenty = settings.units * settings.window * members
         self._told_free = self.capacity
         self._spoke_at = now
         self._polled_at = now
         # repair
-        self._found: set[int] = set()  # senders with holes that may close by themselves in a moment
-        self._asked_below = [FIRST] * members  # what was asked for before, and only the timer repeats
-        self._asked: dict[int, tuple[float, int]] = {}  # since when in vain, and what was expected then
+        self._found: set[int] = set()  # senders whose missing messages may only have been overtaken
+        # Numbers below were asked for before: only the timer asks again.
+        self._asked_below = [FIRST] * members
+        # Since when without progress, and the number expected then.
+        self._asked: dict[int, tuple[float, int]] = {}
 
     # What goes in, besides `receive`
 
@@ -86,7 +90,7 @@ class CoMachine(CoOrdering):
         self.waiting.append((body, size))
 
     def confirmed(self, word: Confirmation) -> str | None:
-        """K2, K4: a confirmation came. The reason if it cannot be right."""
+        """K2, K4: a confirmation came. Returns the reason to reject it, if there is one."""
         src = word.src
         if not self._are_possible(enumerate(word.expected)) or word.seq >= self.expected[src] + AHEAD_MAX:
             return "forged"
@@ -101,7 +105,7 @@ class CoMachine(CoOrdering):
         return None
 
     def asked(self, nack: CoNack) -> str | None:
-        """L3: a member lacks something of ours. What we no longer keep is everywhere: it asked long ago."""
+        """L3: a member lacks messages of ours. Those that we no longer keep, all members have: the nack is an old one."""
         if not self._are_possible(enumerate(nack.expected)):
             return "forged"
         if self._merge(nack.src, nack.expected, nack.free):
@@ -124,20 +128,20 @@ class CoMachine(CoOrdering):
         if self._heard_of or self._found:
             self._look_for_holes()
         if self._told_free < self._plenty and self.buffers_free > self._told_free:
-            self._owe()  # somebody may wait for the room we have again
+            self._owe()  # a sender may wait for buffers that are free again
         if self.dirty and (CONFIRM, ALL) not in self._alarms:
             self._alarms.set((CONFIRM, ALL), self.dirty_since + self.settings.confirm_delay)
         if (POLL, ALL) not in self._alarms and self._is_unfinished():
             self._alarms.set((POLL, ALL), self.now + self.settings.poll)
 
     def confirm_now(self) -> None:
-        """Confirm without waiting for company, if a sender may soon have to wait for our word."""
+        """Confirm at once, instead of waiting for data to ride on, if a sender may soon have to wait for our confirmation."""
         if self.dirty and any(count >= self._confirm_every for count in self.accepted_since.values()):
             self._confirm(None)
             self.stages()
 
     def leave_out(self, member: int) -> None:
-        """A member has left for good: nobody waits for its word, and nothing is expected of it."""
+        """A member has left for good: its confirmations are not waited for, nor messages of it."""
         if member not in self.others:
             return
         self.others.remove(member)
@@ -148,13 +152,13 @@ class CoMachine(CoOrdering):
             for kind in (FOUND, ASK):
                 self._alarms.clear((kind, member))
         else:
-            self._alarms, self.dirty = Alarms(), False  # there is nobody to talk to
+            self._alarms, self.dirty = Alarms(), False  # no other member is left
         self._raised.update(self.known_accepted.forget(member))
         self.known_confirmed.forget(member)
         self.reported_confirmed.forget(member)
 
     def forget_beyond_hole(self, src: int) -> None:
-        """Nothing that is missing of a member will come any more, and so nothing that follows it can be accepted."""
+        """Missing messages of a member will not come any more, so those behind them can never be accepted: forget them."""
         early, hole = self.early[src], self.expected[src]
         while hole in early:
             hole += 1
@@ -163,7 +167,7 @@ class CoMachine(CoOrdering):
                 self._drop("left", early[seq])
 
     def caught_up(self) -> None:
-        """Our application keeps up again: say so to those who may have been told otherwise."""
+        """Our application keeps up again: tell members that may have been told of no free buffers."""
         self.is_behind = False
         self._owe()
 
@@ -184,10 +188,11 @@ class CoMachine(CoOrdering):
         return self.known_accepted.rows[self.me][member] >= self.expected[self.me]
 
     def blockers(self) -> list[int]:
-        """The members because of whom nothing more can be sent; nobody, if our own application does not read.
+        """The members because of which nothing more can be sent; none, if our own application does not read.
 
-        A full window waits for those who have accepted least. Full buffers are emptied by the word of those who
-        are awaited; where nobody is, the application that does not read is that of the member with the least room.
+        A full window waits for the members that have accepted least. Full buffers are emptied by messages or
+        confirmations of the members that are awaited; if none is, an application does not read: that of the member
+        with the least room.
         """
         if not self.others or self._may_send():
             return []
@@ -255,7 +260,7 @@ class CoMachine(CoOrdering):
         self._release_own()
 
     def _release_own(self) -> None:
-        """L5: what everybody has, nobody will ask for."""
+        """L5: forget messages of ours that all members have accepted: none will ask for them."""
         unreleased, bound, message = self.unreleased, self.known_accepted.lowest[self.me], None
         while unreleased and (seq := next(iter(unreleased))) < bound:  # in the order of their numbers
             message = unreleased.pop(seq)
@@ -268,7 +273,7 @@ class CoMachine(CoOrdering):
     # K1 to K4: confirmations
 
     def _on_confirm(self, _: int) -> None:
-        """K1: what is owed has waited in vain for data to ride on."""
+        """K1: an owed confirmation has waited in vain for data to ride on."""
         if not self.dirty:
             return
         due = max(self._spoke_at, self.dirty_since) + self.settings.confirm_delay
@@ -278,7 +283,7 @@ class CoMachine(CoOrdering):
             self._confirm(None)
 
     def _confirm(self, to: int | None, *, poll: bool = False) -> None:
-        """Tell one member, or all, what we have. Telling all settles what we owe."""
+        """Send our confirmation to one member, or to all: to all, nothing is owed any more."""
         numbers = (self.expected[self.me], tuple(self.expected), tuple(self.known_accepted.lowest))
         word = Confirmation(self.me, *numbers, self.buffers_free, poll)
         if to is None:
@@ -289,7 +294,7 @@ class CoMachine(CoOrdering):
         self.events.append(CoControlSent(to, word))
 
     def _merge(self, src: int, expected: ExpectedNumbers, free: int) -> bool:
-        """K2: what a member says it has. Whether that is news."""
+        """K2: take over what a member says it has accepted. Whether any of it is new."""
         moved = False
         for k, number in enumerate(expected):
             risen = self.known_accepted.rise(k, src, number)
@@ -301,7 +306,7 @@ class CoMachine(CoOrdering):
         return moved
 
     def _on_poll(self, _: int) -> None:
-        """K3: not done, and nothing has moved for long enough."""
+        """K3: messages are unfinished and nothing has moved for long enough: ask all members for confirmations."""
         if not self._is_unfinished():
             return
         key = (POLL, ALL)
@@ -316,7 +321,7 @@ class CoMachine(CoOrdering):
         self._confirm(None, poll=True)
 
     def _is_unfinished(self) -> bool:
-        """Whether the word of others can help us on. Of no help is it where our own application does not read."""
+        """Whether confirmations of others could help us on. They cannot where our own application does not read."""
         if not self.others:
             return False
         if self.waiting or self.unreleased or not self.is_settled or self._is_missing_something():
@@ -326,7 +331,7 @@ class CoMachine(CoOrdering):
     # L2 to L4: repair
 
     def _look_for_holes(self) -> None:
-        """L2: what is newly known to be missing is asked for, unless it was only overtaken: then it comes in a moment."""
+        """L2: ask for messages newly known to be missing, after a moment in which those come that were only overtaken."""
         for src in sorted(self._heard_of | self._found):
             bound = self.known_sent[src]
             if src not in self.others or bound <= max(self.expected[src], self._asked_below[src]):
@@ -350,7 +355,7 @@ class CoMachine(CoOrdering):
                 self._alarms.again((ASK, src), self.now, self.settings.nack_again)
 
     def _make_room(self, message: CoMessage) -> bool:
-        """B2: what is not kept is asked for again, but not before there can be room."""
+        """B2: a message that there is no room for is asked for again, but not before there can be room."""
         src = message.src
         if (ASK, src) not in self._alarms:
             self._alarms.set((ASK, src), self.now + self.settings.nack_again)
@@ -358,18 +363,18 @@ class CoMachine(CoOrdering):
         return super()._make_room(message)
 
     def _on_ask(self, src: int) -> None:
-        """L2: all of it again, later each time."""
+        """L2: ask for all missing messages of that member again, each time after a longer wait."""
         runs = self.missing(src)
         if runs:
             self._ask(src, runs, again=True)
             self._alarms.again((ASK, src), self.now, self.settings.nack_again)
-        else:  # all has come, and may wait for what others sent
+        else:  # all have come; they may wait for messages of others
             self._asked.pop(src, None)
             self._alarms.progress((ASK, src))
 
     def _ask(self, src: int, runs: Runs, *, again: bool) -> None:
         since, expected = self._asked.get(src, (self.now, 0))
-        if self.expected[src] > expected:  # it brought something, or is the first time
+        if self.expected[src] > expected:  # the last request brought something, or this is the first
             since = self.now
             self._alarms.progress((ASK, src))
         self._asked[src] = since, self.expected[src]
@@ -394,7 +399,7 @@ class CoMachine(CoOrdering):
         return max(resend, min(RESEND_ROUNDS * self._round, WAIT_MAX * resend))
 
     def _on_resend(self, _: int) -> None:
-        """L4: to each member, what it is not known to have though it was sent long enough ago."""
+        """L4: send each member the messages again that it is not known to have, if they were sent long enough ago."""
         if not self.unreleased:
             return
         key, wait = (RESEND, ALL), self._resend_after()

@@ -1,12 +1,12 @@
-"""What the CO protocol knows and in which order it has it: acceptance, levels and buffers, without time or talk.
+"""The order of the CO protocol: acceptance, levels and buffers, without timers and without sending.
 
-    early      came before something that precedes it
+    early      a message that precedes it is missing
     accepted   nothing that precedes it is missing; the level `causal`
     log        confirmed: every member is known to have accepted it; in causal order
     (gone)     acknowledged: every member is known to have confirmed it
 
-The rules have the letters and numbers of docs/protocols/co.md. What is to be said about all this, and when, is the
-business of `machine`.
+The rules have the letters and numbers of docs/protocols/co.md. What is sent about
+all this, and when, is the business of `machine`.
 """
 
 from collections import deque
@@ -25,8 +25,8 @@ class CoOrdering(Machine):
     def __init__(self, me: int, members: int, settings: CoSettings, now: float) -> None:
         super().__init__(me, members, settings.capacity_for(members), now)
         self.settings = settings
-        self.others = [m for m in range(members) if m != me]  # that have not left
-        # what we know
+        self.others = [m for m in range(members) if m != me]  # other members that have not left
+        # numbers
         self.expected = [FIRST] * members  # REQ; our own entry is the number of our next message
         self.known_sent = [FIRST] * members  # GAP: exclusive bound of the numbers a member has used
         self.known_accepted = Knowledge(members, self._is_needed)  # AL
@@ -34,7 +34,8 @@ class CoOrdering(Machine):
         self.reported_confirmed = Knowledge(members)  # QAL
         self.vectors = [[FIRST] * members for _ in range(members)]  # of each sender's last accepted message
         self._raised: set[int] = set()  # senders for which `known_accepted` rose as a whole
-        self._named = [FIRST] * members  # the highest that a confirmed message of another names
+        # The highest number of each sender that a confirmed message of another names.
+        self._named = [FIRST] * members
         # where messages wait
         self.early: list[dict[int, CoMessage]] = [{} for _ in range(members)]  # STASH, by number
         self.accepted: list[deque[CoMessage]] = [deque() for _ in range(members)]  # RRL
@@ -42,16 +43,17 @@ class CoOrdering(Machine):
         # buffers
         self.quota = self.capacity // members  # of each sender, in messages
         self.free_buffers = [self.capacity] * members  # BUF
-        # what there is to say
+        # what is to be sent
         self.dirty = False  # something is to be confirmed
         self.dirty_since = now
-        self.progress_at = now  # when we last learnt something
-        self.accepted_since: dict[int, int] = {}  # messages of each sender since we last spoke
-        self._risen: set[int] = set()  # members of which we expect more than our last message said
-        self._heard_of: set[int] = set()  # senders of which something may be missing
+        self.progress_at = now  # when we last learnt anything new
+        # Messages accepted of each sender since we last sent anything.
+        self.accepted_since: dict[int, int] = {}
+        self._risen: set[int] = set()  # members whose expected number rose since our last message
+        self._heard_of: set[int] = set()  # senders of which messages may be missing
 
     def _is_needed(self, sender: int, reporter: int) -> bool:
-        """Whether the reporter's word about the sender's messages counts: a sender has what it sent."""
+        """Whether the reporter's numbers about the sender's messages count: a sender has its own."""
         return reporter != sender
 
     # What can be asked
@@ -65,7 +67,7 @@ class CoOrdering(Machine):
         return any(self.known_sent[m] > expected[m] for m in self.others)
 
     def awaited(self, level: str = "acknowledged") -> list[int]:
-        """The members whose messages or word is missing for what is held here and has not reached that level."""
+        """The members whose messages or confirmations are missing for messages here to reach that level."""
         found = {m for m in self.others if self.missing(m)}
         if level != "causal":
             for src, queue in enumerate(self.accepted):
@@ -76,7 +78,7 @@ class CoOrdering(Machine):
         return sorted(found - {self.me})
 
     def kept(self, src: int) -> dict[int, CoMessage]:
-        """The messages of a member that not everybody is known to have, and some that everybody has."""
+        """The messages of a member that not all are known to have, and some that all have."""
         found = {message.seq: message for message in self.log if message.src == src}
         return found | {message.seq: message for message in self.accepted[src]} | self.early[src]
 
@@ -98,7 +100,7 @@ class CoOrdering(Machine):
         if seq >= expected + AHEAD_MAX:
             return self._discard("seq", message)
         if seq < expected:
-            self._owe()  # R1: its sender may have missed that we have it
+            self._owe()  # R1: a duplicate: its sender may have missed our confirmation
             return self._discard("duplicate", message)
         early = self.early[src]
         if seq in early:
@@ -126,7 +128,7 @@ class CoOrdering(Machine):
         return False
 
     def _make_room(self, message: CoMessage) -> bool:
-        """B2: a sender that fills its share makes room with its own latest, or is not kept."""
+        """B2: where a sender's share is full, its latest early message gives way, or the new one is not kept."""
         src, seq = message.src, message.seq
         early = self.early[src]
         latest = max(early, default=0)
@@ -136,8 +138,8 @@ class CoOrdering(Machine):
         return True
 
     def _claims(self, message: CoMessage, before: Sequence[int]) -> Claims | None:
-        """What its vector says beyond that of its sender's message before it; failure condition 2 for those.
-        None, if it cannot be right."""
+        """The entries by which a message's vector exceeds that of its sender's message before it; they reveal loss
+        (failure condition 2). None, if the vector cannot be right."""
         src, vector = message.src, message.vector
         if vector is not None:
             if vector[src] != message.seq:
@@ -153,7 +155,7 @@ class CoOrdering(Machine):
         return claims
 
     def _are_possible(self, claims: Iterable[tuple[int, int]]) -> bool:
-        """Nobody has accepted what we never sent, nor can be so far ahead of us."""
+        """Whether the entries can be right: no member has accepted what we never sent, nor is so far ahead of us."""
         expected, me = self.expected, self.me
         for k, number in claims:
             if number > expected[k] and (k == me or number > expected[k] + AHEAD_MAX):
@@ -168,14 +170,14 @@ class CoOrdering(Machine):
                 self._heard_of.add(k)
 
     def _read_from(self, src: int, seq: int) -> None:
-        """Read the vectors of early messages, as far as each follows one that could be read."""
+        """Read the vectors of early messages, as long as each follows one whose vector is known."""
         early = self.early[src]
         while (message := early.get(seq)) is not None:
             before = self._vector_before(src, seq)
             if before is None:
                 if message.vector is None:
                     return
-                before = self.vectors[src]  # it needs none, and says at least that
+                before = self.vectors[src]  # it came in full, and exceeds at least this one
             claims = self._claims(message, before)
             if claims is None:
                 self._drop("forged", message)
@@ -200,7 +202,7 @@ class CoOrdering(Machine):
     # A1, A2, R3: from `early` to `accepted`
 
     def _is_acceptable(self, claims: Claims) -> bool:
-        """A1, for the next message of its sender: what it names beyond the one before it is accepted here."""
+        """A1, for the next message of its sender: whether all that it names beyond the message before it is accepted here."""
         expected = self.expected
         for k, number in claims:  # noqa: SIM110 — for every message, and a generator costs twice this
             if number > expected[k]:
@@ -248,7 +250,7 @@ class CoOrdering(Machine):
             self.events.append(Reached("causal", [message]))
 
     def _have_accepted(self, src: int, number: int) -> None:
-        """Our own word counts at once, whether or not we have said it."""
+        """Count our own acceptance at once, whether or not we have told the others."""
         if self.known_accepted.rise(src, self.me, number) == ALL_RISEN:
             self._raised.add(src)
 
@@ -286,7 +288,7 @@ class CoOrdering(Machine):
         self._acknowledge()
 
     def _confirmed(self, message: CoMessage, start: int) -> None:
-        """P1: every member has it, so its vector is known to all."""
+        """P1: every member has accepted the message, so all know its vector."""
         src, named = message.src, self._named
         rise = self.known_confirmed.rise
         for k, number in message.claims:
@@ -299,7 +301,8 @@ class CoOrdering(Machine):
             insert_causally(self.log, message, start)
 
     def _acknowledge(self) -> None:
-        """P3: everybody knows that everybody has it. The two ways to know must not be mixed."""
+        """P3: every member knows that every member has the message, by vectors of confirmed messages or by reports. Taking some
+        entries from one and some from the other would be wrong."""
         by_data, by_word = self.known_confirmed.lowest, self.reported_confirmed.lowest
         done = 0
         for message in self.log:
@@ -316,12 +319,12 @@ class CoOrdering(Machine):
 
 
 def precedes(one: CoMessage, other: CoMessage) -> bool:
-    """P4: whether one caused the other, by their vectors alone; its sender's own messages are named there, too."""
+    """P4: whether one caused the other, by their vectors alone, in which a sender's own messages count, too."""
     return one.seq <= other.deps[one.src]
 
 
 def insert_causally(log: list[CoMessage], message: CoMessage, start: int = 0) -> None:
-    """P5: put a message before the first that it precedes, or last; what is before `start` it does not precede."""
+    """P5: put a message before the first that it precedes, or last. It precedes none that is before `start`."""
     src, seq, deps = message.src, message.seq, message.deps
     at = next((at for at in range(start, len(log)) if seq <= log[at].deps[src]), len(log))
     for later in log[at:]:  # `precedes` both times, without a call for each message of a long log

@@ -11,12 +11,13 @@ from inga.model.stamp import Delta, Deps
 LEVELS = ("causal", "confirmed", "acknowledged")
 
 AHEAD_MAX = 8192
-"""How far beyond what we expect a number can be: twice what any window allows."""
+"""How far beyond the expected number another can be: twice what any window allows."""
 
 WINDOW_MAX = AHEAD_MAX // 2
 
 QUOTA_WINDOWS = 4
-"""Windows of a sender that fit the buffers, unless told: three round trips until it is acknowledged, and one more."""
+"""Windows of each sender for which there are buffers by default: a message takes three round trips until it is
+acknowledged, and one more is to spare."""
 
 ExpectedNumbers = tuple[int, ...]
 """The number that is expected next from each member."""
@@ -29,17 +30,15 @@ Claims = list[tuple[int, int]]
 class CoSettings:
     """What can be chosen. Times are in seconds."""
 
-    window: int = 32  # own messages that not all have accepted (W)
+    window: int = 32  # messages of ours that not all members have accepted (W)
     window_bytes: int | None = None  # their charged bytes; None = as many as they are
-    capacity: int | None = (
-        None  # messages held of all senders, shared out equally (C); None = four windows of each
-    )
+    # Messages held of all senders, shared out equally (C); None = four windows of each.
+    capacity: int | None = None
     units: int = 1  # what a message counts against a buffer (H)
     confirm_delay: float = 0.005  # T_def: how long a confirmation waits for data to ride on
-    confirm_every: int | None = (
-        None  # messages of one sender that end that wait; None = half a window, 0 = none do
-    )
-    nack_delay: float = 0.001  # how long a message may only have been overtaken
+    # Messages of one sender after which it does not wait; None = half a window, 0 = it always waits.
+    confirm_every: int | None = None
+    nack_delay: float = 0.001  # a missing message may only have been overtaken
     nack_again: float = 0.02  # T_ret
     resend: float = 0.05  # T_rtx
     poll: float = 0.05  # T_poll
@@ -74,9 +73,9 @@ class CoMessage:
         "seq",  # which of its sender's messages
         "vector",  # what its sender expected of all members; None = not in full, and not rebuilt yet
         "rises",  # by how much that is more than in its sender's message before; None = `vector` came in full
-        "free",  # buffers its sender had left
-        "body",  # what is carried, of no interest here
-        "size",  # of our own, what it counts against the window's bytes; else bytes held here
+        "free",  # free buffers of its sender
+        "body",  # the payload, which the machine does not look at
+        "size",  # of our own messages, bytes charged to the window; of others, bytes held here
         "claims",  # what rose in its vector, once it is accepted
         "deps",  # its vector as counts of messages that precede it; empty = it is not accepted yet
         "sent_at",
@@ -108,14 +107,14 @@ class CoMessage:
 
 
 class Confirmation(NamedTuple):
-    """What a member has, and has confirmed (CNF). `seq` is that of its next message."""
+    """The numbers that a member expects, and those up to which it has confirmed (CNF). `seq` is that of its next message."""
 
     src: int
     seq: int
     expected: ExpectedNumbers
     confirmed: ExpectedNumbers
     free: int
-    poll: bool = False  # and please say the same of yourself
+    poll: bool = False  # the receiver is asked for its own confirmation
 
 
 class CoNack(NamedTuple):
@@ -145,11 +144,11 @@ class CoControlSent(NamedTuple):
 
     to: int | None
     what: Confirmation | CoNack
-    again: bool = False  # the same was asked for before
+    again: bool = False  # a repeated request
 
 
 class Reached(NamedTuple):
-    """Messages got to a level, in this order."""
+    """Messages reached a level, in this order."""
 
     level: str
     messages: list[CoMessage]

@@ -1,16 +1,16 @@
 """The SCO protocol as a layer: packets to and from the machine of `sco`, and its rows.
 
-A data message is one packet per destination with that link's number and changes. It says for whom the number is, for
-where nobody knows yet where that member is, the packet reaches everybody. Where one datagram for all
-replaces them it is a packet for everybody that lists its destinations' numbers. Whoever is not listed drops a packet
-unread. Control messages and requests are packets of this layer's kind.
+A data message is one packet per destination, with the number of that link and the changes of the clock since its last
+packet. It names its destination, because a packet for a member whose address is not known yet reaches the whole group.
+Where one datagram for all replaces these, it lists the numbers of all its destinations. A member that is not listed
+drops a packet unread. Control messages and requests are packets of this layer's kind.
 
     DT    kind data    seq dst stamp, one of lsns; the only destination: seq lsn dst stamp; for all at once: seq stamp, lsns
     CTL   our kind     seq lsn; urgent = poll
     RET   our kind     runs
 
-each with an extension, see `wire.selective`. What the machine calls 1 before anything happened is 0 on the wire
-only in stamps, which name the newest message that precedes, not the next.
+each with an extension, see `wire.selective`. All numbers are those of the next message and begin with 1, but for
+stamps on the wire: those name the newest message that precedes, and begin with 0.
 """
 
 from collections.abc import Mapping
@@ -46,10 +46,10 @@ from inga.stack.hooks import Holdings
 from inga.wire.selective import pack, unpack
 
 TWO_WAYS = 0.02
-"""Seconds for which something may be overtaken where some datagrams go to all and others to one, by another socket."""
+"""Seconds by which a packet may be overtaken where datagrams for all and datagrams for one go by different sockets."""
 
 STEPS = {"accepted": "accept", "causal": "causal", "confirmed": "confirm"}
-"""The trace's name of reaching a level."""
+"""For each level, the step of a trace that says it was reached."""
 
 
 class Sco(MachineOrder):
@@ -89,9 +89,10 @@ class Sco(MachineOrder):
         self.machine.now = self.stack.now
         self._everybody = (1 << len(view)) - 1
         self._acting = False
-        self._heard = 0  # our newest message that some destination has accepted
-        self._prompt: set[int] = set()  # senders of partial bundles that wait for us to say something
-        self._lent: dict[int, dict[int, Packet]] = {}  # of members that are gone, by number: lent by others
+        self._heard = 0  # number of our newest message that at least one destination has accepted
+        self._prompt: set[int] = set()  # senders of partial bundles, which wait for our confirmation
+        # Messages of members that are gone, by number, as other members lent them.
+        self._lent: dict[int, dict[int, Packet]] = {}
 
     # Sending
 
@@ -101,7 +102,7 @@ class Sco(MachineOrder):
             dst = self._everybody & ~me if packet.dst is None else packet.dst
             size = charged(len(packet.body) + HEADER_MAX)
             self.machine.request(dst | me if self.echo else dst, packet, size)
-        if not self._acting:  # else it leaves when what happened before it is done
+        if not self._acting:  # else it leaves after the events before it
             self._run()
 
     def turn(self) -> None:
@@ -134,7 +135,9 @@ class Sco(MachineOrder):
         machine.stages()
         self._act()
         for message, packet in fresh:
-            if not message.given or packet.payloads is None:  # it outlives the reader's buffer
+            if (
+                not message.given or packet.payloads is None
+            ):  # it is held longer than the reader's buffer is valid
                 packet.keep()
 
     def gone(self, member: int) -> None:
@@ -148,32 +151,32 @@ class Sco(MachineOrder):
     # What drivers want, and what a change of the order needs
 
     def sent(self) -> list[int]:
-        """The number of our newest message to each; our own entry is how many there are."""
+        """The number of our newest message to each member; our own entry counts all of them."""
         return list(self.machine.last_to)
 
     def has(self, counts: list[int]) -> bool:
-        """All of it, and everybody else too: nothing waits here any more."""
+        """Whether all these messages came and are confirmed: no message waits here any more."""
         machine = self.machine
         come = all(machine.covered[m] > count for m, count in enumerate(counts) if m != machine.me)
         return come and machine.is_settled
 
     def closed(self) -> None:
-        """Everybody has all we sent, also where nobody has told us."""
+        """A view ends only when all members have all we sent, also those whose confirmations did not come."""
         for own in self.machine.unreleased.values():
             if own.body.receipt is not None:
                 own.body.receipt.reach("confirmed")
 
-    # For those who lack what a member sent that is gone. Numbers of links are nobody else's business, so messages are
-    # known by their senders' numbers here, and lent with their whole stamps.
+    # Lending messages of a member that is gone. Numbers of a link mean nothing to other members, so messages are known
+    # by their senders' numbers here, and lent with their whole stamps.
 
     def count(self) -> int:
         return 0
 
     def come(self, counts: list[int]) -> bool:
-        return True  # what a link lacks is known to `has`
+        return True  # `has` knows which messages are missing
 
     def holdings(self, member: int) -> Holdings:
-        """Of each message its destinations, and how far we have got."""
+        """The destinations of each message that we have, and the number up to which we have all."""
         covered = self.machine.covered[member]
         kept = self.machine.kept(member).values()
         return [
@@ -198,7 +201,7 @@ class Sco(MachineOrder):
         }
 
     def lacking(self, member: int, dealt: Holdings) -> dict[int, Runs]:
-        """What is lent to us is taken when all of it has come, in its sender's order."""
+        """Messages that others lend us are taken once all have come, in their sender's order."""
         covered, lent = self.machine.covered[member], self._lent.get(member, {})
         due = [row for row in dealt if row[1] >= covered]
         missing = lacking(due, lambda seq: seq in lent)
@@ -233,7 +236,7 @@ class Sco(MachineOrder):
         ]
 
     def _whole(self, message: ScoMessage) -> Packet:
-        """A message with its whole stamp."""
+        """A packet of the message with its whole stamp."""
         packet: Packet = message.body.copy_to(self.me)
         packet.dst, packet.lsn, packet.ext = message.dst, 0, None
         delta = [(k, seq) for k, seq in enumerate(message.deps) if seq and k != message.src]
@@ -242,7 +245,7 @@ class Sco(MachineOrder):
 
     @property
     def settled(self) -> bool:
-        """Whether all we sent was accepted by everybody who was met, and we owe nobody a confirmation."""
+        """Whether all members that were met have accepted all we sent, and we owe none a confirmation."""
         machine = self.machine
         peers = self.stack.peers
         met = [m for m in peers if m in self.stack.met]
@@ -256,7 +259,7 @@ class Sco(MachineOrder):
     # From packets to the machine
 
     def _message(self, packet: Packet) -> ScoMessage | None:
-        """The copy in a data packet that is for us."""
+        """The message in a data packet; None if it is not for us or cannot be right."""
         me = self.me
         stamp, lsn, dst = packet.stamp, packet.lsn, packet.dst
         try:
@@ -288,7 +291,7 @@ class Sco(MachineOrder):
         )
 
     def _heed(self, packet: Packet) -> str | None:
-        """A control message or a request came; the reason if it cannot be right."""
+        """A control message or a request came. Returns the reason to reject it, if there is one."""
         free, have, acks, lsns = unpack(packet.ext or b"", len(self.stack.view))
         if lsns:
             return "malformed"
@@ -299,7 +302,7 @@ class Sco(MachineOrder):
         return self.machine.asked(ScoNack(packet.src, packet.runs, acks, free, have))
 
     def _is_first(self, message: ScoMessage) -> bool:
-        """Whether among its destinations we are the one who answers at once: the next after the sender."""
+        """Whether we are the destination that answers at once: the next member after the sender."""
         n = len(self.stack.view)
         distances = [(m - message.src - 1) % n for m in range(n) if message.dst >> m & 1 and m != message.src]
         return (self.me - message.src - 1) % n == min(distances, default=-1)
@@ -307,9 +310,9 @@ class Sco(MachineOrder):
     # From the machine to packets and rows
 
     def _act(self) -> None:
-        """Do what the machine wants done, in the order it happened; what is released goes up in one batch.
+        """Act on the machine's events in their order; released packets go up in one batch.
 
-        That a message arrived somewhere may let a bundle go, which is sent when all that was before is done.
+        The news that a message was accepted may let a bundle leave, which is sent after all earlier events.
         """
         machine = self.machine
         released: list[Packet] = []
@@ -397,7 +400,7 @@ class Sco(MachineOrder):
             stack.trace.row(*where, deps=message.deps)
 
     def _discard(self, reason: str, message: ScoMessage) -> None:
-        if not message.given:  # else it was handed over when it came, at the level `received`
+        if not message.given:  # else it was delivered on arrival, at the level `received`
             self.held -= message.size
         if reason == "duplicate":
             self._received(message.body, "duplicate")

@@ -1,7 +1,7 @@
-"""SCO over a network that loses nothing, for orders that are played move by move: no time passes.
+"""SCO over a network that loses nothing, for schedules that are played move by move: no time passes.
 
-Nothing is asked for again, since all comes by itself, nobody waits for buffers, and whether something is still to
-come is asked at once instead of after a while.
+Nothing is asked for again, since every copy arrives by itself, and no sender waits for buffers. Whether a message is
+still to come is asked at once instead of after a while.
 """
 
 from dataclasses import replace
@@ -13,7 +13,7 @@ from inga.model.packet import Runs
 
 
 class LosslessSco(ScoMachine):
-    """Wants no time."""
+    """Sets no timer."""
 
     wake = None
 

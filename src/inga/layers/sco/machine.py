@@ -37,7 +37,7 @@ from inga.layers.sco.parts import (
 from inga.layers.sco.talking import ASK, CONFIRM, FLOW, FOUND, RESEND, Talking
 
 SMOOTHING = 8
-"""Answers over which the time they take is averaged."""
+"""How many answers the smoothed answer time is averaged over."""
 
 
 class ScoMachine(Talking):
@@ -48,14 +48,15 @@ class ScoMachine(Talking):
     def __init__(self, me: int, members: int, settings: ScoSettings | None = None) -> None:
         settings = settings or ScoSettings()
         super().__init__(me, members, settings)
-        self.last_to = [0] * members  # number of our newest message to each
+        self.last_to = [0] * members  # number of our newest message to each member
         self.waiting: deque[tuple[int, Any, int]] = deque()  # PEND: destinations, body, size
         self.window_bytes: float = settings.window_bytes or inf
         self.unreleased: dict[int, Own] = {}  # SL
         self._unreleased_in_order: deque[int] = deque()
         self._unreleased_bytes = 0
-        self._outstanding: dict[int, deque[ScoMessage]] = {}  # per link, copies not known to be accepted
-        self._link_version: dict[int, int] = {}  # of our clock, which each link has seen
+        # By destination, copies not known to be accepted.
+        self._outstanding: dict[int, deque[ScoMessage]] = {}
+        self._link_version: dict[int, int] = {}  # the version of our clock that was last sent on each link
 
     # What goes in, besides `receive` and `control`
 
@@ -65,7 +66,7 @@ class ScoMachine(Talking):
         self.waiting.append((dst, body, size))
 
     def asked(self, request: ScoNack) -> str | None:
-        """L2: a member lacks something of ours."""
+        """L2: a member asks for copies that it lacks."""
         if self._exceeds(request.ack):
             return "forged"
         to = request.src
@@ -101,8 +102,8 @@ class ScoMachine(Talking):
             self._alarms.set((FLOW, ALL), self.now + self._pace(self.settings.poll_after))
 
     def leave_out(self, member: int) -> None:
-        """A member is gone: nothing is expected of it, nor sent to it, any more. What came out of its turn follows
-        something that will not come; whoever has it in its turn passes it on."""
+        """A member is gone: nothing more is expected of it or sent to it. Early messages of it wait for one that will not
+        come on this link; a member that has all in order lends them."""
         self.gone.add(member)
         for early in self.early.pop(member, {}).values():
             self._let_go(member)
@@ -120,7 +121,7 @@ class ScoMachine(Talking):
             self._alarms.clear((kind, member))
 
     def forgo(self, member: int) -> None:
-        """Nothing that is missing of a member that is gone will come any more: nothing waits for it."""
+        """Missing messages of a member that is gone will not come from anybody: no message waits for them any more."""
         self.bereft.add(member)
         self._wake(member)
 
@@ -128,7 +129,7 @@ class ScoMachine(Talking):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way, held or owed: nothing will be sent unasked."""
+        """Whether no message is under way or held and no confirmation is owed: nothing will be sent unasked."""
         return not (self.waiting or self.unreleased or not self.is_settled or self.owed_since)
 
     @property
@@ -142,16 +143,16 @@ class ScoMachine(Talking):
 
     @property
     def oldest_unreleased(self) -> int:
-        """LOW: the lowest number of ours that not all have accepted; else the next."""
+        """LOW: the lowest number of ours that not all destinations have accepted; else the next number."""
         order = self._unreleased_in_order
         while order and order[0] not in self.unreleased:
             order.popleft()
         return order[0] if order else self.seq
 
     def blockers(self) -> list[int]:
-        """The members because of whom nothing more can be sent: those who lack the oldest message of a full window, or
-        of ours, if the next one is for us alone; else, of those the next one is for, those with the least room. Nobody,
-        if our own application does not read."""
+        """The members because of which nothing more can be sent: those that lack the oldest message of a full window, or our
+        oldest message, if the next one is for ourselves alone; else the destinations of the next message with the least
+        room. None, if our own application does not read."""
         dst, size = self.waiting[0][::2] if self.waiting else (0, 0)
         if self._may_send(dst, size):
             return []
@@ -229,7 +230,7 @@ class ScoMachine(Talking):
             self._confirm()
 
     def _copies(self, own: Own, to: list[int], together: bool) -> list[ScoMessage]:
-        """One copy for each, with what that link has not seen yet of our clock and our confirmations."""
+        """One copy for each destination, with the changes of our clock and confirmations that its link has not carried yet."""
         buf = self.buffers_free
         whole = self._changes(0) if together else ()
         reported = self.known_accepted.get(self.me, {})
@@ -258,7 +259,7 @@ class ScoMachine(Talking):
         return copies
 
     def _changes(self, since: int) -> NumberPairs:
-        """Whose clock rose after that version, and the newest of theirs that precedes; ours goes without saying."""
+        """The entries of our clock that rose after that version, without our own: (member, its newest message that precedes)."""
         changed = []
         for member, version in reversed(self._changed.items()):
             if version <= since:
@@ -268,7 +269,7 @@ class ScoMachine(Talking):
         changed.sort()
         return tuple(changed)
 
-    # L3, L4, Q3: until all have it
+    # L3, L4, Q3: until all destinations have it
 
     def _learn(self, reporter: int, source: int, upto: int) -> None:
         if source == self.me != reporter and upto > self.accepted_by(reporter, source):
@@ -276,7 +277,7 @@ class ScoMachine(Talking):
         super()._learn(reporter, source, upto)
 
     def _accepted_by_receiver(self, member: int, upto: int) -> None:
-        """L4: our messages below `upto` need not be kept for this member any more."""
+        """L4: a member has accepted our messages below `upto`: they need not be kept for it any more."""
         outstanding = self._outstanding.get(member)
         while outstanding and outstanding[0].seq < upto:
             self._settle(outstanding.popleft())
@@ -285,7 +286,7 @@ class ScoMachine(Talking):
             del self._outstanding[member]
 
     def _settle(self, copy: ScoMessage) -> None:
-        """A destination has the message, or has left: it is not waited for any more."""
+        """A destination has accepted this copy, or has left: the message does not wait for it any more."""
         own = copy.own
         assert own is not None
         own.remaining -= 1
@@ -297,8 +298,8 @@ class ScoMachine(Talking):
         self.events.append(Heard(copy.seq))
 
     def _on_resend(self, member: int) -> None:
-        """L3: something is not known to be accepted for too long. The oldest that may be lost is sent again; whatever
-        else is missing, the number on our question reveals, and a confirmation that was lost is answered."""
+        """L3: copies to a member are not known to be accepted for too long. Send the oldest that may be lost again, with a
+        question: its number reveals what else is missing, and its answer replaces a lost confirmation."""
         outstanding = self._outstanding.get(member)
         if not outstanding:
             return
@@ -316,13 +317,13 @@ class ScoMachine(Talking):
         self._alarms.again((RESEND, member), self.now, self._pace(self.settings.resend_after))
 
     def _resend(self, member: int, copies: list[ScoMessage]) -> None:
-        """Retransmissions repeat the original fields; they do not stand for a confirmation."""
+        """Send copies again with their original fields; they carry no newer confirmation."""
         for copy in copies:
             copy.since = self.now
             self.events.append(Copies([copy], [member], again=True))
 
     def _on_flow(self, _: int) -> None:
-        """Q3: nothing of ours is under way and still we may not send: ask how full the others are."""
+        """Q3: no message of ours is under way and still we may not send: ask the destinations for their free buffers."""
         for member in self._remote(self.waiting[0][0]):
             self._poll(member)
         self._alarms.again((FLOW, ALL), self.now, self._pace(self.settings.poll_after))

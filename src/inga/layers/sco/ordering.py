@@ -1,13 +1,13 @@
-"""What the SCO protocol knows and in which order it has it: acceptance, order and levels, without talk.
+"""The order of the SCO protocol: acceptance, causal order and levels, without sending anything.
 
-    early      it came, before something else on its link                R2
+    early      an earlier message on its link is missing                 R2
     accepted   nothing before it on its link is missing                  A2
     log        nothing that precedes it and is for us is missing either  C2, C3
     (gone)     every destination is known to have it                     F1, F2
 
-Work per message is that of the stamp: tops that wait for a member are woken by that member, and of a stamp only
-what changed since the sender's last message to us has to be looked at, since that one was ordered first and its
-causes with it. The rules are those of docs/protocols/sco.md.
+The *top* of a source is its oldest message that is accepted and not ordered. Work per message is that of its stamp:
+tops that wait for a member are looked at again when that member gets further, and of a stamp only the entries that
+changed since the sender's last message to us count, since that message was ordered first, with its causes. The rules are those of docs/protocols/sco.md.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ from inga.layers.sco.parts import Happened, NumberPairs, ScoMessage, ScoSettings
 from inga.model.packet import Runs
 
 LSN_WINDOW = 8192
-"""How far ahead of what we expect a link may be; more is not from a member that keeps its window."""
+"""How far beyond the expected number of a link another may be: no member that keeps its window gets further."""
 
 
 class ScoOrdering(Machine):
@@ -32,7 +32,8 @@ class ScoOrdering(Machine):
         self.members = members
         self.settings = settings
         self.gone: set[int] = set()
-        self.bereft: set[int] = set()  # of these, those of whom nothing more comes, from nobody
+        # Members that have left and of which no message can come any more, not even lent ones.
+        self.bereft: set[int] = set()
         # numbers
         self.seq = 1  # SQN: of our next message
         self.expected_lsn = [1] * members  # LRN
@@ -40,22 +41,24 @@ class ScoOrdering(Machine):
         self.clock = [1] * members  # CSN
         self.known_accepted: dict[int, dict[int, int]] = {}  # AL, by reporter, then source; else 1
         self.known_sent: dict[int, int] = {}  # GAP, else 1
-        self._version = 0  # of our clock: it travels as what changed
+        self._version = 0  # counts the changes of our clock, which travels as differences
         self._changed: dict[int, int] = {}  # member -> version of its last change, newest last
-        self._past: dict[int, list[int]] = {}  # per link, the last stamp in full
-        self._heard_of: set[int] = set()  # sources that may have lost something
+        self._past: dict[int, list[int]] = {}  # the last stamp on each link, in full
+        self._heard_of: set[int] = set()  # sources of which messages may be missing
         # where messages wait
         self.early: dict[int, dict[int, ScoMessage]] = {}  # STASH, by lsn
         self.accepted: dict[int, deque[ScoMessage]] = {}  # RRQ; only those that hold something
         self.log: dict[int, deque[ScoMessage]] = {}  # CRQ by source; only those that hold something
         # buffers
         self.free_buffers: dict[int, int] = {}  # BUF, else the capacity
-        self._given_back: dict[int, set[int]] = {}  # lsn of what was received and then evicted
-        self._arrived: dict[int, int] = {}  # per link, the lsn below which all of ours are known to have come
-        # who waits for whom
-        self._work: deque[int] = deque()  # sources whose top is to be looked at
+        # By source: lsn of messages that were received and then evicted.
+        self._given_back: dict[int, set[int]] = {}
+        # By destination, the lsn below which all our copies are known to have come.
+        self._arrived: dict[int, int] = {}
+        # what waits for which member
+        self._work: deque[int] = deque()  # sources whose top is to be looked at again
         self._waits: dict[int, list[tuple[int, int]]] = {}  # member -> heap of (clock needed, source)
-        self._full: deque[int] = deque()  # sources whose oldest ordered message may be confirmed
+        self._full: deque[int] = deque()  # sources whose oldest ordered message may be confirmed by now
         self._behind: dict[int, list[tuple[int, int]]] = {}  # member -> heap of (clock needed, source)
 
     # What can be asked
@@ -83,7 +86,7 @@ class ScoOrdering(Machine):
         return not self.log and not self.accepted
 
     def awaited(self, level: str = "confirmed") -> list[int]:
-        """The members whose messages or word is missing for what is held here and has not reached that level."""
+        """The members whose messages or confirmations are missing for messages here to reach that level."""
         if level == "received":
             return []
         found = {m for m in self.known_sent if self.missing(m)}
@@ -94,18 +97,18 @@ class ScoOrdering(Machine):
         return sorted(found - self.gone - {self.me})
 
     def _silent_blockers(self, top: ScoMessage) -> set[int]:
-        """Members that block a top through an empty queue."""
+        """Members that block a top although no message of theirs waits here: they have not said how far they have counted."""
         lacking = [h for h, seq in top.delta[top.seen :] if self._cleared(h) <= seq]
         return {member for member in lacking if member not in self.accepted}
 
     def _remote(self, members: int) -> list[int]:
-        """The others in a bit set that have not left."""
+        """The other members in a bit set that have not left."""
         return [m for m in members_of(members & ~(1 << self.me)) if m not in self.gone]
 
     # R2, A2, B1, B2: from the network to `accepted`
 
     def receive(self, message: ScoMessage) -> str | None:
-        """R1, R2, A2: a copy came. The reason if it cannot be right."""
+        """R1, R2, A2: a copy came. Returns the reason to reject it, if there is one."""
         src, lsn = message.src, message.lsn
         expected = self.expected_lsn[src]
         if lsn < expected:
@@ -128,7 +131,7 @@ class ScoOrdering(Machine):
         return None
 
     def take_lent(self, message: ScoMessage) -> None:
-        """A message of a member that is gone, from another that has it: the next on its link, by whatever number."""
+        """Take a message of a member that is gone, lent by another member: as the next on its link, whatever its lsn was."""
         src = message.src
         message.lsn = self.expected_lsn[src]
         self.expected_lsn[src] += 1
@@ -138,7 +141,7 @@ class ScoOrdering(Machine):
         self._enter(message)
 
     def _stash(self, message: ScoMessage) -> bool:
-        """R2 and B2: keep it, if there is room. It may drive out a later one of its sender."""
+        """R2 and B2: keep an early message, if there is room. It may evict a later one of its sender."""
         src, lsn = message.src, message.lsn
         early = self.early.get(src)
         if early is not None and lsn in early:
@@ -169,7 +172,7 @@ class ScoOrdering(Machine):
         """A2: continuous acceptance."""
         early = self.early.get(src)
         while early and (message := early.pop(self.expected_lsn[src], None)) is not None:
-            if message.seq < self.covered[src]:  # two stories about one link: not from a member of ours
+            if message.seq < self.covered[src]:  # it contradicts an earlier message of this link: forged
                 self._let_go(src)
                 self.events.append(Discarded("forged", message))
                 continue
@@ -179,8 +182,8 @@ class ScoOrdering(Machine):
             self._enter(message)
 
     def _merge_clock(self, message: ScoMessage) -> None:
-        """What precedes the message precedes from now on what we send; and so does it. No stamp names its own sender, nor
-        more of us than we have sent: others were refused."""
+        """From now on the message and whatever precedes it precede what we send. No stamp names its own sender, nor more
+        messages of ours than we have sent: such messages were refused."""
         src, clock = message.src, self.clock
         if message.seq >= self.covered[src]:
             self.covered[src] = message.seq + 1
@@ -198,7 +201,7 @@ class ScoOrdering(Machine):
         self._changed[member] = self._version
 
     def _enter(self, message: ScoMessage) -> None:
-        """Append to `accepted`, with the full stamp, and see whether it is next."""
+        """Append a message to `accepted`, with its full stamp, and see whether it is the top of its source."""
         src = message.src
         past = self._past.get(src)
         if past is None or message.whole:
@@ -227,11 +230,11 @@ class ScoOrdering(Machine):
             self._arrived[src] = have
 
     def _exceeds(self, ack: NumberPairs) -> bool:
-        """Whether somebody claims to have accepted more of us than we have sent."""
+        """Whether an entry claims that more messages of ours were accepted than we have sent."""
         return any(source == self.me and upto > self.seq for source, upto in ack)
 
     def _cover(self, src: int, seq: int) -> None:
-        """What `src` sent us below `seq` has all come."""
+        """All messages of `src` to us below `seq` have come."""
         if seq > self.covered[src]:
             self.covered[src] = seq
         self._wake(src)
@@ -239,7 +242,7 @@ class ScoOrdering(Machine):
     # C1 to C4: from `accepted` to `log`
 
     def _cleared(self, member: int) -> float:
-        """Whatever of the member's is for us and below this has been ordered. It never falls."""
+        """The number below which all messages of a member to us have been ordered. It never falls."""
         queue = self.accepted.get(member)
         if queue is not None:
             return queue[0].seq
@@ -279,7 +282,7 @@ class ScoOrdering(Machine):
         return None
 
     def _move(self, top: ScoMessage) -> None:
-        """From the top of its queue to the log."""
+        """Move a top from its queue to the log."""
         src = top.src
         queue = self.accepted[src]
         queue.popleft()
@@ -293,11 +296,11 @@ class ScoOrdering(Machine):
         self.events.append(Happened("causal", top))
 
     def _watch_top(self, top: ScoMessage) -> None:
-        """A message is the next of its source from here on."""
+        """A message has become the top of its source."""
         top.since = self.now
 
     def _report(self, message: ScoMessage) -> None:
-        """C4: we have accepted it."""
+        """C4: a message was accepted, which its sender and its other destinations are to be told."""
         self._learn(self.me, message.src, message.seq + 1)
 
     # F1, F2: from `log` to the end
@@ -324,7 +327,7 @@ class ScoOrdering(Machine):
             return
         row[source] = upto
         if reporter == self.me:
-            return  # what is in the log we have accepted
+            return  # we have accepted all messages in the log
         for message in self.log.get(source, ()):
             if message.seq >= upto:
                 break
@@ -337,7 +340,7 @@ class ScoOrdering(Machine):
                 self._full.append(message.src)
 
     def _confirm(self) -> None:
-        """F2: what all destinations have accepted leaves the log, unless something before it has not."""
+        """F2: messages that all destinations have accepted leave the log, unless one that precedes them is still in it."""
         full = self._full
         while full:
             src = full.popleft()
@@ -348,7 +351,7 @@ class ScoOrdering(Machine):
                 self._leave_log(src)
 
     def _preceded(self, message: ScoMessage) -> tuple[int, int] | None:
-        """The first entry of the stamp that names something still in the log."""
+        """The first entry of the stamp that names a message still in the log."""
         for at in range(message.passed, len(message.delta)):
             member, seq = message.delta[at]
             queue = self.log.get(member)

@@ -9,7 +9,7 @@ from inga.model.packet import Runs
 from inga.model.stamp import Deps
 
 NumberPairs = tuple[tuple[int, int], ...]
-"""(member, number) of the members whose number differs from what the reader has anyway."""
+"""(member, number) for the members whose number differs from the one that the reader has already."""
 
 ACK_LEVELS = ("causal", "continuous")
 
@@ -19,21 +19,20 @@ class ScoSettings:
     """What can be chosen. Times are in the unit of the clock that is passed in."""
 
     ack_level: str = "causal"  # what a confirmation confirms: causal or continuous acceptance
-    window: int = 256  # own messages that not all have accepted (W)
+    window: int = 256  # messages of ours that not all destinations have accepted (W)
     window_bytes: int | None = None  # their charged bytes; None = as many as they are
     quota: int = 256  # messages held per source
     buffers_per_message: int = 1  # H
     throttle: bool = True  # keep senders within the free buffers their receivers report
     confirm_delay: float = 0.005  # k: how long a confirmation waits for company
-    confirm_every: int | None = (
-        None  # messages of one source that end that wait; None = half a window, 0 = none do
-    )
-    nack_delay: float = 0.001  # how long what is missing may just have been overtaken
+    # Messages of one source after which it does not wait; None = half a window, 0 = it always waits.
+    confirm_every: int | None = None
+    nack_delay: float = 0.001  # a missing copy may only have been overtaken
     nack_again: float = 0.01  # T_ret
     resend_after: float = 0.05  # T_rtx
     poll_after: float = 0.05  # T_poll
     probe_after: float = 0.005  # T_probe
-    patience: float = 60.0  # without progress, after which what is missing is lost for good
+    patience: float = 60.0  # without progress, after which a missing message is lost for good
     resends_max: int = 16  # copies sent again for one request
     multicast_from: int = 0  # remote destinations from which one datagram for all replaces copies; 0: never
 
@@ -59,21 +58,21 @@ class ScoMessage:
         "src",
         "dst",  # bit set of its destinations
         "seq",  # which of its sender's messages (sqn)
-        "lsn",  # which of those to this destination
+        "lsn",  # which of its sender's messages to this destination
         "delta",  # the stamp: (member, newest that precedes) that changed since the message before on this link
-        "whole",  # the stamp names everybody of whom anything precedes: it needs no message before
-        "ack",  # (source, expected) where the sender's knowledge matters to this destination
+        "whole",  # the stamp is complete, so that it can be read without the message before
+        "ack",  # (source, expected) of the sources whose messages concern this destination, too
         "buf",  # free buffers of the sender
         "have",  # the lsn its sender expects next from this destination
-        "body",  # what is carried, of no interest here
-        "size",  # of our own, what it counts against the window's bytes; else bytes held here
+        "body",  # the payload, which the machine does not look at
+        "size",  # of our own messages, bytes charged to the window; of others, bytes held here
         "deps",  # the full stamp; rebuilt at acceptance
         "missing",  # bit set of destinations not known to have accepted it, once it is ordered
-        "seen",  # entries of the stamp found clear of what is not ordered yet
-        "passed",  # entries of the stamp found clear of what is not confirmed yet
+        "seen",  # entries of the stamp whose messages were found to be ordered
+        "passed",  # entries of the stamp whose messages were found to be confirmed
         "own",  # at its sender: the message all copies belong to
         "since",  # when it was last sent; here, since when it waits where it is
-        "given",  # it was handed over
+        "given",  # it was delivered to the application
     )
 
     def __init__(
@@ -186,6 +185,6 @@ class Released(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """A destination has accepted our message `seq`, and all before it that are for it; or there is none to wait for."""
+    """A destination has accepted our message `seq` and all earlier ones to it; or no remote destination is left."""
 
     seq: int

@@ -1,12 +1,12 @@
-"""What a member of SCO says that is not data, and when: confirmations, requests and questions.
+"""The control messages of SCO, and when they are sent: confirmations, requests and questions.
 
-    confirmation  what we have accepted that concerns its receiver, and how far we have counted     K1, K2
+    confirmation  what we have accepted that concerns its receiver, and our own numbers             K1, K2
     request       these numbers of your link to us are missing                                      L1
     question      a confirmation that wants one in return                                           Q1, Q2
 
-What a stamp cannot tell is whether a message that came before was for us at all. `covered` answers that: a
-member that sends us anything also says how far it has counted, and if nothing on its link is missing we have all
-that is for us. Where the answer is wanting and nothing moves, it is asked for (Q1).
+A stamp names messages that precede, but not whether they are for us. `covered` answers that: whatever a member sends
+us carries its newest number, and if nothing on its link is missing we have all its messages to us up to there. Where
+that answer does not come and a message waits for it, it is asked for (Q1).
 """
 
 from math import inf
@@ -29,29 +29,32 @@ class Talking(ScoOrdering):
 
     def __init__(self, me: int, members: int, settings: ScoSettings) -> None:
         super().__init__(me, members, settings)
-        self._answer_time = 0.0  # from a sending to the news that it was accepted, smoothed
+        self._answer_time = 0.0  # seconds from sending a copy to the news that it was accepted, smoothed
         # confirmations
         self.lsn = [1] * members  # LSN: of our next message to each
         self.owed_since: dict[int, float] = {}  # ACC
-        self._relevant: dict[int, set[int]] = {}  # per member, sources whose acceptance concerns it
-        self._due: dict[int, set[int]] = {}  # those that rose since the last message to it
-        self._accepted_since: dict[int, int] = {}  # per source, messages since we last told it anything
-        self._to_confirm: set[int] = set()  # those for whom that is much
+        self._relevant: dict[int, set[int]] = {}  # by member, the sources whose messages concern it
+        # Of these, the sources of which we accepted more since our last message to that member.
+        self._due: dict[int, set[int]] = {}
+        self._accepted_since: dict[int, int] = {}  # by source, messages accepted since our last message to it
+        self._to_confirm: set[int] = set()  # sources for which that number is large
         every = settings.confirm_every
         self._confirm_every: float = (settings.window + 1) // 2 if every is None else every or inf
         self._told_behind: set[int] = set()
         # requests and questions
-        self._lacking_since: dict[int, float] = {}  # sources with holes: when the last of one was filled
-        self._asked_below: dict[int, int] = {}  # what was asked for before, and only the timer repeats
+        # Sources with missing messages: when the last of them came.
+        self._lacking_since: dict[int, float] = {}
+        # Numbers below were asked for before: only the timer asks again.
+        self._asked_below: dict[int, int] = {}
         self._to_answer: set[int] = set()
         self._polled_at: dict[int, float] = {}  # questions not answered yet
 
     # What goes in
 
     def receive(self, message: ScoMessage) -> str | None:
-        """R1, R2, A2: a copy came. The reason if it cannot be right."""
+        """R1, R2, A2: a copy came. Returns the reason to reject it, if there is one."""
         if message.lsn < self.expected_lsn[message.src]:
-            self._owe(message.src)  # its sender may have missed that we have it
+            self._owe(message.src)  # a duplicate: its sender may have missed our confirmation
         return super().receive(message)
 
     def control(self, control: Control) -> str | None:
@@ -75,12 +78,12 @@ class Talking(ScoOrdering):
         return None
 
     def confirm_now(self, member: int) -> None:
-        """Confirm without waiting for company, if anything is owed."""
+        """Confirm at once, instead of waiting for data to ride on, if a confirmation is owed."""
         if member in self.owed_since:
             self._tell(member, poll=False)
 
     def caught_up(self) -> None:
-        """Our application keeps up again: say so to those who may have been told otherwise."""
+        """Our application keeps up again: tell members that may have been told of no free buffers."""
         self.is_behind = False
         for member in sorted(self._told_behind):
             self._tell(member, poll=False)
@@ -112,7 +115,7 @@ class Talking(ScoOrdering):
         self._accepted_since.pop(member, None)
 
     def _on_confirm(self, member: int) -> None:
-        """K1."""
+        """K1: an owed confirmation has waited in vain for data to ride on."""
         since = self.owed_since.get(member)
         if since is None:
             return
@@ -142,7 +145,7 @@ class Talking(ScoOrdering):
     def _ask(self, src: int) -> None:
         """L1: RET for what was not asked for before; the timer repeats the rest."""
         runs = self.missing(src)
-        self._lacking_since[src] = self.now  # this was called for because something came
+        self._lacking_since[src] = self.now  # the caller has seen a new message of this source
         if not runs or src in self.gone:
             del self._lacking_since[src]
             self._alarms.clear((ASK, src))
@@ -151,10 +154,10 @@ class Talking(ScoOrdering):
         if runs[-1][1] > self._asked_below.get(src, 1):
             if not self.settings.nack_delay:
                 self._ask_for_new(src, runs)
-            elif (FOUND, src) not in self._alarms:  # it may only have been overtaken
+            elif (FOUND, src) not in self._alarms:  # the missing message may only have been overtaken
                 wait = self._pace(self.settings.nack_delay, 0.5)
                 self._alarms.set((FOUND, src), self.now + wait)
-        elif (ASK, src) not in self._alarms:  # something that had come had to be given up
+        elif (ASK, src) not in self._alarms:  # a message that had come was evicted
             self._alarms.set((ASK, src), self.now + self._pace(self.settings.nack_again, 0.5))
 
     def _ask_for_new(self, src: int, runs: Runs) -> None:
@@ -186,7 +189,7 @@ class Talking(ScoOrdering):
     # Q1, Q2: questions
 
     def _watch_top(self, top: ScoMessage) -> None:
-        """Q1 is about a top that stays."""
+        """Q1: if the message stays at the top of its queue, the members that block it will be asked."""
         super()._watch_top(top)
         self._alarms.sooner((PROBE, ALL), self.now + self._pace(self.settings.probe_after, 0.5))
 
@@ -195,7 +198,7 @@ class Talking(ScoOrdering):
         self._alarms.progress((PROBE, ALL))
 
     def _on_probe(self, _: int) -> None:
-        """Q1: ask those whose silence has held up a top for long enough."""
+        """Q1: ask the members whose silence has held up a top for long enough."""
         wait = self._pace(self.settings.probe_after, 0.5)
         blockers: set[int] = set()
         ripe, younger = False, NEVER
@@ -213,7 +216,7 @@ class Talking(ScoOrdering):
         self._alarms.sooner((PROBE, ALL), younger)
 
     def _enter_log(self, message: ScoMessage) -> None:
-        """Q2 is about what stays in the log."""
+        """Q2: if the message stays in the log, the members that have not confirmed it will be asked."""
         super()._enter_log(message)
         self._alarms.sooner((POLL, ALL), self.now + self._pace(self.settings.poll_after))
 
@@ -222,7 +225,7 @@ class Talking(ScoOrdering):
         self._alarms.progress((POLL, ALL))
 
     def _on_poll(self, _: int) -> None:
-        """Q2: ask those who are not known to have accepted what has waited in the log for long enough."""
+        """Q2: ask the members that are not known to have accepted a message that has been in the log for long enough."""
         wait = self._pace(self.settings.poll_after)
         missing, younger = 0, NEVER
         for queue in self.log.values():
@@ -238,7 +241,7 @@ class Talking(ScoOrdering):
         self._alarms.sooner((POLL, ALL), younger)
 
     def _poll(self, member: int) -> None:
-        """Ask, unless an answer is still to be expected."""
+        """Ask a member, unless its answer to the last question may still come."""
         asked = self._polled_at.get(member)
         if asked is None or asked + self._pace(self.settings.poll_after) <= self.now:
             self._polled_at[member] = self.now

@@ -1,0 +1,80 @@
+"""How long it takes until processes that join at the same moment are in one view. The same processes found one group
+after the other, so that what is measured is not how long Python takes to start."""
+
+import os
+import socket
+from collections.abc import Sequence
+from statistics import median
+from time import monotonic
+from typing import Any, NamedTuple
+
+from inga.lab.bench import SayProgress
+from inga.lab.experiments import HOLDS, NOT_REPRODUCED, Claim
+from inga.net.join import join
+from inga.runs.cluster import Cluster
+from inga.runs.live import free_ports
+from inga.runs.worker import WorkerLink
+from inga.trial.people import member_names
+
+MEMBERS = 8
+START_MAX = 2.0
+TIMEOUT = 60.0
+
+
+class MeasuredStarts(NamedTuple):
+    """All rounds of an order, in seconds."""
+
+    order: str
+    seconds: list[float]
+
+    @property
+    def in_time(self) -> int:
+        return sum(each <= START_MAX for each in self.seconds)
+
+    def row(self) -> list[object]:
+        times = [round(median(self.seconds), 3), round(max(self.seconds), 3)]
+        return [self.order, len(self.seconds), self.in_time, *times]
+
+    def claim(self) -> Claim:
+        rounds = len(self.seconds)
+        return Claim(
+            id=f"{self.order}: start",
+            statement=f"{self.order}: {MEMBERS} processes that start at once are one view within {START_MAX:g} s",
+            published=f"{rounds} of {rounds}",
+            measured=f"{self.in_time} of {rounds}; {max(self.seconds):.2f} s at most",
+            verdict=HOLDS if self.in_time == rounds else NOT_REPRODUCED,
+        )
+
+
+def measure_starts(orders: Sequence[str], rounds: int, say: SayProgress) -> list[MeasuredStarts]:
+    """Rounds of each order, by processes that stay."""
+    people = member_names(MEMBERS)
+    found = []
+    with Cluster("inga.lab.members.start:play", [{"name": name} for name in people]) as cluster:
+        for order in orders:
+            say(f"{order}: {MEMBERS} members start at once, {rounds} times")
+            times = [_round(cluster, order, people) for _ in range(rounds)]
+            found.append(MeasuredStarts(order, times))
+        cluster.tell("over")
+    return found
+
+
+def _round(cluster: Cluster, order: str, people: Sequence[str]) -> float:
+    port = free_ports(1, socket.SOCK_DGRAM)[0]
+    how = {"group": f"start-{os.getpid()}-{port}", "via": f"udp://239.7.7.7:{port}", "order": order}
+    begun = monotonic()
+    cluster.tell("join", join={**how, "members": people, "interface": "127.0.0.1"})
+    together: float = max(line["at"] for line in cluster.gather("together", timeout=TIMEOUT))
+    cluster.tell("leave")
+    cluster.gather("left", timeout=TIMEOUT)
+    return together - begun
+
+
+async def play(config: dict[str, Any], link: WorkerLink) -> None:
+    """One process: a member of one group after the other."""
+    while (told := await link.hear())["kind"] == "join":
+        async with join(name=config["name"], **told["join"]) as group:
+            await group.ready(at_least=MEMBERS)
+            link.say("together", at=monotonic())
+            await link.hear()
+        link.say("left")

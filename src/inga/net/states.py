@@ -1,0 +1,246 @@
+"""State for newcomers, live: what an application gives to one that joins, and gets when it joins itself.
+
+A state is drawn from the application where its iteration comes to the view with the newcomer, before it goes on. It is
+put by as it comes, in memory or a temporary file, and given to the newcomer's application when all of it is there:
+nobody ever sees half a state.
+"""
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from contextlib import aclosing, suppress
+from tempfile import SpooledTemporaryFile
+from typing import Any, NamedTuple, cast
+
+from inga.model.delivery import Batch
+from inga.model.errors import UsageError, WireError
+from inga.model.event import Event
+from inga.model.packet import Buffer
+from inga.model.view import View
+from inga.net.log import log
+from inga.net.options import GiveState, JoinOptions, TakeState
+from inga.net.reading import Reading
+from inga.recipes import find
+from inga.session.history import KIND, LastMessages
+from inga.session.session import Session
+from inga.session.transfer import IncomingState, OutgoingState
+from inga.stack.stack import Stack
+
+SPOOL = 1 << 20
+"""Octets of a state that are kept in memory; what is more goes to a temporary file."""
+
+CHUNK = 64 * 1024
+"""Octets that an application gets at a time."""
+
+
+class StateHooks(NamedTuple):
+    """What was said to `inga.join` about states."""
+
+    give: GiveState | None
+    take: TakeState | None
+    history: int | float | None
+    echo: bool | None
+
+    @classmethod
+    def of(cls, said: JoinOptions) -> "StateHooks":
+        return cls(said["on_state_request"], said["on_state"], said["history"], said["echo"])
+
+    @property
+    def gives(self) -> str:
+        """The kind of state that others can have of us."""
+        return KIND if self.history is not None else "state" if self.give is not None else ""
+
+    @property
+    def wants(self) -> str:
+        """The kind of state that we take when we join."""
+        return KIND if self.history is not None else "state" if self.take is not None else ""
+
+
+class States:
+    """Stands between the session, which carries states, and the application's iteration, which waits for them."""
+
+    def __init__(
+        self, hooks: StateHooks, stack: Stack, reading: Reading, schedule: Callable[[], None]
+    ) -> None:
+        """`schedule` lets the stack get ready at the end of this turn."""
+        self._hooks = hooks
+        self._stack = stack
+        self._reading = reading
+        self._schedule = schedule
+        reading.states = self
+        self._transfer = cast(Session, stack.layer("session")).transfer
+        last = hooks.history
+        self._history = None if last is None else LastMessages(last, stack.view, self._transfer)
+        self._incoming: IncomingState | None = None
+        self._spool: SpooledTemporaryFile[bytes] | None = None  # what has come of it
+        self._task: asyncio.Task[None] | None = None  # the application gives states, or takes one
+        self._waiter: asyncio.Future[None] | None = None  # until more is to be drawn
+        self._closed = False
+
+    # What the driver does
+
+    def follow(self, items: Iterable[Batch | View | Event]) -> None:
+        """This was delivered; and more of a state may have come, or be wanted."""
+        if self._history is not None:
+            self._history.follow(items, self._stack.now)
+            if self._stack.has_output:
+                self._schedule()
+        incoming = self._transfer.incoming
+        if incoming is not None and (incoming.pieces or incoming is not self._incoming):
+            self._put_by(incoming)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+        if self._transfer.stop_at is not None and not self._transfer.lacks:
+            self._reading.wake()
+
+    def sent(self, payloads: Iterable[Buffer]) -> None:
+        """The application has sent something to all."""
+        stack = self._stack
+        if self._history is not None and not find(stack.view.recipe).echoes(self._hooks.echo):
+            self._history.sent(stack.member.name, stack.me, stack.view.number, payloads, stack.now)
+
+    def close(self) -> None:
+        """The group has come to its end."""
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+        self._forget()
+
+    # What the iteration does
+
+    def is_clear(self, view: View) -> bool:
+        """Whether the iteration, at this view, can go on."""
+        transfer = self._transfer
+        if self._closed and not transfer.waits_at(view):
+            return True
+        return self._task is None and view is not transfer.stop_at and not transfer.due(view)
+
+    def waits_at(self, view: View) -> bool:
+        """Whether it has to wait there for a state."""
+        return self._transfer.waits_at(view)
+
+    async def attend(self, view: View) -> None:
+        """The iteration is at this view: give and take what is due. Who breaks off the iteration breaks nothing off
+        here."""
+        if self._task is None:
+            if view is self._transfer.stop_at:
+                self._task = self._take_over()
+            else:
+                self._task = asyncio.create_task(self._give(view))
+        task = self._task
+        if task is not None:
+            await asyncio.wait({task})
+            self._task = None
+            with suppress(asyncio.CancelledError):
+                task.result()
+
+    # As one who joins
+
+    def _put_by(self, incoming: IncomingState) -> None:
+        if incoming is not self._incoming:
+            self._forget()
+            self._incoming = incoming
+            self._spool = SpooledTemporaryFile(SPOOL)  # noqa: SIM115  # closed when it is taken, or forgotten
+        assert self._spool is not None
+        try:
+            self._spool.writelines(incoming.taken())
+        except OSError as error:
+            self._stack.fail(UsageError(f"no room for the state of the group: {error}"))
+            self._schedule()
+
+    def _forget(self) -> None:
+        if self._spool is not None:
+            self._spool.close()
+        self._spool = self._incoming = None
+
+    def _take_over(self) -> "asyncio.Task[None] | None":
+        """Our state is here, or there is none: let the application have it before what follows the cut."""
+        incoming = self._transfer.pass_stop()
+        if incoming is None:
+            return None
+        self._reading.skip_to(incoming.cut)
+        spool, self._spool = self._spool, None
+        assert spool is not None and incoming is self._incoming
+        spool.seek(0)
+        if self._history is None:
+            return asyncio.create_task(self._hand_to_application(spool))
+        with spool:
+            try:
+                self._reading.insert(self._history.restore(spool.read(), self._stack.now))
+            except WireError as error:
+                log.warning("what was said before we joined cannot be read: %s", error)
+        return None
+
+    async def _hand_to_application(self, spool: "SpooledTemporaryFile[bytes]") -> None:
+        assert self._hooks.take is not None
+        with spool:
+            try:
+                taken = self._hooks.take(_chunks(spool))
+                if inspect.isawaitable(taken):
+                    await taken
+            except Exception as error:
+                self._reading.stop = error
+                raise
+
+    # As one who gives
+
+    async def _give(self, view: View) -> None:
+        await asyncio.gather(*(self._draw(outgoing) for outgoing in self._transfer.due(view)))
+
+    async def _draw(self, outgoing: OutgoingState) -> None:
+        """Draw a state from the application, as it is asked for."""
+        transfer, time = self._transfer, asyncio.get_running_loop().time
+        try:
+            async with aclosing(_chunks_of(self._hooks.give)) as source:
+                while outgoing.is_open:
+                    if not outgoing.is_hungry:
+                        await self._until_asked()
+                        continue
+                    chunk = await anext(source, None)
+                    self._stack.advance(time())
+                    if chunk is None:
+                        transfer.end(outgoing)
+                    else:
+                        transfer.put(outgoing, _checked(chunk))
+                    self._schedule()
+        except Exception as error:
+            log.exception("the application could not give its state to one that joins")
+            self._stack.advance(time())
+            transfer.refuse(outgoing, f"{type(error).__name__}: {error}")
+            self._schedule()
+
+    async def _until_asked(self) -> None:
+        if self._waiter is None or self._waiter.done():
+            self._waiter = asyncio.get_running_loop().create_future()
+        await asyncio.wait({self._waiter})
+
+
+async def _chunks(spool: "SpooledTemporaryFile[bytes]") -> AsyncIterator[bytes]:
+    while data := spool.read(CHUNK):
+        yield data
+
+
+async def _chunks_of(give: GiveState | None) -> AsyncGenerator[Any, None]:
+    """What an application gives: an iterator, an asynchronous one, or something to be awaited that gives either."""
+    assert give is not None
+    given: Any = give()
+    if inspect.isawaitable(given):
+        given = await given
+    if isinstance(given, bytes | bytearray | memoryview):
+        given = [given]
+    if hasattr(given, "aclose"):
+        async with aclosing(given):
+            async for chunk in given:
+                yield chunk
+    elif hasattr(given, "__aiter__"):
+        async for chunk in given:
+            yield chunk
+    else:
+        for chunk in given:
+            yield chunk
+
+
+def _checked(chunk: Any) -> bytes:
+    if not isinstance(chunk, bytes | bytearray | memoryview):
+        raise UsageError(f"a state is made of bytes, not of {type(chunk).__name__}")
+    return bytes(chunk)

@@ -1,0 +1,179 @@
+"""What the diaries of a run tell the judges: in which views members were, what they sent, took and asked. `survivor` says what
+stands in them. They are of processes that may have been killed, excluded, and back by themselves as other members."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from inga.model.view import Member, View
+from inga.recipes import find
+from inga.trial.calls import CallJudge, CallResult, ClientRequest
+from inga.trial.oracle import Oracle
+from inga.trial.roll import Roll
+from inga.trial.trial import Trial
+
+
+def judge_talk(trial: Trial, diaries: Sequence[list[Any]], dead: set[int]) -> Oracle:
+    """Tell the oracle all diaries, in any order in which nothing is taken before it was sent. `dead`: processes that did
+    not end by themselves."""
+    recipe = find(trial.order)
+    keys = dict(trial.option).get("keys") or 1
+    oracle = Oracle(0)
+    roll = Roll(oracle, recipe, trial.deliver, lambda message: (oracle.epoch_of(message), message % keys))
+    sent: set[int] = set()
+    readers = [_Reader(trial, roll, oracle, sent, diary) for diary in diaries]
+    while sum(reader.advance() for reader in readers):
+        pass
+    for index, reader in enumerate(readers):
+        reader.finish(dead=index in dead)
+    oracle.finish()
+    return oracle
+
+
+class _Reader:
+    """Reads the diary of one process."""
+
+    def __init__(self, trial: Trial, roll: Roll, oracle: Oracle, sent: set[int], diary: list[Any]) -> None:
+        self._trial = trial
+        self._roll = roll
+        self._oracle = oracle
+        self._sent = sent  # by anybody so far
+        self._diary = diary
+        self._at = 0
+        # The application comes to all views, one after the other, maybe after something was sent in them.
+        self._views = [each for entry in diary if isinstance(entry, dict) and (each := _seen(entry, "view"))]
+        self._entered: View | None = None
+        self._numbers: dict[str, int] = {}  # ours, by view
+        self._sends_in: View | None = None
+        self._reads = 0  # our number when we read
+
+    def advance(self) -> bool:
+        """Whether there was anything whose turn has come."""
+        began = self._at
+        while self._at < len(self._diary) and self._tell(self._diary[self._at]):
+            self._at += 1
+        return self._at > began
+
+    def finish(self, *, dead: bool) -> None:
+        for entry in self._diary[self._at :]:
+            if isinstance(entry, int):
+                self._oracle.blame("integrity", f"message {-entry} was taken, which nobody sent")
+        numbers = list(dict.fromkeys(self._numbers.values()))
+        for number in numbers if dead else numbers[:-1]:
+            self._oracle.crash(number)  # one that came back by itself is another member than before
+
+    def _tell(self, entry: Any) -> bool:
+        """Whether its turn has come."""
+        if isinstance(entry, int):
+            if -entry not in self._sent:
+                return False
+            self._oracle.take(self._reads, -entry)
+        elif isinstance(entry, list):
+            self._send(*entry)
+        elif seen := _seen(entry, "view"):
+            self._reads = self._enter(seen)
+        elif seen := _seen(entry, "in"):
+            self._enter(seen)
+            self._sends_in = seen[0]
+        return True
+
+    def _enter(self, seen: tuple[View, Member]) -> int:
+        """Go through all views up to this one."""
+        while seen[0].text not in self._numbers:
+            view, me = self._views.pop(0) if self._views else seen
+            if view.text not in self._numbers:
+                self._numbers[view.text] = self._roll.enter(me, self._entered, view)
+                self._entered = view
+        return self._numbers[seen[0].text]
+
+    def _send(self, message: int, to: list[str] | None) -> None:
+        view = self._sends_in
+        assert view is not None
+        site = self._numbers[view.text]
+        members = [each for each in view.members if to is None or each.name in to]
+        audience = {self._roll.number_of(each) for each in members} - {site}
+        if find(view.recipe).echoes(self._trial.echo):
+            audience.add(site)
+        bits = sum(1 << each for each in audience)
+        self._oracle.send(site, message, bits, epoch=self._roll.epoch_of(view), whole=to is None)
+        self._sent.add(message)
+
+
+@dataclass(slots=True)
+class CallTally:
+    """Requests, by what came of them."""
+
+    judge: CallJudge
+    asked: int = 0
+    committed: int = 0
+    aborted: int = 0
+
+    def count(self, request: ClientRequest, outcome: str | None, *, lossy: bool) -> None:
+        self.asked += 1
+        self.committed += outcome == "committed"
+        self.aborted += outcome == "aborted"
+        if (
+            outcome == "committed" and not lossy and request.kind != "oneway"
+        ):  # of which nobody is told anything
+            self.judge.told(request.adds)
+        elif outcome != "aborted":
+            self.judge.doubted(request.adds)
+
+    def result(self, **measured: Any) -> CallResult:
+        doubtful = self.asked - self.committed - self.aborted
+        counts = {
+            "sent": self.asked,
+            "committed": self.committed,
+            "aborted": self.aborted,
+            "doubtful": doubtful,
+        }
+        return self.judge.result(expected=0, **counts, **measured)
+
+
+def judge_calls(
+    trial: Trial,
+    configs: Sequence[dict[str, Any]],
+    diaries: Sequence[list[Any]],
+    states: Mapping[str, Mapping[str, Any]],
+    *,
+    lossy: bool,
+) -> CallTally:
+    """What clients were told, against the states of those who are there in the end. `lossy`: the network was cut, and of
+    parts that went on by themselves only the largest is kept."""
+    tally = CallTally(CallJudge(trial.load))
+    for config, diary in zip(configs, diaries, strict=False):
+        load, me = Trial(**config["trial"]).load, config["me"]
+        plan = [each for _, each in load.plan(Random(f"{trial.seed}/{me}"), me)]
+        outcomes: dict[int, str | None] = dict(diary)  # the last entry of a request is what came of it
+        for number, outcome in outcomes.items():
+            tally.count(plan[number], outcome, lossy=lossy)
+    for name, ended in states.items():
+        tally.judge.saw(name, (), ended)
+    tally.judge.finish()
+    return tally
+
+
+def _seen(entry: dict[str, Any], kind: str) -> tuple[View, Member] | None:
+    """The view that an entry of a diary tells of, and who we are in it."""
+    if kind not in entry:
+        return None
+    said = entry[kind]
+    members = tuple(Member(*each) for each in said["members"])
+    view = View(
+        said["number"],
+        members,
+        said["recipe"],
+        left=tuple(said["left"]),
+        leader=said["leader"],
+        attempt=said["attempt"],
+    )
+    return view, Member(*said["me"])
+
+
+def read_diary(path: Path) -> list[Any]:
+    """What is cut off at the end was never said."""
+    whole, _, _ = path.read_bytes().rpartition(b"\n") if path.exists() else (b"", b"", b"")
+    return [json.loads(line) for line in whole.splitlines()]

@@ -1,0 +1,246 @@
+"""What one process of `inga live` does while things befall the group: it talks, listens, and keeps a diary as it goes.
+
+Nobody knows beforehand what it will take: members fail, come back and are cut off from each other. So it says how far it is,
+and its launcher decides when all is over. The diary is written line by line, before what it tells of leaves the process, so that
+it is true also of a process that was killed:
+
+    {"view": ...}   the application has come to this view
+    {"in": ...}     what is sent from here on is sent in this view
+    [7, null]       sent message 7, to everybody or to these; of objects: asked request 7, and in another line what came of it
+    -5              took message 5
+"""
+
+import asyncio
+import json
+from abc import ABC, abstractmethod
+from collections import deque
+from pathlib import Path
+from random import Random
+from time import monotonic, process_time
+from typing import Any
+
+from inga.model.delivery import Delivery
+from inga.model.errors import Excluded, IngaError
+from inga.model.view import View
+from inga.net.group import Group
+from inga.net.join import join
+from inga.objects.declare import Abort
+from inga.objects.layer import ObjectOrder
+from inga.runs.live_calls import AT_ONCE
+from inga.runs.member import Pace, joining, planned_sends
+from inga.runs.worker import WorkerLink
+from inga.trial.calls import ClientRequest
+from inga.trial.trial import SLOW_READ, Trial
+from inga.trial.workload import number_of
+
+TELL_SECONDS = 0.1
+"""How often the launcher is told how far we are."""
+
+LOOK_SECONDS = 0.005
+"""How often we look whether there is another view."""
+
+
+async def play(config: dict[str, Any], link: WorkerLink) -> None:
+    """One member, from joining to leaving."""
+    trial = Trial(**config["trial"])
+    async with join(**joining(config, objects=trial.classes(trial.misdeclare))) as group:
+        survivor = (Talker if trial.objects is None else Caller)(group, trial, config, link)
+        watching = asyncio.create_task(survivor.watch())
+        if config["waits"]:
+            await group.ready()
+            link.say("ready")
+            await link.hear()
+        started = process_time()
+        try:
+            await survivor.run()
+        except Excluded:
+            link.say("excluded")
+            return
+        finally:
+            watching.cancel()
+        cpu, states = process_time() - started, survivor.states()
+    link.say("closed", counts=dict(group.stack.counts), cpu=cpu, stopped=survivor.stopped, states=states)
+
+
+class Survivor(ABC):
+    """What one member does, whoever else is there."""
+
+    def __init__(self, group: Group, trial: Trial, config: dict[str, Any], link: WorkerLink) -> None:
+        self.done = 0  # taken, or answered
+        self.stopped = 0.0  # the longest time for which nothing came, while we had something to say
+        self._group = group
+        self._trial = trial
+        self._me: int = config["me"]  # among all processes of the run
+        self._everybody: int = config["processes"]
+        self._link = link
+        self._has_said_all = False
+        self._came: float | None = None  # when something last came
+        self._diary = Path(config["diary"]).open("ab", buffering=0)  # noqa: SIM115 — as long as the process
+
+    @abstractmethod
+    async def _talk(self) -> None:
+        """Say all we have to say."""
+
+    @abstractmethod
+    async def _listen(self) -> None:
+        """Read what comes, as long as anything does."""
+
+    @property
+    def _is_idle(self) -> bool:
+        return self._has_said_all and self._group.stack.settled
+
+    def states(self) -> dict[str, Any]:
+        """Of the objects that we have copies of."""
+        return {}
+
+    async def run(self) -> None:
+        """Talk and listen, until we are told that it is over."""
+        tasks = [
+            asyncio.ensure_future(each) for each in (self._over(), self._talk_and_wait(), self._listen())
+        ]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                if task.done():
+                    task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def watch(self) -> None:
+        """Say which view we are in, as soon as there is another, and how far we are."""
+        view, tell_at = None, 0.0
+        while True:
+            if self._group.view is not view:
+                view = self._group.view
+                process = view.processes[self._group.stack.me]
+                told = {"number": view.number, "view": view.text, "members": view.names, "process": process}
+                self._link.say("view", at=monotonic(), **told)
+            if (now := monotonic()) > tell_at:
+                tell_at = now + TELL_SECONDS
+                self._link.say("far", done=self.done, idle=self._is_idle)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _over(self) -> None:
+        while (await self._link.hear())["kind"] != "close":
+            pass
+
+    async def _talk_and_wait(self) -> None:
+        await self._talk()
+        self._has_said_all = True
+        await asyncio.Event().wait()
+
+    def _moved(self) -> None:
+        self.done += 1
+        now = monotonic()
+        if self._came is not None and not self._has_said_all:
+            self.stopped = max(self.stopped, now - self._came)
+        self._came = now
+
+    def _note(self, entry: Any) -> None:
+        self._diary.write(json.dumps(entry).encode() + b"\n")
+
+
+class Talker(Survivor):
+    """Sends messages, and takes those of others."""
+
+    def __init__(self, group: Group, trial: Trial, config: dict[str, Any], link: WorkerLink) -> None:
+        super().__init__(group, trial, config, link)
+        self._slow = trial.slow == group.me
+        self._sends_in: View | None = None  # as the diary has it
+        self._answers: deque[tuple[int, list[str] | None]] = deque()  # sends that wait for a question
+
+    async def _talk(self) -> None:
+        trial, rng, pace = self._trial, Random(f"{self._trial.seed}/{self._me}"), Pace(True)
+        for place, (gap, dst, answers) in enumerate(planned_sends(trial.workload, self._me, rng)):
+            await pace.wait(gap)
+            to = None if dst is None else [name for i, name in enumerate(trial.people) if dst >> i & 1]
+            if answers:
+                self._answers.append((place, to))
+            else:
+                await self._send(place, to)
+        while self._answers:  # what nobody gave occasion to answer is said all the same
+            await self._send(*self._answers.popleft())
+
+    async def _listen(self) -> None:
+        async for item in self._group.items():
+            if isinstance(item, View):
+                self._note({"view": self._described(item)})
+                continue
+            if not isinstance(item, Delivery):
+                continue
+            self._note(-number_of(item.data))
+            self._moved()
+            if self._answers and self._group.stack.writable:
+                await self._send(*self._answers.popleft())
+            if self._slow:
+                await asyncio.sleep(SLOW_READ)
+
+    async def _send(self, place: int, to: list[str] | None) -> None:
+        """Sends what it is the turn of. Those who are not there get nothing."""
+        group = self._group
+        await group.writable()
+        view = group.view
+        if to is not None:
+            to = [name for name in to if name in view.names and name != group.me]
+            if not to:
+                return
+        if view is not self._sends_in:
+            self._sends_in = view
+            self._note({"in": self._described(view)})
+        number = 1 + self._me + place * self._everybody
+        self._note([number, to])
+        group.post(self._trial.workload.payload(number), to)  # nothing was awaited since it was writable
+
+    def _described(self, view: View) -> dict[str, Any]:
+        """All that the judge has to know of a view, and who we are in it."""
+        mine = next((each for each in view.members if each.name == self._group.me), None)
+        return {
+            "number": view.number,
+            "members": [(each.name, each.incarnation) for each in view.members],
+            "recipe": view.recipe,
+            "left": view.left,
+            "leader": view.leader,
+            "attempt": view.attempt,
+            "me": None if mine is None else mine.identity,
+        }
+
+
+class Caller(Survivor):
+    """Calls objects, of which everybody has copies."""
+
+    async def _talk(self) -> None:
+        plan = list(self._trial.load.plan(Random(f"{self._trial.seed}/{self._me}"), self._me))
+        left, pace = iter(enumerate(plan)), Pace(True)
+
+        async def worker() -> None:
+            for number, (gap, asked) in left:
+                await pace.wait(gap)
+                self._note([number, None])
+                self._note([number, await self._ask(asked)])
+                self._moved()
+
+        await asyncio.gather(*(worker() for _ in range(AT_ONCE)))
+
+    async def _ask(self, asked: ClientRequest) -> str:
+        """What came of a request."""
+        try:
+            await self._group.transact(asked.body)
+        except Abort:
+            return "aborted"
+        except IngaError as error:
+            return f"{type(error).__name__}: {error}"
+        return "committed"
+
+    async def _listen(self) -> None:
+        async for _ in self._group:
+            pass
+
+    @property
+    def _is_idle(self) -> bool:
+        order = self._group.stack.layer("object")
+        assert isinstance(order, ObjectOrder)
+        return super()._is_idle and order.host.idle
+
+    def states(self) -> dict[str, Any]:
+        return {name: list(self._group.state(name)) for name in self._trial.load.names}

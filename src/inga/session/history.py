@@ -1,0 +1,133 @@
+"""The last messages of a group, which those who join get first: a state that needs no application.
+
+What was for everybody is kept in the order in which it was delivered here, what we sent ourselves and do not get back
+among it. So many messages, or so many seconds of them; and not more than a number of octets, the oldest go first.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from inga.model.delivery import Batch
+from inga.model.errors import WireError
+from inga.model.event import Event
+from inga.model.packet import Buffer, Packet
+from inga.model.view import View
+from inga.session.transfer import Transfer
+from inga.wire.value import get, put
+
+KIND = "history"
+"""What members that keep it say that they give, and lack when they join."""
+
+HISTORY_MAX = 4 << 20
+"""Octets of all messages that are kept."""
+
+EACH = 64
+"""Octets reckoned for what is kept with a message."""
+
+
+class Replayed(Batch):
+    """A message from before we joined."""
+
+    __slots__ = ()
+    replayed = True
+
+
+class _Kept(NamedTuple):
+    sender: str
+    src: int
+    view: int
+    seq: int
+    data: bytes
+    at: float  # when it was delivered here
+
+
+class LastMessages:
+    """What was delivered here last."""
+
+    def __init__(self, last: int | float, first: View, transfer: Transfer) -> None:
+        """`last`: so many messages, or, as a float, seconds. `first`: our first view."""
+        self._last = last
+        self._transfer = transfer
+        self._everybody = len(first)
+        self._kept: deque[_Kept] = deque()
+        self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def follow(self, items: Iterable[Batch | View | Event], now: float) -> None:
+        """Messages were delivered, and views between them. Who joined in one gets what was kept by then."""
+        for item in items:
+            if isinstance(item, Batch):
+                self._add(item, now)
+            elif isinstance(item, View):
+                self._enter(item, now)
+        self._trim(now)
+
+    def sent(self, sender: str, src: int, view: int, payloads: Iterable[Buffer], now: float) -> None:
+        """We have sent messages to all that are not delivered to ourselves."""
+        for data in payloads:
+            self._keep(_Kept(sender, src, view, 0, bytes(data), now))
+        self._trim(now)
+
+    def restore(self, data: bytes, now: float) -> list[Replayed]:
+        """What another member gave us, as batches for the application; it comes before all that is kept here."""
+        kept = _read(data, now)
+        since, self._kept = self._kept, deque(kept)
+        self._size = sum(len(each.data) + EACH for each in (*kept, *since))
+        self._kept += since
+        self._trim(now)
+        return [_replayed(each) for each in kept]
+
+    def _add(self, batch: Batch, now: float) -> None:
+        packet, dst = batch.packet, batch.packet.dst
+        if dst is None or (dst | 1 << packet.src).bit_count() == self._everybody:
+            for data in batch.payloads:
+                self._keep(_Kept(batch.sender, packet.src, packet.view, packet.seq, bytes(data), now))
+
+    def _enter(self, view: View, now: float) -> None:
+        self._everybody = len(view)
+        transfer = self._transfer
+        if transfer.lacks and transfer.incoming is not None and transfer.incoming.cut is view:
+            # What was delivered so far is part of what we are about to get.
+            self._kept.clear()
+            self._size = 0
+        self._trim(now)
+        for outgoing in transfer.due(view):
+            transfer.put(outgoing, self._encoded(now))
+            transfer.end(outgoing)
+
+    def _encoded(self, now: float) -> bytes:
+        out = bytearray()
+        put(out, [[*each[:-1], max(0.0, now - each.at)] for each in self._kept])
+        return bytes(out)
+
+    def _keep(self, message: _Kept) -> None:
+        self._kept.append(message)
+        self._size += len(message.data) + EACH
+
+    def _trim(self, now: float) -> None:
+        kept, last = self._kept, self._last
+        by_time = isinstance(last, float)
+        while kept and (
+            self._size > HISTORY_MAX or (kept[0].at < now - last if by_time else len(kept) > last)
+        ):
+            self._size -= len(kept.popleft().data) + EACH
+
+
+def _read(data: bytes, now: float) -> list[_Kept]:
+    try:
+        rows = get(data, 0)[0]
+        return [
+            _Kept(str(sender), int(src), int(view), int(seq), bytes(body), now - float(age))
+            for sender, src, view, seq, body, age in rows
+        ]
+    except (TypeError, ValueError) as error:
+        raise WireError("malformed", f"no history: {error}") from None
+
+
+def _replayed(message: _Kept) -> Replayed:
+    packet = Packet(message.src, message.view, message.data)
+    packet.seq, packet.payloads = message.seq, [message.data]
+    return Replayed(message.sender, packet)

@@ -1,0 +1,333 @@
+"""State of applications for those who join: what a member had when it had taken everything before the cut.
+
+    fetch      a newcomer: the state from this octet on; to everybody until one has answered
+    state      so many octets from there; some for one question
+    stateless  there is none for you: nobody gives any, or the one who was to give it cannot
+
+Who gives a state has to know it before its application goes on from the cut, for afterwards it has another one. So
+members say as a view is closed who gives, who lacks, and the cut tells all of them: for each that lacks a state anew
+one member is chosen by the same rule everywhere. That one draws the state from its application at the place of the
+view in the stream of deliveries, a little ahead of what it is asked for, and its application waits there until all of
+it is drawn. States that fit into what is drawn ahead make nobody wait.
+
+A transfer goes on through other views as long as both are there. If the one who gives is gone, the newcomer lacks a
+state anew: that at the next cut, which includes all that was delivered before. If it cannot give one after all, the
+newcomer asks the leader for another view of the same members, in which somebody else is chosen.
+
+Rejected: to ask anybody, any time. Whoever is asked has passed the cut, or would have to keep a state for every view.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from inga.model.errors import UsageError, WireError
+from inga.model.packet import Packet
+from inga.model.view import View
+from inga.session.alarms import NEVER, Backoff
+from inga.session.description import People
+from inga.session.handover import AGAIN, AGAIN_MAX, HEAD, PIECE, PIECES, STATE_MAX
+from inga.session.pressure import WARN_AFTER
+from inga.wire.told import TEXT_MAX, Told, said
+
+if TYPE_CHECKING:
+    from inga.session.session import Session
+
+AHEAD = PIECES * PIECE
+"""Octets that are drawn from an application before they are asked for; besides, one chunk of any size."""
+
+REFUSES_FOR = 10.0
+"""Seconds for which a member is not chosen again whose application could not give its state."""
+
+GOES_ON = "+"
+"""What one says to lack that is being served by one that is here."""
+
+Identity = tuple[str, int]
+
+
+class OutgoingState:
+    """A state on its way to one newcomer. Who draws it from the application looks at `cut` and `is_hungry`."""
+
+    def __init__(self, cut: View) -> None:
+        self.cut = cut  # the view at whose place among the deliveries it is drawn
+        self.is_drawn = False  # all of it
+        self.is_gone = False  # nobody waits for it any more
+        self.why: str | None = None  # it cannot be given
+        self.drawn = bytearray()  # and not known to have come
+        self.offset = 0  # where that begins
+        self.is_asked = False  # for more than we had
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is still to be drawn."""
+        return not (self.is_drawn or self.is_gone)
+
+    @property
+    def is_hungry(self) -> bool:
+        """Whether something is to be drawn now."""
+        return self.is_open and len(self.drawn) < AHEAD
+
+
+class IncomingState:
+    """A state that comes; another one is begun anew for another cut."""
+
+    def __init__(self, cut: View) -> None:
+        self.cut = cut  # it is that of those who have taken everything before this view
+        self.pieces: list[bytes] = []  # what has come and the driver has not fetched
+        self.offset = 0
+        self.is_whole = False
+        self.is_given_up = False  # nobody has it
+
+    def taken(self) -> list[bytes]:
+        """What has come since the last time."""
+        pieces, self.pieces = self.pieces, []
+        return pieces
+
+
+class Transfer:
+    """Fetches the state of an application, and gives it; part of the session."""
+
+    def __init__(self, session: "Session", gives: str, wants: str) -> None:
+        """The kinds of state that our application gives and takes, if any."""
+        self._session = session
+        self.gives = gives
+        self.wants = wants
+        self.wake = NEVER
+        self.lacks = False
+        self.incoming: IncomingState | None = None
+        self.stop_at: View | None = None  # where the application, having joined, has to have a state
+        self.outgoing: dict[Identity, OutgoingState] = {}
+        self._identity: Identity | None = None  # as which we were in the view before
+        self._lack: People | None = None  # as the cut before this view said, if we were there
+        self._give: People = []
+        self._unserved: set[Identity] = set()  # whom nobody gives what they lack
+        self._donor: Identity | None = None
+        self._is_anew = False  # we have said that we lack a state anew
+        self._refusal: str | None = None  # why one who was to give a state did not
+        self._refuses_until = 0.0
+        self._since = 0.0  # of the last progress
+        self._is_warned = False
+        self._again = Backoff(AGAIN, AGAIN_MAX)
+
+    # What happens
+
+    def report(self) -> dict[str, str]:
+        """As a view is closed, and it is known who is gone: what we give, and what we lack."""
+        lacks, gives = "", ""
+        if self.lacks:
+            self._is_anew = self._is_anew or self._donor_index() is None
+            lacks = self.wants if self._is_anew else GOES_ON
+        elif self._session.stack.now >= self._refuses_until:
+            gives = self.gives
+        return {"gives": gives, "lacks": lacks}
+
+    def learn(self, lack: People, give: People) -> None:
+        """What the cut says of those who go on to the next view."""
+        self._lack, self._give = lack, give
+
+    def view(self, view: View) -> None:
+        """A view is installed: find out who gives a state to whom."""
+        stack = self._session.stack
+        lack, self._lack = self._lack, None
+        mine = stack.member.identity
+        is_new = bool(view.attempt) and mine != self._identity
+        self._identity = mine
+        self._is_anew, self._unserved = False, set()
+        self._choose(view, lack or [])
+        if is_new or (self.lacks and (*mine, self.wants) in (lack or [])):
+            self._begin(view)
+        elif self.lacks and self._donor is None:
+            self._session.changes.renew()
+        self.wake = stack.now if self.lacks else NEVER
+
+    def gone(self, member: int) -> None:
+        """A member has left or failed."""
+        self._drop(self._session.stack.view.members[member].identity)
+
+    def tick(self, now: float) -> None:
+        self.wake = NEVER
+        stack = self._session.stack
+        if not stack.closing:
+            self._is_anew = False
+        if self.lacks and self.incoming is not None:
+            self._fetch()
+            self.wake = now + self._again.next(stack.rng)
+            if not self._is_warned and now - self._since >= WARN_AFTER:
+                self._is_warned = True
+                whom = "" if self._donor is None else f" for {self._donor[0]}"
+                stack.notice(f"the state of the group has waited {WARN_AFTER:g} s{whom}")
+
+    # What drivers do
+
+    def waits_at(self, view: View) -> bool:
+        """Whether the application cannot pass this view yet, since the state is still to come."""
+        return self.lacks and view is self.stop_at
+
+    def pass_stop(self) -> IncomingState | None:
+        """The application is where it was to have a state: that has come, or there is none. All that was delivered
+        before its cut is part of it."""
+        self.stop_at = None
+        incoming = self.incoming
+        return incoming if incoming is not None and incoming.is_whole else None
+
+    def due(self, view: View) -> list[OutgoingState]:
+        """The states that are to be drawn from the application at the place of this view, before it goes on."""
+        return [each for each in self.outgoing.values() if each.cut is view and each.is_open]
+
+    def put(self, outgoing: OutgoingState, data: bytes) -> None:
+        """So much more was drawn from the application."""
+        outgoing.drawn += data
+        if len(outgoing.drawn) >= AHEAD:
+            self._pass_on(outgoing)
+
+    def end(self, outgoing: OutgoingState) -> None:
+        """That was all."""
+        outgoing.is_drawn = True
+        self._pass_on(outgoing)
+
+    def refuse(self, outgoing: OutgoingState, why: str) -> None:
+        """The application cannot give its state."""
+        outgoing.is_drawn, outgoing.why = True, why[:TEXT_MAX]
+        outgoing.drawn.clear()
+        self._refuses_until = self._session.stack.now + REFUSES_FOR
+        self._pass_on(outgoing)
+
+    # As one who gives
+
+    def on_fetch(self, src: int, told: Told) -> None:
+        """A newcomer asks for more, and has all before."""
+        person = self._session.stack.view.members[src].identity
+        offset, has_all = told.large("offset"), told.flag("all")
+        outgoing = self.outgoing.get(person)
+        if outgoing is None:
+            if person in self._unserved:
+                self._say(src, {"do": "stateless", "why": "nobody here gives one", "nobody": True})
+            return
+        passed = offset - outgoing.offset
+        if 0 <= passed <= len(outgoing.drawn):
+            del outgoing.drawn[:passed]
+            outgoing.offset = offset
+            outgoing.is_asked = True
+            if has_all:
+                self._drop(person)
+            elif outgoing.drawn or outgoing.is_drawn:
+                self._pass_on(outgoing)
+
+    def _pass_on(self, outgoing: OutgoingState) -> None:
+        """Send what was asked for, as far as it is there."""
+        if not outgoing.is_asked:
+            return
+        outgoing.is_asked = False
+        stack = self._session.stack
+        person = next(each for each, other in self.outgoing.items() if other is outgoing)
+        to = _index(stack.view, person)
+        if to is None:
+            return
+        if outgoing.why is not None:
+            self._say(to, {"do": "stateless", "why": outgoing.why, "nobody": False})
+            return
+        size = max(min(PIECE, stack.wire.body_max - HEAD), 64)
+        end = min(len(outgoing.drawn), PIECES * size)
+        for at in range(0, max(end, 1), size):
+            body = bytes(outgoing.drawn[at : min(at + size, end)])
+            is_last = at + size >= end
+            is_all = is_last and outgoing.is_drawn and end == len(outgoing.drawn)
+            told = {"do": "state", "offset": outgoing.offset + at, "ask": is_last, "all": is_all}
+            self._say(to, told, body)
+
+    def _drop(self, person: Identity) -> None:
+        outgoing = self.outgoing.pop(person, None)
+        if outgoing is not None:
+            outgoing.is_gone = True
+
+    def _choose(self, view: View, lack: People) -> None:
+        """Of those who lack a state, each gets it from one of those who give such; the leader, who comes first, has
+        enough to do."""
+        going_on = {(name, incarnation) for name, incarnation, kind in lack if kind == GOES_ON}
+        for person in set(self.outgoing) - going_on:
+            self._drop(person)
+        anew = [each for each in lack if each[2] != GOES_ON and _index(view, each[:2]) is not None]
+        for place, (name, incarnation, kind) in enumerate(anew):
+            givers = [
+                each[:2] for each in self._give if each[2] == kind and _index(view, each[:2]) is not None
+            ]
+            if not givers:
+                self._unserved.add((name, incarnation))
+            elif givers[-1 - place % len(givers)] == self._identity:
+                self.outgoing[name, incarnation] = OutgoingState(view)
+
+    # As one who lacks it
+
+    def on_state(self, packet: Packet, told: Told) -> None:
+        stack, incoming = self._session.stack, self.incoming
+        offset, asks, is_all = told.large("offset"), told.flag("ask"), told.flag("all")
+        person = stack.view.members[packet.src].identity
+        if not self.lacks or incoming is None or (self._is_anew and stack.closing):
+            return
+        if self._donor not in (None, person) or offset != incoming.offset:
+            return
+        if offset + len(packet.body) > STATE_MAX:
+            raise WireError("malformed", "a state larger than any")
+        self._donor = person
+        incoming.offset += len(packet.body)
+        incoming.pieces.append(bytes(packet.body))
+        self._since, self._is_warned = stack.now, False
+        self._again.reset()
+        self.wake = stack.now + self._again.next(stack.rng)
+        if is_all:
+            incoming.is_whole, self.lacks, self.wake = True, False, NEVER
+        if asks:
+            self._fetch()
+
+    def on_stateless(self, src: int, told: Told) -> None:
+        """Nobody gives a state; or one who was to give it cannot, and another one is to be chosen."""
+        stack, why, nobody = self._session.stack, told.text("why"), told.flag("nobody")
+        person = stack.view.members[src].identity
+        if not self.lacks or self._donor not in (None, person) or (self._is_anew and stack.closing):
+            return
+        if not nobody:
+            self._refusal, self._donor = f"{person[0]}: {why}", None
+            stack.notice(f"no state from {self._refusal}")
+            self.wake = NEVER
+            self._session.changes.renew()
+        elif self._refusal is not None:
+            stack.fail(UsageError(f"no state for one who joins, from {self._refusal}"))
+        else:
+            self._give_up(why)
+
+    def _begin(self, view: View) -> None:
+        """We lack the state with which this view begins, if there is anybody who could have it."""
+        self._donor = None
+        was_coming, self.lacks = self.lacks, False
+        if len(view) > 1 and self.wants:
+            self.lacks, self.incoming, self.stop_at = True, IncomingState(view), self.stop_at or view
+            self._since, self._is_warned = self._session.stack.now, False
+            self._again.reset()
+        elif was_coming:
+            self._give_up("all who had it are gone")
+
+    def _give_up(self, why: str) -> None:
+        assert self.incoming is not None
+        self.lacks, self.wake, self.incoming.is_given_up = False, NEVER, True
+        self._session.stack.notice(f"we begin without the state of the group: {why}")
+
+    def _fetch(self) -> None:
+        assert self.incoming is not None
+        donor = self._donor_index()
+        if self._donor is None or donor is not None:
+            whole = self.incoming.is_whole
+            self._say(donor, {"do": "fetch", "offset": self.incoming.offset, "all": whole})
+
+    def _donor_index(self) -> int | None:
+        """The member that gives us a state, if it is known and here."""
+        stack = self._session.stack
+        index = None if self._donor is None else _index(stack.view, self._donor)
+        return index if index in stack.peers else None
+
+    def _say(self, to: int | None, what: dict[str, Any], body: bytes = b"") -> None:
+        stack = self._session.stack
+        packet = Packet(stack.me, stack.view.number, body, kind=self._session.id)
+        packet.to, packet.ext = to, said(**what)
+        stack.emit([packet])
+
+
+def _index(view: View, person: Identity) -> int | None:
+    return next((i for i, member in enumerate(view.members) if member.identity == person), None)

@@ -1,0 +1,85 @@
+"""The state of an application in virtual time: drawn from one site at a cut, and taken by another that joined there."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, cast
+
+from inga.model.delivery import Batch, Delivery
+from inga.model.event import Event
+from inga.model.view import View
+from inga.session.history import LastMessages
+from inga.session.session import Session
+from inga.session.transfer import OutgoingState
+from inga.trial.workload import HEADER
+
+if TYPE_CHECKING:
+    from inga.sim.site import Site
+
+SiteGives = Callable[["Site"], Iterable[bytes]]
+"""Makes the state of a site, in chunks."""
+
+SiteTakes = Callable[["Site", bytes], None]
+"""Takes the state of another site."""
+
+
+class SiteStates:
+    """What the application of one site does about states."""
+
+    def __init__(
+        self, site: "Site", give: SiteGives | None, take: SiteTakes | None, history: int | float | None
+    ) -> None:
+        self._site = site
+        self._give = give
+        self._take = take
+        session = cast(Session, site.stack.layer("session"))
+        self.transfer = session.transfer
+        self.history = None if history is None else LastMessages(history, site.stack.view, self.transfer)
+        self._sources: dict[OutgoingState, Iterator[bytes]] = {}
+
+    def pass_by(self, view: View) -> bool:
+        """The application has taken everything before this view; whether it goes on now."""
+        transfer = self.transfer
+        if transfer.waits_at(view):
+            return False
+        if view is transfer.stop_at:
+            incoming = transfer.pass_stop()
+            if incoming is not None:
+                self._site.skip_to(incoming.cut)
+                self._begin(b"".join(incoming.taken()))
+        self._sources = {each: source for each, source in self._sources.items() if each.is_open}
+        for outgoing in transfer.due(view):
+            self._draw(outgoing)
+        return not transfer.due(view)
+
+    def sent(self, payload: bytes) -> None:
+        """The application has sent something to all."""
+        site, stack = self._site, self._site.stack
+        if self.history is not None and not site.sim.ledger.echoes(stack.view):
+            self.history.sent(site.name, stack.me, stack.view.number, [payload], stack.now)
+
+    def follow(self, items: Iterable[Batch | View | Event]) -> None:
+        """This was delivered."""
+        if self.history is not None:
+            self.history.follow(items, self._site.stack.now)
+
+    def _begin(self, state: bytes) -> None:
+        if self.history is not None:
+            for batch in self.history.restore(state, self._site.stack.now):
+                delivery = Delivery(batch, 0)
+                delivery.data = delivery.data[HEADER:]
+                self._site.taken.append(delivery)
+        elif self._take is not None:
+            self._take(self._site, state)
+
+    def _draw(self, outgoing: OutgoingState) -> None:
+        assert self._give is not None
+        try:
+            if outgoing not in self._sources:
+                self._sources[outgoing] = iter(self._give(self._site))
+            while outgoing.is_hungry:
+                chunk = next(self._sources[outgoing], None)
+                if chunk is None:
+                    self.transfer.end(outgoing)
+                else:
+                    self.transfer.put(outgoing, chunk)
+        except Exception as error:
+            self.transfer.refuse(outgoing, repr(error))

@@ -1,0 +1,84 @@
+"""A simulated trial in which something befalls members: it happens at its time, and how the group comes through is written
+down. Members that listen for silence never have nothing to say, so such a run ends when nothing moves any more."""
+
+from collections.abc import Callable
+
+from inga.sim.simulator import Sim
+from inga.sim.site import Site
+from inga.trial.course import Chronicle, Course, TellStory
+from inga.trial.mishaps import Mishap
+from inga.trial.trial import Trial
+
+STEP = 0.01
+"""Seconds after which one looks again: how exact the times are."""
+
+REST = 10.0
+"""Seconds without any delivery, after the last mishap, after which a run is over."""
+
+
+def taken_at(site: Site) -> int:
+    """Messages that an application has taken."""
+    return len(site.taken)
+
+
+class Watched:
+    """One run."""
+
+    def __init__(self, sim: Sim, trial: Trial, done: Callable[[Site], int], say: TellStory) -> None:
+        """`done`: how much has come to a member so far."""
+        self.course: Course | None = None  # once it is over
+        self._sim = sim
+        self._trial = trial
+        self._chronicle = Chronicle(trial.people, say)
+        self._sites = {site.name: site for site in sim.sites}  # of each name the one that is there
+        self._parts: tuple[tuple[str, ...], ...] = ()  # of the network, while it is cut
+        self._entered: dict[str, str] = {}  # the view that each was last seen in
+        self._done = done
+        self._last = dict.fromkeys(self._sites, 0)
+        self._moved = dict.fromkeys(self._sites, 0.0)  # when something last came to it
+        self._stopped = dict.fromkeys(self._sites, 0.0)  # the longest time that nothing did
+
+    def run(self) -> None:
+        sim, mishaps = self._sim, self._trial.mishaps
+        last, since = -1, sim.now
+        self._look()
+        while mishaps or last != sim.oracle.taken or sim.now - since < REST:
+            if sim.oracle.taken != last or mishaps:
+                last, since = sim.oracle.taken, sim.now
+            sim.run(sim.now + STEP)
+            while mishaps and mishaps[0].at <= sim.now:
+                self._befall(mishaps.pop(0))
+            self._look()
+        self.course = self._chronicle.finish(self._stopped)
+
+    def _befall(self, mishap: Mishap) -> None:
+        sim, site = self._sim, self._sites.get(mishap.name)
+        match mishap.do:
+            case "cut" | "heal":
+                self._parts = mishap.parts
+            case "crash" if site is not None:
+                site.crash()
+            case "pause" if site is not None:
+                site.pause(self._trial.pause_for)
+            case "return":
+                talks = self._trial.objects is None
+                workload = self._trial.rest_of_workload(sim.now) if talks else None
+                self._sites[mishap.name] = sim.join(mishap.name, workload=workload)
+        sim.network.part(*([each for each in sim.sites if each.name in part] for part in self._parts))
+        self._chronicle.befalls(mishap, sim.now)
+
+    def _look(self) -> None:
+        """What has changed since we looked."""
+        now = self._sim.now
+        for name, site in self._sites.items():
+            if site.newcomer is not None or site.has_left:
+                continue
+            view = site.stack.view
+            if self._entered.get(name) != view.text:
+                self._entered[name] = view.text
+                self._chronicle.enters(name, view.number, view.text, view.names, now)
+            if (done := self._done(site)) != self._last[name]:
+                self._last[name], self._moved[name] = done, now
+            elif now < self._trial.length:
+                self._stopped[name] = max(self._stopped[name], now - self._moved[name])
+        self._chronicle.look(now)

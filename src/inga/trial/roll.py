@@ -1,0 +1,67 @@
+"""Members and views as the oracle knows them: by numbers. Whoever drives a run says here who goes on to which view."""
+
+from inga.model.view import Member, View
+from inga.recipes import Recipe, find
+from inga.trial.oracle import KeyOfNumber, Oracle, agreed_orders
+
+EPOCHS = 1 << 20
+"""Views of one number, at most."""
+
+
+class Roll:
+    """Who was ever in the group, which views there were, and what each promised."""
+
+    def __init__(self, oracle: Oracle, recipe: Recipe, deliver: str | None, key: KeyOfNumber) -> None:
+        """`deliver` is the level under the first order. `key`: which others a message is to be taken in one order with."""
+        self._oracle = oracle
+        self._recipe = recipe
+        self._deliver = deliver
+        self._key = key
+        self._epochs: dict[str, int] = {}  # of views: later ones have higher numbers
+        self._numbers: dict[
+            tuple[str, int], int
+        ] = {}  # of members, in the order in which they were first seen
+
+    def number_of(self, person: Member) -> int:
+        """By which the oracle knows a member."""
+        number = self._numbers.setdefault(person.identity, len(self._numbers))
+        self._oracle.admit(number)
+        return number
+
+    def name_of(self, number: int) -> str:
+        return list(self._numbers)[number][0]
+
+    def epoch_of(self, view: View) -> int:
+        """What is sent in a view is sent in that epoch, and promised what its order promises."""
+        if view.text not in self._epochs:
+            # Parts of a group may have different views of one number.
+            self._epochs[view.text] = epoch = EPOCHS * view.number + len(self._epochs)
+            self._promise(epoch, find(view.recipe))
+        return self._epochs[view.text]
+
+    def enter(self, me: Member, before: View | None, view: View) -> int:
+        """A member goes on to another view; its number."""
+        self.epoch_of(view)
+        numbers = [self.number_of(person) for person in view.members]
+        mine = self.number_of(me)
+        if before is not None and before.recipe == "relay":
+            self._lose_relay(before, view)
+        those = {} if before is None else {each.name: each for each in before.members}
+        left = [self.number_of(those[name]) for name in view.left if name in those]
+        self._oracle.enter(mine, view.text, numbers, left)
+        return mine
+
+    def _lose_relay(self, before: View, view: View) -> None:
+        """What the relay had not passed on is lost with it."""
+        if view.index(before.members[0]) is None:
+            epoch = self._epochs[before.text]
+            promises = self._oracle.promises[epoch]
+            self._oracle.promises[epoch] = [name for name in promises if name != "complete"]
+
+    def _promise(self, epoch: int, recipe: Recipe) -> None:
+        """What is sent from that view on is under this order."""
+        promised = recipe.promises(self._deliver if recipe is self._recipe else None)
+        self._oracle.promises[epoch] = promised
+        if recipe.objects:
+            self._oracle.open_epochs.add(epoch)
+        self._oracle.agree(agreed_orders(promised, self._key))
