@@ -15,7 +15,7 @@ from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
 from inga.model.view import View
-from inga.stack.hooks import Tally
+from inga.stack.hooks import MessageCounts
 from inga.stack.layer import Layer
 from inga.wire import bundle as wire
 
@@ -56,10 +56,10 @@ class Bundle(Layer):
         self._whole = 0  # messages to everybody
         self._heard: defaultdict[int, int] = defaultdict(int)  # messages that came, by sender
 
-    def tally(self) -> Tally:
+    def tally(self) -> MessageCounts:
         members = range(len(self.stack.view))
         said = [self._said[member] + self._whole for member in members]
-        return Tally(said, self._whole, [self._heard[member] for member in members])
+        return MessageCounts(said, self._whole, [self._heard[member] for member in members])
 
     def send(self, payloads: list[bytes], dst: int | None) -> Receipt:
         if not self._open:

@@ -29,4 +29,4 @@ class Missed:
     messages: Mapping[str, int]  # by sender: how many
 
 
-Event = Paused | Resumed | Missed
+Incident = Paused | Resumed | Missed

@@ -10,7 +10,7 @@ from typing import Any, Self
 from inga.certify.checks import CHECKS
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import Concurrent, Excluded, IngaError, NoMajority, TraceError, UsageError, WouldBlock
-from inga.model.event import Event
+from inga.model.event import Incident
 from inga.model.view import View
 from inga.net.address import parse_host_port
 from inga.net.carrier import Carrier
@@ -136,7 +136,7 @@ class Group(ObjectCalls):
         """Whole packets, each taken at once: the fast way."""
         return self._reading.claim(self._reading.batches())
 
-    def items(self) -> AsyncIterator[Delivery | View | Event]:
+    def items(self) -> AsyncIterator[Delivery | View | Incident]:
         """Deliveries and views, each view at its exact place in the order, and what else happens to this member: `Paused`,
         `Resumed`."""
         return self._reading.claim(self._reading.deliveries_and_views())

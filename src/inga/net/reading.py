@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import UsageError
-from inga.model.event import Event
+from inga.model.event import Incident
 from inga.model.view import View
 
 POLITE = 16
@@ -21,7 +21,7 @@ T = TypeVar("T")
 class Passing(Protocol):
     """Lets the iteration wait at views, and go on."""
 
-    def follow(self, items: Iterable[Batch | View | Event]) -> None: ...
+    def follow(self, items: Iterable[Batch | View | Incident]) -> None: ...
 
     def waits_at(self, view: View) -> bool: ...
 
@@ -35,7 +35,7 @@ class Reading:
 
     def __init__(self, first: View, take: Callable[[Batch], None], reach: Callable[[View], None]) -> None:
         """`take` is called as the application begins a packet, `reach` as it comes to a view."""
-        self.queue: deque[Batch | View | Event] = deque([first])
+        self.queue: deque[Batch | View | Incident] = deque([first])
         self.reader: asyncio.Future[None] | None = None  # an iteration waits for it
         self.error: BaseException | None = None  # raised when everything before it is read
         self.stop: BaseException | None = None  # what ended the iteration for good
@@ -46,7 +46,7 @@ class Reading:
         self._iteration: weakref.ref[AsyncGenerator[Any, None]] | None = None  # the one there is
         self._rest: Iterator[Delivery] = iter(())  # of the packet it is at
 
-    def add(self, items: Iterable[Batch | View | Event]) -> None:
+    def add(self, items: Iterable[Batch | View | Incident]) -> None:
         self.queue.extend(items)
         self.wake()
 
@@ -89,7 +89,7 @@ class Reading:
                 for delivery in self._rest:
                     yield delivery
 
-    async def deliveries_and_views(self) -> AsyncGenerator[Delivery | View | Event, None]:
+    async def deliveries_and_views(self) -> AsyncGenerator[Delivery | View | Incident, None]:
         for delivery in self._rest:
             yield delivery
         async for item in self._items():
@@ -110,7 +110,7 @@ class Reading:
             if isinstance(item, Batch):
                 yield item
 
-    async def _items(self) -> AsyncGenerator[Batch | View | Event, None]:
+    async def _items(self) -> AsyncGenerator[Batch | View | Incident, None]:
         queue = self.queue
         polite = POLITE
         while True:

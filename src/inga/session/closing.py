@@ -10,7 +10,7 @@ from inga.model.errors import WireError
 from inga.model.view import View
 from inga.session.description import People
 from inga.session.questions import Questions
-from inga.stack.hooks import Holdings, Tally
+from inga.stack.hooks import Holdings, MessageCounts
 from inga.stack.layer import Layer
 from inga.stack.stack import Stack
 from inga.wire.told import Told
@@ -129,9 +129,9 @@ class Closing:
         }
         self._questions.ask({self.leader}, "flushed", **self.key, **report)
 
-    def _tally(self) -> Tally:
+    def _tally(self) -> MessageCounts:
         tally, n = self._stack.chain.hook("tally"), len(self._stack.view)
-        found: Tally = Tally([0] * n, 0, [0] * n) if tally is None else tally()
+        found: MessageCounts = MessageCounts([0] * n, 0, [0] * n) if tally is None else tally()
         return found
 
     def _count(self) -> int:

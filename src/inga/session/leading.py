@@ -6,7 +6,7 @@ from inga.model.errors import WireError
 from inga.model.view import View
 from inga.session.description import People, described
 from inga.session.questions import PAUSE_MAX, Questions
-from inga.stack.hooks import Holdings, Tally
+from inga.stack.hooks import Holdings, MessageCounts
 from inga.stack.stack import Stack
 from inga.wire.told import Told
 
@@ -22,7 +22,7 @@ class Report(NamedTuple):
     packets: int  # that carry them
     seen: list[int]  # of each member that is gone, the highest number of the order that has come
     held: dict[int, Holdings]  # of each member that is gone, what it has
-    tally: Tally
+    tally: MessageCounts
     lacks: str  # the kind of state that it lacks, and that it gives: see `transfer`
     gives: str
 
@@ -35,7 +35,7 @@ class Report(NamedTuple):
             told.number("count"),
             told.numbers("seen", n),
             told.tables("held", 3),
-            Tally(told.numbers("said", n), told.number("whole"), told.numbers("heard", n)),
+            MessageCounts(told.numbers("said", n), told.number("whole"), told.numbers("heard", n)),
             told.text("lacks"),
             told.text("gives"),
         )

@@ -22,7 +22,7 @@ from inga.model.event import Missed
 from inga.model.view import Member
 from inga.session.alarms import NEVER
 from inga.session.closing import Cut
-from inga.stack.hooks import Tally
+from inga.stack.hooks import MessageCounts
 from inga.wire.told import Told
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Slow:
     def say_missed(self, counts: dict[str, int]) -> None:
         """We come back. So many messages there were of each member; some of them we have."""
         stack = self._session.stack
-        tally: Tally = stack.chain.hook("tally")()
+        tally: MessageCounts = stack.chain.hook("tally")()
         heard = dict(zip(stack.view.names, tally.heard, strict=True))
         missed = {
             name: count - heard.get(name, 0) for name, count in counts.items() if name != stack.member.name

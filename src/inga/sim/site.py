@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import Excluded, UsageError
-from inga.model.event import Event
+from inga.model.event import Incident
 from inga.model.invocation import ONE_WAY, SYNCHRONOUS
 from inga.model.receipt import Receipt
 from inga.model.view import View
@@ -63,7 +63,7 @@ class Site:
         self.before: View | None = None  # and the one before it
         self.react: React | None = None
         self.taken: list[Delivery] = []
-        self.items: list[View | Event] = []  # what came besides messages
+        self.items: list[View | Incident] = []  # what came besides messages
         self.sim = sim
         self._timeline = sim.timeline
         self.queue: deque[tuple[int, Batch | View]] = deque()  # and the number that we had when it came

@@ -191,7 +191,7 @@ class Lender(Protocol):
         """All that anybody has of one that is gone has come: what is missing will never come."""
 
 
-class Tally(NamedTuple):
+class MessageCounts(NamedTuple):
     """Messages of applications in the view in force."""
 
     said: list[int]  # of ours, to each member
@@ -202,7 +202,7 @@ class Tally(NamedTuple):
 class Tallying(Protocol):
     """Knows messages, of which packets have one or more."""
 
-    def tally(self) -> Tally:
+    def tally(self) -> MessageCounts:
         """How many there were so far."""
 
 

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from inga.model.delivery import Batch
 from inga.model.errors import IngaError, NoMajority, UsageError, WouldBlock
-from inga.model.event import Event
+from inga.model.event import Incident
 from inga.model.packet import Buffer, Packet
 from inga.model.receipt import Receipt
 from inga.model.steps import Book, Trace
@@ -58,7 +58,7 @@ class Ready:
     def __init__(
         self,
         send: list[tuple[Address, Datagram]],
-        deliver: list[Batch | View | Event],
+        deliver: list[Batch | View | Incident],
         wake: float | None,
         writable: bool,
         error: IngaError | None,
@@ -140,7 +140,7 @@ class Stack:
         self._windows_open = True
         self.is_silenced = False  # layers of a closed view are at work
         self.to_send: list[tuple[Address, Datagram]] = []
-        self.to_deliver: list[Batch | View | Event] = []
+        self.to_deliver: list[Batch | View | Incident] = []
         self._notices: list[str] = []
         self._error: IngaError | None = None
         self.bind(layers)
