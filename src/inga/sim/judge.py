@@ -119,7 +119,8 @@ def _rest(sim: Sim, since: float, when: str, bounds: Bounds) -> list[Finding]:
         before, until = now, until + bounds.calm
         sim.run(until)
     if _has_lost_majority(sim):
-        return []
+        asking = [site.name for site in sim.sites if site.newcomer is not None and not site.has_left]
+        return [Finding("stuck: join", f"{name} was not told that nobody is let in") for name in asking]
     found = []
     for site in sim.sites:
         name = site.name
