@@ -235,6 +235,11 @@ async def rob(kills: int, order: str) -> None:
         for why, times in sum((each.failed for each in tellers), Counter()).most_common():
             print(f"  {times:,} came to nothing: {why}")
         await count(tellers)
+    except Broken:
+        for each in tellers:
+            number, *names = each.view
+            print(f"  {each.name}: in view {number} with {', '.join(names)}; accounts {each.accounts}")
+        raise
     finally:
         await asyncio.gather(*(each.end() for each in tellers))
 

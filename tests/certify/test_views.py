@@ -165,6 +165,20 @@ def moved(run: Run, trace: Trace, random: Random) -> tuple[int, tuple[int, int]]
     return at, (row.src, row.seq)
 
 
+def all_moved(run: Run, trace: Trace, random: Random) -> tuple[int, tuple[int, int]]:
+    """Everybody delivers a message in the next view: they agree, and yet it is not where it was sent."""
+    at, place = places(run, random, partial(is_closed, run))[0]
+    row = run.trace[at][place]
+    for here, rows in enumerate(trace):
+        which = [i for i, each in enumerate(rows) if is_closed(run, here, each) and each[5:7] == row[5:7]]
+        for i in which:
+            following = next(each for each in rows if each.step == "view" and each.view > rows[i].view)
+            moving = rows.pop(i)._replace(view=following.view)
+            rows.insert(rows.index(following) + 1, moving)
+    assert row.src is not None and row.seq is not None
+    return at, (row.src, row.seq)
+
+
 def is_view(at: int, row: Row) -> bool:
     return row.step == "view" and (row.dst or 0).bit_count() > 2 and row.view > 1
 
@@ -250,6 +264,7 @@ DEFECTS: dict[str, tuple[str, str, Plant]] = {
     "a survivor lacks what a dead one sent": ("fifo", "views", partial(without_delivery, dead=True)),
     "one that stays lacks something of the last view": ("none", "complete", without_last),
     "a delivery is in the next view": ("vector", "views", moved),
+    "everybody has a delivery in the next view": ("fifo", "views", all_moved),
     "a member is missing in a view row": ("co", "views", without_member),
     "a view is passed over": ("fifo", "views", passed_over),
     "views are in the wrong order": ("none", "views", disordered),

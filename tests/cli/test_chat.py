@@ -66,6 +66,11 @@ def test_members_that_cannot_be_meant(text: str) -> None:
         (["lunch", "alice", *MEMBERS, "--history", "/no/such/file"], "--history /no/such/file: No such file"),
         (["lunch", "a", "--members", "a=127.0.0.1:1,b=127.0.0.1:2", "--interface", "lo"], "for multicast"),
         (["lunch", "a", "--members", "a=h:1,b=h:2", "--via", "udp://239.7.7.9:1"], "go with --via unicast"),
+        (["lunch", "a b"], "'a b' is no name"),
+        (["lunch", "a\x1b"], "is no name"),
+        (["lunch", "a", "--via", "tcp"], "seeds='file:PATH'"),
+        (["lunch", "a", "--seeds", "127.0.0.1:9"], "by multicast members find each other without"),
+        (["lunch", "a", "--via", "tcp", "--seeds", "127.0.0.1:9"], "needs address='host:port'"),
     ],
 )
 def test_bad_usage(arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,6 +131,30 @@ def test_three_people_talk_and_leave() -> None:
         assert not [row for row in alice.seen if "psst" in row or "too late" in row]
         alice.enter("/quit")
         assert alice.leaves() == 0
+
+
+@network
+def test_people_whom_nobody_has_named_find_each_other(tmp_path: Path) -> None:
+    via, seeds = free_via(), f"file:{tmp_path / 'seeds'}"
+    for ways in (
+        [("--via", via)] * 2,
+        [
+            ("--via", "tcp", "--seeds", seeds, "--address", f"127.0.0.1:{free_port(socket.SOCK_STREAM)}")
+            for _ in range(2)
+        ],
+    ):
+        with Person("lunch", "alice", *ways[0]) as alice:
+            alice.until("* lunch: you are alice, and nobody else is here yet")
+            with Person("lunch", "bob", *ways[1]) as bob:
+                here(alice, "bob")
+                here(bob, "alice")
+                bob.enter("@alice found you")
+                alice.until("  1   bob → alice> found you")
+                alice.enter("@bob and I you")
+                bob.until("  2   alice → bob> and I you")
+                bob.type("\x04")
+                assert bob.leaves() == 0
+            alice.until("* bob has left")
 
 
 @network

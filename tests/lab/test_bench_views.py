@@ -3,7 +3,7 @@
 import pytest
 
 from inga.cli.main import main
-from inga.lab.bench_views import Members, soak
+from inga.lab.bench_views import Members, soak, starts
 
 pytestmark = pytest.mark.network
 
@@ -15,6 +15,11 @@ def test_a_small_group_changes_in_every_way() -> None:
         ends = group.all("measure", seconds=0.1)
     assert all(time > 0 for time in times) and times[-1] > 0.3, "a kill is noticed by silence"
     assert [end["view"] for end in ends] == [5, 5]
+
+
+def test_those_who_start_at_once_are_timed() -> None:
+    row = starts(lambda text: None, 2, members=2)
+    assert row.value > 300, "nobody founds a group before it was quiet for a while"
 
 
 def test_nobody_is_excluded_under_load() -> None:

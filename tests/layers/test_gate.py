@@ -9,6 +9,7 @@ from inga.layers.fifo import Fifo, Unordered
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.stamp import Deps, Stamp
+from inga.recipes import Options
 from inga.wire.bundle import join
 
 from ..stack.harness import Net, Probe
@@ -90,6 +91,24 @@ def test_stamps_name_the_highest_number_taken(taken_first: bool) -> None:
     probe.stack.send(b"mine", now=0.0)
     stamp = probe.bottom.sent[-1].stamp
     assert stamp is not None and stamp.delta == (((2, 4),) if taken_first else ((1, 3),))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_what_comes_after_its_own_effects_is_not_concurrent_with_them(missing: bool) -> None:
+    """Alice's messages come the wrong way round, the second perhaps not yet; cathy's is concurrent with them."""
+    net = Net(3, "vector", options=Options(lossless=True))
+    for stack in net.stacks:
+        stack.layers[0].gather = False  # type: ignore[attr-defined]
+    net.stacks[1].gate("open", now=0.0)
+    for text in (b"first", b"second", b"third")[: 2 + missing]:
+        net.send(0, text)
+    first, *_, last = net.to(1)
+    net.arrive(last, first)
+    net.send(2, b"by cathy")
+    net.arrive(net.to(1, source=2)[-1])
+    texts = ["third" if missing else "second", "first", "by cathy"]
+    assert net.texts(1) == texts
+    assert [batch.concurrent for batch in net.batches[1]] == [False, False, True]
 
 
 def test_closing_holds_only_what_has_not_passed() -> None:

@@ -30,7 +30,6 @@ async def joined(name: str, **options: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"members": None}, "finding members by itself is not built yet"),
         ({"members": "alice"}, "members is a list of names"),
         ({"members": ["alice", ""]}, "members is a list of names"),
         ({"members": []}, "'alice' is not among the members"),

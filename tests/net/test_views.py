@@ -13,10 +13,10 @@ import inga
 from inga.certify.certificate import certify
 from inga.certify.local import Chunks
 from inga.pipeline.storage import open_trace, read_chunk
-from inga.trace import read_processes
+from inga.trace import read_processes, rows
 from inga.trial.people import member_names
 
-from .helpers import CARRIERS, LOOPS, FreePort, Place, Run, take, text, texts, until
+from .helpers import CARRIERS, LOOPS, FreePort, Party, Place, Run, take, text, texts, until
 from .trials import ROUGH
 
 pytestmark = pytest.mark.network
@@ -518,3 +518,47 @@ def test_what_a_trace_claims_after_a_gate(run: Run, meeting: Meeting, tmp_path: 
     assert [process.disclaims for process in read_processes(path)] == [[], [], ["causal", "fifo", "stamps"]]
     assert verdicts(path) == {"integrity": "pass", "complete": "pass"}
     assert verdicts(path, ["causal"]) != {"causal": "pass"}
+
+
+def test_one_that_comes_back_is_another_process(run: Run, party: Party, tmp_path: Path) -> None:
+    """Cathy is cut off until both sides have gone on without each other, then they find together again: her trace as
+    the old member ends, and that of the new one has what she delivers from then on."""
+    path = tmp_path / "trace"
+
+    async def main() -> None:
+        async with party(3, trace=path, order="vector", detect=0.3, rejoin=True) as groups:
+            alice, bob, cathy = groups
+            heard: dict[str, list[str]] = {group.me: [] for group in groups}
+
+            async def listen(group: inga.Group) -> None:
+                async for delivery in group:
+                    heard[group.me].append(text(delivery))
+
+            readers = [asyncio.create_task(listen(group)) for group in groups]
+            for group in groups:
+                await group.send(b"before")
+            for one, other in ((alice, "cathy"), (bob, "cathy"), (cathy, "alice"), (cathy, "bob")):
+                one.delay(other, 3600.0)
+            await until(lambda: len(alice.view) == len(bob.view) == 2 and len(cathy.view) == 1)
+            for group in groups:
+                await group.send(f"apart {group.me}".encode())
+            for group in groups:
+                shape: Any = group.stack.layer("shape")
+                shape._peers.clear()  # also of those who are not in its view
+            await until(lambda: len({group.view.text for group in groups}) == 1 and len(alice.view) == 3)
+            for group in groups:
+                await group.send(f"after {group.me}".encode())
+            await until(
+                lambda: all(sum("after" in each for each in heard[group.me]) == 2 for group in groups)
+            )
+            for reader in readers:
+                reader.cancel()
+
+    run(main())
+    assert verdicts(path, ["integrity", "complete", "fifo", "stamps", "causal", "views"]) == dict.fromkeys(
+        ["integrity", "complete", "fifo", "stamps", "causal", "views"], "pass"
+    )
+    names = [process.name for process in read_processes(path)]
+    assert names == ["alice", "bob", "cathy", "cathy (3)"]
+    assert [row.src for row in rows(path, 3) if row.step == "deliver"] != []
+    assert [row.peer for row in rows(path, 2) if row.step == "crash"][-1] == 2, "it says so itself"

@@ -159,6 +159,8 @@ def test_two_roots_that_lock_each_other_end_with_one_retry() -> None:
     assert isinstance(failed[0].error, InvocationAborted) and failed[0].error.reason == "deadlock"
     died = [event for event in party.log.events if event.step == "die"]
     assert len(died) == 1
+    steps = [each for each in party.log.events if each.message is died[0].message and each.step == "receive"]
+    assert died[0].time - steps[0].time >= party.hosts[0].engine.options.patience, "not before it has waited"
     again = party.begin(roots.index(failed[0]), failed[0].body, retry_of=failed[0])
     assert party.done(again) in ("p", "q")
     assert again.instance.path[0][:2] == failed[0].instance.path[0]

@@ -21,7 +21,8 @@ from inga.model.invocation import (
 from inga.objects.actions import Run, Transmit
 from inga.objects.declare import Call
 from inga.objects.engine import Engine
-from inga.objects.hosted import base_of
+from inga.objects.hosted import Hosted, base_of
+from inga.objects.incoming import _doomed
 from inga.objects.instance import Instance, Pending
 from inga.objects.links import REPAIRS_MAX, Links
 from inga.objects.options import EngineOptions
@@ -212,6 +213,20 @@ def test_an_effect_that_was_only_possible_before_is_skipped() -> None:
     state.apply(state.after(drop), drop)
     state.undo("put")
     assert state.value == {"b": 1}
+
+
+def test_a_request_gives_way_only_to_what_waits_itself() -> None:
+    """Something older that is at work will end; something that waits for an answer may not."""
+    hosted = Hosted(0, Roster([Place(0, "x")], {"x": Pairs([("f", "f"), ("g", "g")])}), Clock(), None)
+    for ts, op in ((1, "f"), (2, "g")):
+        hosted.queue.started(instance(entry(ts, op)), None)
+    waits = next(iter(hosted.queue._running["g"]))
+    waits.calls[()] = Pending((), SYNCHRONOUS, (2,), False)
+    behind_work, behind_wait = entry(3, "f"), entry(4, "g")
+    hosted.queue.add(behind_work)
+    hosted.queue.add(behind_wait)
+    assert _doomed(hosted, {behind_work, behind_wait}) is behind_wait
+    assert _doomed(hosted, {behind_work}) is None
 
 
 # Precedence

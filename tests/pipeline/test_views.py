@@ -1,8 +1,10 @@
-"""A live run over views: one joins late, the order changes twice; certified through Spark."""
+"""Runs over views, certified through Spark: live ones in which somebody joins, and one with failures in which defects
+are planted."""
 
 import asyncio
 import socket
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -10,6 +12,13 @@ import pytest
 import inga
 from inga.cli.main import main
 from inga.pipeline.jobs import check_trace
+from inga.recipes import find
+from inga.trace.manifest import Manifest, ProcessFile
+from inga.trace.writer import segment_name, write_segment
+
+from ..certify.test_views import DEFECTS, copied
+from ..certify.views_world import Run, failing
+from ..certify.world import Trace, renumbered, table
 
 pytestmark = [pytest.mark.spark, pytest.mark.network, pytest.mark.xdist_group("spark")]
 
@@ -75,3 +84,41 @@ def test_processes_that_came_later(spark: Any, tmp_path: Path, capsys: pytest.Ca
     capsys.readouterr()
     _, certificate = check_trace(str(path), None, session=spark)
     assert {check.name: check.verdict for check in certificate.checks} == dict.fromkeys(CHECKED, "pass")
+
+
+def stored(run: Run, trace: Trace, path: Path) -> str:
+    """A trace in memory as one on disk."""
+    recipe = find(run.order)
+    receipt, guarantees = recipe.receipt, list(recipe.guarantees)
+    Manifest("g", list(run.names), "sim", run.order, receipt, "virtual", guarantees).write(path)
+    (path / "events").mkdir()
+    for at, rows in enumerate(map(renumbered, trace)):
+        write_segment(table(rows, len(trace)), path / "events" / segment_name(at, 0))
+        first = min(row.view for row in rows)
+        known = ProcessFile(at, run.names[at], first, len(rows), complete=True, crashed=at in run.crashed)
+        known.write(path)
+    return str(path)
+
+
+def test_what_is_planted_in_views_is_found(spark: Any, tmp_path: Path) -> None:
+    run = failing("total")
+    checks = ["complete", "total", "views"]
+    _, certificate = check_trace(stored(run, run.trace, tmp_path / "good"), checks, session=spark)
+    assert certificate.verdict == "pass"
+    for number, defect in enumerate(
+        (
+            "a survivor lacks what another survivor sent",
+            "a delivery is in the next view",
+            "a member is missing in a view row",
+            "deliveries are in another order",
+        )
+    ):
+        trace = copied(run)
+        _, check, plant = DEFECTS[defect]
+        plant(run, trace, Random(1))
+        path = stored(run, trace, tmp_path / str(number))
+        _, certificate = check_trace(path, checks, session=spark)
+        failed = {each.name: each for each in certificate.checks if each.verdict == "fail"}
+        assert check in failed
+        witness = failed[check].witnesses[0]
+        assert witness.chain or witness.against, "there is something to follow"

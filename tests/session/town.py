@@ -177,13 +177,18 @@ class Town(ByHand):
         found.receive([(data, source) for data in datagrams], now=self.now)
         if isinstance(found, Stack):
             self.turn(name)
-        elif found.view is not None:
-            self._settle_in(name, found.view, found.me, found.cuts)
-            self.items[name].append(found.view)
-            self.member(name).receive(found.backlog, now=self.now)
+        else:
+            self._look_at(name, found)
+
+    def _look_at(self, name: str, newcomer: Newcomer) -> None:
+        """It is a member by now, or asks on unless it was refused."""
+        if newcomer.view is not None:
+            self._settle_in(name, newcomer.view, newcomer.me, newcomer.cuts)
+            self.items[name].append(newcomer.view)
+            self.member(name).receive(newcomer.backlog, now=self.now)
             self.turn(name)
         else:
-            self.wake[name] = None if found.refused is not None else found.wake
+            self.wake[name] = None if newcomer.refused is not None else newcomer.wake
 
     def tick(self, name: str) -> None:
         found = self.at[name]
@@ -192,7 +197,7 @@ class Town(ByHand):
         else:
             for _, datagram in found.tick(self.now):
                 self.post(name, self.at, joined(datagram))
-            self.wake[name] = found.wake
+            self._look_at(name, found)
 
     def quiet(self, seconds: float = 1e6) -> None:
         """Until nobody has anything to do, which must come to pass; where somebody listens for silence, or looks for one

@@ -115,6 +115,17 @@ def test_the_story_of_a_cut() -> None:
     assert made.finish({}).settled["the network is whole again"] == 0.5
 
 
+def test_of_a_part_without_a_majority_nothing_is_expected() -> None:
+    made = Chronicle(PEOPLE, is_primary=True)
+    enter(made, 1, PEOPLE, 0.0)
+    made.befalls(Mishap(2.0, "cut", parts=(("alice", "bob", "cathy"), ("dave",))), 2.0)
+    assert not made.is_whole
+    enter(made, 2, ("alice", "bob", "cathy"), 3.0)
+    assert made.is_whole
+    made.befalls(Mishap(5.0, "heal"), 5.0)
+    assert not made.is_whole
+
+
 def test_those_who_never_agree_again() -> None:
     made, _ = chronicle()
     made.befalls(Mishap(1.0, "crash", "bob"), 1.0)

@@ -118,7 +118,8 @@ class Membership:
         assert following.members is not None
         if relayed and view.leader not in following.members:
             return False
-        return source in following.members or self._settled[source]
+        has_left_here = self._settled[source] and self.next(source, number) is None
+        return source in following.members or has_left_here
 
     def _find_split(self) -> bool:
         """Whether views of one number differ anywhere."""

@@ -1,9 +1,11 @@
 """Talk in a group from a terminal. Nobody sees an answer before the question.
 
-  inga chat lunch alice --members alice,bob,cathy
-  inga chat lunch bob --via tcp --members alice=127.0.0.1:7001,bob=127.0.0.1:7002
+  inga chat lunch alice
+  inga chat lunch bob --via tcp --address 127.0.0.1:7002 --seeds 127.0.0.1:7001
+  inga chat lunch cathy --members alice,bob,cathy
 
-Everybody names the same members in the same order. /help lists what can be typed; Ctrl-D leaves. A
+People find each other by multicast, at the addresses of --seeds, or in a file that they share (--seeds file:PATH); or all
+name the same members in the same order. /help lists what can be typed; Ctrl-D leaves. A
 message marked with ‖ was written without knowing something shown above it. Where standard input is no
 terminal, its lines are sent and plain lines are printed; --json prints all that was said at the end.
 """
@@ -47,6 +49,7 @@ from inga.net.group import Group
 from inga.net.join import join
 from inga.net.loop import run as run_loop
 from inga.net.receipt import LiveReceipt
+from inga.net.seeds import FILE
 from inga.recipes import find, names
 
 PORT = 7400
@@ -65,7 +68,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("group", metavar="GROUP", help="the name of the group")
     add("name", metavar="NAME", help="who you are")
-    add("--members", required=True, metavar="A,B,C", help="everybody; A=HOST:PORT,... for unicast and tcp")
+    add("--members", metavar="A,B,C", help="everybody, and nobody else; A=HOST:PORT,... for unicast and tcp")
+    add("--seeds", metavar="S", help="unicast, tcp: look for others at HOST:PORT,... or in file:PATH")
+    add("--address", metavar="HOST:PORT", help="unicast, tcp: where you are to be reached, with --seeds")
     add(
         "--via",
         metavar="V",
@@ -84,7 +89,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    members = parse_members(options.members)
+    members = parse_members(options.members) if options.members is not None else None
+    if not options.name or harmless(options.name) != options.name or any(map(str.isspace, options.name)):
+        raise UsageError(f"{options.name!r} is no name; names have no spaces")
     via = choose_via(options.via, options.group, members)
     if options.interface and not via.startswith("udp:"):
         raise UsageError(f"--interface is for multicast, not for {via}")
@@ -118,14 +125,21 @@ def parse_members(text: str) -> list[str] | dict[str, str]:
     return {entry.partition("=")[0]: entry.partition("=")[2] for entry in entries}
 
 
-def choose_via(via: str | None, group: str, members: list[str] | dict[str, str]) -> str:
+def parse_seeds(text: str | None) -> str | list[str] | None:
+    """`file:PATH`, or `host:port,host:port`."""
+    if text is None or text.startswith(FILE):
+        return text
+    return [entry.strip() for entry in text.split(",") if entry.strip()]
+
+
+def choose_via(via: str | None, group: str, members: list[str] | dict[str, str] | None) -> str:
     """As asked for; else unicast where members have addresses, and multicast where they have none."""
     if via is None:
         return "unicast" if isinstance(members, dict) else f"udp://{group_address(group)}:{PORT}"
     multicast = parse_via(via).kind == "udp"
     if multicast and isinstance(members, dict):
         raise UsageError("addresses of members go with --via unicast or --via tcp")
-    if not multicast and not isinstance(members, dict):
+    if not multicast and isinstance(members, list):
         raise UsageError(f"--via {via} needs addresses: --members {members[0]}=HOST:PORT,...")
     return via
 
@@ -138,7 +152,7 @@ def group_address(group: str) -> str:
     return f"239.7.{high}.{low}"
 
 
-async def _chat(options: argparse.Namespace, members: list[str] | dict[str, str], via: str) -> None:
+async def _chat(options: argparse.Namespace, members: list[str] | dict[str, str] | None, via: str) -> None:
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -149,6 +163,8 @@ async def _chat(options: argparse.Namespace, members: list[str] | dict[str, str]
         options.name,
         members=members,
         via=via,
+        seeds=parse_seeds(options.seeds),
+        address=options.address,
         order=options.order,
         interface=options.interface,
         echo=True,
@@ -159,7 +175,7 @@ async def _chat(options: argparse.Namespace, members: list[str] | dict[str, str]
             chat.greet(via)
             await chat.run(history)
     if options.json:
-        content: dict[str, Any] = {"group": group.name, "name": group.me, "members": list(members)}
+        content: dict[str, Any] = {"group": group.name, "name": group.me, "members": chat.people}
         content |= {"order": group.recipe.name, "via": via, "messages": chat.transcript.to_json()}
         print(json.dumps(content))  # all in ASCII: what others wrote may reach a terminal
 
@@ -177,8 +193,11 @@ def _open_screen(
     people = group.view.names
     if is_terminal() and not options.json:
         view = ChatView(people, colour="NO_COLOR" not in os.environ, ascii_only=not _has_glyphs(sys.stdout))
-        others = [name for name in people if name != group.me]
-        editor = Editor(history.lines if history else (), lambda before: completions(before, others))
+
+        def complete(before: str) -> list[str]:
+            return completions(before, [name for name in group.view.names if name != group.me])
+
+        editor = Editor(history.lines if history else (), complete)
         return Terminal(view.prompt(group.me), width_of(group.me) + 2, editor), view
     output = sys.stderr if options.json else sys.stdout
     if isinstance(output, TextIOWrapper):
@@ -204,17 +223,21 @@ class Chat:
         self._view = view
         self._quiet = quiet
         self._linger = linger
-        self._people = group.view.names  # also those who leave
-        self._others = [name for name in self._people if name != group.me]
+        self.people = list(group.view.names)  # also those who leave
         self._seen = group.view  # in which what we read was said
         self._left: list[str] = []
         self._unannounced: list[str] = []  # have left, but something of theirs may be unread
         self._addressed: set[str] = set()  # whom we have told something
         self._receipt: LiveReceipt | None = None  # of what we said last
 
+    @property
+    def _others(self) -> list[str]:
+        return [name for name in self.people if name != self._group.me]
+
     def greet(self, via: str) -> None:
         """Say where we are, and who comes and goes from now on."""
-        self._announce(f"{self._group.name}: you are {self._group.me}, with {', '.join(self._others)}")
+        others = f"with {', '.join(self._others)}" if self._others else "and nobody else is here yet"
+        self._announce(f"{self._group.name}: you are {self._group.me}, {others}")
         self._announce(f"by {via}, order {self._group.recipe.name}; /help for help")
         self._group.on_join(self._on_join)
         self._group.on_leave(self._on_leave)
@@ -241,7 +264,7 @@ class Chat:
         while (line := await self._screen.line()) is not None:
             if history is not None and line.strip():
                 self._keep(history, line)
-            meant = understand(line, self._group.me, self._people)
+            meant = understand(line, self._group.me, self.people)
             if meant == Do("quit"):
                 break
             if isinstance(meant, Say):
@@ -335,6 +358,8 @@ class Chat:
         return [] if dst is None else [n for i, n in enumerate(self._seen.names) if dst >> i & 1]
 
     def _on_join(self, name: str) -> None:
+        if name not in self.people:
+            self.people.append(name)
         if name in self._left:
             self._left.remove(name)
         self._announce(f"{name} is here")

@@ -37,6 +37,7 @@ SOAK_STEP = 10.0
 def run(progress: SayProgress, *, quick: bool = False) -> list[BenchRow]:
     """All cases."""
     return [
+        starts(progress, rounds=4 if quick else 20),
         *_changes(progress, rounds=4 if quick else 20),
         *_kills(progress, groups=1 if quick else 4),
         *_under_load(progress, changes=40 if quick else 200, seconds=2.0 if quick else 6.0),
@@ -57,6 +58,19 @@ def soak(progress: SayProgress, seconds: float, *, members: int = LOADED) -> Ben
             excluded, left = max(end["view"] for end in ends) - 1, left - SOAK_STEP
     case = f"exclusions in {seconds:g} s of full load, {members} members, detect={DETECT:g}"
     return BenchRow(case, 0, excluded, "views", "goal")
+
+
+def starts(progress: SayProgress, rounds: int, *, members: int = CHANGING) -> BenchRow:
+    """How long it takes until all who start at once, and know of nobody, are in one view."""
+    progress(f"{members} processes that start at once")
+    times = []
+    with Members(members, detect=DETECT) as group:
+        for round_ in range(rounds):
+            moments = group.all("start", group=f"bench {round_}", members=members)
+            times.append(max(each["at"] for each in moments) - min(each["began"] for each in moments))
+            group.all("leave")
+    what = f"{members} processes start at once and are one view, worst of {rounds}"
+    return BenchRow(what, 2000, 1000 * max(times), "ms", "goal: at most")
 
 
 class Members:
@@ -159,17 +173,22 @@ def _kills(progress: SayProgress, groups: int) -> list[BenchRow]:
 
 
 def _under_load(progress: SayProgress, changes: int, seconds: float) -> list[BenchRow]:
-    """The same members before and after: one more comes and goes all the while."""
+    """The same members before and after: one more comes and goes all the while. The first changes are not counted:
+    what comes when senders may go on again is more than before, and memory for it is taken once."""
     with Members(LOADED + 1, founders=LOADED, detect=DETECT) as group:
+
+        def change(times: int) -> None:
+            for _ in range(times // 2):
+                group.join(LOADED)
+                group.leave(LOADED)
+
         group.all("join", late=False)
         group.all("send", size=SIZE)
         progress(f"{LOADED} members under load, before the changes")
-        group.all("measure", seconds=seconds)  # to warm up
+        change(changes // 5)
         before = group.all("measure", seconds=seconds)
         progress(f"{changes} changes of their view")
-        for _ in range(changes // 2):
-            group.join(LOADED)
-            group.leave(LOADED)
+        change(changes)
         progress("after the changes")
         after = group.all("measure", seconds=seconds)
     what = f"after {changes} changes under load"

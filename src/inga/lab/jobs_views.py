@@ -54,6 +54,14 @@ class BenchMember:
             await self.group.ready()
         return {"began": began, "number": self.group.view.number}
 
+    async def start(self, group: str, members: int) -> dict[str, Any]:
+        """Be in a group that nobody has described, with so many who start at the same time."""
+        config, began = self._config, monotonic()
+        where = {"via": config["via"], "interface": "lo", "detect": config["detect"]}
+        found = await self._inside.enter_async_context(join(group, config["name"], **where))
+        await found.ready(members)
+        return {"began": began, "at": monotonic()}
+
     async def leave(self) -> dict[str, Any]:
         began = monotonic()
         await self._stop(self._reading, self._sending)

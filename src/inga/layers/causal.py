@@ -223,13 +223,14 @@ class Causal(Order):
 
     def _flag(self, packet: Packet, deps: Deps, height: int) -> None:
         """After a take the packet's past is part of ours, so equal heights mean equal sets of known packets: it is
-        concurrent with nothing. While packets are ahead of their turn that does not hold, and vectors are compared."""
+        concurrent with nothing. Not so if a later packet of its sender has passed an open gate and was taken before it; then
+        vectors are compared."""
         frontier = self.frontier
         assert frontier is not None
         parted = bool(frontier.ends)
         branches = frontier.opened
         packet.branch, packet.merged = frontier.add(packet.src, packet.seq, deps)
-        if self._early:
+        if self.clock.vector[packet.src] > packet.seq:
             packet.concurrent = self._is_concurrent(packet.src, deps)
         else:
             packet.concurrent = height != self.clock.height

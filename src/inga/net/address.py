@@ -5,6 +5,7 @@ import os
 import socket
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import parse_qs, urlsplit
 
 from inga.model.errors import UsageError
@@ -73,6 +74,15 @@ def parse_host_port(text: object, name: str) -> tuple[str, int]:
         return socket.gethostbyname(host), int(port)
     except (OSError, UnicodeError):  # the latter of what cannot be a name at all
         raise UsageError(f"the host {host!r} of {name} cannot be resolved") from None
+
+
+@lru_cache(maxsize=256)
+def place_of(text: str) -> tuple[str, int] | None:
+    """Where somebody is that others have told us of; None: nowhere that we know."""
+    try:
+        return parse_host_port(text, "somebody")
+    except UsageError:
+        return None
 
 
 def choose_interface(via: Via, wanted: str | None) -> Interface:

@@ -11,10 +11,11 @@ import struct
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Hashable
+from typing import cast
 
 from inga.model.errors import UsageError
 from inga.model.packet import Buffer
-from inga.net.address import LOOPBACK_DATAGRAM, Interface, Via
+from inga.net.address import LOOPBACK_DATAGRAM, Interface, Via, place_of
 from inga.net.log import log
 from inga.stack.native import Outsider
 from inga.stack.stack import Address, Datagram
@@ -226,12 +227,18 @@ class UnicastCarrier(UdpCarrier):
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
         if to is not None:
-            address = to.address if isinstance(to, Outsider) else self._members[to]
-            self._write(datagram, address)  # type: ignore[arg-type]
+            address = outside(to) if isinstance(to, Outsider) else self._members[to]
+            if address is not None:
+                self._write(datagram, address)
             return
         for member, place in enumerate(self._members):
             if member != self._me:
                 self._write(datagram, place)
+
+
+def outside(to: Outsider) -> tuple[str, int] | None:
+    """Where one is that is no member: as its datagrams say, or as people do."""
+    return place_of(to.address) if isinstance(to.address, str) else cast(tuple[str, int], to.address)
 
 
 def _send(sock: socket.socket, datagram: Datagram, address: tuple[str, int]) -> None:

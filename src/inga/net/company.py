@@ -1,8 +1,8 @@
 """Who is here: whom we have met and who has left, for those who wait for it or want to be told."""
 
 import asyncio
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar
 
 from inga.model.errors import NotReady, UsageError
 from inga.model.view import Member, View
@@ -19,13 +19,25 @@ ViewListener = Callable[[View], None]
 Told = TypeVar("Told")
 
 
+class Awaited(NamedTuple):
+    """For whom somebody waits: so many members, these among them."""
+
+    at_least: int
+    names: frozenset[str] = frozenset()
+
+    def is_met(self, here: tuple[str, ...]) -> bool:
+        return len(here) >= self.at_least and self.names <= {*here}
+
+
 class Company:
     """The members of a live group, as far as they are here."""
 
-    def __init__(self, group: str, stack: Stack) -> None:
+    def __init__(self, group: str, stack: Stack, *, is_open: bool = False) -> None:
+        """`is_open`: nobody has named the members, so that there may be more than there are now."""
         self.present: dict[Member, None] = {}  # others that were met and have not left
-        self.watchers: list[tuple[int, asyncio.Future[None]]] = []  # who waits for so many members
+        self.watchers: list[tuple[Awaited, asyncio.Future[None]]] = []  # who waits for whom
         self.group = group
+        self._is_open = is_open
         self._stack = stack
         self._loop = asyncio.get_running_loop()
         # When we last looked: who is here follows from it.
@@ -41,13 +53,15 @@ class Company:
         present = {member.identity for member in self.present} | {mine}
         return tuple(member.name for member in self._stack.view.members if member.identity in present)
 
-    async def ready(self, at_least: int | None, timeout: float | None) -> None:
-        """Wait for so many members, or for all of them."""
-        everybody = len(self._stack.view)
-        wanted = everybody if at_least is None else at_least
-        if wanted > everybody:
-            raise UsageError(f"ready(at_least={wanted}): the group has {everybody} members")
-        if len(self.here) >= wanted:
+    async def ready(self, at_least: int | None, members: Iterable[str] | None, timeout: float | None) -> None:
+        """Wait for so many members, for these, or for all in the view."""
+        view = self._stack.view
+        wanted = Awaited(at_least or 0, frozenset({members} if isinstance(members, str) else members or ()))
+        if at_least is None and members is None:
+            wanted = Awaited(len(view))
+        if wanted.at_least > len(view) and not self._is_open:
+            raise UsageError(f"ready(at_least={wanted.at_least}): the group has {len(view)} members")
+        if wanted.is_met(self.here):
             return
         watcher = wanted, self._loop.create_future()
         self.watchers.append(watcher)
@@ -56,7 +70,8 @@ class Company:
             async with asyncio.timeout(timeout):
                 await watcher[1]
         except TimeoutError:
-            raise NotReady(f"{self._who_is_missing(wanted)} after {timeout:g} s", self._missing) from None
+            words = f"{self._who_is_missing(wanted)} after {timeout:g} s"
+            raise NotReady(words, self._missing(wanted)) from None
         finally:
             warning.cancel()
             if watcher in self.watchers:
@@ -94,9 +109,8 @@ class Company:
                 for listener in listeners:
                     self._tell(listener, member.name)
         if joined:
-            count = len(self.present) + 1
             for wanted, future in self.watchers:
-                if count >= wanted and not future.done():
+                if wanted.is_met(self.here) and not future.done():
                     future.set_result(None)
 
     def _tell(self, listener: Callable[[Told], None], told: Told) -> None:
@@ -108,13 +122,16 @@ class Company:
                 {"message": "Exception in a listener for members that join or leave", "exception": error}
             )
 
-    @property
-    def _missing(self) -> tuple[str, ...]:
-        here = set(self.here)
-        return tuple(name for name in self._stack.view.names if name not in here)
+    def _missing(self, wanted: "Awaited") -> tuple[str, ...]:
+        here, names = set(self.here), sorted(wanted.names) or self._stack.view.names
+        return tuple(name for name in names if name not in here)
 
-    def _who_is_missing(self, wanted: int) -> str:
-        return f"{len(self.here)} of {wanted} members are here, missing are {', '.join(self._missing)}"
+    def _who_is_missing(self, wanted: "Awaited") -> str:
+        here, missing = set(self.here), ", ".join(self._missing(wanted))
+        there, count = (
+            (len(here & wanted.names), len(wanted.names)) if wanted.names else (len(here), wanted.at_least)
+        )
+        return f"{there} of {count} members are here" + (f", missing are {missing}" if missing else "")
 
-    def _warn(self, wanted: int) -> None:
+    def _warn(self, wanted: "Awaited") -> None:
         log.warning("group %s: %s", self.group, self._who_is_missing(wanted))

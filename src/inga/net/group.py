@@ -43,10 +43,11 @@ class Group(ObjectCalls):
         receipts: type[LiveReceipt],
         *,
         is_addressed: bool = False,
+        is_open: bool = False,
         refuses_concurrent: bool = False,
         states: StateHooks | None = None,
     ) -> None:
-        """`is_addressed`: members are reached one by one, where their view says. `refuses_concurrent`: a message that is concurrent with one the application knows ends its iteration. `states`: what the application
+        """`is_addressed`: members are reached one by one, where their view says. `is_open`: nobody has named them. `refuses_concurrent`: a message that is concurrent with one the application knows ends its iteration. `states`: what the application
         gives to those who join, and takes as one."""
         self.name = name
         self.me = me
@@ -58,7 +59,7 @@ class Group(ObjectCalls):
         self._is_addressed = is_addressed
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
-        self._company = Company(name, stack)
+        self._company = Company(name, stack, is_open=is_open)
         self._reading = Reading(stack.view, self._take, self._company.reach)
         self._error: BaseException | None = None
         self._driver = Driver(
@@ -163,14 +164,21 @@ class Group(ObjectCalls):
         left_out = {self.stack.me, *map(self._member, names)}
         return [name for index, name in enumerate(self.view.names) if index not in left_out]
 
-    async def ready(self, at_least: int | None = None, timeout: float | None = None) -> None:
-        """Wait until so many members are here, ourselves included; all of them if not said.
+    async def ready(
+        self,
+        at_least: int | None = None,
+        timeout: float | None = None,
+        *,
+        members: Iterable[str] | None = None,
+    ) -> None:
+        """Wait until so many members are here, ourselves included, or `members` of these names; if neither is said, all
+        that are in the view. Where nobody has named the members, that is whoever has found each other so far.
 
         After `timeout` seconds it raises `NotReady`, which names those that are missing. Without one it waits
         as long as it takes; a warning then names them once.
         """
         self._check_open()
-        await self._company.ready(at_least, timeout)
+        await self._company.ready(at_least, members, timeout)
 
     def on_join(self, listener: NameListener) -> None:
         """Call with a member's name when it is first met; at once for those already here.

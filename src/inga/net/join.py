@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
-from typing import Unpack
+from typing import Any, Unpack
 
 from inga.layers.flow import WINDOW_MAX
 from inga.model.errors import UsageError
@@ -18,14 +18,17 @@ from inga.net.group import Group, addresses_of
 from inga.net.log import log
 from inga.net.options import JoinOptions, complete
 from inga.net.receipt import receipts_of_a_group
+from inga.net.seeds import SeedFile, Seeds, look_for
 from inga.net.states import StateHooks
 from inga.net.tcp import TcpCarrier
-from inga.net.traces import LiveTraces
+from inga.net.traces import FOUNDERS, LiveTraces
 from inga.objects.hosting import Layout
 from inga.recipes import Options, Recipe, find, refuse_late, refuse_unsafe
 from inga.recipes.options import PLACE
+from inga.session.door import NAME_MAX
 from inga.session.newcomer import Newcomer
 from inga.session.pressure import WARN_AFTER
+from inga.stack.places import Places
 from inga.stack.stack import Stack
 from inga.trace.schema import load_pyarrow
 from inga.trial.manifest import manifest_of
@@ -46,19 +49,27 @@ async def join(
 ) -> AsyncIterator[Group]:
     """Be a member of a group for as long as the `async with` block runs.
 
-    `members` lists everybody, in the same order everywhere: names, or `{name: "host:port"}` where `via` is `unicast`
-    or `tcp`. `order` is what messages are delivered in. `trace` writes what happens here to a directory that members
-    share. `late` joins a group that runs already: `members` are then those it was founded with, and `address` says
-    where we are to be reached, if not by multicast. All other options are explained in `inga.net.options`.
+    Members find each other by multicast. Where `via` is `unicast` or `tcp`, `address="host:port"` says where we are to be
+    reached, and `seeds` where others may be: `["host:port", ...]`, of whom one that is there is enough, or a file that all
+    share, as a path or as `"file:PATH"`. Who finds nobody founds the group, with all who start at the same time.
+
+    Or `members` lists everybody, in the same order everywhere: names, or `{name: "host:port"}` where `via` is `unicast` or
+    `tcp`. Then nobody else is let in that does not say `late`.
+
+    `order` is what messages are delivered in. `trace` writes what happens here to a directory that members share. `late`
+    joins a group that runs already, and waits until there is one; `members`, if there are, are those it was founded with.
+    All other options are explained in `inga.net.options`.
     """
     said = complete(options)
     states = StateHooks.of(said)
     recipe = _check(name, members, order, late=late)
     refuse_unsafe(recipe, said["unsafe"])
-    assert members is not None
-    founders = list(members)
+    is_open = members is None
+    founders = [] if members is None else list(members)
     place = parse_via(via)
+    _refuse_seeds(place, members, said["seeds"])
     carrier = _carrier(place, name, members, said["interface"], address, late=late)
+    seeds, file = look_for(said["seeds"], name, address or "")
     is_addressed = place.kind != "udp"
     carrier.datagram_max = said["datagram_max"] or carrier.datagram_max
     matrix, objects, full = said["matrix"], said["objects"], said["trace_level"] == "full"
@@ -81,6 +92,7 @@ async def join(
         flow={"window": said["window"] or WINDOW_MAX},
         config={"order": recipe.name + " with matrix=True" * matrix + policy},
         accepts=_is_reachable if is_addressed else None,
+        open=is_open,
         detect=said["detect"],
         rejoin=said["rejoin"],
         partition=said["partition"],
@@ -95,7 +107,9 @@ async def join(
     if states.gives or states.wants:
         refuse_late(recipe)
     recipe.check_window(said["window"])
-    layout = recipe.layout(founders, objects, chosen.protocol)
+    if is_open:
+        _refuse_places(objects)
+    layout = recipe.layout([name] if is_open else founders, objects, chosen.protocol)
     meant = recipe.name + "+matrix" * matrix + policy + _same_objects(layout)
     known_as = identity(group, meant, founders)
     loop = asyncio.get_running_loop()
@@ -103,10 +117,21 @@ async def join(
     if trace is not None:
         load_pyarrow()  # before anybody hears of us: it can take as long as silence is forgiven
     newcomer: Newcomer | None = None
-    if late:
-        person = Member(name, Random().getrandbits(31), address or "")
-        newcomer = Newcomer(known_as, person, now=loop.time(), lobby=group, wants=states.wants)
-        door = _Door(carrier, newcomer, loop, is_addressed=is_addressed)
+    if trace is not None:
+        load_pyarrow()  # which takes long, and nobody is to wait for us once we are a member
+    if late or is_open:
+        newcomer = Newcomer(
+            known_as,
+            Member(name, Random().getrandbits(30), address or ""),
+            now=loop.time(),
+            lobby=group,
+            wants=states.wants,
+            places=Places(seeds, address or ""),
+            founds=None if late else recipe.name,
+            traced=trace is not None,
+            accepts=chosen.accepts,
+        )
+        door = _Door(carrier, newcomer, loop, file, is_addressed=is_addressed)
         await door.knock()
     if newcomer is None:
         where = members if isinstance(members, Mapping) else {}
@@ -118,6 +143,9 @@ async def join(
         view, me = newcomer.view, newcomer.me
         recipe = find(view.recipe)
         layout = None
+        if is_open and view.number == 1:  # it was founded just now
+            founders = list(view.names)
+            layout = recipe.layout(founders, objects, chosen.protocol)
     receipts = receipts_of_a_group()
     stack = Stack(
         recipe.build(recipe.keep(chosen, order_said)),
@@ -130,13 +158,21 @@ async def join(
         datagram_max=carrier.datagram_max,
         now=loop.time(),
         birth=Random().getrandbits(30) + 1 if recipe.wire == "inga" else None,
+        places=None if newcomer is None else newcomer.places,
     )
     carrier.learns(stack.addresses)
     traces: LiveTraces | None = None
     if trace is not None:
         try:
             manifest = manifest_of(
-                recipe, founders, layout, group=group, source="live", full=full, deliver=level
+                recipe,
+                founders,
+                layout,
+                group=group,
+                source="live",
+                full=full,
+                deliver=level,
+                options={FOUNDERS: len(founders)} if is_open else None,
             )
             traces = LiveTraces(Path(trace), manifest, stack, founders=len(founders), full=full)
             stack.record(traces)
@@ -153,6 +189,7 @@ async def join(
         carrier,
         receipts,
         is_addressed=is_addressed,
+        is_open=is_open,
         refuses_concurrent=refuses_concurrent,
         states=states,
     )
@@ -176,6 +213,9 @@ async def join(
         raise
     else:
         await live.close()
+    finally:
+        if file is not None:
+            file.leave()
 
 
 class _Door:
@@ -186,9 +226,11 @@ class _Door:
         carrier: Carrier,
         newcomer: Newcomer,
         loop: asyncio.AbstractEventLoop,
+        file: SeedFile | None,
         *,
         is_addressed: bool,
     ) -> None:
+        self._file = file
         self._carrier = carrier
         self._newcomer = newcomer
         self._is_addressed = is_addressed
@@ -200,6 +242,9 @@ class _Door:
         """Ask until we are let in, or told why not."""
         try:
             await self._carrier.open(self._receive)
+            if self._file is not None:  # only now: the line of whoever has our address is not ours to replace
+                for place in self._file.enter():
+                    self._newcomer.places.learn(place)
             await self._ask()
         except BaseException:
             self.turn_away()
@@ -211,6 +256,8 @@ class _Door:
             for to, datagram in self._newcomer.goodbye():
                 self._carrier.transmit(to, datagram)
         self._carrier.close()
+        if self._file is not None:
+            self._file.leave()
 
     def lead_to(self, receive: Callable[[ArrivedDatagrams], None]) -> None:
         """From now on somebody else takes what comes, and what has come."""
@@ -223,10 +270,15 @@ class _Door:
         else:
             newcomer = self._newcomer
             newcomer.receive(burst, now=self._loop.time())
-            if newcomer.view is not None and self._is_addressed:
-                self._is_addressed = False
-                self._carrier.knows(newcomer.me, addresses_of(newcomer.view))
+            self._know()
             self._heard.set()
+
+    def _know(self) -> None:
+        """Once there is a view: where its members are."""
+        view = self._newcomer.view
+        if view is not None and self._is_addressed:
+            self._is_addressed = False
+            self._carrier.knows(self._newcomer.me, addresses_of(view))
 
     async def _ask(self) -> None:
         newcomer, loop = self._newcomer, self._loop
@@ -241,6 +293,8 @@ class _Door:
             if newcomer.wake <= now:
                 for to, datagram in newcomer.tick(now):
                     self._carrier.transmit(to, datagram)
+                self._know()
+                continue
             self._heard.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._heard.wait(), max(0.0, newcomer.wake - loop.time()))
@@ -249,7 +303,7 @@ class _Door:
 def _carrier(
     place: Via,
     name: str,
-    members: Sequence[str] | Mapping[str, str],
+    members: Sequence[str] | Mapping[str, str] | None,
     interface: str | None,
     address: str | None,
     *,
@@ -258,6 +312,11 @@ def _carrier(
     """The sockets."""
     if place.kind == "udp":
         return MulticastCarrier(place, choose_interface(place, interface))
+    if members is None:
+        if address is None:
+            raise UsageError(f"via={place.kind!r} with seeds needs address='host:port', to be reached at")
+        where = [parse_host_port(address, name)]
+        return UnicastCarrier(0, where) if place.kind == "unicast" else TcpCarrier(0, where, late=True)
     if not isinstance(members, Mapping):
         raise UsageError(f"via={place.kind!r} needs addresses: members={{name: 'host:port'}}")
     where = [parse_host_port(members[member], member) for member in members]
@@ -267,6 +326,31 @@ def _carrier(
             raise UsageError(f"via={place.kind!r} with late=True needs address='host:port', to be reached at")
         where.append(parse_host_port(address, name))
     return UnicastCarrier(me, where) if place.kind == "unicast" else TcpCarrier(me, where, late=late)
+
+
+def _refuse_seeds(place: Via, members: Sequence[str] | Mapping[str, str] | None, seeds: Seeds | None) -> None:
+    """Refuse seeds where they say nothing, and their absence where nothing else says where anybody is."""
+    if seeds is not None and members is not None:
+        raise UsageError("seeds are for groups whose members nobody names: pass seeds or members, not both")
+    if seeds is not None and place.kind == "udp":
+        raise UsageError(
+            "seeds are for via='unicast' and 'tcp': by multicast members find each other without"
+        )
+    if seeds is None and members is None and place.kind != "udp":
+        raise UsageError(
+            f"via={place.kind!r} needs addresses: members={{name: 'host:port'}}, or address='host:port' and "
+            "seeds=['host:port', ...] or seeds='file:PATH'"
+        )
+
+
+def _refuse_places(objects: Mapping[str, Any] | None) -> None:
+    """Nobody knows beforehand who will be in the group."""
+    for name, said in (objects or {}).items():
+        if isinstance(said, tuple):
+            raise UsageError(
+                f"object {name!r} names the members that have a copy: pass members=[...], or leave them out for a copy "
+                "at every member"
+            )
 
 
 def _is_reachable(newcomer: Member) -> str | None:
@@ -299,18 +383,18 @@ def _check(
     late: bool,
 ) -> Recipe:
     recipe = find(order)
+    if late or members is None:
+        refuse_late(recipe)
+        if not 0 < len(name) <= NAME_MAX:
+            raise UsageError(f"a member needs a name, of at most {NAME_MAX} characters")
     if members is None:
-        raise UsageError("finding members by itself is not built yet: pass members=[...]")
+        return recipe
     names = list(members)
     if isinstance(members, str) or not all(names):
         raise UsageError("members is a list of names, or a dict of names and addresses")
     if len(set(names)) < len(names):
         raise UsageError("two members of one name")
-    if late:
-        refuse_late(recipe)
-        if not name:
-            raise UsageError("a member needs a name")
-    elif name not in names:
+    if not late and name not in names:
         raise UsageError(
             f"{name!r} is not among the members: {', '.join(names)}; to join while they run, pass late=True"
         )

@@ -16,6 +16,7 @@ from typing import Any, TypedDict, cast
 from inga.layers.numbers import check_seconds
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
+from inga.net.seeds import Seeds
 from inga.session.pressure import QUEUE_MIN
 from inga.session.quorum import check_partition
 from inga.session.slow import PATIENCE, check_policy
@@ -59,6 +60,7 @@ class JoinOptions(TypedDict, total=False):
     partition: (
         str | None
     )  # where the network is cut: "primary" or "all" parts go on; None: as the order prefers
+    seeds: Seeds | None  # unicast, tcp: where to look for members that nobody has named: addresses, or a file
     # of those who join
     on_state_request: (
         GiveState | None
@@ -92,6 +94,7 @@ DEFAULTS: JoinOptions = {
     "slow": "wait",
     "patience": PATIENCE,
     "partition": None,
+    "seeds": None,
     "on_state_request": None,
     "on_state": None,
     "history": None,

@@ -14,7 +14,7 @@ from typing import cast
 
 from inga.model.errors import UsageError
 from inga.net.address import LOOPBACK_DATAGRAM, parse_host_port
-from inga.net.carrier import BACKLOG_MAX, ArrivedDatagrams, Carrier, Deliver
+from inga.net.carrier import BACKLOG_MAX, ArrivedDatagrams, Carrier, Deliver, outside
 from inga.net.log import log
 from inga.stack.native import Outsider
 from inga.stack.stack import Address, Datagram
@@ -71,16 +71,24 @@ class TcpCarrier(Carrier):
 
     def _call(self, places: Iterable[HostPort]) -> None:
         """Connect with those who do not connect with us."""
-        assert self._deliver is not None
-        loop = asyncio.get_running_loop()
         for place in places:
-            is_ours = place > self.place or (self._late and place != self.place)
-            if is_ours and place not in self._connectors:
-                self._connectors[place] = loop.create_task(self._connect(place, self._deliver))
+            if place > self.place or self._late:
+                self._call_on(place)
+
+    def _call_on(self, place: HostPort) -> None:
+        """Keep a connection with one."""
+        if place not in self._connectors and place != self.place and not self._closed:
+            assert self._deliver is not None
+            task = asyncio.get_running_loop().create_task(self._connect(place, self._deliver))
+            self._connectors[place] = task
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
         if isinstance(to, Outsider):
-            self._write(cast(HostPort, to.address), datagram)
+            place = outside(to)
+            if place is not None:
+                if place not in self.connections:
+                    self._call_on(place)
+                self._write(place, datagram)
         elif to is not None:
             self._write(self._members[to], datagram)
         else:

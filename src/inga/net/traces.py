@@ -17,6 +17,9 @@ from inga.trace.numbering import Census
 from inga.trace.reader import read_description
 from inga.trace.writer import TraceWriter
 
+FOUNDERS = "founders"
+"""The option of a manifest that says how many of its processes are members, in a group that founded itself."""
+
 
 class LiveTraces(Census):
     """Opens traces when they are first asked for, in a directory that members share; whoever comes first writes the
@@ -25,8 +28,13 @@ class LiveTraces(Census):
     def __init__(
         self, directory: Path, manifest: Manifest, stack: Stack, *, founders: int, full: bool
     ) -> None:
+        """`founders`: how many members the manifest names; 0: who joins a group that founded itself does not know."""
         names = manifest.processes
         if not (directory / "manifest.json").exists():
+            if not names:
+                raise UsageError(
+                    f"{directory} holds no trace of this group, which runs already: members share one"
+                )
             manifest.write(directory)
         else:
             found = read_description(directory)
@@ -34,6 +42,7 @@ class LiveTraces(Census):
             if known[: len(names)] != names[: len(known)]:
                 raise UsageError(f"{directory} holds a trace of another group")
             names = known
+            founders = founders or found.manifest.options.get(FOUNDERS, len(known))
         super().__init__(names, founders)
         self._directory = directory
         self._stack = stack

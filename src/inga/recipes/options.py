@@ -29,6 +29,7 @@ class Options:
     partition: str | None = None  # which parts of a group go on; None = as the order prefers
     slow: str = "wait"  # what becomes of a member that holds up the others
     patience: float = PATIENCE  # seconds after which that is so
+    open: bool = False  # nobody has named the members beforehand
     gives: str = ""  # the kind of state that the application has for those who join
     wants: str = ""  # and that it takes when it joins
     greet: bool = False  # say from the start that we are here, until everybody was met

@@ -105,6 +105,7 @@ def _ground(options: Options, name: str) -> list[Layer]:
         partition=options.partition,
         slow=options.slow,
         patience=options.patience,
+        open=options.open,
         gives=options.gives,
         wants=options.wants,
     )

@@ -82,7 +82,7 @@ def run(
     }
     if trial.objects is not None:
         states = {configs[at]["join"]["name"]: end["states"] for at, end in enumerate(ends) if end}
-        lossy = any(mishap.do == "cut" for mishap in planned)
+        lossy = any(mishap.do == "cut" for mishap in planned) and not trial.is_primary
         return judge_calls(trial, configs, diaries, states, lossy=lossy).result(order=recipe.name, **measured)
     oracle = judge_talk(trial, diaries, stage.gone)
     return Result.of(oracle, recipe.name, recipe.promises(trial.deliver), **measured)
@@ -152,7 +152,7 @@ class LiveStage:
         say: TellStory,
     ) -> None:
         """`configs`: of all processes; those of founders run already."""
-        self.chronicle = Chronicle(trial.people, say)
+        self.chronicle = Chronicle(trial.people, say, is_primary=trial.is_primary)
         self.started = trial.members  # processes
         self.gone: set[int] = set()  # killed or excluded
         self._trial = trial

@@ -166,7 +166,6 @@ class Talker(Survivor):
         async for item in self._group.items():
             if isinstance(item, View):
                 self._note({"view": self._described(item)})
-                continue
             if not isinstance(item, Delivery):
                 continue
             self._note(-number_of(item.data))
@@ -179,7 +178,7 @@ class Talker(Survivor):
     async def _send(self, place: int, to: list[str] | None) -> None:
         """Sends what it is the turn of. Those who are not there get nothing."""
         group = self._group
-        await group.writable()
+        await self._until_writable()
         view = group.view
         if to is not None:
             to = [name for name in to if name in view.names and name != group.me]
@@ -191,6 +190,14 @@ class Talker(Survivor):
         number = 1 + self._me + place * self._everybody
         self._note([number, to])
         group.post(self._trial.workload.payload(number), to)  # nothing was awaited since it was writable
+
+    async def _until_writable(self) -> None:
+        """Whatever keeps us from sending is waited for: a part of the group without a majority may send later."""
+        while True:
+            try:
+                return await self._group.writable()
+            except IngaError:  # what ends the run is told to the one who listens
+                await asyncio.sleep(LOOK_SECONDS)
 
     def _described(self, view: View) -> dict[str, Any]:
         """All that the judge has to know of a view, and who we are in it."""

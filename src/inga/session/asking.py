@@ -30,6 +30,17 @@ class Asking:
         self._host = host
         self._since = now
 
+    @property
+    def host(self) -> tuple[str, int] | None:
+        return self._host
+
+    def gives_up(self, now: float) -> bool:
+        """Whether whoever was asked has let us wait for too long: nobody is asked from now on."""
+        if self._host is None or now - self._since < HOST_FOR:
+            return False
+        self._host = None
+        return True
+
     def heard(self, leader: tuple[str, int], now: float) -> bool:
         """A leader says that it is there; whether we ask it from now on."""
         if self._host is not None:
@@ -48,8 +59,7 @@ class Asking:
     ) -> dict[str, Any]:
         """What one says that wants to be let in; `view` is the number of the last one that it was in, `wants` the kind of
         state that it lacks, `was` what it has given up there."""
-        if now - self._since >= HOST_FOR:
-            self._host, self._since = None, now
+        self.gives_up(now)
         return {
             "name": member.name,
             "incarnation": member.incarnation,

@@ -59,7 +59,7 @@ class Changes:
         self._build = build
         self._door = Door(session, accepts)
         self._questions = Questions(session, self._answer)
-        self._wishes = Wishes(session, self._questions, build)
+        self.wishes = Wishes(session, self._questions, build)
         self._attempt = 0  # the latest that we know of in this view
         self._change: Leading | None = None  # the change that we lead
         self._closing: Closing | None = None  # the change that we follow
@@ -69,7 +69,6 @@ class Changes:
         self._reminded: set[tuple[str, int]] = set()
         self.cuts: list[int] = []  # of each process, what it had sent in views that are closed: for a trace
         self._dissolves: tuple[str, int] | None = None  # as the leader: who leads the part that takes us in
-        self._renews = False  # another view of the same members is wanted
         self._is_held = False  # more is about to be said
         self._is_put_off = False  # as the leader: a change waits until everybody was met
         self.wake = NEVER
@@ -82,7 +81,7 @@ class Changes:
 
     def propose(self, recipe: str, done: Done) -> None:
         """Ask for another recipe in the whole group."""
-        self._wishes.propose(recipe, done)
+        self.wishes.propose(recipe, done)
         self._questions.begin()
         self._work()
 
@@ -90,7 +89,7 @@ class Changes:
     def settled(self) -> bool:
         """Whether no change is under way."""
         is_idle = self._change is None and self._closing is None
-        return is_idle and not self._wishes.is_open and not self._renews and not self._unaware
+        return is_idle and not self.wishes.is_open and not self._unaware
 
     def view(self, view: View) -> None:
         """A view is installed; the first one comes here too."""
@@ -101,10 +100,13 @@ class Changes:
         if led is not None:
             self._unaware = set(self.stack.others)
             self._questions.tell(None, "install", number=view.number)
+        elif view.attempt and self.leads:  # we have founded it, or are alone
+            self._unaware = set(self.stack.others)
+            self._questions.begin()
         elif view.attempt:
             self._questions.tell(self.leader, "installed", number=view.number)
-        self._wishes.view(view)
-        self._renews = self._is_put_off = False
+        self.wishes.view(view)
+        self._is_put_off = False
         # There may be more to do, but not before all layers know of this view; in a first one there cannot be.
         self.wake = self.stack.now if view.attempt else NEVER
 
@@ -147,7 +149,7 @@ class Changes:
         if self.stack.views.next is not None:
             return  # we are in another one already
         part = () if host is None or self._closing is None else self._closing.view.names
-        self._closing = self._change = self._wishes.request = None
+        self._closing = self._change = self.wishes.request = None
         self._unaware.clear()
         if not self.stack.closing:
             self.stack.views.close()
@@ -178,14 +180,6 @@ class Changes:
             total=stack.view.total + 1,
         )
         stack.views.install(view, made(self._build, view.recipe), None, self.cuts)
-
-    def renew(self) -> None:
-        """Ask for another view, if only of the same members: for its cut."""
-        self._renews, self.wake = True, self.stack.now
-
-    def stop(self, why: str) -> None:
-        """Our own request for another recipe ends; a change under way goes on, without us if we leave."""
-        self._wishes.end(why)
 
     def ahead(self, number: int) -> None:
         """A member that is in the next view knows that every member has reached the cut."""
@@ -219,7 +213,7 @@ class Changes:
 
     def turn(self) -> None:
         """What has come in this turn may be all that was missing."""
-        if self._closing is not None or self._is_put_off:
+        if self._closing is not None or self._is_put_off or self.wishes.renews:
             self._work()
 
     def hear(self, src: int, told: Told) -> None:
@@ -234,14 +228,15 @@ class Changes:
         if self._session.quorum.is_paused:
             self._session.quorum.turn_away(told, address)
             return
-        if not self.leads or self._dissolves is not None or self._session.parts.is_homeless:
+        if self._dissolves is not None or self._session.parts.is_homeless:
             return  # not ours to answer
         host, is_ours = told.people("host"), told.text("group") == self._session.digest
-        if not host and is_ours:
+        # Who speaks to one address at a time may know none but ours.
+        if not host and is_ours and (self.leads or told.text("address")):
             self._session.answer(address, "part", **self._session.parts.part())
             return
-        if host and host != [self.stack.member.signed]:
-            return  # another part is asked
+        if not self.leads or (host and host != [self.stack.member.signed]):
+            return  # another one is asked
         member = self._door.look(told, address)
         if member is not None:
             self._welcome(member, address)
@@ -253,9 +248,7 @@ class Changes:
         if self._is_installing or self._is_held or self.stack.leaving or self._session.parts.is_homeless:
             return
         if self._closing is None:
-            self._wishes.ask(self.leader)
-            if self._renews and not self.leads:
-                self._questions.ask({self.leader}, "renew")
+            self.wishes.ask(self.leader)
         if self._change is None and self.leads and not self._session.quorum.is_held:
             self._look_for_work()
         if self._closing is not None:
@@ -284,13 +277,13 @@ class Changes:
 
     def _look_for_work(self) -> None:
         """As the leader: is there a reason for another view?"""
-        stack, request = self.stack, self._wishes.wanted()
+        stack, request = self.stack, self.wishes.wanted()
         newcomers, number = self._door.newcomers(), self._door.highest_view
         is_waiting = self._door.is_gathering and self._closing is None
         if self._dissolves is not None or is_waiting:
             newcomers = []
         is_shrinking = bool(stack.left) and stack.views.follow
-        is_wanted = self._renews or request is not None or self._dissolves is not None
+        is_wanted = self.wishes.renews or request is not None or self._dissolves is not None
         if not newcomers and not is_shrinking and not is_wanted:
             self._is_put_off = is_waiting
             return
@@ -375,10 +368,7 @@ class Changes:
     def _on_use(self, src: int, told: Told) -> None:
         request = Request(told.text("recipe"), src, told.number("wish"))
         if self.leads:
-            self._wishes.on_use(request)
-
-    def _on_renew(self, src: int, told: Told) -> None:
-        self._renews = self._renews or self.leads
+            self.wishes.on_use(request)
 
     def _on_flush(self, src: int, told: Told) -> None:
         stack, closing = self.stack, self._closing
@@ -422,7 +412,7 @@ class Changes:
 
     def _on_flushed(self, src: int, told: Told) -> None:
         report = Report.read(told, len(self.stack.view))
-        self._wishes.remind(src, key_of(told))
+        self.wishes.remind(src, key_of(told))
         change = self._led(told)
         if change is not None:
             change.on_flushed(src, report)
@@ -431,9 +421,6 @@ class Changes:
         cut, closing = Cut.read(told, len(self.stack.view)), self._followed(src, told)
         if closing is not None:
             closing.hear_cut(cut)
-
-    def _on_want(self, src: int, told: Told) -> None:
-        lend(self.stack, src, told)
 
     def _on_reached(self, src: int, told: Told) -> None:
         change, count, round_ = self._led(told), told.number("count"), told.number("round")
@@ -458,10 +445,10 @@ class Changes:
 
     def _on_cannot(self, src: int, told: Told) -> None:
         """A member cannot follow to another recipe."""
-        change, request, why = self._led(told), self._wishes.request, told.text("why")
+        change, request, why = self._led(told), self.wishes.request, told.text("why")
         if change is not None and request is not None and change.view.recipe == request.recipe:
             self._change = None
-            self._wishes.refuse(change.key, why)
+            self.wishes.refuse(change.key, why)
 
     def _on_refused(self, src: int, told: Told) -> None:
         key, asker, wish = key_of(told), told.number("asker"), told.number("wish")
@@ -470,7 +457,7 @@ class Changes:
             self._closing = None
             self._session.quorum.promised.discard(src)
             self.stack.views.reopen()
-        self._wishes.on_refused(asker, wish, why)
+        self.wishes.on_refused(asker, wish, why)
 
     def _led(self, told: Told) -> Leading | None:
         """The change that a member speaks of, if we lead it."""
@@ -485,11 +472,11 @@ class Changes:
 
 _ANSWERS: dict[str, Callable[[Changes, int, Told], None]] = {
     "use": Changes._on_use,
-    "renew": Changes._on_renew,
+    "renew": lambda changes, src, told: changes.wishes.renew(),
     "flush": Changes._on_flush,
     "flushed": Changes._on_flushed,
     "cut": Changes._on_cut,
-    "want": Changes._on_want,
+    "want": lambda changes, src, told: lend(changes.stack, src, told),
     "reached": Changes._on_reached,
     "install": Changes._on_install,
     "installed": Changes._on_installed,

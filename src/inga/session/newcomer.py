@@ -1,11 +1,11 @@
-"""How somebody gets into a group that runs already: it asks until it is welcome.
+"""How somebody gets into a group: it asks until it is welcome, or founds it with others who ask.
 
 It says hello to all; the leader closes the view in force and tells it the next one, which has it in it. There
 everything is counted anew, so that there is nothing else to know. What comes of that view before is kept, for the
-stack that begins then. See `changes` for the other side.
+stack that begins then. See `changes` for the other side, and `gathering` for what happens where nobody leads.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Buffer, Packet
@@ -13,8 +13,12 @@ from inga.model.view import Member, View
 from inga.session.alarms import Backoff
 from inga.session.asking import Asking
 from inga.session.description import view_told
+from inga.session.door import Accepts
+from inga.session.gathering import Gathering
 from inga.session.questions import PAUSE, PAUSE_MAX
 from inga.session.session import Session
+from inga.stack.native import Outsider
+from inga.stack.places import Places
 from inga.stack.stack import EVERYBODY, Address, Datagram
 from inga.wire.packet import INDEX_MAX, OUTSIDE, decode, encode, group_id, kind_of, view_of, view_tag
 from inga.wire.told import Told, said
@@ -24,6 +28,10 @@ PAUSED_FOR = 3.0
 
 BACKLOG_MAX = 4096
 """Datagrams kept for later; what is more is repaired."""
+
+
+PLACES_TOLD = 32
+"""Places that one who asks tells the others of, so that all of them meet."""
 
 
 class _Steady:
@@ -43,9 +51,21 @@ class Newcomer:
     """Datagrams and time in, datagrams out; finished once `view` is there, or `refused`."""
 
     def __init__(
-        self, group: str, member: Member, *, now: float, lobby: str | None = None, wants: str = ""
+        self,
+        group: str,
+        member: Member,
+        *,
+        now: float,
+        lobby: str | None = None,
+        wants: str = "",
+        places: Places | None = None,
+        founds: str | None = None,
+        traced: bool = False,
+        accepts: Accepts | None = None,
     ) -> None:
-        """`group` and `lobby` are those of the stack that it will have. `wants`: the kind of state that it takes."""
+        """`group` and `lobby` are those of the stack that it will have, and so are the `places`. `wants`: the kind of state
+        that it takes. `founds`: the order of the group that it founds with others, `traced` or not, if nobody lets it in;
+        None: it waits. `accepts`: the driver's objections to these."""
         self.member = member
         self._identity = group
         self.group = group_id(group)
@@ -55,7 +75,10 @@ class Newcomer:
         self.refused: UsageError | None = None
         self._paused_at: float | None = None  # since when those who answer are too few to let anybody in
         self.backlog: list[tuple[bytes, Hashable]] = []
+        self.places = places or Places()
         self.wake = now
+        self._founds, self._traced, self._accepts = founds, traced, accepts
+        self._gathering = Gathering(now, is_apart=bool(member.address))
         self._wants = wants
         self._asking = Asking(None, now)
         self._pause = Backoff(PAUSE, PAUSE_MAX, 0.0)
@@ -69,21 +92,60 @@ class Newcomer:
         return index
 
     def tick(self, now: float) -> list[tuple[Address, Datagram]]:
-        """Ask (again)."""
+        """Ask (again), or found the group."""
+        if self._asking.gives_up(now):
+            self._gathering.begin_again(now)
+        if self._founds is not None and self._asking.host is None:
+            self._look_round(now)
+            if self.view is not None:
+                return []
         self.wake = now + self._pause.next(STEADY)
+        self._look_round_by(now)
         asked = self._asking.hello(self.member, f"{self.group:08x}", 0, now, self._wants)
-        return [(EVERYBODY, self._encoded(said("hello", **asked)))]
+        if self.member.address:
+            asked["places"] = list(self.places)[-PLACES_TOLD:]
+        return self._to_all(said("hello", **asked))
+
+    def _look_round(self, now: float) -> None:
+        """Nobody has let us in: is it time to found the group, or to ask who will?"""
+        chosen = self._gathering.chosen(self.member, now)
+        if chosen == self.member.identity:
+            founders = self._gathering.founders(self.member, now)
+            if founders is not None:
+                self._found(founders)
+        elif chosen is not None:
+            self._asking.heard(chosen, now)
+
+    def _found(self, founders: tuple[Member, ...]) -> None:
+        assert self._founds is not None
+        names = tuple(person.name for person in founders)
+        self._enter(
+            View(
+                1,
+                founders,
+                self._founds,
+                self._traced,
+                joined=names,
+                leader=self.member.incarnation,
+                attempt=1,
+            )
+        )
+
+    def _look_round_by(self, now: float) -> None:
+        if self._founds is not None and self._asking.host is None:
+            self.wake = min(self.wake, max(now, self._gathering.due(self.member, now)))
 
     def goodbye(self) -> list[tuple[Address, Datagram]]:
         """It does not join after all: whoever has let it in is not to wait for it."""
         member, view = self.member, 0 if self.view is None else self.view.number
         signed = {"name": member.name, "incarnation": member.incarnation, "group": f"{self.group:08x}"}
-        return [(EVERYBODY, self._encoded(said("goodbye", **signed, view=view, itself=False, bound=False)))]
+        return self._to_all(said("goodbye", **signed, view=view, itself=False, bound=False))
 
-    def _encoded(self, content: bytes) -> Datagram:
+    def _to_all(self, content: bytes) -> list[tuple[Address, Datagram]]:
         packet = Packet(NOBODY, OUTSIDE, kind=Session.id)
         packet.ext = content
-        return encode(packet, self.lobby)
+        datagram = encode(packet, self.lobby)
+        return [(EVERYBODY, datagram), *((Outsider(place), datagram) for place in self.places)]
 
     def receive(self, batch: Iterable[tuple[Buffer, Hashable]], *, now: float) -> None:
         for data, address in batch:
@@ -94,7 +156,7 @@ class Newcomer:
 
     def _hear(self, data: Buffer, now: float) -> None:
         try:
-            packet = decode(data, self.lobby, {OUTSIDE: INDEX_MAX}, NOBODY)
+            packet = decode(data, self.lobby, {OUTSIDE: INDEX_MAX}, INDEX_MAX)
             if packet is not None and self.view is None:
                 self._learn(Told.read(packet.ext), now)
         except WireError:
@@ -102,16 +164,19 @@ class Newcomer:
 
     def _learn(self, told: Told, now: float) -> None:
         match told.do:
+            case "hello" if told.text("group") == f"{self.group:08x}":
+                self._meet(told, now)
+            case "goodbye":
+                self._gathering.gone(told.identity)
             case "part" if told.text("group") == f"{self.group:08x}":
                 self._paused_at = None
+                self.places.learn(told.text("address", ""))
                 if self._asking.heard(told.identity, now):
                     self.wake = now
             case "welcome" if told.text("group") == f"{self.group:08x}":
                 view, cuts = view_told(told), told.numbers("cuts")
                 if view.index(self.member) is not None:
-                    self.view, self.cuts = view, cuts
-                    tag = view_tag(self._identity, view)
-                    self.backlog = [each for each in self.backlog if kind_of(each[0], tag) is not None]
+                    self._enter(view, cuts)
             case "again":
                 # It was a member and taken for dead before it heard that it was one: it comes back as a new one.
                 if told.identity == self.member.identity:
@@ -126,3 +191,24 @@ class Newcomer:
 
     def _refuse(self, why: str) -> None:
         self.refused = UsageError(f"{self.member.name!r} cannot join: {why}")
+
+    def _meet(self, told: Told, now: float) -> None:
+        """Somebody else is without a view. Of others it names we know only where they are: whether they are there, they
+        have to say themselves."""
+        person = Member(*told.identity, told.text("address"))
+        if person.identity == self.member.identity or (self._accepts and self._accepts(person)):
+            return
+        if told.number("view"):  # it was in one, and looks for that group, not for people to found another
+            self.places.learn(person.address)
+            return
+        for place in (*(told.texts("places") if person.address else ()), person.address):
+            if self.places.learn(place):
+                self._gathering.expect(now)
+        host = told.people("host")
+        self._gathering.saw(self.member, person, host[0][:2] if host else None, now)
+        self._look_round_by(now)
+
+    def _enter(self, view: View, cuts: Sequence[int] = ()) -> None:
+        self.view, self.cuts = view, list(cuts)
+        tag = view_tag(self._identity, view)
+        self.backlog = [each for each in self.backlog if kind_of(each[0], tag) is not None]

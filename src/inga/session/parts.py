@@ -45,9 +45,11 @@ LOST_MAX = 256
 class Parts:
     """Looks for other parts of the group, and for a view if there is none; part of the session."""
 
-    def __init__(self, session: "Session", *, rejoin: bool) -> None:
-        """`rejoin`: come back when we were excluded."""
+    def __init__(self, session: "Session", *, rejoin: bool, is_open: bool) -> None:
+        """`rejoin`: come back when we were excluded. `is_open`: nobody has named the members, so that some may have founded
+        a group elsewhere of which we have never heard."""
         self._session = session
+        self._is_open = is_open
         self.rejoin = rejoin
         self.is_homeless = False  # we are in no view
         self._since = 0.0
@@ -64,6 +66,8 @@ class Parts:
             self._lost[name] = None
         self._lost = {name: None for name in list(self._lost)[-LOST_MAX:] if name not in view.names}
         self._rearm()
+        if self._is_open:
+            self.wake = self._session.stack.now + PART * self._session.stack.rng.random()
 
     def tick(self, now: float) -> None:
         session = self._session
@@ -75,10 +79,10 @@ class Parts:
         self._rearm()
 
     def part(self) -> dict[str, Any]:
-        """What a leader says of its part."""
+        """What a leader says of its part, or a member of the leader's."""
         stack = self._session.stack
-        person = {"name": stack.member.name, "incarnation": stack.member.incarnation}
-        spoken_in = stack.wire.tag_of(stack.view)
+        leader, spoken_in = stack.view.members[self._leader], stack.wire.tag_of(stack.view)
+        person = {"name": leader.name, "incarnation": leader.incarnation, "address": leader.address}
         return {**person, "group": self._session.digest, "size": len(stack.view), "spoken_in": spoken_in}
 
     def leave_home(self, host: tuple[str, int] | None, part: tuple[str, ...] = ()) -> None:
@@ -100,6 +104,7 @@ class Parts:
         session = self._session
         stack = session.stack
         leader, size, spoken_in = told.identity, told.number("size"), told.large("spoken_in")
+        where = told.text("address", "")
         if told.text("group") != session.digest:
             return
         if self.is_homeless:
@@ -110,12 +115,17 @@ class Parts:
             if spoken_in != stack.wire.tag_of(stack.view) and not stack.wire.is_past(spoken_in):
                 session.excluded()  # whoever says so is not paused, and has gone on without us
             return
-        if not session.changes.leads:
-            return
         if stack.wire.is_past(spoken_in) or any(each.identity == leader for each in stack.view.members):
             return  # of a view that we have left behind: it counts us, and will hear that we went on
-        if (-size, leader) < (-len(stack.view), stack.member.identity):
+        if not session.changes.leads:
+            if where:  # who speaks to one address at a time may know none but ours
+                person = {"name": leader[0], "incarnation": leader[1], "address": where}
+                part = {**person, "group": session.digest, "size": size, "spoken_in": spoken_in}
+                session.say_outside(self._leader, "part", **part)
+        elif (-size, leader) < (-len(stack.view), stack.member.identity):
             session.changes.dissolve(leader)
+        elif self._is_open:
+            session.say_outside(None, "part", **self.part())  # it need not wait until we say so anyway
 
     def on_welcome(self, told: Told) -> None:
         """We are in a view again."""
@@ -151,6 +161,11 @@ class Parts:
         session.say_outside(None, "hello", **hello)
         self.wake = now + self._pause.next(stack.rng)
 
+    @property
+    def _leader(self) -> int:
+        stack = self._session.stack
+        return min(stack.me, *stack.peers) if stack.peers else stack.me
+
     def _rearm(self) -> None:
         stack = self._session.stack
-        self.wake = stack.now + PART * (1 + stack.rng.random()) if self._lost else NEVER
+        self.wake = stack.now + PART * (1 + stack.rng.random()) if self._lost or self._is_open else NEVER

@@ -195,7 +195,7 @@ class Quorum:
         if not self._is_told:
             self._is_told = True
             stack.notice(text)
-            self._session.changes.stop(text)
+            self._session.changes.wishes.end(text)
             stack.to_deliver.append(Paused(stack.view, names))
 
     def _resumed(self) -> None:

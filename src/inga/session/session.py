@@ -57,6 +57,7 @@ class Session(Layer):
         partition: str | None = None,
         slow: str = "wait",
         patience: float = PATIENCE,
+        open: bool = False,
         gives: str = "",
         wants: str = "",
     ) -> None:
@@ -64,7 +65,8 @@ class Session(Layer):
         the start that we are here. `config`: what members agree on, as people know it. `accepts`: the driver's
         objections to newcomers. `detect`: seconds of silence that a member is forgiven; None: any. `rejoin`: come back when
         we were excluded. `partition`: which parts of a group go on; None: as the order prefers. `slow`: what becomes of a
-        member that holds up the others for longer than `patience`. `gives`, `wants`: the kinds of state that the
+        member that holds up the others for longer than `patience`. `open`: nobody has named the members beforehand.
+        `gives`, `wants`: the kinds of state that the
         application has for newcomers, and takes as one."""
         self.presence = Presence(self, greet=greet, config=dict(config or {}))
         self.changes = Changes(self, build, accepts)
@@ -72,7 +74,7 @@ class Session(Layer):
         self.silence = Silence(self, detect)
         self.quorum = Quorum(self, partition)
         self.slow = Slow(self, slow, patience)
-        self.parts = Parts(self, rejoin=rejoin)
+        self.parts = Parts(self, rejoin=rejoin, is_open=open)
         self.handover = Handover(self)
         self.transfer = Transfer(self, gives, wants)
 
@@ -168,6 +170,8 @@ class Session(Layer):
             self.stack.reject(error.reason)
 
     def _hear_stranger(self, told: Told, address: Hashable) -> None:
+        if told.do in ("hello", "part") and told.text("group") == self.digest:
+            self.stack.places.learn(told.text("address", ""))
         match told.do:
             case "part":
                 self.parts.on_part(told)
@@ -232,7 +236,7 @@ class Session(Layer):
             self.changes.propose(recipe, done)
 
     def goodbye(self) -> None:
-        self.changes.stop("this member leaves the group")
+        self.changes.wishes.end("this member leaves the group")  # a change under way goes on without us
         self.presence.goodbye()
 
     @property
@@ -290,12 +294,12 @@ class Session(Layer):
         packet.ext = said(do, **what)
         self.stack.emit([packet])
 
-    def answer(self, address: Hashable, do: str, **what: Any) -> None:
+    def answer(self, address: Hashable, do: str, /, **what: Any) -> None:
         """Send a session message to a sender that is no member, at the address from which it wrote."""
         packet = Packet(self.stack.me, OUTSIDE, kind=self.id)
         packet.ext = said(do, **what)
         self.stack.wire.answer(packet, address)
 
-    def say_outside(self, to: int | None, do: str, **what: Any) -> None:
+    def say_outside(self, to: int | None, do: str, /, **what: Any) -> None:
         """Send a session message that belongs to no view."""
         self.say(to, OUTSIDE, do, what)

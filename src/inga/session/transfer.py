@@ -135,7 +135,7 @@ class Transfer:
         if is_new or (self.lacks and (*mine, self.wants) in (lack or [])):
             self._begin(view)
         elif self.lacks and self._donor is None:
-            self._session.changes.renew()
+            self._session.changes.wishes.renew()
         self.wake = stack.now if self.lacks else NEVER
 
     def gone(self, member: int) -> None:
@@ -287,7 +287,7 @@ class Transfer:
             self._refusal, self._donor = f"{person[0]}: {why}", None
             stack.notice(f"no state from {self._refusal}")
             self.wake = NEVER
-            self._session.changes.renew()
+            self._session.changes.wishes.renew()
         elif self._refusal is not None:
             stack.fail(UsageError(f"no state for one who joins, from {self._refusal}"))
         else:

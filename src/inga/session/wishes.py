@@ -1,6 +1,7 @@
 """Another recipe while the group runs: a member wishes for it, the leader is asked, all follow or all refuse.
 
 use        a member to the leader: please, another recipe
+renew      a member to the leader: please, another view, if only of the same members
 cannot     a member to the leader: this recipe is none of mine
 refused    the leader to all: the view stays as it is, for this reason
 """
@@ -49,12 +50,13 @@ class Wishes:
         self._own: _Wish | None = None
         self._count = 0  # of our wishes so far
         self.request: Request | None = None  # as the leader
+        self.renews = False  # another view of the same members is wanted, for its cut
         self._refusal: dict[str, Any] | None = None  # as the leader: what came of the last attempt, in words
 
     @property
     def is_open(self) -> bool:
         """Whether this member waits for an answer."""
-        return self._own is not None
+        return self._own is not None or self.renews
 
     def propose(self, recipe: str, done: Done) -> None:
         """Wish for another recipe in the whole group; `done` is told how it ends."""
@@ -67,9 +69,15 @@ class Wishes:
         self._count += 1
         self._own = _Wish(self._count, recipe, done)
 
+    def renew(self) -> None:
+        """Wish for another view, whoever is in it."""
+        self.renews = True
+
     def ask(self, leader: int) -> None:
         """Ask the leader for what we wish; if that is us, it is a request."""
         wish, stack = self._own, self._session.stack
+        if self.renews and leader != stack.me:
+            self._questions.ask({leader}, "renew")
         if wish is None:
             return
         if wish.recipe == stack.view.recipe:
@@ -88,6 +96,7 @@ class Wishes:
     def view(self, view: View) -> None:
         """A view is installed, perhaps with what was wished for."""
         self.request = self._refusal = None
+        self.renews = False
         if self._own is not None and self._own.recipe == view.recipe:
             self.end(None)
 

@@ -37,13 +37,13 @@ class TrialCalls:
         """Once nothing happens any more. Of clients that are gone nobody knows what they were told; of a one-way call
         nobody is told anything, and of parts that went on by themselves only the largest is kept."""
         load, sim, disturbed = self._trial.load, self._sim, self._trial.is_disturbed
-        judge = CallJudge(load)
+        judge, lossy = CallJudge(load), bool(self._trial.partition and not self._trial.is_primary)
         committed = doubtful = 0
         for site, asked, begun in self._roots:
             ended = bool(begun) and begun[0].done
             if ended and begun[0].error is None:
                 committed += 1
-                doubted = self._trial.partition or (disturbed and asked.kind == "oneway")
+                doubted = disturbed and (lossy or asked.kind == "oneway")
                 (judge.doubted if doubted else judge.told)(asked.adds)
             elif disturbed and begun and not isinstance(begun[0].error, Abort):
                 doubtful += 1

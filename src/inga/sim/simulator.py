@@ -61,7 +61,7 @@ LateTrace = Callable[[int, str, int, Newcomer], Trace]
 """Makes the trace of a newcomer: its index, its name, the size of its first view, and what it learned."""
 
 
-class Recording(Protocol):
+class Books(Protocol):
     """The traces of a whole run."""
 
     def book(self, stack: Stack) -> Book:
@@ -87,21 +87,25 @@ class Sim:
         objects: Mapping[str, Any] | None = None,
         build: Callable[[Options], list[Layer]] | None = None,
         traces: Sequence[Trace] | None = None,
-        recording: Recording | None = None,
+        recording: Books | None = None,
         datagram_max: int = 60 * 1024,
         record: bool = True,
         like: "Sim | None" = None,
         give: SiteGives | None = None,
         take: SiteTakes | None = None,
         history: int | float | None = None,
+        gather: bool = False,
     ) -> None:
         """`deliver` is the level at which messages are handed over. `objects` are those of the group, as `inga.join`
         has them. `build` replaces the recipe's layers (a mutation, say). Rows go to `traces`, one for each member; or to
         a `recording`, which also has those of members that join or come back later, and of copies of objects. `record`
         keeps the run as a schedule. `like` plays the same sends and arrivals as another run, at once, under this order
         and over links that lose nothing. `give` and `take` make and take the state of a site for one that joins; `history`
-        replays the last messages to it instead."""
-        if not names:
+        replays the last messages to it instead. `gather`: nobody is named, members `join` and found the group
+        themselves."""
+        if gather and (names or record):
+            raise UsageError("who gathers is not named beforehand, nor is such a run recorded: record=False")
+        if not names and not gather:
             raise UsageError("a group needs at least one member")
         if len(set(names)) < len(names):
             raise UsageError(f"members have names of their own, not {', '.join(names)}")
@@ -110,6 +114,8 @@ class Sim:
         options = replace(options, deliver=recipe.level_of(deliver or options.deliver))
         if objects:
             options = replace(options, objects=objects)
+        if gather:
+            options = replace(options, open=True)
         kind = "state" if history is None else KIND
         keeps = history is not None
         gives, wants = kind * bool(give or keeps), kind * bool(take or keeps)
@@ -134,6 +140,7 @@ class Sim:
         self.network = Network(self.timeline, self.sites, faults)
         self.ledger = Ledger(self.sites, recipe, options, record=record)
         view = View.of(*names, recipe=recipe.name, traced=traces is not None or recording is not None)
+        self._founds = recipe.name if gather else None
         for site in self.sites:
             trace = None if traces is None else traces[site.index]
             if self.ledger.recorder is not None:
@@ -145,7 +152,7 @@ class Sim:
                 site.pump()  # who listens for silence has something to do from the start
         # Flags are exact, unless nobody wants them or coarse bundles may hide concurrency.
         wanted = options.on_concurrent != "ignore" and not options.coarse
-        self.ledger.judges_flags = wanted and sees_concurrency(self.sites[0].stack)
+        self.ledger.judges_flags = wanted and not gather and sees_concurrency(self.sites[0].stack)
         if like is not None:
             self._play(like)
 
@@ -234,10 +241,12 @@ class Sim:
         self._names[name] = index = len(self.sites)
         at = self.now if at is None else at
         person = Member(name, namesakes * INCARNATIONS + 1)
-        site = Site(self, index, name, Newcomer("", person, now=at, wants=self._options.wants))
+        newcomer = Newcomer("", person, now=at, wants=self._options.wants, founds=self._founds)
+        site = Site(self, index, name, newcomer)
         self.sites.append(site)
         self.network.grow()
-        self.timeline.push(at, Site.knock, site)
+        site.wake = site.starts_at = at
+        self.timeline.push(at, Site.knock, site, at)
         if workload is not None:
             site.load(workload, at)
         return site
@@ -314,7 +323,7 @@ class Sim:
         trace = None
         if self._late_trace is not None:
             trace = self._late_trace(view.processes[newcomer.me], site.name, view.total, newcomer)
-        site.newcomer = None
+        site.newcomer = site.wake = None
         recipe = find(view.recipe)
         layers = recipe.build(recipe.keep(self._options, self._recipe.name))
         self._start(site, layers, newcomer.me, view, trace, newcomer.cuts)

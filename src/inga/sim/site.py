@@ -82,6 +82,7 @@ class Site:
         self.loose: set[int] = set()  # packets that came through the open gate and are not taken yet
         self.pause_max = PAUSE_MAX  # seconds a delivery waits for the application, at most
         self.reads_at = 0.0  # when the application reads again
+        self.starts_at = 0.0  # nobody is here before
         self.awake_at = 0.0  # when anything reaches this member again
         self.leaves_by: float | None = None  # it is leaving, and waits until then for the others
         self.has_left = False  # or was never let in, or has crashed
@@ -220,9 +221,10 @@ class Site:
         """A copy of a datagram, and who sent it."""
         newcomer = self.newcomer
         if newcomer is not None:
+            if self._timeline.now < self.starts_at:
+                return
             newcomer.receive([datagram], now=self._timeline.now)
-            if newcomer.view is not None:
-                self.sim.let_in(self, newcomer)
+            self._ask(newcomer)
             return
         self.stack.receive([datagram], now=self._timeline.now)
         self.pump()
@@ -231,19 +233,27 @@ class Site:
         """Something that was planned from outside."""
         what()
 
-    def knock(self, _: None) -> None:
+    def knock(self, due: float) -> None:
         """One who wants to join asks everybody, until it is let in or refused."""
-        newcomer = self.newcomer
-        if newcomer is not None:
-            sim = self.sim
-            if newcomer.refused is not None:
-                self.has_left = True
-                return
-            for _address, datagram in newcomer.tick(self._timeline.now):
-                for other in sim.sites:
-                    if other.newcomer is None:
-                        sim.network.copy(self, other, joined(datagram))
-            self._timeline.push(newcomer.wake, Site.knock, self)
+        newcomer, sim = self.newcomer, self.sim
+        if newcomer is None or self.wake != due:
+            return
+        self.wake = None
+        for _address, datagram in newcomer.tick(self._timeline.now):
+            for other in sim.sites:
+                if other is not self:
+                    sim.network.copy(self, other, joined(datagram))
+        self._ask(newcomer)
+
+    def _ask(self, newcomer: Newcomer) -> None:
+        """It is a member, was refused, or asks again when it wants to."""
+        if newcomer.view is not None:
+            self.sim.let_in(self, newcomer)
+        elif newcomer.refused is not None:
+            self.has_left = True
+        elif self.wake is None or newcomer.wake < self.wake:
+            self.wake = max(newcomer.wake, self._timeline.now)
+            self._timeline.push(self.wake, Site.knock, self, self.wake)
 
     def _say(self, planned: tuple[int, int | None]) -> None:
         self.say(*planned)

@@ -29,7 +29,7 @@ class Watched:
         self.course: Course | None = None  # once it is over
         self._sim = sim
         self._trial = trial
-        self._chronicle = Chronicle(trial.people, say)
+        self._chronicle = Chronicle(trial.people, say, is_primary=trial.is_primary)
         self._sites = {site.name: site for site in sim.sites}  # of each name the one that is there
         self._parts: tuple[tuple[str, ...], ...] = ()  # of the network, while it is cut
         self._entered: dict[str, str] = {}  # the view that each was last seen in

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Outsider(NamedTuple):
-    """A sender that is no member, known by the address from which it wrote."""
+    """One that is no member, known by the address from which it wrote, or by the place where it said that it is."""
 
     address: Hashable
 
@@ -99,6 +99,9 @@ class NativeWire:
                 if packet.to is None:
                     stack.spoke_at = stack.now
                 transmit(packet.to, full)
+                if packet.to is None and packet.view == OUTSIDE:
+                    for place in stack.places.beside(stack.view):
+                        transmit(Outsider(place), full)
                 continue
             for member in stack.others if packet.to is None else (packet.to,):
                 if packet.dst >> member & 1:

@@ -28,6 +28,7 @@ from inga.model.view import View
 from inga.stack.chain import Chain
 from inga.stack.layer import Layer
 from inga.stack.native import NativeWire, Outsider
+from inga.stack.places import Places
 from inga.stack.views import Views
 from inga.wire.packet import group_id
 
@@ -94,11 +95,13 @@ class Stack:
         now: float = 0.0,
         sizes: dict[int, int] | None = None,
         birth: int | None = None,
+        places: Places | None = None,
     ) -> None:
         """`group` is what members agree on, `lobby` what also those know who do not: packets that belong to no view
         carry that. `beneath` names services the network itself provides, such as "reliable" in a test.
         `sizes` is for one who joins a board: how many members the earlier views had whose packets still come. `birth`
-        tells this process from others of its name, in a first view that members know before they have met."""
+        tells this process from others of its name, in a first view that members know before they have met. `places`: where
+        somebody may be who is in no view of ours."""
         self.me = me
         self.member = view.members[me]
         self.now = now
@@ -126,6 +129,7 @@ class Stack:
         self.rejected: Counter[str] = Counter()  # datagrams and packets dropped, by reason
         self.met: set[int] = set()  # members of whom something was accepted
         self.addresses: dict[int, Hashable] = {}  # the address of each member that was met
+        self.places = places or Places()  # where members of other views may be
         self.left: set[int] = set()  # members that have left or failed, for good
         self.failed: set[int] = set()  # of these, those that did not say so
         self.heard: list[float] = []  # of each member: when something of it came last

@@ -194,6 +194,9 @@ class Views:
         stack = self.stack
         before = {member.identity: index for index, member in enumerate(stack.view.members)}
         places = [before.get(member.identity) for member in view.members]
+        for index, member in enumerate(stack.view.members):
+            if index not in places and index not in stack.left - stack.failed:
+                stack.places.learn(member.address)  # it may live, in another part of the group
         me = view.index(stack.member)
         assert me is not None
         stack.me = me

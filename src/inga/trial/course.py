@@ -70,8 +70,12 @@ class _Open(NamedTuple):
 class Chronicle:
     """Keeps the course of one run."""
 
-    def __init__(self, people: Iterable[str], say: TellStory = lambda text: None) -> None:
-        """`say` is told each line of the story as it happens."""
+    def __init__(
+        self, people: Iterable[str], say: TellStory = lambda text: None, *, is_primary: bool = False
+    ) -> None:
+        """`say` is told each line of the story as it happens. `is_primary`: of a network that is cut only the part with a
+        majority goes on, and nothing is expected of the others."""
+        self._is_primary = is_primary
         self.course = Course()
         self.victims: set[str] = set()  # who was not there all the time
         self._people = list(people)
@@ -131,6 +135,8 @@ class Chronicle:
     def is_whole(self) -> bool:
         """Whether everybody that is there is in one view with all others, in each part of the network."""
         for part in self._parts or (frozenset(self._people),):
+            if self._parts and self._is_primary and 2 * len(part) <= len(self._people):
+                continue
             there = part & self._present
             views = {self._in.get(name, "") for name in there}
             if there and (len(views) > 1 or self._members.get(views.pop()) != there):

@@ -186,6 +186,12 @@ class Trial:
         """The objects of the group, if it has some."""
         return None if self.objects is None else dict.fromkeys(self.load.names, tally_class(wrong))
 
+    @property
+    def is_primary(self) -> bool:
+        """Whether only the part with a majority goes on while the network is cut."""
+        preferred: str = getattr(find(self.order), "partition", "all")
+        return preferred == "primary"
+
     def options(self) -> Options:
         """For the stack of a member."""
         return Options(
@@ -196,7 +202,8 @@ class Trial:
             protocol=dict(self.option),
             detect=self.forgives,
             rejoin=self.returns,
-            partition="all" if find(self.order).wire == "inga" else None,
+            # Where no network is cut those who are silent are gone, however many they are.
+            partition="all" if self.partition is None and find(self.order).wire == "inga" else None,
             queue_max=self.queue_max,
             flow={"window": self.window or WINDOW_MAX},
         )

@@ -43,7 +43,10 @@ class Told:
     def do(self) -> str:
         return self.text("do")
 
-    def text(self, key: str) -> str:
+    def text(self, key: str, otherwise: str | None = None) -> str:
+        """`otherwise`: what is meant if nothing is said."""
+        if otherwise is not None and key not in self._content:
+            return otherwise
         return _text(self._get(key))
 
     @property

