@@ -154,3 +154,12 @@ def test_what_is_dealt_by_one_who_lies_is_looked_at_up_to_a_bound() -> None:
 
     assert lacking([[0, 1, 1 << 31]], look) == {}
     assert looked == SPREAD_MAX
+
+
+def test_beyond_a_gap_that_nobody_fills_nothing_is_dealt_where_packets_are_taken_without_gaps() -> None:
+    """Number 5 is nowhere: the member that has 6 lets it go, so that it cannot lend it."""
+    held = {0: [[1, 5, 0], [6, 8, 0]], 1: [[1, 4, 0]], 2: [[1, 4, 0], [7, 8, 0]]}
+    assert deal(held, is_gapless=True) == {0: [], 1: [[0, 4, 5]], 2: [[0, 4, 5]]}
+    assert deal(held) == {0: [], 1: [[0, 4, 5], [0, 6, 8]], 2: [[0, 4, 5], [0, 6, 7]]}
+    filled = {**held, 1: [[1, 4, 0], [5, 6, 0]]}
+    assert deal(filled, is_gapless=True)[2] == [[0, 4, 5], [1, 5, 6], [0, 6, 7]]

@@ -9,6 +9,7 @@ Three numbers each, as they travel: holdings are (first, last + 1, are they bare
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import count
 
 from inga.causality.arrivals import missing_runs
 from inga.model.errors import WireError
@@ -25,6 +26,8 @@ class NumberedLender:
     have come, and which packets it has kept."""
 
     stack: Stack
+    takes_gapless = False
+    """Whether packets of a sender are taken in the order of their numbers only."""
 
     def _came(self, member: int) -> tuple[int, Collection[int]]:
         """The numbers of a member that have come: all below the first value, and those in the second."""
@@ -42,7 +45,7 @@ class NumberedLender:
         return holdings(*self._came(member), bare)
 
     def deal(self, held: Mapping[int, Holdings]) -> dict[int, Holdings]:
-        return deal(held)
+        return deal(held, is_gapless=self.takes_gapless)
 
     def lacking(self, member: int, dealt: Holdings) -> dict[int, Runs]:
         expected, early = self._came(member)
@@ -78,8 +81,10 @@ def _parted(low: int, high: int, bare: set[int]) -> Holdings:
     return rows
 
 
-def deal(held: Mapping[int, Holdings]) -> dict[int, Holdings]:
-    """For each member the numbers that it lacks and another member has, and which member lends them."""
+def deal(held: Mapping[int, Holdings], *, is_gapless: bool = False) -> dict[int, Holdings]:
+    """For each member the numbers that it lacks and another member has, and which member lends them. Where packets are
+    taken without gaps (`is_gapless`), none beyond a number that no member has: they can never be taken, and a member
+    that knows this has let them go."""
     base = min(_first_hole(rows) for rows in held.values())
     numbers: dict[int, set[int]] = {}
     # Members that have the bodies; that have the bare headers.
@@ -93,6 +98,9 @@ def deal(held: Mapping[int, Holdings]) -> dict[int, Holdings]:
                 mine.add(number)
                 holders[bare].setdefault(number, member)
     whole = holders[1] | holders[0]
+    if is_gapless:
+        hole = next(number for number in count(base) if number not in whole)
+        whole = {number: holder for number, holder in whole.items() if number < hole}
     return {
         member: _joined((whole[number], number) for number in sorted(whole.keys() - mine))
         for member, mine in numbers.items()

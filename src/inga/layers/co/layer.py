@@ -43,6 +43,7 @@ class Co(NumberedLender, MachineOrder):
     id = 5
     levels = delivers = LEVELS
     settings = CoSettings
+    takes_gapless = True
     machine: CoMachine
 
     def __init__(
