@@ -35,12 +35,12 @@ from typing import TYPE_CHECKING
 from inga.model.errors import UsageError, WireError
 from inga.model.view import Member, View
 from inga.session.alarms import NEVER
-from inga.session.closing import Closing, Cut, key_of, lend
+from inga.session.closing import ClosingView, Cut, key_of, lend
 from inga.session.description import described, next_view, view_told
 from inga.session.door import Accepts, Door
-from inga.session.leading import Leading, Report
+from inga.session.leading import FlushReport, Leading
 from inga.session.questions import Questions
-from inga.session.wishes import BuildByName, Request, Wishes, made
+from inga.session.wishes import BuildByName, RecipeRequest, Wishes, made
 from inga.stack.stack import Done, Stack
 from inga.wire.told import TEXT_MAX, Told
 
@@ -62,7 +62,7 @@ class Changes:
         self.wishes = Wishes(session, self._questions, build)
         self._attempt = 0  # the latest that we know of in this view
         self._change: Leading | None = None  # the change that we lead
-        self._closing: Closing | None = None  # the change that we follow
+        self._closing: ClosingView | None = None  # the change that we follow
         # As the leader: members that may not have installed the view in force.
         self._unaware: set[int] = set()
         # Members that spoke in a closed view and were told so, since the last tick.
@@ -330,7 +330,7 @@ class Changes:
             assert self._closing is not None
             self._install(self._closing)
 
-    def _install(self, closing: Closing) -> None:
+    def _install(self, closing: ClosingView) -> None:
         if closing.installing:
             return
         closing.installing = True
@@ -366,7 +366,7 @@ class Changes:
         answer(self, src, told)
 
     def _on_use(self, src: int, told: Told) -> None:
-        request = Request(told.text("recipe"), src, told.number("wish"))
+        request = RecipeRequest(told.text("recipe"), src, told.number("wish"))
         if self.leads:
             self.wishes.on_use(request)
 
@@ -405,13 +405,13 @@ class Changes:
         if self._closing is not closing:
             return  # that somebody is gone made us lead a change of our own
         states = self._session.transfer.report()
-        self._closing = Closing(stack, self._questions, src, view, layers, gone, states)
+        self._closing = ClosingView(stack, self._questions, src, view, layers, gone, states)
         stack.views.expect(view)
         if closing is None:
             stack.views.close()
 
     def _on_flushed(self, src: int, told: Told) -> None:
-        report = Report.read(told, len(self.stack.view))
+        report = FlushReport.read(told, len(self.stack.view))
         self.wishes.remind(src, key_of(told))
         change = self._led(told)
         if change is not None:
@@ -464,7 +464,7 @@ class Changes:
         change, key = self._change, key_of(told)
         return change if change is not None and change.key == key else None
 
-    def _followed(self, src: int, told: Told) -> Closing | None:
+    def _followed(self, src: int, told: Told) -> ClosingView | None:
         """The change that a leader speaks of, if we follow it."""
         closing, key = self._closing, key_of(told)
         return closing if closing is not None and closing.key == key and src == closing.leader else None

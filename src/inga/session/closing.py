@@ -55,7 +55,7 @@ def key_of(told: Told) -> dict[str, int]:
     return {"number": told.number("number"), "attempt": told.number("attempt")}
 
 
-class Closing:
+class ClosingView:
     """What a member knows of the end of its view, and does for it."""
 
     def __init__(

@@ -14,7 +14,7 @@ LOOKS_WITHIN = 2 * PAUSE_MAX
 """Seconds between two looks at a change, at most, unless this process was stopped or the machine is very busy."""
 
 
-class Report(NamedTuple):
+class FlushReport(NamedTuple):
     """What a member said when the view was closed for it."""
 
     is_all: bool  # it has sent everything
@@ -62,7 +62,7 @@ class Leading:
         self._wants = wants
         self._gone = set(stack.left)
         self._slow = sorted(slow & stack.left)
-        self._reports: dict[int, Report] = {}
+        self._reports: dict[int, FlushReport] = {}
         self._dealt: dict[int, dict[int, Holdings]] | None = None
         self._reached: set[int] = set()
         self._round = 0  # until everybody has sent everything
@@ -106,7 +106,7 @@ class Leading:
         silent = {member for member in stack.peers if stack.now - stack.heard[member] >= patience}
         return {*stack.peers} - self._reports.keys() | (silent - self._reached)
 
-    def on_flushed(self, src: int, report: Report) -> None:
+    def on_flushed(self, src: int, report: FlushReport) -> None:
         """A member has closed its view, or has sent everything by now."""
         if report.held.keys() != self._gone:
             return

@@ -124,8 +124,9 @@ class Parts:
                 session.say_outside(self._leader, "part", **part)
         elif (-size, leader) < (-len(stack.view), stack.member.identity):
             session.changes.dissolve(leader)
-        elif self._is_open:
-            session.say_outside(None, "part", **self.part())  # it need not wait until we say so anyway
+        else:
+            # It is for that one to dissolve; we may have come after it was lost, and not say anything by ourselves.
+            session.say_outside(None, "part", **self.part())
 
     def on_welcome(self, told: Told) -> None:
         """We are in a view again."""

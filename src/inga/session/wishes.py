@@ -32,7 +32,7 @@ def made(build: BuildByName | None, recipe: str) -> list[Layer]:
     return layers
 
 
-class Request(NamedTuple):
+class RecipeRequest(NamedTuple):
     """What a member has asked the leader for."""
 
     recipe: str
@@ -49,7 +49,7 @@ class Wishes:
         self._build = build
         self._own: _Wish | None = None
         self._count = 0  # of our wishes so far
-        self.request: Request | None = None  # as the leader
+        self.request: RecipeRequest | None = None  # as the leader
         self.renews = False  # another view of the same members is wanted, for its cut
         self._refusal: dict[str, Any] | None = None  # as the leader: what came of the last attempt, in words
 
@@ -85,9 +85,9 @@ class Wishes:
         elif leader != stack.me:
             self._questions.ask({leader}, "use", recipe=wish.recipe, wish=wish.number)
         elif self.request is None:
-            self.request = Request(wish.recipe, leader, wish.number)
+            self.request = RecipeRequest(wish.recipe, leader, wish.number)
 
-    def wanted(self) -> Request | None:
+    def wanted(self) -> RecipeRequest | None:
         """As the leader: the request for a recipe that the view in force does not have."""
         if self.request is not None and self.request.recipe == self._session.stack.view.recipe:
             self.request = None
@@ -106,7 +106,7 @@ class Wishes:
         if wish is not None:
             wish.done(why)
 
-    def on_use(self, request: Request) -> None:
+    def on_use(self, request: RecipeRequest) -> None:
         """As the leader: a member asks for another recipe."""
         if self.request is None and request.recipe != self._session.stack.view.recipe:
             self.request = request
