@@ -121,7 +121,7 @@ def test_of_a_part_without_a_majority_nothing_is_expected() -> None:
     made.befalls(Mishap(2.0, "cut", parts=(("alice", "bob", "cathy"), ("dave",))), 2.0)
     assert not made.is_whole
     enter(made, 2, ("alice", "bob", "cathy"), 3.0)
-    assert made.is_whole
+    assert made.is_whole and made.victims == {"dave"}
     made.befalls(Mishap(5.0, "heal"), 5.0)
     assert not made.is_whole
 

@@ -104,6 +104,11 @@ def add_mishap_options(parser: argparse.ArgumentParser) -> None:
         help="cut the network into these parts at second 2, for 3 seconds; who is not named stays with the first part "
         "(live: network namespaces, so as root)",
     )
+    add(
+        "--policy",
+        choices=("primary", "all"),
+        help="which parts go on meanwhile (default: as the order prefers)",
+    )
     add("--slow", metavar="NAME", help="a member whose application reads slowly")
     add(
         "--detect",

@@ -100,6 +100,7 @@ class Chronicle:
         self._parts = tuple(map(frozenset, mishap.parts)) if mishap.do == "cut" else self._parts
         if mishap.do == "heal":
             self._parts = ()
+        self.victims.update(*(part for part in self._parts if self._pauses(part)))
         if mishap.do in ("crash", "return"):
             self._in.pop(name, None)
         happened, ends = DONE[mishap.do]
@@ -135,13 +136,16 @@ class Chronicle:
     def is_whole(self) -> bool:
         """Whether everybody that is there is in one view with all others, in each part of the network."""
         for part in self._parts or (frozenset(self._people),):
-            if self._parts and self._is_primary and 2 * len(part) <= len(self._people):
+            if self._parts and self._pauses(part):
                 continue
             there = part & self._present
             views = {self._in.get(name, "") for name in there}
             if there and (len(views) > 1 or self._members.get(views.pop()) != there):
                 return False
         return True
+
+    def _pauses(self, part: frozenset[str]) -> bool:
+        return self._is_primary and 2 * len(part) <= len(self._people)
 
     def finish(self, stopped: Mapping[str, float]) -> Course:
         """The run is over. `stopped`: by member the longest time that nothing came to it."""

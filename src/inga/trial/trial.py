@@ -71,6 +71,7 @@ class Trial:
     pause: int = 0  # members that stand still for a while
     pause_for: float = PAUSE
     partition: str | None = None  # who is cut off from whom, and when: A,B/C,D@2+3
+    policy: str | None = None  # which parts go on while it is cut: primary or all; None: as the order prefers
     slow: str | None = None  # a member whose application reads slowly
     detect: float | None = None  # silence that is forgiven
     rejoin: bool | None = None  # who was excluded comes back; None: where somebody is paused or cut off
@@ -189,8 +190,7 @@ class Trial:
     @property
     def is_primary(self) -> bool:
         """Whether only the part with a majority goes on while the network is cut."""
-        preferred: str = getattr(find(self.order), "partition", "all")
-        return preferred == "primary"
+        return (self.options().partition or find(self.order).partition) == "primary"
 
     def options(self) -> Options:
         """For the stack of a member."""
@@ -203,7 +203,8 @@ class Trial:
             detect=self.forgives,
             rejoin=self.returns,
             # Where no network is cut those who are silent are gone, however many they are.
-            partition="all" if self.partition is None and find(self.order).wire == "inga" else None,
+            partition=self.policy
+            or ("all" if self.partition is None and find(self.order).wire == "inga" else None),
             queue_max=self.queue_max,
             flow={"window": self.window or WINDOW_MAX},
         )

@@ -157,7 +157,11 @@ def trial_of(order: str, trouble: Trouble) -> Trial:
     """By the policy that the order prefers where the network is cut."""
     objects = 2 if find(order).objects else None
     messages = int(trouble.seconds * RATE)
-    return Trial(order, MEMBERS, messages, rate=RATE, objects=objects, detect=DETECT, rejoin=True)
+    is_cut = any(each.do == "cut" for each in trouble.mishaps)
+    policy = find(order).partition if is_cut else None
+    return Trial(
+        order, MEMBERS, messages, rate=RATE, objects=objects, detect=DETECT, rejoin=True, policy=policy
+    )
 
 
 def _new(trace: Path) -> Path:
