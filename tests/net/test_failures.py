@@ -41,7 +41,7 @@ def test_one_fails_while_another_has_not_come_yet(
     """Who never was there has no say in it; the others go on without it, and let it in once it comes."""
 
     async def main() -> None:
-        where = {**place(members=3), "order": order, "detect": DETECT}
+        where = {**place(members=3), "order": order, "detect": DETECT, "partition": "all"}
         async with (
             inga.join(group_name, "alice", **where) as alice,
             inga.join(group_name, "bob", **where) as bob,

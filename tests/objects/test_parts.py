@@ -9,6 +9,7 @@ from inga.model.errors import UsageError, WireError
 from inga.model.invocation import (
     ABORT,
     ONE_WAY,
+    ORPHAN,
     RESPONSE,
     SYNCHRONOUS,
     Flush,
@@ -514,6 +515,50 @@ def test_what_is_said_after_a_crash_waits_for_what_was_said_before() -> None:
     run(engine.receive(3.0, flush))
     assert started == [5, 9]
     assert engine.local.gone == 1 and engine.local.alive == {1, 2}
+
+
+def test_nothing_is_heard_of_a_suspect_any_more_but_through_others() -> None:
+    """What the suspect itself still says may not reach those who have handed round what they had of it."""
+    engine = Engine(1, Roster([Place(0, "x"), Place(1, "y"), Place(2, "z")], {}), EngineOptions(delta=10.0))
+    said = message(5)._replace(vector=(0, 0, 0), sq=((1, 1), (2, 1)))
+    engine.suspect(1.0, 0)
+    assert not [action for action in engine.receive(2.0, said) if isinstance(action, Run)]
+    assert engine.counts["ignored"] == 1
+    assert [
+        action.instance.request.ts
+        for action in engine.receive(3.0, Flush(2, 7, ((1, 1),), (0,), (said,)))
+        if isinstance(action, Run)
+    ] == [5]
+
+
+def test_a_request_whose_root_is_gone_is_refused_and_its_invoker_told() -> None:
+    """Member 0 began it, member 2 passed it on; it comes when everybody has agreed that member 0 is gone."""
+    engine = Engine(1, Roster([Place(0, "x"), Place(1, "y"), Place(2, "z")], {}), EngineOptions(delta=10.0))
+    engine.suspect(1.0, 0)
+    engine.receive(2.0, Flush(2, 7, ((1, 1),), (0,), ()))
+    start = StartId(8, 2)
+    place = (2, (1,), SendId(start, 0), 8, 8, (0, 0, 0), ((1, 2),), start)
+    asked = Message(SYNCHRONOUS, *place, call=(8, 2, 0, 2, 0), op="f", hosts=((0,), (2,)), view=1)
+    actions = engine.receive(3.0, asked)
+    assert not [action for action in actions if isinstance(action, Run)]
+    sent = [action.packet for action in actions if isinstance(action, Transmit)]
+    assert [(each.dst, each.reason) for each in sent if isinstance(each, Message)] == [((2,), ORPHAN)]
+
+
+def test_a_second_failure_begins_the_flush_anew() -> None:
+    roster = Roster([Place(member, f"x{member}") for member in range(4)], {})
+    engine = Engine(1, roster, EngineOptions(delta=10.0))
+    for suspects in ((0,), (0, 3)):
+        sent = [each.packet for each in engine.suspect(1.0, suspects[-1]) if isinstance(each, Transmit)]
+        assert [each.suspects for each in sent if isinstance(each, Flush)] == [suspects]
+
+
+def test_what_nobody_has_of_a_member_that_is_gone_is_not_missing() -> None:
+    links = Wire().links
+    links.take(0.0, 0, numbered(2, 2))
+    assert links.received[0] == 0
+    links.remove(0)
+    assert links.received[0] > 2 and 0 not in links.peers
 
 
 @pytest.mark.parametrize("is_held", [False, True])

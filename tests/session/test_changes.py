@@ -840,12 +840,13 @@ NEXT: dict[str, Any] = {
     "joined": ["dave"],
     "left": [],
     "failed": [],
+    "merged": [],
 }
 """The next view, as somebody might forge it."""
 
 WORDS: dict[str, dict[str, Any]] = {
     "use": {"recipe": "fifo", "wish": 1},
-    "flush": {**NEXT, "gone": []},
+    "flush": {**NEXT, "gone": [], "slow": []},
     "flushed": {
         "number": 2,
         "attempt": 1,
@@ -854,6 +855,9 @@ WORDS: dict[str, dict[str, Any]] = {
         "count": 0,
         "seen": [0] * 3,
         "held": {},
+        "said": [0] * 3,
+        "whole": 0,
+        "heard": [0] * 3,
         "gives": "",
         "lacks": "",
     },
@@ -865,6 +869,8 @@ WORDS: dict[str, dict[str, Any]] = {
         "counts": [0] * 3,
         "most": [0] * 3,
         "dealt": {},
+        "whole": [0] * 3,
+        "missed": {},
         "lack": [],
         "give": [],
     },
@@ -884,6 +890,12 @@ MAY_BE = {
     "counts": ([1, 1, 1],),
     "most": ([1, 1, 1],),
     "runs": ([],),
+    "said": ([1, 1, 1],),
+    "heard": ([1, 1, 1],),
+    "whole": ([1, 1, 1],),
+    "missed": ({},),
+    "slow": ([], [1, 1, 1]),
+    "merged": ([], [[]]),
     "gone": ([], [1, 1, 1]),
     "cuts": ([], [1, 1, 1]),
     "joined": ([],),
@@ -1043,12 +1055,16 @@ HELLO: dict[str, Any] = {
     "address": "",
     "group": "00000000",
     "view": 0,
+    "was": [["dave", 6, ""]],
+    "spoken_in": 0,
+    "bound": [0],
 }
 
 
 def test_garbage_at_the_door() -> None:
     town = Town(2)
-    wrong = [content for content in spoiled("hello", HELLO) if b'"host": []' not in content]
+    right = [b'"host": []', b'"was": []', b'"bound": []', b'"bound": [1, 1, 1]', b'"spoken_in": 2147483648']
+    wrong = [each for each in spoiled("hello", HELLO) if not any(empty in each for empty in right)]
     for content in wrong:
         town.inject("alice", of_session(NOBODY, OUTSIDE, content))
         assert town.member("alice").rejected["malformed"] == wrong.index(content) + 1, content[:200]

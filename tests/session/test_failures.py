@@ -331,6 +331,7 @@ def test_holdings_that_nobody_can_have_do_not_stop_the_leader(rows: list[list[in
     change = town.changes("alice")._change
     assert change is not None
     words = {"round": 1, "sent": [0] * 4, "count": 0, "seen": [0] * 4, "held": {"3": rows}}
+    words |= {"said": [0] * 4, "whole": 0, "heard": [0] * 4}
     words |= {"gives": "", "lacks": ""}
     town.inject("alice", worded(1, 1, "flushed", **change.key, **words))
     town.inject("alice", worded(2, 1, "flushed", **change.key, **{**words, "held": {"3": []}}))
@@ -344,6 +345,7 @@ def test_a_holder_that_cannot_be_asked(holder: int) -> None:
     change = town.changes("alice")._change
     assert change is not None
     words = {"round": 1, "sent": [0] * 4, "counts": [0] * 4, "most": [0] * 4, "lack": [], "give": []}
+    words |= {"whole": [0] * 4, "missed": {}}
     town.inject("bob", worded(0, 1, "cut", **change.key, **words, dealt={"3": [[holder, 1, 2]]}))
     asked = {copy.target for copy in town.under_way if copy.do == "want"}
     assert asked == ({"alice"} if holder == 0 else set())

@@ -158,7 +158,7 @@ def test_hearsay_is_not_passed_on() -> None:
     town.under_way.clear()
     town.inject("alice", worded(1, 1, "heard", member=3))
     assert town.session("alice").silence.suspects == set(), "that is enough for alice"
-    town.inject("alice", worded(2, 1, "suspect", members=[3]))
+    town.inject("alice", worded(2, 1, "suspect", members=[3], waived=[]))
     assert not [copy for copy in town.under_way if copy.do == "heard"], "but nothing she has seen herself"
 
 
@@ -180,14 +180,14 @@ def test_one_way_in_which_a_member_is_not_heard() -> None:
 
 def test_who_is_suspected_says_at_once_that_it_is_there() -> None:
     town = town_of()
-    town.inject("bob", worded(0, 1, "suspect", members=[1]))
+    town.inject("bob", worded(0, 1, "suspect", members=[1], waived=[]))
     assert {(copy.do, copy.target) for copy in town.under_way} == {("alive", "alice"), ("alive", "cathy")}
 
 
 def test_who_hears_a_suspect_tells_the_one_who_asked() -> None:
     town = town_of()
     town.wait(1.1)
-    town.inject("bob", worded(0, 1, "suspect", members=[2]))
+    town.inject("bob", worded(0, 1, "suspect", members=[2], waived=[]))
     assert {copy.do for copy in town.under_way} == {"heard"}
     assert {copy.told["member"] for copy in town.under_way} == {2}
 
@@ -197,7 +197,7 @@ def test_who_does_not_hear_it_either_votes_with_the_one_who_asked() -> None:
     town = town_of()
     town.wait(2.0)
     town.wait(0.6 * DETECT, lambda copy: copy.source == "cathy")
-    town.inject("bob", worded(0, 1, "suspect", members=[2]))
+    town.inject("bob", worded(0, 1, "suspect", members=[2], waived=[]))
     assert town.session("bob").silence.suspects == {2}
     assert not town.under_way and not town.member("bob").left
     for name in ("alice", "bob"):
@@ -211,7 +211,7 @@ def test_a_vote_of_one_that_is_gone_does_not_count() -> None:
     town = town_of(4)
     town.wait(2.0)
     town.wait(0.6 * DETECT, lambda copy: copy.source == "dave")
-    town.inject("alice", worded(1, 1, "suspect", members=[3]))
+    town.inject("alice", worded(1, 1, "suspect", members=[3], waived=[]))
     silence = town.session("alice").silence
     assert silence._votes == {3: {0, 1}}
     town.member("alice").gone(1)
@@ -314,7 +314,9 @@ def test_words_of_the_wrong_kind(do: str) -> None:
     town = town_of()
     wrong: list[object] = [None, True, "2", 1.5, {}, [[]], ["2"], [None], [-1], [1 << 40]]
     for value in [*wrong, *([-1, 1 << 31] if do == "heard" else [7])]:
-        content = json.dumps({"do": do, "members" if do == "suspect" else "member": value}).encode()
+        content = json.dumps(
+            {"do": do, "waived": [], "members" if do == "suspect" else "member": value}
+        ).encode()
         town.inject("bob", of_session(0, 1, content))
         assert town.member("bob").rejected.pop("malformed") == 1, value
     assert not town.under_way and not town.session("bob").silence.suspects
@@ -322,7 +324,7 @@ def test_words_of_the_wrong_kind(do: str) -> None:
 
 def test_those_who_never_were_here_are_nobodys_concern() -> None:
     town = town_of()
-    town.inject("bob", worded(0, 1, "suspect", members=[3, 99]), worded(0, 1, "heard", member=99))
+    town.inject("bob", worded(0, 1, "suspect", members=[3, 99], waived=[]), worded(0, 1, "heard", member=99))
     assert not town.under_way and town.session("bob").silence._votes == {}
 
 

@@ -20,7 +20,7 @@ ROUGH = Faults(loss=0.2, duplicate=0.1, reorder=0.3, delay_min=0.001, delay_max=
 
 
 def group(order: str, seed: int = 0, *, detect: float | None = DETECT, faults: Faults = ROUGH) -> Sim:
-    options = Options(detect=detect)
+    options = Options(detect=detect, partition="all")
     return Sim(*NAMES, order=order, seed=seed, faults=faults, options=options, record=False)
 
 

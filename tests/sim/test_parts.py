@@ -17,7 +17,7 @@ LINKS = Faults(delay_min=0.001, delay_max=0.01)
 
 
 def group(order: str = "vector", *, rejoin: bool = False, seed: int = 0, **more: object) -> Sim:
-    options = Options(detect=DETECT, rejoin=rejoin)
+    options = Options(detect=DETECT, rejoin=rejoin, partition="all")
     return Sim(*NAMES, order=order, seed=seed, faults=LINKS, options=options, record=False, **more)  # type: ignore[arg-type]
 
 
@@ -57,6 +57,24 @@ def test_both_parts_go_on_and_the_smaller_joins_the_larger(order: str) -> None:
     view = sim["alice"].stack.view
     assert view.names[:3] == NAMES[2:] and set(view.names) == set(NAMES)
     assert not {"of the small part"} & set(sim["cathy"].texts)
+    say_and_hear(sim)
+
+
+@pytest.mark.parametrize("order", ["vector", "co", "sco", "total"])
+def test_the_view_in_which_parts_come_together_names_them(order: str) -> None:
+    """In one view, however they ask; who comes back without its part is no part."""
+    sim = group(order, rejoin=True)
+    sim.network.part(sim.sites[:2], sim.sites[2:])
+    sim.run(2.0)
+    sim.network.heal()
+    sim.run(5.0)
+    merged = [view.merged for view in sim["alice"].items if isinstance(view, View)]
+    assert merged == [(), (NAMES[2:], merged[1][1])] and set(merged[1][1]) == set(NAMES[:2])
+    assert [view.merged for view in sim["erin"].items if isinstance(view, View)] == merged
+    sim["bob"].pause(3 * DETECT)
+    sim.run(10.0)
+    view = sim["bob"].stack.view
+    assert view.joined == ("bob",) and view.merged == ()
     say_and_hear(sim)
 
 

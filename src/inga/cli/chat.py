@@ -42,6 +42,7 @@ from inga.cli.chat_view import (
 from inga.layers.causal import Causal
 from inga.model.delivery import Delivery
 from inga.model.errors import UsageError
+from inga.model.event import Paused
 from inga.model.view import View
 from inga.net.address import parse_via
 from inga.net.group import Group
@@ -328,10 +329,14 @@ class Chat:
 
     async def _listen(self) -> None:
         async for item in self._group.items():
-            if isinstance(item, View):
-                self._seen = item
-            else:
+            if isinstance(item, Delivery):
                 self._take(item)
+            elif isinstance(item, View):
+                self._seen = item
+            elif isinstance(item, Paused):
+                self._note(f"paused until enough are heard again of {', '.join(item.missing)}")
+            else:
+                self._note("going on")
             if not self._group.stack.queued:
                 self._announce_left()
 

@@ -9,10 +9,13 @@ nothing would leave now anyway (`stack.passable`), it waits for company too.
 From docs/architecture.md, "Bundles".
 """
 
+from collections import defaultdict
+
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
 from inga.model.view import View
+from inga.stack.hooks import MessageCounts
 from inga.stack.layer import Layer
 from inga.wire import bundle as wire
 
@@ -49,6 +52,14 @@ class Bundle(Layer):
         self._size_max = self.stack.wire.payload_max - HEAD
         self._partial = None
         self._acknowledged = 0
+        self._said: defaultdict[int, int] = defaultdict(int)  # messages to some, by member
+        self._whole = 0  # messages to everybody
+        self._heard: defaultdict[int, int] = defaultdict(int)  # messages that came, by sender
+
+    def tally(self) -> MessageCounts:
+        members = range(len(self.stack.view))
+        said = [self._said[member] + self._whole for member in members]
+        return MessageCounts(said, self._whole, [self._heard[member] for member in members])
 
     def send(self, payloads: list[bytes], dst: int | None) -> Receipt:
         if not self._open:
@@ -113,6 +124,7 @@ class Bundle(Layer):
             except WireError as error:
                 self.stack.reject(error.reason, packet)
                 continue
+            self._heard[packet.src] += packet.count
             out.append(packet)
         if out:
             self.above(out)
@@ -159,6 +171,11 @@ class Bundle(Layer):
         stack = self.stack
         packet = Packet(stack.me, stack.view.number, wire.join(self._open), self._dst)
         packet.count = len(self._open)
+        if self._dst is None:
+            self._whole += packet.count
+        else:
+            for member in range(len(stack.view)):
+                self._said[member] += packet.count * (self._dst >> member & 1)
         packet.at, self._since = self._since, stack.now
         packet.receipt = self._receipt  # None unless a sender asked for a receipt
         if self.gather and not full:

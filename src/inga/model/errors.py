@@ -39,6 +39,17 @@ class Gap(IngaError):
     """A message is lost for good: whoever had it did not repair it in time."""
 
 
+class NoMajority(IngaError):
+    """This part of the group is paused, since less than a majority is here; `missing` are the names of the others."""
+
+    def __init__(self, text: str, missing: tuple[str, ...]) -> None:
+        super().__init__(text)
+        self.missing = missing
+
+    def __reduce__(self) -> tuple[type["NoMajority"], tuple[str, tuple[str, ...]]]:
+        return NoMajority, (str(self), self.missing)  # a stack that is put away may be paused
+
+
 class Excluded(IngaError):
     """The other members removed this one from the group."""
 

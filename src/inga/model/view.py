@@ -46,6 +46,9 @@ class View:
     attempt: int = 0  # which of the attempts at such a change it was
     processes: tuple[int, ...] = ()  # of each member: which of all that were ever in the group it is
     total: int = 0  # how many were ever in the group
+    merged: tuple[
+        tuple[str, ...], ...
+    ] = ()  # parts of the group that come together here, each by the names of its members
     names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from inga.model.errors import NotReady, UsageError
 from inga.model.view import Member, View
@@ -13,6 +13,10 @@ MISSED_SECONDS = 5.0
 """Of waiting for members, after which a warning names those that are missing."""
 
 NameListener = Callable[[str], None]
+ViewListener = Callable[[View], None]
+
+
+Told = TypeVar("Told")
 
 
 class Awaited(NamedTuple):
@@ -40,6 +44,7 @@ class Company:
         self._seen: tuple[View | None, int, int] = (None, 0, 0)
         self._on_join: list[NameListener] = []
         self._on_leave: list[NameListener] = []
+        self._on_merge: list[ViewListener] = []
 
     @property
     def here(self) -> tuple[str, ...]:
@@ -75,10 +80,18 @@ class Company:
     def on_join(self, listener: NameListener) -> None:
         self._on_join.append(listener)
         for member in self.present:
-            self._tell(listener, member)
+            self._tell(listener, member.name)
 
     def on_leave(self, listener: NameListener) -> None:
         self._on_leave.append(listener)
+
+    def on_merge(self, listener: ViewListener) -> None:
+        self._on_merge.append(listener)
+
+    def reach(self, view: View) -> None:
+        """The application has come to a view."""
+        for listener in self._on_merge if view.merged else ():
+            self._tell(listener, view)
 
     def notice(self) -> None:
         """Look who has come and who has left, and tell those who want to know."""
@@ -94,16 +107,16 @@ class Company:
         for members, listeners in ((joined, self._on_join), (left, self._on_leave)):
             for member in members:
                 for listener in listeners:
-                    self._tell(listener, member)
+                    self._tell(listener, member.name)
         if joined:
             for wanted, future in self.watchers:
                 if wanted.is_met(self.here) and not future.done():
                     future.set_result(None)
 
-    def _tell(self, listener: NameListener, member: Member) -> None:
+    def _tell(self, listener: Callable[[Told], None], told: Told) -> None:
         """What a listener raises goes to the event loop's exception handler, and concerns nobody else."""
         try:
-            listener(member.name)
+            listener(told)
         except Exception as error:
             self._loop.call_exception_handler(
                 {"message": "Exception in a listener for members that join or leave", "exception": error}

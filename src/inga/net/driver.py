@@ -29,9 +29,11 @@ class Driver:
         company: Company,
         *,
         on_view: Callable[[], None],
+        on_pause: Callable[[], None],
         on_error: Callable[[IngaError], None],
     ) -> None:
-        """`on_view` is called when another view is in force, `on_error` when the stack has failed."""
+        """`on_view` is called when another view is in force, `on_pause` when the group pauses or goes on, `on_error` when
+        the stack has failed."""
         self.writers: deque[asyncio.Future[None]] = deque()  # sends that wait for the window to open
         self.is_ending = False  # the end of this turn is scheduled
         self._stack = stack
@@ -39,6 +41,8 @@ class Driver:
         self._reading = reading
         self._company = company
         self._on_view = on_view
+        self._on_pause = on_pause
+        self._paused = stack.paused  # when `on_pause` was called last
         self._on_error = on_error
         self._view = stack.view  # the last view that `on_view` was called for
         self._loop = asyncio.get_running_loop()
@@ -76,6 +80,9 @@ class Driver:
             self._view = self._stack.view
             self._on_view()
             self._company.notice()
+        if self._stack.paused is not self._paused:
+            self._paused = self._stack.paused
+            self._on_pause()
         transmit = self._carrier.transmit
         for address, datagram in ready.send:
             transmit(address, datagram)

@@ -2,17 +2,19 @@
 
 import asyncio
 import warnings
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from inga.certify.checks import CHECKS
 from inga.model.delivery import Batch, Delivery
-from inga.model.errors import Concurrent, Excluded, IngaError, TraceError, UsageError, WouldBlock
+from inga.model.errors import Concurrent, Excluded, IngaError, NoMajority, TraceError, UsageError, WouldBlock
+from inga.model.event import Incident
 from inga.model.view import View
 from inga.net.address import parse_host_port
 from inga.net.carrier import Carrier
-from inga.net.company import Company, NameListener
+from inga.net.company import Company, NameListener, ViewListener
 from inga.net.driver import Driver
 from inga.net.objects import ObjectCalls
 from inga.net.reading import Reading
@@ -20,6 +22,7 @@ from inga.net.receipt import LiveReceipt, receipts_of_a_group
 from inga.net.states import StateHooks, States
 from inga.net.traces import LiveTraces
 from inga.recipes import find
+from inga.session.session import Session
 from inga.stack.stack import Stack
 from inga.wire.bundle import split
 
@@ -56,18 +59,25 @@ class Group(ObjectCalls):
         self._is_addressed = is_addressed
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
-        self._reading = Reading(stack.view, self._take)
         self._company = Company(name, stack, is_open=is_open)
+        self._reading = Reading(stack.view, self._take, self._company.reach)
         self._error: BaseException | None = None
         self._driver = Driver(
-            stack, carrier, self._reading, self._company, on_view=self._know_view, on_error=self._fail
+            stack,
+            carrier,
+            self._reading,
+            self._company,
+            on_view=self._know_view,
+            on_pause=self._know_pause,
+            on_error=self._fail,
         )
         self._states: States | None = None
         if states is not None and (states.gives or states.wants):
             self._states = States(states, stack, self._reading, self._driver.schedule_end)
         self.receive = self._driver.receive  # for what the sockets have for us
         self._closed = False
-        self._changes: set[asyncio.Future[None]] = set()  # use() calls
+        self._changes: set[asyncio.Future[None]] = set()  # use() and go_on() calls
+        self._resuming: list[asyncio.Future[None]] = []  # of these, those that wait for the end of a pause
         self.traces: LiveTraces | None = None
         self.recipe = find(stack.view.recipe)
         self.fits = False  # windows follow what the kernel grants
@@ -95,6 +105,7 @@ class Group(ObjectCalls):
         """The same without waiting: raises WouldBlock while the window is closed."""
         if not self.stack.writable or self._driver.writers:
             self._check_open()
+            self.stack.views.refuse_if_paused()
             raise WouldBlock("the flow window is closed")
         return self._send([_immutable(data)], to)
 
@@ -126,8 +137,9 @@ class Group(ObjectCalls):
         """Whole packets, each taken at once: the fast way."""
         return self._reading.claim(self._reading.batches())
 
-    def items(self) -> AsyncIterator[Delivery | View]:
-        """Deliveries and views, each view at its exact place in the order."""
+    def items(self) -> AsyncIterator[Delivery | View | Incident]:
+        """Deliveries and views, each view at its exact place in the order, and what else happens to this member: `Paused`,
+        `Resumed`."""
         return self._reading.claim(self._reading.deliveries_and_views())
 
     # Who is here
@@ -141,6 +153,11 @@ class Group(ObjectCalls):
     def here(self) -> tuple[str, ...]:
         """Members met that have not left, ourselves included."""
         return self._company.here
+
+    @property
+    def waits(self) -> dict[str, float]:
+        """For whom sending has waited, and for how many seconds in all: members that read too slowly, or do not answer."""
+        return self._session().pressure.waits
 
     def all_but(self, *names: str) -> list[str]:
         """Everybody else but these: `to=group.all_but(d.sender)` is for all who did not ask."""
@@ -174,6 +191,11 @@ class Group(ObjectCalls):
         """Call with a member's name when it leaves; what it raises is treated as in `on_join`."""
         self._company.on_leave(listener)
 
+    def on_merge(self, listener: ViewListener) -> None:
+        """Call with a view in which parts of the group come together (`view.merged`), when the iteration reaches it: after all
+        messages of the view before, and before the first of this one. What it raises is treated as in `on_join`."""
+        self._company.on_merge(listener)
+
     def delay(self, to: str, seconds: float, jitter: float = 0.0, *, keep_order: bool = False) -> None:
         """For tests: everything we send to `to` leaves at least so much later."""
         self._check_open()
@@ -200,6 +222,25 @@ class Group(ObjectCalls):
         self.stack.propose(recipe.name, done, now=self._time())
         self._driver.end_turn()
         self._changes.add(future)
+        try:
+            await future
+        finally:
+            self._changes.discard(future)
+        return self.view
+
+    async def go_on(self) -> View:
+        """Let this part of the group, which is paused, go on without the members that are missing.
+
+        A person has to know that they are gone for good. If they are not, and go on as well, there are two groups with two
+        states from then on; when they hear each other again, that of the smaller part is lost.
+        """
+        self._check_open()
+        self.stack.advance(self._time())
+        self._session().go_on()
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._changes.add(future)
+        self._resuming.append(future)
+        self._driver.end_turn()
         try:
             await future
         finally:
@@ -303,6 +344,7 @@ class Group(ObjectCalls):
             await asyncio.sleep(0)
         while not self.stack.writable or self._driver.writers:
             self._check_open()
+            self.stack.views.refuse_if_paused()
             future = self._loop.create_future()
             self._driver.writers.append(future)
             self._driver.schedule_end()
@@ -329,6 +371,26 @@ class Group(ObjectCalls):
             self.carrier.knows(stack.me, addresses_of(view))
         if self.fits:
             stack.fit(self.carrier.granted)
+
+    def _session(self) -> Session:
+        session = self.stack.layer(Session.name)
+        assert isinstance(session, Session)
+        return session
+
+    def _know_pause(self) -> None:
+        """A pause begins or ends: whoever waits is told, and none waits for a majority without knowing it."""
+        why = self.stack.paused
+        if why is None:
+            for future in self._resuming:
+                if not future.done():
+                    future.set_result(None)
+            self._resuming.clear()
+            return
+        writers, self._driver.writers = self._driver.writers, deque()
+        for future in writers:
+            if not future.done():
+                future.set_exception(NoMajority(str(why), why.missing))
+        self._interrupt_calls(why)
 
     def disclaim(self) -> None:
         """The trace was begun under another order: say what is promised no longer."""

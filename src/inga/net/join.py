@@ -73,6 +73,8 @@ async def join(
     is_addressed = place.kind != "udp"
     carrier.datagram_max = said["datagram_max"] or carrier.datagram_max
     matrix, objects, full = said["matrix"], said["objects"], said["trace_level"] == "full"
+    # Two who mean something else here would go on where the other pauses.
+    policy = "" if said["partition"] in (None, recipe.partition) else f" with partition={said['partition']!r}"
     level, order_said = recipe.level_of(said["deliver"]), recipe.name
     chosen = Options(
         echo=said["echo"],
@@ -88,11 +90,14 @@ async def join(
         objects=objects or {},
         queue_max=said["queue_max"],
         flow={"window": said["window"] or WINDOW_MAX},
-        config={"order": recipe.name + " with matrix=True" * matrix},
+        config={"order": recipe.name + " with matrix=True" * matrix + policy},
         accepts=_is_reachable if is_addressed else None,
         open=is_open,
         detect=said["detect"],
         rejoin=said["rejoin"],
+        partition=said["partition"],
+        slow=said["slow"],
+        patience=said["patience"],
         gives=states.gives,
         wants=states.wants,
         start=int(time.time()),
@@ -105,7 +110,7 @@ async def join(
     if is_open:
         _refuse_places(objects)
     layout = recipe.layout([name] if is_open else founders, objects, chosen.protocol)
-    meant = recipe.name + "+matrix" * matrix + _same_objects(layout)
+    meant = recipe.name + "+matrix" * matrix + policy + _same_objects(layout)
     known_as = identity(group, meant, founders)
     loop = asyncio.get_running_loop()
     rng = Random(said["seed"])

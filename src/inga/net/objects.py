@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self, cast
 
-from inga.model.errors import UsageError, WouldBlock
+from inga.model.errors import NoMajority, UsageError, WouldBlock
 from inga.model.invocation import ASYNCHRONOUS, DEADLOCK, ONE_WAY, SYNCHRONOUS
 from inga.net.driver import Driver
 from inga.objects.calling import FIRST, Invocation, check_answers
@@ -60,6 +60,9 @@ class ClientCalls:
             except asyncio.CancelledError:
                 self.cancel(root)
                 raise
+            except NoMajority as error:
+                self.cancel(root, str(error))
+                raise
             except InvocationAborted as error:
                 if retries <= 0 or error.reason != DEADLOCK:
                     raise
@@ -94,6 +97,13 @@ class ClientCalls:
         for future in self.waiting:
             if not future.done():
                 future.set_exception(UsageError(why))
+
+    def interrupt(self, why: NoMajority) -> None:
+        """Too few are here to go on: whoever waits for an outcome is told, and what can be taken back is."""
+        for future in self.waiting:
+            if not future.done():
+                text = f"{why}; whether a call that was under way takes effect is not known"
+                future.set_exception(NoMajority(text, why.missing))
 
     @contextmanager
     def awaited(self, future: "asyncio.Future[Any]") -> Iterator[None]:
@@ -139,6 +149,7 @@ class ObjectCalls:
         calls = self._calls()
         call = calls.check(ONE_WAY, target, op, args, named)
         if not self.stack.writable:
+            self.stack.views.refuse_if_paused()
             raise WouldBlock("the flow window is closed")
         calls.begin(lambda ctx: ctx.make(call))
 
@@ -159,6 +170,7 @@ class ObjectCalls:
     async def open_calls(self) -> ClientCalls:
         """What calls objects, once something can begin: not while the view changes."""
         calls = self._calls()
+        self.stack.views.refuse_if_paused()
         while not calls.order.may_begin:
             await self.writable()
             await asyncio.sleep(0)
@@ -199,6 +211,10 @@ class ObjectCalls:
             self._object_calls = None
         if self._object_calls is None and order is not None:
             self._object_calls = ClientCalls(order, asyncio.get_running_loop(), self._driver.schedule_end)
+
+    def _interrupt_calls(self, why: NoMajority) -> None:
+        if self._object_calls is not None:
+            self._object_calls.interrupt(why)
 
     def _dismiss_calls(self, why: str) -> None:
         if self._object_calls is not None:

@@ -18,6 +18,8 @@ from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.net.seeds import Seeds
 from inga.session.pressure import QUEUE_MIN
+from inga.session.quorum import check_partition
+from inga.session.slow import PATIENCE, check_policy
 
 DATAGRAM_MIN, DATAGRAM_MAX = 256, 65000
 
@@ -53,6 +55,11 @@ class JoinOptions(TypedDict, total=False):
     # of the members
     detect: float | None  # seconds of silence that a member is forgiven; then it is excluded. None: any
     rejoin: bool  # if the others have excluded us, come back by ourselves, as a new member
+    slow: str  # who holds up the others: "wait" for it, "expel" it, or let it "skip" what it missed
+    patience: float  # seconds after which it is expelled, or skips
+    partition: (
+        str | None
+    )  # where the network is cut: "primary" or "all" parts go on; None: as the order prefers
     seeds: Seeds | None  # unicast, tcp: where to look for members that nobody has named: addresses, or a file
     # of those who join
     on_state_request: (
@@ -84,6 +91,9 @@ DEFAULTS: JoinOptions = {
     "unsafe": False,
     "detect": 3.0,
     "rejoin": False,
+    "slow": "wait",
+    "patience": PATIENCE,
+    "partition": None,
     "seeds": None,
     "on_state_request": None,
     "on_state": None,
@@ -118,6 +128,9 @@ def complete(options: JoinOptions) -> JoinOptions:
         check_seconds("detect", said["detect"])
         if said["detect"] < DETECT_MIN:
             raise UsageError(f"detect is at least {DETECT_MIN:g} s: a busy machine is silent for as long")
+    check_partition(said["partition"])
+    check_policy(said["slow"])
+    check_seconds("patience", said["patience"])
     _check_states(said)
     if said["secret"] is not None:
         raise UsageError("groups with a secret are not built yet")

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import UsageError
+from inga.model.event import Incident
 from inga.model.view import View
 
 POLITE = 16
@@ -20,7 +21,7 @@ T = TypeVar("T")
 class Passing(Protocol):
     """Lets the iteration wait at views, and go on."""
 
-    def follow(self, items: Iterable[Batch | View]) -> None: ...
+    def follow(self, items: Iterable[Batch | View | Incident]) -> None: ...
 
     def waits_at(self, view: View) -> bool: ...
 
@@ -32,19 +33,20 @@ class Passing(Protocol):
 class Reading:
     """The queue between the driver and the application."""
 
-    def __init__(self, first: View, take: Callable[[Batch], None]) -> None:
-        """`take` is called as the application begins a packet."""
-        self.queue: deque[Batch | View] = deque([first])
+    def __init__(self, first: View, take: Callable[[Batch], None], reach: Callable[[View], None]) -> None:
+        """`take` is called as the application begins a packet, `reach` as it comes to a view."""
+        self.queue: deque[Batch | View | Incident] = deque([first])
         self.reader: asyncio.Future[None] | None = None  # an iteration waits for it
         self.error: BaseException | None = None  # raised when everything before it is read
         self.stop: BaseException | None = None  # what ended the iteration for good
         self.closed = False
         self.states: Passing | None = None  # who has a say at views
         self._take = take
+        self._reach = reach
         self._iteration: weakref.ref[AsyncGenerator[Any, None]] | None = None  # the one there is
         self._rest: Iterator[Delivery] = iter(())  # of the packet it is at
 
-    def add(self, items: Iterable[Batch | View]) -> None:
+    def add(self, items: Iterable[Batch | View | Incident]) -> None:
         self.queue.extend(items)
         self.wake()
 
@@ -87,16 +89,16 @@ class Reading:
                 for delivery in self._rest:
                     yield delivery
 
-    async def deliveries_and_views(self) -> AsyncGenerator[Delivery | View, None]:
+    async def deliveries_and_views(self) -> AsyncGenerator[Delivery | View | Incident, None]:
         for delivery in self._rest:
             yield delivery
         async for item in self._items():
-            if isinstance(item, View):
+            if not isinstance(item, Batch):
                 yield item
-            else:
-                self._rest = map(Delivery, repeat(item), range(len(item.payloads)))
-                for delivery in self._rest:
-                    yield delivery
+                continue
+            self._rest = map(Delivery, repeat(item), range(len(item.payloads)))
+            for delivery in self._rest:
+                yield delivery
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
         rest = list(self._rest)
@@ -108,7 +110,7 @@ class Reading:
             if isinstance(item, Batch):
                 yield item
 
-    async def _items(self) -> AsyncGenerator[Batch | View, None]:
+    async def _items(self) -> AsyncGenerator[Batch | View | Incident, None]:
         queue = self.queue
         polite = POLITE
         while True:
@@ -140,4 +142,6 @@ class Reading:
             item = queue.popleft()
             if isinstance(item, Batch) and not item.replayed:
                 self._take(item)
+            elif isinstance(item, View):
+                self._reach(item)
             yield item

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from inga.model.delivery import Batch
 from inga.model.errors import UsageError, WireError
+from inga.model.event import Incident
 from inga.model.packet import Buffer
 from inga.model.view import View
 from inga.net.log import log
@@ -78,7 +79,7 @@ class States:
 
     # What the driver does
 
-    def follow(self, items: Iterable[Batch | View]) -> None:
+    def follow(self, items: Iterable[Batch | View | Incident]) -> None:
         """This was delivered; and more of a state may have come, or be wanted."""
         if self._history is not None:
             self._history.follow(items, self._stack.now)

@@ -61,6 +61,7 @@ class ObjectOrder(Unordered):
     requires = frozenset({"reliable"})
     provides = frozenset({"fifo"})
     reliable = True  # what is below loses nothing
+    partition = "primary"
     no_gate = "what it holds has no place yet that members agree on"
     settings = ObjectSettings
 

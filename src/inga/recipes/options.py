@@ -6,6 +6,7 @@ from typing import Any
 
 from inga.layers.shape import Faults
 from inga.model.view import Member
+from inga.session.slow import PATIENCE
 
 PLACE = ("239.7.7.7", 7400)
 """Where a group is that names no multicast address of its own."""
@@ -25,6 +26,9 @@ class Options:
     unsafe: bool = True  # a group may change to orders that are there to learn from
     detect: float | None = None  # seconds of silence that a member is forgiven; None: any
     rejoin: bool = False  # come back when the others have excluded us
+    partition: str | None = None  # which parts of a group go on; None = as the order prefers
+    slow: str = "wait"  # what becomes of a member that holds up the others
+    patience: float = PATIENCE  # seconds after which that is so
     open: bool = False  # nobody has named the members beforehand
     gives: str = ""  # the kind of state that the application has for those who join
     wants: str = ""  # and that it takes when it joins

@@ -43,6 +43,7 @@ class Recipe:
     tunings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # options, with what hunts try
     unsafe: bool = False  # teaching material: refused on real sockets unless asked for
     direct: bool = True  # messages go from sender to receiver, so that schedules can say which arrives
+    blames: bool = True  # a member that cannot send knows because of whom
     wire: str = "inga"  # what its datagrams are: packets of ours, or "miop"
     echo: bool = False  # own messages are delivered too, unless something else is said
     window: bool = (
@@ -59,8 +60,17 @@ class Recipe:
         for name in PLACED:
             if name not in self.takes and getattr(options, name) != getattr(UNSAID, name):
                 self._refuse(name, [each.name for each in _ordinary() if name in each.takes])
+        if options.partition is not None and self.wire != "inga":
+            self._refuse("partition", [each.name for each in _ordinary() if each.wire == "inga"])
+        if options.slow != UNSAID.slow and not self._expels:
+            self._refuse("slow", [each.name for each in _ordinary() if each._expels])
         if self.own is not None:
             refuse_unknown(self.name, options.protocol, self.own)
+
+    @property
+    def _expels(self) -> bool:
+        """Whether a member that holds up the others can be excluded."""
+        return self.blames and self.wire == "inga"
 
     def check_window(self, window: int | None) -> None:
         """Refuse a window in bytes, if one is asked for, where that means nothing."""
@@ -82,6 +92,11 @@ class Recipe:
     def objects(self) -> bool:
         """Whether a group with it can have objects."""
         return "objects" in self.takes
+
+    @property
+    def partition(self) -> str:
+        """Which parts of a group go on, unless something else is said."""
+        return "primary" if self.objects else "all"
 
     def claims(self, *, full: bool, deliver: str | None = None, objects: bool = False) -> list[str]:
         """The guarantees that a trace can show; one of deliveries only holds no control rows. Of a group

@@ -106,7 +106,7 @@ KEYS = {"keys": (1, 2, 3)}
 compose("none", NONE, REPAIRED, guarantees=SET)
 compose("fifo", plain(Fifo), REPAIRED, guarantees=(*SET, "fifo"), level="accepted")
 compose("vector", VECTOR, REPAIRED, guarantees=CAUSAL, level="causal")
-compose("relay", plain(Relay), Repaired(Hop), guarantees=CAUSAL, level="causal", direct=False)
+compose("relay", plain(Relay), Repaired(Hop), guarantees=CAUSAL, level="causal", direct=False, blames=False)
 compose(
     "co",
     co(),

@@ -246,6 +246,7 @@ def configs_of(
                 "faults": None if faults == NO_FAULTS else asdict(faults),
                 "seed": trial.seed * 1000 + me,
                 "rejoin": trial.returns,
+                "partition": trial.options().partition,
                 "queue_max": trial.queue_max,
                 **more,
             },

@@ -4,12 +4,21 @@ It says whom it asks, so that no two parts of a group take it in. Who knows nobo
 and asks the first that it hears; one that lets it wait is given up for whoever answers next.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from inga.model.view import Member
 
 HOST_FOR = 0.5
 """Seconds for which one leader is asked, before anybody else is."""
+
+
+class Was(NamedTuple):
+    """What one that is without a view was before."""
+
+    member: Member
+    tag: int  # of the view that it was in
+    bound: tuple[int, ...]  # who led changes of it to which it had agreed
+    part: tuple[str, ...]  # all with whom it left that view, if all did
 
 
 class Asking:
@@ -39,9 +48,17 @@ class Asking:
         self._host, self._since = leader, now
         return True
 
-    def hello(self, member: Member, group: str, view: int, now: float, wants: str) -> dict[str, Any]:
+    def hello(
+        self,
+        member: Member,
+        group: str,
+        view: int,
+        now: float,
+        wants: str,
+        was: "Was | None" = None,
+    ) -> dict[str, Any]:
         """What one says that wants to be let in; `view` is the number of the last one that it was in, `wants` the kind of
-        state that it lacks."""
+        state that it lacks, `was` what it has given up there."""
         self.gives_up(now)
         return {
             "name": member.name,
@@ -51,4 +68,8 @@ class Asking:
             "view": view,
             "wants": wants,
             "host": [] if self._host is None else [(*self._host, "")],
+            "was": [] if was is None else [was.member.signed],
+            "spoken_in": 0 if was is None else was.tag,
+            "bound": [] if was is None else list(was.bound),
+            "part": [] if was is None else list(was.part),
         }

@@ -104,7 +104,7 @@ class Changes:
             self._unaware = set(self.stack.others)
             self._questions.begin()
         elif view.attempt:
-            self._questions.tell(self._leader(), "installed", number=view.number)
+            self._questions.tell(self.leader, "installed", number=view.number)
         self.wishes.view(view)
         self._is_put_off = False
         # There may be more to do, but not before all layers know of this view; in a first one there cannot be.
@@ -113,7 +113,8 @@ class Changes:
     def gone(self, member: int) -> None:
         """A member has left or failed. Whatever is under way begins again without it."""
         self._unaware.discard(member)
-        self._door.part_with(self.stack.view.members[member])
+        is_slow = member in self._session.slow.expelled
+        self._door.part_with(self.stack.view.members[member], is_slow=is_slow)
         self._change = None
         if not self._is_installing:
             self._work()
@@ -135,7 +136,7 @@ class Changes:
     @property
     def leads(self) -> bool:
         """Whether it is for us to lead changes of the view in force."""
-        return self._leader() == self.stack.me
+        return self.leader == self.stack.me
 
     def dissolve(self, host: tuple[str, int]) -> None:
         """As the leader: close this view and let everybody go, who then ask the leader of another part to let them in."""
@@ -147,12 +148,13 @@ class Changes:
         """We are in no view from now on; `host` is asked to let us into another."""
         if self.stack.views.next is not None:
             return  # we are in another one already
+        part = () if host is None or self._closing is None else self._closing.view.names
         self._closing = self._change = self.wishes.request = None
         self._unaware.clear()
         if not self.stack.closing:
             self.stack.views.close()
         self.stack.wire.next_tag = None
-        self._session.parts.leave_home(host)
+        self._session.parts.leave_home(host, part)
         self.wake = NEVER
 
     def enter(self, view: View, cuts: list[int]) -> None:
@@ -192,10 +194,13 @@ class Changes:
         if person.identity in self._reminded:
             return
         self._reminded.add(person.identity)
-        member = self.stack.view.index(person)
+        member, spoken_in = self.stack.view.index(person), self.stack.wire.tag_of(view)
+        say_excluded, is_slow = self._session.presence.say_excluded, self._door.was_slow(person)
         if member is None:
-            spoken_in = self.stack.wire.tag_of(view)
-            self._session.presence.say_excluded(person, spoken_in, address)
+            say_excluded(person, spoken_in, address, is_slow=is_slow)
+        elif view is self.stack.view:  # the view in which it speaks goes on without it
+            if self._session.quorum.is_primary:
+                say_excluded(person, spoken_in, address, self.leader, is_slow=is_slow)
         elif member != self.stack.me:
             self._questions.tell(member, "install", number=self.stack.view.number)
         self._wake_soon()
@@ -220,6 +225,9 @@ class Changes:
         """Somebody asks to be let in."""
         if told.do != "hello":
             raise WireError("stranger", f"not a member, and says {told.do!r}")
+        if self._session.quorum.is_paused:
+            self._session.quorum.turn_away(told, address)
+            return
         if self._dissolves is not None or self._session.parts.is_homeless:
             return  # not ours to answer
         host, is_ours = told.people("host"), told.text("group") == self._session.digest
@@ -240,11 +248,13 @@ class Changes:
         if self._is_installing or self._is_held or self.stack.leaving or self._session.parts.is_homeless:
             return
         if self._closing is None:
-            self.wishes.ask(self._leader())
-        if self._change is None and self.leads:
+            self.wishes.ask(self.leader)
+        if self._change is None and self.leads and not self._session.quorum.is_held:
             self._look_for_work()
         if self._closing is not None:
             self._closing.work()
+            if self._closing.reached:
+                self._session.quorum.promise(self._closing.leader)
         if self._change is not None:
             self._lead(self._change)
         if self._unaware:
@@ -269,20 +279,24 @@ class Changes:
         """As the leader: is there a reason for another view?"""
         stack, request = self.stack, self.wishes.wanted()
         newcomers, number = self._door.newcomers(), self._door.highest_view
-        if self._dissolves is not None:
+        is_waiting = self._door.is_gathering and self._closing is None
+        if self._dissolves is not None or is_waiting:
             newcomers = []
         is_shrinking = bool(stack.left) and stack.views.follow
         is_wanted = self.wishes.renews or request is not None or self._dissolves is not None
         if not newcomers and not is_shrinking and not is_wanted:
+            self._is_put_off = is_waiting
             return
         # A founder that is not there yet would keep the view closed, and everybody from sending, until it comes. Where
         # somebody is gone, the others go on without it, and let it in when it comes.
         is_gathering = self._closing is None and self._session.presence.is_gathering
-        self._is_put_off = is_gathering and not (is_shrinking and self._session.silence.is_long)
+        unmet = {member for member in stack.peers if member not in stack.met}
+        is_enough = self._session.silence.is_long and self._session.quorum.is_enough(unmet)
+        self._is_put_off = is_gathering and not (is_shrinking and is_enough)
         if self._is_put_off:
             return
         if is_gathering:
-            self._session.exclude({member for member in stack.peers if member not in stack.met})
+            self._session.exclude(unmet)
             return
         if self._closing is None or self._closing.leader != stack.me:
             self._questions.begin()
@@ -294,9 +308,11 @@ class Changes:
             self._attempt,
             people,
             recipe=stack.view.recipe if request is None else request.recipe,
+            parts=self._door.parts(people),
         )
         wants = [(*person.identity, self._door.wants(person)) for person in people]
-        self._change = change = Leading(stack, self._questions, view, self._dissolves, wants)
+        slow = self._session.slow.expelled
+        self._change = change = Leading(stack, self._questions, view, self._dissolves, wants, slow)
         self._questions.renew()
         self._questions.tell(stack.me, "flush", **change.flush)
 
@@ -324,17 +340,20 @@ class Changes:
             self.cuts += [0] * (stack.view.total - len(self.cuts))
             for process, most in zip(stack.view.processes, closing.cut.most, strict=True):
                 self.cuts[process] += most
+        self._session.slow.count(closing.cut)
         self._session.transfer.learn(closing.cut.lack, closing.cut.give)
         stack.views.install(view, closing.layers, closing.cut.most)
 
     def _welcome(self, person: Member, address: Hashable) -> None:
         """Tell a newcomer that it is a member: in which view, and what was before."""
         if self._questions.is_first(person.identity, "welcome"):
-            self._session.answer(
-                address, "welcome", **described(self.stack.view), cuts=self.cuts, group=self._session.digest
-            )
+            what = {"cuts": self.cuts, "group": self._session.digest}
+            missed = self._session.slow.missed_by(person)
+            self._session.answer(address, "welcome", **described(self.stack.view), **what, missed=missed)
 
-    def _leader(self) -> int:
+    @property
+    def leader(self) -> int:
+        """Who leads changes of the view in force."""
         stack = self.stack
         return next(member for member in range(len(stack.view)) if member not in stack.left)
 
@@ -353,7 +372,7 @@ class Changes:
 
     def _on_flush(self, src: int, told: Told) -> None:
         stack, closing = self.stack, self._closing
-        view, gone = view_told(told), set(told.numbers("gone"))
+        view, gone, slow = view_told(told), set(told.numbers("gone")), told.numbers("slow")
         if view.number <= stack.view.number or (closing is not None and closing.installing):
             return
         if max(gone, default=0) >= len(stack.view):
@@ -366,7 +385,8 @@ class Changes:
         if [index for person in view.members if (index := stack.view.index(person)) is not None] != stay:
             raise WireError("malformed", "a view that does not follow this one")
         if view.index(stack.member) is None:
-            self._session.excluded()
+            if self._session.quorum.yields(src):
+                self._session.left_behind(is_slow=stack.me in slow)
             return
         try:
             layers = made(self._build, view.recipe)
@@ -378,6 +398,7 @@ class Changes:
             self._questions.begin()
             self._change = None
         self._attempt = max(self._attempt, view.attempt)
+        self._session.slow.expelled.update(slow)
         failed = {i for i, name in enumerate(stack.view.names) if name in view.failed}
         for member in sorted(gone - stack.left):
             stack.gone(member, failed=member in failed)
@@ -434,6 +455,7 @@ class Changes:
         why, closing = told.text("why"), self._closing
         if closing is not None and closing.key == key and not closing.installing:
             self._closing = None
+            self._session.quorum.promised.discard(src)
             self.stack.views.reopen()
         self.wishes.on_refused(asker, wish, why)
 

@@ -10,7 +10,7 @@ from inga.model.errors import WireError
 from inga.model.view import View
 from inga.session.description import People
 from inga.session.questions import Questions
-from inga.stack.hooks import Holdings
+from inga.stack.hooks import Holdings, MessageCounts
 from inga.stack.layer import Layer
 from inga.stack.stack import Stack
 from inga.wire.told import Told
@@ -27,6 +27,10 @@ class Cut(NamedTuple):
     counts: list[int]  # packets that carry them
     most: list[int]  # packets of the order that each member has sent at all
     dealt: dict[int, Holdings]  # of each member that is gone, what we lack, and who has it
+    whole: list[int]  # messages that each member has sent to everybody
+    missed: dict[
+        int, list[list[int]]
+    ]  # by member that was too slow: messages that each member has sent to it
     lack: People  # who lacks a state in the next view, and who gives one: see `transfer`
     give: People
 
@@ -39,6 +43,8 @@ class Cut(NamedTuple):
             told.numbers("counts", n),
             told.numbers("most", n),
             told.tables("dealt", 3),
+            told.numbers("whole", n),
+            told.tables("missed", n),
             told.people("lack"),
             told.people("give"),
         )
@@ -117,10 +123,16 @@ class Closing:
             "sent": self._sent or [0] * n,
             "count": self._count(),
             "seen": [self._seen(m) if m in self._gone else 0 for m in range(n)],
+            **self._tally()._asdict(),
             "held": {str(m): [] if lender is None else lender.holdings(m) for m in sorted(self._gone)},
             **self._states,
         }
         self._questions.ask({self.leader}, "flushed", **self.key, **report)
+
+    def _tally(self) -> MessageCounts:
+        tally, n = self._stack.chain.hook("tally"), len(self._stack.view)
+        found: MessageCounts = MessageCounts([0] * n, 0, [0] * n) if tally is None else tally()
+        return found
 
     def _count(self) -> int:
         lender = self._stack.chain.lender

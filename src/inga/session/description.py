@@ -1,5 +1,6 @@
 """A view in words that travel: what members tell each other of the next one, and newcomers of their first."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from inga.model.errors import WireError
@@ -25,6 +26,7 @@ def described(view: View) -> dict[str, Any]:
         "joined": list(view.joined),
         "left": list(view.left),
         "failed": list(view.failed),
+        "merged": [list(part) for part in view.merged],
     }
 
 
@@ -49,11 +51,21 @@ def view_told(told: Told) -> View:
         told.number("attempt"),
         processes,
         total,
+        tuple(map(tuple, told.lists_of_texts("merged"))),
     )
 
 
-def next_view(stack: Stack, number: int, attempt: int, newcomers: list[Member], *, recipe: str) -> View:
-    """The view that follows the one in force: without the members that are gone, with those who come."""
+def next_view(
+    stack: Stack,
+    number: int,
+    attempt: int,
+    newcomers: list[Member],
+    *,
+    recipe: str,
+    parts: Sequence[tuple[str, ...]] = (),
+) -> View:
+    """The view that follows the one in force: without the members that are gone, with those who come; of these, some may
+    be other `parts` of the group."""
     view = stack.view
     stay = [index for index in range(len(view)) if index not in stack.left]
     fresh = range(view.total, view.total + len(newcomers))
@@ -69,4 +81,5 @@ def next_view(stack: Stack, number: int, attempt: int, newcomers: list[Member], 
         attempt=attempt,
         processes=(*(view.processes[index] for index in stay), *fresh),
         total=view.total + len(newcomers),
+        merged=(tuple(view.names[index] for index in stay), *parts) if parts else (),
     )

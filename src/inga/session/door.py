@@ -1,6 +1,6 @@
 """Who asks to be let in: looked at here, refused or kept until the next view has it. The members' side of `newcomer`."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING
 
 from inga.model.view import Member
@@ -21,6 +21,9 @@ FORMER_MAX = 256
 ASKS_WITHIN = 2.0
 """Seconds after which one that does not ask again has given up: many times the pause between two of its questions."""
 
+PART_WITHIN = 0.3
+"""Seconds within which all of a part of the group that wants to come in have asked: they began at the same moment."""
+
 Accepts = Callable[[Member], str | None]
 """Asks the driver about a newcomer: the reason for which it cannot join, or None."""
 
@@ -34,11 +37,15 @@ class Door:
         # A newcomer that was refused has given up: a late copy of its request must not let it in.
         self._refused: dict[Member, str] = {}
         self._waiting: dict[Member, _Caller] = {}
-        self._former: dict[tuple[str, int], None] = {}
+        self._former: dict[tuple[str, int], bool] = {}  # and whether they were too slow
 
-    def part_with(self, person: Member) -> None:
+    def was_slow(self, person: Member) -> bool:
+        """Whether that is why it is no member any more."""
+        return self._former.get(person.identity, False)
+
+    def part_with(self, person: Member, *, is_slow: bool = False) -> None:
         """It is no member any more, nor will this incarnation of it be one again."""
-        self._former[person.identity] = None
+        self._former[person.identity] = is_slow
         if len(self._former) > FORMER_MAX:
             del self._former[next(iter(self._former))]
 
@@ -60,6 +67,7 @@ class Door:
                 self._waiting[newcomer] = caller
                 caller.asked, caller.address = now, address
                 caller.view, caller.wants = told.number("view"), told.text("wants")
+                caller.part = tuple(told.texts("part"))
             return None
         self._waiting.pop(newcomer, None)
         self._refused[newcomer] = why
@@ -83,6 +91,23 @@ class Door:
                 taken.add(person.name)
                 found.append((person, caller.address))
         return found
+
+    def parts(self, newcomers: Iterable[Member]) -> list[tuple[str, ...]]:
+        """Which of these come from other parts of the group, each part by names."""
+        parts: dict[tuple[str, ...], list[str]] = {}
+        for person in newcomers:
+            if part := self._waiting[person].part:
+                parts.setdefault(part, []).append(person.name)
+        return list(map(tuple, parts.values()))
+
+    @property
+    def is_gathering(self) -> bool:
+        """Whether some of a part have asked just now, and the others are about to."""
+        now, names = self._session.stack.now, {person.name for person in self._waiting}
+        return any(
+            now - caller.since < PART_WITHIN and not names.issuperset(caller.part)
+            for caller in self._waiting.values()
+        )
 
     def wants(self, person: Member) -> str:
         """The kind of state that a newcomer wants."""
@@ -124,10 +149,11 @@ class Door:
 class _Caller:
     """Somebody who waits to be let in."""
 
-    __slots__ = ("address", "asked", "since", "view", "wants")
+    __slots__ = ("address", "asked", "part", "since", "view", "wants")
 
     def __init__(self, now: float) -> None:
         self.since = self.asked = now
         self.address: Hashable = None
         self.view = 0  # the number of the one it was in before
+        self.part: tuple[str, ...] = ()  # all who left that one with it
         self.wants = ""  # the kind of state that it lacks

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from inga.model.delivery import Batch
 from inga.model.errors import WireError
+from inga.model.event import Incident
 from inga.model.packet import Buffer, Packet
 from inga.model.view import View
 from inga.session.transfer import Transfer
@@ -55,12 +56,12 @@ class LastMessages:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def follow(self, items: Iterable[Batch | View], now: float) -> None:
+    def follow(self, items: Iterable[Batch | View | Incident], now: float) -> None:
         """Messages were delivered, and views between them. Who joined in one gets what was kept by then."""
         for item in items:
             if isinstance(item, Batch):
                 self._add(item, now)
-            else:
+            elif isinstance(item, View):
                 self._enter(item, now)
         self._trim(now)
 

@@ -6,7 +6,7 @@ from inga.model.errors import WireError
 from inga.model.view import View
 from inga.session.description import People, described
 from inga.session.questions import PAUSE_MAX, Questions
-from inga.stack.hooks import Holdings
+from inga.stack.hooks import Holdings, MessageCounts
 from inga.stack.stack import Stack
 from inga.wire.told import Told
 
@@ -22,6 +22,7 @@ class Report(NamedTuple):
     packets: int  # that carry them
     seen: list[int]  # of each member that is gone, the highest number of the order that has come
     held: dict[int, Holdings]  # of each member that is gone, what it has
+    tally: MessageCounts
     lacks: str  # the kind of state that it lacks, and that it gives: see `transfer`
     gives: str
 
@@ -34,6 +35,7 @@ class Report(NamedTuple):
             told.number("count"),
             told.numbers("seen", n),
             told.tables("held", 3),
+            MessageCounts(told.numbers("said", n), told.number("whole"), told.numbers("heard", n)),
             told.text("lacks"),
             told.text("gives"),
         )
@@ -43,16 +45,23 @@ class Leading:
     """What a leader knows of the change it leads, and asks for."""
 
     def __init__(
-        self, stack: Stack, questions: Questions, view: View, host: tuple[str, int] | None, wants: People
+        self,
+        stack: Stack,
+        questions: Questions,
+        view: View,
+        host: tuple[str, int] | None,
+        wants: People,
+        slow: set[int],
     ) -> None:
-        """`view` comes next. With a `host` nobody goes on to it: all ask that leader of another part to be let in.
-        `wants`: the newcomers, and what state they lack."""
+        """`view` comes next. With a `host` nobody goes on to it: all ask that leader of another part to be let in. `wants`: the
+        newcomers, and what state they lack. `slow`: of those who are gone, members that held up the others."""
         self._stack = stack
         self._questions = questions
         self.view = view
         self.host = host
         self._wants = wants
         self._gone = set(stack.left)
+        self._slow = sorted(slow & stack.left)
         self._reports: dict[int, Report] = {}
         self._dealt: dict[int, dict[int, Holdings]] | None = None
         self._reached: set[int] = set()
@@ -68,7 +77,7 @@ class Leading:
     @property
     def flush(self) -> dict[str, Any]:
         """What members are told at the beginning."""
-        return {**described(self.view), "gone": sorted(self._gone)}
+        return {**described(self.view), "gone": sorted(self._gone), "slow": self._slow}
 
     def work(self) -> set[int]:
         """Ask the members whose answers are missing, and return them; nobody is missing when all have reached the cut."""
@@ -144,8 +153,17 @@ class Leading:
                 for k in range(n)
             ],
             "dealt": {str(gone): rows[member] for gone, rows in dealt.items()},
+            "whole": [self._said_by(k, None) for k in range(n)],
+            "missed": {str(slow): [[self._said_by(k, slow) for k in range(n)]] for slow in self._slow},
             **self._states(),
         }
+
+    def _said_by(self, member: int, to: int | None) -> int:
+        """Messages of a member to another, or to everybody; of one that is gone, as many as have come anywhere."""
+        if member not in self._reports:
+            return max(report.tally.heard[member] for report in self._reports.values())
+        tally = self._reports[member].tally
+        return tally.whole if to is None else tally.said[to]
 
     def _states(self) -> dict[str, list[list[Any]]]:
         """Who lacks a state in the next view, and who gives one; newcomers come last, as in the view."""

@@ -23,6 +23,9 @@ from inga.stack.stack import EVERYBODY, Address, Datagram
 from inga.wire.packet import INDEX_MAX, OUTSIDE, decode, encode, group_id, kind_of, view_of, view_tag
 from inga.wire.told import Told, said
 
+PAUSED_FOR = 3.0
+"""Seconds for which one asks where nobody may be let in, before it gives up: another part may let it in."""
+
 BACKLOG_MAX = 4096
 """Datagrams kept for later; what is more is repaired."""
 
@@ -70,6 +73,7 @@ class Newcomer:
         self.view: View | None = None
         self.cuts: list[int] = []  # of each process, what it had sent in views that are closed
         self.refused: UsageError | None = None
+        self._paused_at: float | None = None  # since when those who answer are too few to let anybody in
         self.backlog: list[tuple[bytes, Hashable]] = []
         self.places = places or Places()
         self.wake = now
@@ -135,7 +139,7 @@ class Newcomer:
         """It does not join after all: whoever has let it in is not to wait for it."""
         member, view = self.member, 0 if self.view is None else self.view.number
         signed = {"name": member.name, "incarnation": member.incarnation, "group": f"{self.group:08x}"}
-        return self._to_all(said("goodbye", **signed, view=view, itself=False))
+        return self._to_all(said("goodbye", **signed, view=view, itself=False, bound=False))
 
     def _to_all(self, content: bytes) -> list[tuple[Address, Datagram]]:
         packet = Packet(NOBODY, OUTSIDE, kind=Session.id)
@@ -165,6 +169,7 @@ class Newcomer:
             case "goodbye":
                 self._gathering.gone(told.identity)
             case "part" if told.text("group") == f"{self.group:08x}":
+                self._paused_at = None
                 self.places.learn(told.text("address", ""))
                 if self._asking.heard(told.identity, now):
                     self.wake = now
@@ -176,9 +181,16 @@ class Newcomer:
                 # It was a member and taken for dead before it heard that it was one: it comes back as a new one.
                 if told.identity == self.member.identity:
                     self.member = self.member.reborn()
+            case "paused" if told.identity == self.member.identity:
+                self._paused_at = now if self._paused_at is None else self._paused_at
+                if now - self._paused_at >= PAUSED_FOR:
+                    self._refuse(told.text("why"))
             case "closed":
                 if told.identity == self.member.identity:
-                    self.refused = UsageError(f"{self.member.name!r} cannot join: {told.text('why')}")
+                    self._refuse(told.text("why"))
+
+    def _refuse(self, why: str) -> None:
+        self.refused = UsageError(f"{self.member.name!r} cannot join: {why}")
 
     def _meet(self, told: Told, now: float) -> None:
         """Somebody else is without a view. Of others it names we know only where they are: whether they are there, they

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from inga.model.errors import Excluded
 from inga.model.view import View
 from inga.session.alarms import NEVER, Backoff
-from inga.session.asking import Asking
+from inga.session.asking import Asking, Was
 from inga.session.description import view_told
 from inga.wire.told import Told
 
@@ -54,6 +54,8 @@ class Parts:
         self.is_homeless = False  # we are in no view
         self._since = 0.0
         self._asking = Asking(None, 0.0)
+        self._was: Was | None = None  # before we were without a view
+        self.reads_first = False  # we were too slow, and come back once our application has read what it has
         self._lost: dict[str, None] = {}  # names of members that have failed and are not back
         self._pause = Backoff(ASKING, ASKING_MAX)
         self.wake = NEVER
@@ -72,7 +74,7 @@ class Parts:
         if self.is_homeless:
             self._ask(now)
             return
-        if session.changes.leads:
+        if session.changes.leads and not session.quorum.is_paused:
             session.say_outside(None, "part", **self.part())
         self._rearm()
 
@@ -83,10 +85,13 @@ class Parts:
         person = {"name": leader.name, "incarnation": leader.incarnation, "address": leader.address}
         return {**person, "group": self._session.digest, "size": len(stack.view), "spoken_in": spoken_in}
 
-    def leave_home(self, host: tuple[str, int] | None) -> None:
-        """We are in no view any more: ask `host` to be let into another, as a new member."""
+    def leave_home(self, host: tuple[str, int] | None, part: tuple[str, ...] = ()) -> None:
+        """We are in no view any more: ask `host` to be let into another, as a new member; the whole `part` does."""
         session = self._session
         stack = session.stack
+        session.quorum.lose_home()
+        tag, bound = stack.wire.tag_of(stack.view), tuple(sorted(session.quorum.promised))
+        self._was = Was(stack.member, tag, bound, part)
         self.is_homeless, self._since = True, stack.now
         self._asking = Asking(host, stack.now)
         stack.member = stack.member.reborn()
@@ -106,6 +111,10 @@ class Parts:
             if self._asking.heard(leader, stack.now):
                 self.wake = stack.now
             return
+        if session.quorum.is_paused:
+            if spoken_in != stack.wire.tag_of(stack.view) and not stack.wire.is_past(spoken_in):
+                session.excluded()  # whoever says so is not paused, and has gone on without us
+            return
         if stack.wire.is_past(spoken_in) or any(each.identity == leader for each in stack.view.members):
             return  # of a view that we have left behind: it counts us, and will hear that we went on
         if not session.changes.leads:
@@ -124,6 +133,8 @@ class Parts:
         session = self._session
         is_ours = told.text("group") == session.digest and view.index(session.stack.member) is not None
         if self.is_homeless and is_ours:
+            if self.reads_first:
+                session.slow.say_missed(told.counts("missed"))
             session.changes.enter(view, told.numbers("cuts"))
 
     def on_refused(self, told: Told) -> None:
@@ -138,13 +149,15 @@ class Parts:
 
     def _ask(self, now: float) -> None:
         session = self._session
-        if now - self._since >= ALONE_AFTER:
+        if self.reads_first and session.stack.queued:
+            self._since, self.wake = now, now + ASKING_MAX
+            return
+        if now - self._since >= ALONE_AFTER and not session.quorum.is_primary:
             session.changes.go_on_alone()
             return
         stack = session.stack
-        hello = self._asking.hello(
-            stack.member, session.digest, stack.view.number, now, session.transfer.wants
-        )
+        wants, view = session.transfer.wants, stack.view.number
+        hello = self._asking.hello(stack.member, session.digest, view, now, wants, self._was)
         session.say_outside(None, "hello", **hello)
         self.wake = now + self._pause.next(stack.rng)
 

@@ -161,7 +161,7 @@ class Presence:
         names_us = (told.text("group"), told.text("name")) == (self._session.digest, stack.member.name)
         if names_us and told.number("birth") == stack.birth and not stack.leaving:
             why = f"another process is {stack.member.name!r} in this group, or was until just now"
-            self._session.excluded(why)
+            self._session.excluded(why, for_good=True)
 
     def on_goodbye(self, told: Told, where: Hashable = None) -> None:
         """A member leaves, or is reported to have left."""
@@ -182,6 +182,8 @@ class Presence:
         if told.flag("itself"):
             self._session.say_outside(member, "farewell", **self._farewell(stack.view.members[member]))
         if member not in stack.left:
+            if told.flag("bound"):
+                self._session.quorum.bind(member)
             # Who leaves in a view further on has left us behind before, and what it last sent in ours may be lost.
             stack.gone(member, failed=view > stack.view.number)
 
@@ -205,20 +207,36 @@ class Presence:
         who = told.identity
         if told.text("group") != self._session.digest or who != stack.member.identity or stack.leaving:
             return
-        if told.large("spoken_in") == stack.wire.tag_of(stack.view):
-            self._session.excluded()
+        if told.large("spoken_in") != stack.wire.tag_of(stack.view):
+            return
+        leaders = told.numbers("leader")
+        if not leaders or self._session.quorum.yields(leaders[0]):
+            self._session.left_behind(is_slow=told.flag("slow"))
 
     # What we say
 
-    def say_excluded(self, person: Member, spoken_in: int, where: Hashable) -> None:
+    def say_excluded(
+        self,
+        person: Member,
+        spoken_in: int,
+        where: Hashable,
+        leader: int | None = None,
+        *,
+        is_slow: bool = False,
+    ) -> None:
         """Tell one that speaks in a view that we have left behind that it is not in the next one. It may be in that of
-        another part of the group by now, and then this does not concern it."""
+        another part of the group by now, and then this does not concern it. With a `leader`, who leads the change to the
+        next one, we have not left it yet. `is_slow`: that is why."""
         who = {"name": person.name, "incarnation": person.incarnation}
-        self._session.answer(where, "excluded", **who, group=self._session.digest, spoken_in=spoken_in)
+        leaders = [] if leader is None else [leader]
+        told = {"group": self._session.digest, "spoken_in": spoken_in, "leader": leaders, "slow": is_slow}
+        self._session.answer(where, "excluded", **who, **told)
 
     def say_gone(self, to: int | None, person: Member) -> None:
         """Tell others that another member has left."""
-        self._session.say_outside(to, "goodbye", **self._signed(person), itself=False)
+        member = self._session.stack.view.index(person)
+        is_bound = member is not None and self._session.quorum.is_bound(member)
+        self._session.say_outside(to, "goodbye", **self._signed(person), itself=False, bound=is_bound)
 
     def _say_here(self, now: float) -> None:
         if self._unmet():
@@ -228,7 +246,10 @@ class Presence:
 
     def _say_goodbye(self, now: float) -> None:
         self._goodbyes += 1
-        self._session.say_outside(None, "goodbye", **self._signed(self._person()), itself=True)
+        is_bound = bool(self._session.quorum.promised)
+        self._session.say_outside(
+            None, "goodbye", **self._signed(self._person()), itself=True, bound=is_bound
+        )
         if self._unaware and self._goodbyes < GOODBYES_MAX:
             self.wake = now + self._leaving.next(self._session.stack.rng)
 

@@ -21,6 +21,9 @@ ASKS_MAX = 16
 WARN_AFTER = 5.0
 """Seconds of waiting before a person is told for whom."""
 
+WAITS_MAX = 64
+"""Members of whom it is known how long they were waited for."""
+
 QUEUE_MIN = 1024
 """The least that `queue_max` can be: any message makes a smaller queue full, and nothing would ever be read."""
 
@@ -48,6 +51,8 @@ class Pressure:
         self._holding_since: float | None = None  # since when something is held and nothing of it is let go
         self._released = 0  # packets and calls, when that began
         self._held = 0  # bytes, when we last looked
+        self._waits: dict[str, float] = {}  # seconds, by name, of waits that are over
+        self._awaited: set[str] = set()  # for whom sending waits now
         self._warned: set[str] = set()
         self._asking = Backoff(ASK_AFTER, ASK_AFTER_MAX)
         self._asks = 0
@@ -55,6 +60,7 @@ class Pressure:
 
     def sending(self, is_open: bool) -> None:
         """The windows have closed, or are open again."""
+        self._waits, self._awaited = self.waits, set()
         self._sending_since = None if is_open else self._session.stack.now
         self._warned.discard("sending")
         self._watch()
@@ -93,6 +99,9 @@ class Pressure:
             if since + ASK_AFTER <= now:
                 slow = members() - stack.left
                 asked |= slow
+                if what == "sending":
+                    self._awaited = {stack.view.names[member] for member in slow}
+                    moments.append(self._session.slow.complain(slow, since))
                 if since + WARN_AFTER <= now and what not in self._warned:
                     self._warn(what, slow)
         if self._asks < ASKS_MAX and (asked or self._sending_since is not None):
@@ -103,6 +112,15 @@ class Pressure:
                 moments.append(now + self._asking.next(stack.rng))
         self._held = stack.held
         self.wake = min(moments, default=NEVER)
+
+    @property
+    def waits(self) -> dict[str, float]:
+        """For whom sending has waited, and for how many seconds in all; waits of less than a second are not counted."""
+        since, now = self._sending_since, self._session.stack.now
+        waits = self._waits.copy()
+        for name in self._awaited if since is not None else ():
+            waits[name] = waits.get(name, 0.0) + now - (since or 0.0)
+        return dict(sorted(waits.items(), key=lambda each: -each[1])[:WAITS_MAX])
 
     def _warn(self, what: str, slow: set[int]) -> None:
         stack = self._session.stack

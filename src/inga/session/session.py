@@ -3,9 +3,11 @@
     presence   who is here, who has left: `presence`
     silence    who is not heard any more: `silence`
     changes    views: members that join, leave or fail, other orders: `changes`
+    quorum     whether a part of the group may go on without the others: `quorum`
     parts      other parts of the group, if it has fallen apart: `parts`
     handover   states of objects for those who join: `handover`
     transfer   states of applications for those who join: `transfer`
+    slow       what becomes of a member that holds the group up: `slow`
     pressure   who holds the group up: `pressure`
 
 It stands below everything that numbers, orders or repairs packets and stays when the view changes. Its own packets
@@ -25,7 +27,9 @@ from inga.session.handover import Handover
 from inga.session.parts import Parts
 from inga.session.presence import Presence
 from inga.session.pressure import Pressure
+from inga.session.quorum import Quorum
 from inga.session.silence import Silence
+from inga.session.slow import PATIENCE, Slow
 from inga.session.transfer import Transfer
 from inga.session.wishes import BuildByName
 from inga.stack.layer import Layer
@@ -50,6 +54,9 @@ class Session(Layer):
         accepts: Accepts | None = None,
         detect: float | None = None,
         rejoin: bool = False,
+        partition: str | None = None,
+        slow: str = "wait",
+        patience: float = PATIENCE,
         open: bool = False,
         gives: str = "",
         wants: str = "",
@@ -57,12 +64,16 @@ class Session(Layer):
         """`build` makes the layers of a recipe by its name; without it the order cannot change. `greet`: say from
         the start that we are here. `config`: what members agree on, as people know it. `accepts`: the driver's
         objections to newcomers. `detect`: seconds of silence that a member is forgiven; None: any. `rejoin`: come back when
-        we were excluded. `open`: nobody has named the members beforehand. `gives`, `wants`: the kinds of state that the
+        we were excluded. `partition`: which parts of a group go on; None: as the order prefers. `slow`: what becomes of a
+        member that holds up the others for longer than `patience`. `open`: nobody has named the members beforehand.
+        `gives`, `wants`: the kinds of state that the
         application has for newcomers, and takes as one."""
         self.presence = Presence(self, greet=greet, config=dict(config or {}))
         self.changes = Changes(self, build, accepts)
         self.pressure = Pressure(self)
         self.silence = Silence(self, detect)
+        self.quorum = Quorum(self, partition)
+        self.slow = Slow(self, slow, patience)
         self.parts = Parts(self, rejoin=rejoin, is_open=open)
         self.handover = Handover(self)
         self.transfer = Transfer(self, gives, wants)
@@ -94,6 +105,8 @@ class Session(Layer):
         self.changes.view(view)
         self.presence.view()
         self.silence.view()
+        self.quorum.view()
+        self.slow.view()
         self.handover.view()
         self.transfer.view(view)
 
@@ -116,6 +129,10 @@ class Session(Layer):
                 self.silence.on_suspect(src, told)
             case "heard":
                 self.silence.on_heard(src, told)
+            case "slow":
+                self.slow.on_slow(src, told)
+            case "reading":
+                self.slow.on_reading(src)
             case "ask":
                 self.handover.on_ask(src, told)
             case "piece":
@@ -163,6 +180,8 @@ class Session(Layer):
             case "again" | "closed":
                 self.parts.on_refused(told)
             case _:
+                if told.do == "hello":
+                    self.quorum.on_hello(told)
                 self.changes.hear_newcomer(told, address)
 
     def earlier(self, cuts: Sequence[int]) -> None:
@@ -195,6 +214,7 @@ class Session(Layer):
             self.presence.turn()
         self.changes.turn()
         self.pressure.turn()
+        self.slow.turn()
 
     def reviewed(self, is_open: bool) -> None:
         self.pressure.sending(is_open)
@@ -202,6 +222,7 @@ class Session(Layer):
     def gone(self, member: int) -> None:
         self.presence.gone(member)
         self.silence.gone(member)
+        self.quorum.review()
         self.transfer.gone(member)
         if not self.stack.leaving:
             self.changes.gone(member)
@@ -209,6 +230,8 @@ class Session(Layer):
     def propose(self, recipe: str, done: Done) -> None:
         if self.stack.leaving:
             done("this member leaves the group")
+        elif self.stack.paused is not None:
+            done(str(self.stack.paused))
         else:
             self.changes.propose(recipe, done)
 
@@ -223,15 +246,31 @@ class Session(Layer):
 
     # What its parts say
 
-    def excluded(self, why: str = "the others do not take us for a member any more") -> None:
-        """We are no member any more, for the others. Who has just started was none yet, and asks to be let in."""
+    def go_on(self) -> None:
+        self.quorum.go_on()
+
+    def excluded(
+        self, why: str = "the others do not take us for a member any more", *, for_good: bool = False
+    ) -> None:
+        """We are no member any more, for the others. Who has just started was none yet, and asks to be let in; so does,
+        unless it is out `for_good`, whoever finds that the one part that goes on has gone on without it, and one that was
+        too slow where such members skip what they missed."""
         is_new = not self.stack.met and not self.stack.view.attempt
         if self.parts.is_homeless:
             return
-        if self.parts.rejoin or is_new:
+        skips = why == self.slow.why and self.slow.policy == "skip"
+        if skips or self.parts.rejoin or is_new or (self.quorum.is_primary and not for_good):
+            self.parts.reads_first = skips
             self.changes.leave_home()
         else:
             self.stack.fail(Excluded(why))
+
+    def left_behind(self, *, is_slow: bool) -> None:
+        """The others go on without us, perhaps because we held them up."""
+        if is_slow:
+            self.excluded(self.slow.why, for_good=True)
+        else:
+            self.excluded()
 
     def exclude(self, members: set[int]) -> None:
         """These have failed: nobody waits for them, and the next view is without them."""

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 BEATS = 4
 """Times that a member speaks, at least, within the silence that is forgiven."""
 
+LOOK_MAX = 0.5
+"""Seconds between two looks while somebody is suspected, at most: whoever is there again is heard within two."""
+
 LOOKS = 8
 """Times that we look, within the same, while somebody is suspected; and what part of it our own alarm may be late."""
 
@@ -42,6 +45,7 @@ class Silence:
         self.detect = detect
         self._votes: dict[int, set[int]] = {}  # of members that are suspected: by whom
         self._vouched: dict[int, float] = {}  # members that others hear, and when they said so last
+        self.lenient_until = 0.0  # nobody is excluded before
         self.wake = NEVER
 
     @property
@@ -77,6 +81,7 @@ class Silence:
         if late > detect / LOOKS:
             stack.heard[:] = [at + late for at in stack.heard]
             self._vouched = {member: at + late for member, at in self._vouched.items()}
+            self._began += late
         if now - stack.spoke_at >= detect / BEATS:
             self._session.say(None, stack.view.number, "alive", {})
         for member in self._watched:
@@ -84,10 +89,12 @@ class Silence:
                 self._suspect(member, stack.me)
             elif member in self._votes and now - self._known(member) < detect / 2:
                 del self._votes[member]  # there it is
-        if suspects := self.suspects:
-            self._session.say(None, stack.view.number, "suspect", {"members": sorted(suspects)})
-            self._conclude()
-        elif stack.left and self.is_long:
+        suspects, waived = self.suspects, self._session.quorum.waived
+        if suspects or waived:
+            told = {"members": sorted(suspects), "waived": sorted(waived)}
+            self._session.say(None, stack.view.number, "suspect", told)
+        self.conclude()
+        if not suspects and stack.left and self.is_long:
             self._go_on_without_absent()
         self._rearm()
 
@@ -96,6 +103,7 @@ class Silence:
         stack, detect = self._session.stack, self.detect
         if detect is None:
             detect = NEVER
+        self._session.quorum.waive(told.numbers("waived"))
         for member in told.numbers("members"):
             if member == stack.me:
                 self._session.say(None, stack.view.number, "alive", {})
@@ -105,7 +113,7 @@ class Silence:
                     self._session.say(src, stack.view.number, "heard", {"member": member})
                 else:
                     self._suspect(member, src, stack.me)
-        self._conclude()
+        self.conclude()
 
     def _suspect(self, member: int, *voters: int) -> None:
         """We suspect it, and perhaps another does."""
@@ -120,18 +128,29 @@ class Silence:
         if member in self._votes:
             del self._votes[member]
             self._vouched[member] = stack.now
+            self._session.quorum.review()
+
+    def be_lenient(self) -> None:
+        """Enough are heard again to go on; the others are about to be heard, or are not excluded before long."""
+        self.lenient_until = self._session.stack.now + (self.detect or 0.0) / 2
+
+    def has_spoken(self, member: int) -> bool:
+        """Whether a member has said something since this view was installed here, and in it."""
+        return self._session.stack.heard[member] > self._began
 
     def go_on_without(self, change: Leading) -> None:
         """As the leader of a change: exclude members that do not answer, although others hear them. Otherwise one bad
         link would keep the whole group in a view that is closed."""
         if self.detect is None:
             return
-        for member in sorted(lost := change.out_of_reach(OUT_OF_REACH * self.detect)):
+        lost = change.out_of_reach(OUT_OF_REACH * self.detect)
+        if not lost or not self._session.quorum.is_enough(lost | self._overdue):
+            return
+        for member in sorted(lost):
             self._session.stack.notice(
                 f"{self._session.stack.view.names[member]} does not answer: the view changes without it"
             )
-        if lost:
-            self._session.exclude(lost)
+        self._session.exclude(lost)
 
     @property
     def _watched(self) -> list[int]:
@@ -153,20 +172,37 @@ class Silence:
     def _go_on_without_absent(self) -> None:
         """Somebody is gone, and who would lead the change to a view without it never was here."""
         stack, absent = self._session.stack, self._absent
-        if absent and all(member in absent | stack.left for member in range(stack.me)):
+        leads = all(member in absent | stack.left for member in range(stack.me))
+        if absent and leads and self._session.quorum.is_enough(absent):
             self._session.exclude(absent)
 
-    def _conclude(self) -> None:
-        """Exclude those whom everybody suspects who is not suspected, if it is for us to begin."""
-        stack, suspects = self._session.stack, self.suspects
-        judges = {stack.me, *self._watched} - suspects
+    @property
+    def _overdue(self) -> set[int]:
+        """Those who have spoken less than they do: they may be about to fail as well, as all do who are cut off."""
+        if self.detect is None:
+            return set()
+        soonest = self._session.stack.now - self.detect / 2
+        return {member for member in self._watched if self._known(member) < soonest}
+
+    @property
+    def failed(self) -> set[int]:
+        """Those whom everybody suspects who is not suspected; then founders that nobody has met count as well."""
+        suspects = self.suspects
+        judges = {self._session.stack.me, *self._watched} - suspects
         failed = {member for member in suspects if judges <= self._votes[member]}
-        absent = self._absent
-        leads = all(member in failed | absent | stack.left for member in range(stack.me))
-        if failed and leads:
-            for member in sorted(failed):
+        return failed | self._absent if failed else failed
+
+    def conclude(self) -> None:
+        """Exclude those who have failed, if it is for us to begin, and if those who are left may go on."""
+        stack, quorum = self._session.stack, self._session.quorum
+        quorum.review()
+        failed = self.failed
+        leads = all(member in failed | stack.left for member in range(stack.me))
+        may_go_on = quorum.is_enough(failed | self._overdue)
+        if failed and leads and may_go_on and stack.now >= self.lenient_until:
+            for member in sorted(failed - self._absent):
                 stack.notice(f"{stack.view.names[member]} has failed: not heard for {self.detect:g} s")
-            self._session.exclude(failed | absent)
+            self._session.exclude(failed)
 
     def _rearm(self) -> None:
         """When we have to speak, or somebody has been silent for too long, unless something comes in between."""
@@ -174,6 +210,7 @@ class Silence:
         if detect is None or not stack.peers or self._session.parts.is_homeless:
             self.wake = NEVER
             return
-        soon = stack.now + detect / LOOKS
+        soon = stack.now + min(detect / LOOKS, LOOK_MAX)
         silent = min(map(self._known, self._watched), default=NEVER) + detect
-        self.wake = soon if self._votes else max(soon, min(stack.spoke_at + detect / BEATS, silent))
+        is_looking = self._votes or self._session.quorum.waived
+        self.wake = soon if is_looking else max(soon, min(stack.spoke_at + detect / BEATS, silent))

@@ -4,10 +4,16 @@ A plan is played until its faults have ended and the group is at rest. Then ever
 whoever can do that is not stuck. What is found has a *kind*, by which two failures are told to be the same.
 """
 
+from collections.abc import Iterable
+from itertools import combinations, compress
 from traceback import extract_tb
 from typing import NamedTuple
 
 from inga.model.errors import IngaError
+from inga.model.view import Member, View
+from inga.recipes import find
+from inga.session.quorum import is_majority
+from inga.session.session import Session
 from inga.sim.memory import leaks
 from inga.sim.simulator import Sim, Unquiet
 from inga.sim.swarm import FAULTS_END, Plan
@@ -66,13 +72,15 @@ def judge(plan: Plan) -> list[Finding]:
         if not found:
             found = _speak(sim, bounds) or _rest(sim, sim.now, " again", bounds)
         sim.finish()
+        has_lost_majority = _has_lost_majority(sim)
         return [
             *_broken(sim),
             *(() if plan.detect is not None else _excluded(sim)),
+            *_split(sim, plan),
             *found,
-            *_receipts(sim),
+            *(() if has_lost_majority else _receipts(sim)),
             *_pressure(sim, plan),
-            *(() if found else _memory(sim)),
+            *(() if found or has_lost_majority else _memory(sim)),
         ]
     except IngaError as error:
         return [Finding(f"error: {type(error).__name__}", f"{type(error).__name__}: {error}")]
@@ -86,7 +94,7 @@ def judge(plan: Plan) -> list[Finding]:
 
 def _speak(sim: Sim, bounds: Bounds) -> list[Finding]:
     """One after the other says something: what others say could set free what is stuck."""
-    speakers = [site for site in sim.sites if site.is_member]
+    speakers = [site for site in sim.sites if site.is_member and site.stack.paused is None]
     speakers.sort(key=lambda site: not site.receipts)  # who has sent before is more likely to be stuck
     for site in speakers[:SPEAKERS_MAX]:
         site.say(HEADER, None)
@@ -110,6 +118,9 @@ def _rest(sim: Sim, since: float, when: str, bounds: Bounds) -> list[Finding]:
     while (now := _progress(sim)) > before and until < SLOW_MAX:
         before, until = now, until + bounds.calm
         sim.run(until)
+    if _has_lost_majority(sim):
+        asking = [site.name for site in sim.sites if site.newcomer is not None and not site.has_left]
+        return [Finding("stuck: join", f"{name} was not told that nobody is let in") for name in asking]
     found = []
     for site in sim.sites:
         name = site.name
@@ -143,6 +154,52 @@ def _parted(sim: Sim) -> list[Finding]:
             names = ", ".join(sorted(name for name, _ in here))
             text = f"{site.name} is in view {view.number} of {', '.join(view.names)}; here are {names}"
             return [Finding("stuck: view", text)]
+    return []
+
+
+def _has_lost_majority(sim: Sim) -> bool:
+    """Whether all who are left are paused, and have to be: too many of their last view are gone without a word."""
+    there = [site for site in sim.sites if site.newcomer is None and not site.has_left]
+    members = [site for site in there if not site.stack.leaving]
+    if not members or any(site.stack.paused is None for site in members):
+        return False
+    view = max((site.stack.view for site in members), key=lambda view: view.number)
+    fates = [_fate(sim, person, view) for person in view.members]
+    old = [name not in view.joined for name in view.names]
+    return not (_suffices(fates) and (not view.attempt or _suffices(compress(fates, old))))
+
+
+def _fate(sim: Sim, person: Member, view: View) -> bool | None:
+    """Of a member of a view: whether it is still there, None if it does not count any more, as it has said so there."""
+    site = sim.site_of(person)
+    session = site.stack.layer("session")
+    assert isinstance(session, Session)
+    if site.has_crashed:
+        return False
+    if not site.has_left and not site.stack.leaving and site.stack.member.identity == person.identity:
+        return True
+    # What it had agreed to before, somebody else may have brought about.
+    return False if session.quorum.promised or site.stack.view.text != view.text else None
+
+
+def _suffices(fates: Iterable[bool | None]) -> bool:
+    """Whether those who are there are a majority of those that count."""
+    counted = [fate for fate in fates if fate is not None]
+    here = {index for index, fate in enumerate(counted) if fate}
+    return not counted or is_majority(here, range(len(counted)))
+
+
+def _split(sim: Sim, plan: Plan) -> list[Finding]:
+    """Where one part alone goes on, no two views without a common member follow one."""
+    followers: dict[str, list[View]] = {}
+    for before, view in sim.ledger.steps:
+        if (plan.partition or find(before.recipe).partition) == "primary":
+            followers.setdefault(before.text, []).append(view)
+    for views in followers.values():
+        for one, other in combinations(views, 2):
+            if not {each.identity for each in one.members} & {each.identity for each in other.members}:
+                text = f"{', '.join(one.names)} and {', '.join(other.names)} both went on"
+                return [Finding("split", text)]
     return []
 
 

@@ -24,6 +24,8 @@ class Ledger:
         self._options = options
         self.roll = Roll(self.oracle, recipe, options.deliver, self._agreed_key)
         self._keys: dict[int, Any] = {}  # of messages that are in order with others of their key
+        # from one view to the next, of members that went through both
+        self.steps: list[tuple[View, View]] = []
 
     # What is promised
 
@@ -40,6 +42,8 @@ class Ledger:
     def install(self, site: Site, view: View) -> None:
         """A member has installed a view: what is sent in it is promised what its order promises."""
         mine = self.roll.enter(site.stack.member, site.before, view)
+        if mine == site.number and site.before is not None:
+            self.steps.append((site.before, view))
         if mine != site.number:
             if site.number >= 0:  # it was taken for dead, and is a new member
                 self.oracle.crash(site.number)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from inga.model.delivery import Batch, Delivery
 from inga.model.errors import Excluded, UsageError
+from inga.model.event import Incident
 from inga.model.invocation import ONE_WAY, SYNCHRONOUS
 from inga.model.receipt import Receipt
 from inga.model.view import View
@@ -19,6 +20,7 @@ from inga.objects.invoke import Body, Root
 from inga.objects.layer import ObjectOrder
 from inga.recipes import find
 from inga.session.newcomer import Newcomer
+from inga.session.session import Session
 from inga.sim.states import SiteStates
 from inga.stack.stack import Stack, joined
 from inga.trial.workload import HEADER, Workload
@@ -61,6 +63,7 @@ class Site:
         self.before: View | None = None  # and the one before it
         self.react: React | None = None
         self.taken: list[Delivery] = []
+        self.items: list[View | Incident] = []  # what came besides messages
         self.sim = sim
         self._timeline = sim.timeline
         self.queue: deque[tuple[int, Batch | View]] = deque()  # and the number that we had when it came
@@ -146,6 +149,15 @@ class Site:
         self._member().gate(state, now=self._timeline.now)
         self.is_open = state == "open"
         self.sim.ledger.gate()
+        self.pump()
+
+    def go_on(self) -> None:
+        """A person decides to do without those who are missing."""
+        stack = self._member()
+        stack.advance(self._timeline.now)
+        session = stack.layer(Session.name)
+        assert isinstance(session, Session)
+        session.go_on()
         self.pump()
 
     def leave(self) -> None:
@@ -361,9 +373,11 @@ class Site:
                 if self.is_open:
                     self.loose.add(id(item))
             else:
-                self.is_open = False  # another view begins with a closed gate
-                if self.states is not None:
-                    self.queue.append((self.number, item))
+                self.items.append(item)
+                if isinstance(item, View):
+                    self.is_open = False  # another view begins with a closed gate
+                    if self.states is not None:
+                        self.queue.append((self.number, item))
         if self.queue and not self.taking:
             self.taking = True
             at = now + self.pause_max * timeline.rng.random()

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, cast
 
 from inga.model.delivery import Batch, Delivery
+from inga.model.event import Incident
 from inga.model.view import View
 from inga.session.history import LastMessages
 from inga.session.session import Session
@@ -55,7 +56,7 @@ class SiteStates:
         if self.history is not None and not site.sim.ledger.echoes(stack.view):
             self.history.sent(site.name, stack.me, stack.view.number, [payload], stack.now)
 
-    def follow(self, items: Iterable[Batch | View]) -> None:
+    def follow(self, items: Iterable[Batch | View | Incident]) -> None:
         """This was delivered."""
         if self.history is not None:
             self.history.follow(items, self._site.stack.now)

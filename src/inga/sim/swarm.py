@@ -19,6 +19,8 @@ from inga.model.errors import UsageError
 from inga.model.packet import HEADER_MAX
 from inga.recipes import Options, find
 from inga.session.pressure import QUEUE_MIN
+from inga.session.quorum import PARTITIONS
+from inga.session.slow import PATIENCE
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
 from inga.trace.memory import MemoryTrace
@@ -37,7 +39,7 @@ ORDERS = (*CHANGING, *CHANGING, *CHANGING, *FIXED)
 FEATURES = tuple(
     "subset self burst sizes join leave use gate matrix echo level slow_reader stop_reading small_queue "
     "small_window small_datagram tuned loss duplicate reorder slow_links pause traced greet coarse answers crowd flood "
-    "crash return rejoin part".split()
+    "crash return rejoin part partition slow".split()
 )
 
 BUSY = (0.05, 0.2, 1.0)
@@ -87,6 +89,9 @@ class Plan:
     option: tuple[tuple[str, Any], ...] = ()  # of the order's own
     detect: float | None = None  # silence that a member is forgiven
     rejoin: bool = False  # who was excluded comes back
+    partition: str | None = None  # which parts of a group go on
+    slow: str = "wait"  # what becomes of members that hold up the others
+    patience: float = PATIENCE  # after so many seconds
 
     def __str__(self) -> str:
         """One line from which `parse` makes the same plan: what differs from the defaults."""
@@ -122,6 +127,9 @@ class Plan:
             protocol=dict(self.option),
             detect=self.detect,
             rejoin=self.rejoin,
+            partition=self.partition,
+            slow=self.slow,
+            patience=self.patience,
             flow={"window": self.window},
         )
 
@@ -189,7 +197,8 @@ class _Play:
                 with suppress(UsageError):  # it has asked already, or its order has nothing of that kind
                     getattr(site, action.do)(action.argument)
             case "leave":
-                if site.index or not self._relays:  # without their relay the others could not go on
+                # Without their relay the others could not go on.
+                if (site.index or not self._relays) and (self._plan.detect is None or self._was_met(site)):
                     site.leave()
             case "crash":
                 if (site.index or not self._relays) and self._was_met(site):
@@ -307,6 +316,12 @@ class _Draw:
             if has[feature]:
                 at = 0.0 if rng.random() < 0.3 else self._busy * rng.random()
                 actions.append(Action(round(at, 4), rng.randrange(people), do, pick(seconds)))
+        is_hasty = has["slow"] and recipe.blames and detect is not None
+        if is_hasty:
+            has["small_queue"] = has["small_window"] = True
+            actions.append(Action(0.0, rng.randrange(people), "stop_reading", pick((0.5, 1.5, 4.0))))
+            actions += [self._action(who, "send", (300, None, 20)) for who in range(members)]
+            actions = [action for action in actions if action.argument != "relay"]
         deliver = pick(recipe.levels) if has["level"] else None
         tunings = {name: pick(tried) for name, tried in recipe.tunings.items()} if has["tuned"] else {}
         tunings.pop("self_knowledge", None)  # other rules are for experiments, and alone they wait for ever
@@ -333,6 +348,9 @@ class _Draw:
             option=tuple(tunings.items()),
             detect=detect,
             rejoin=detect is not None and has["rejoin"],
+            partition=pick(PARTITIONS) if detect is not None and has["partition"] else None,
+            slow=pick(("expel", "skip")) if is_hasty else "wait",
+            patience=pick((0.2, 1.0)) if is_hasty else PATIENCE,
         )
 
     def _action(self, who: int, do: str, argument: Any = None) -> Action:

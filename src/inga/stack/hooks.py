@@ -5,7 +5,7 @@ has the hook. Deriving from these classes is not needed; they say what a hook ta
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from inga.model.packet import Buffer, Packet, Runs
 from inga.model.receipt import Receipt
@@ -59,6 +59,7 @@ HOOKS = {
     "ahead": TOP_DOWN,
     "propose": TOP_DOWN,
     "goodbye": TOP_DOWN,
+    "tally": TOP_DOWN,
     "reviewed": TOP_DOWN,
     "introduce": TOP_DOWN,
     "introduced": TOP_DOWN,
@@ -188,6 +189,21 @@ class Lender(Protocol):
 
     def bereft(self, member: int) -> None:
         """All that anybody has of one that is gone has come: what is missing will never come."""
+
+
+class MessageCounts(NamedTuple):
+    """Messages of applications in the view in force."""
+
+    said: list[int]  # of ours, to each member
+    whole: int  # of these, those to everybody
+    heard: list[int]  # of each member, that were delivered here
+
+
+class Tallying(Protocol):
+    """Knows messages, of which packets have one or more."""
+
+    def tally(self) -> MessageCounts:
+        """How many there were so far."""
 
 
 class Seeing(Protocol):

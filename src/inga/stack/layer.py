@@ -28,6 +28,9 @@ class Layer:
     requires: ClassVar[frozenset[str]] = frozenset()  # services needed from below
     provides: ClassVar[frozenset[str]] = frozenset()  # services added for above
     transparent: ClassVar[bool] = False  # sees packets of every kind; only at the bottom
+    partition: ClassVar[str] = (
+        "all"  # of an order: which parts of a group go on, unless something else is said
+    )
     stays: ClassVar[bool] = False  # other members do not notice this layer: kept when the recipe changes
 
     stack: "Stack"

@@ -69,6 +69,8 @@ class NativeWire:
                 if packet.lent is not (packet.src in left):
                     # It said that nothing more is to be expected, or others did: only they hand it round.
                     stack.counts["late"] += 1
+                    if packet.src in stack.failed and not packet.lent:
+                        self._read_late(stack.view, data, address)
                     continue
                 if not packet.lent:
                     heard[packet.src] = now

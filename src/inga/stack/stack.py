@@ -19,7 +19,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Protocol
 
 from inga.model.delivery import Batch
-from inga.model.errors import IngaError, UsageError, WouldBlock
+from inga.model.errors import IngaError, NoMajority, UsageError, WouldBlock
+from inga.model.event import Incident
 from inga.model.packet import Buffer, Packet
 from inga.model.receipt import Receipt
 from inga.model.steps import Book, Trace
@@ -58,7 +59,7 @@ class Ready:
     def __init__(
         self,
         send: list[tuple[Address, Datagram]],
-        deliver: list[Batch | View],
+        deliver: list[Batch | View | Incident],
         wake: float | None,
         writable: bool,
         error: IngaError | None,
@@ -115,6 +116,7 @@ class Stack:
         self.writable = True
         self.passable = True  # what is passed down now leaves at once; else company is worth waiting for
         self.closing = False  # the view is being closed: nothing more is sent in it
+        self.paused: NoMajority | None = None  # too few are here: nothing is sent for this reason
         self.leaving = False  # we have said goodbye: only the session still speaks
         self.sizes = {view.number: len(view)} | (sizes or {})  # of the views whose packets are read
         self.report_wanted = False  # our counters are to be told to all at the end of this turn
@@ -142,7 +144,7 @@ class Stack:
         self._windows_open = True
         self.is_silenced = False  # layers of a closed view are at work
         self.to_send: list[tuple[Address, Datagram]] = []
-        self.to_deliver: list[Batch | View] = []
+        self.to_deliver: list[Batch | View | Incident] = []
         self._notices: list[str] = []
         self._error: IngaError | None = None
         self.bind(layers)
@@ -160,6 +162,7 @@ class Stack:
         """Queue several; the receipt is that of the last."""
         self.refuse_if_failed()
         if not self.writable:
+            self.views.refuse_if_paused()
             raise WouldBlock("the flow window is closed")
         if to is not None and (to <= 0 or to >> len(self.view)):
             raise UsageError(f"destinations {to:#b} are no members of a group of {len(self.view)}")
@@ -348,7 +351,8 @@ class Stack:
             is_open = is_open and window.is_open
             passable = passable and window.is_passable
         self.passable = passable
-        self.writable = is_open and not self.closing and not self.leaving and self._error is None
+        is_idle = self.closing or self.leaving or self.paused is not None
+        self.writable = is_open and not is_idle and self._error is None
         if is_open is not self._windows_open:
             self._windows_open = is_open
             if not self.leaving:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from inga.model.errors import UsageError
+from inga.model.errors import NoMajority, UsageError
 from inga.model.packet import Packet
 from inga.model.steps import Trace
 from inga.model.view import View
@@ -103,6 +103,17 @@ class Views:
         for closing in stack.chain.hooks("closing"):
             closing()
 
+    def pause(self, why: NoMajority | None) -> None:
+        """Nothing is sent for that reason, and the view goes on; or, with None, for none any more."""
+        self.stack.paused = why
+        self.stack.review()
+
+    def refuse_if_paused(self) -> None:
+        """Raise why nothing can be sent until somebody is heard again; anew, as each error has a history of its own."""
+        paused = self.stack.paused
+        if paused is not None:
+            raise NoMajority(str(paused), paused.missing)
+
     def reopen(self) -> None:
         """The view goes on after all."""
         self.stack.closing = False
@@ -151,6 +162,7 @@ class Views:
         stack.enter(view)
         stack.sizes = {view.number: len(view)}
         stack.report_wanted = stack.closing = False
+        stack.paused = None
         for layer in reversed(stack.layers):
             layer.view(view)
         if cut is None:

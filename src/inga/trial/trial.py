@@ -202,6 +202,8 @@ class Trial:
             protocol=dict(self.option),
             detect=self.forgives,
             rejoin=self.returns,
+            # Where no network is cut those who are silent are gone, however many they are.
+            partition="all" if self.partition is None and find(self.order).wire == "inga" else None,
             queue_max=self.queue_max,
             flow={"window": self.window or WINDOW_MAX},
         )

@@ -82,6 +82,9 @@ class Told:
     def texts(self, key: str) -> list[str]:
         return [_text(each) for each in _items(self._get(key))]
 
+    def lists_of_texts(self, key: str) -> list[list[str]]:
+        return [[_text(each) for each in _items(line)] for line in _items(self._get(key))]
+
     def table(self, key: str, rows: int, columns: int) -> list[list[int]]:
         lines = _items(self._get(key), rows)
         return [[_number(each) for each in _items(line, columns)] for line in lines]

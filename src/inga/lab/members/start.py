@@ -1,5 +1,5 @@
-"""How long it takes until processes that join at the same moment are in one view. The same processes found one group
-after the other, so that what is measured is not how long Python takes to start."""
+"""How long it takes until processes that join at the same moment, and that nobody has told who the others are, are in one
+view. The same processes found one group after the other, so that what is measured is not how long Python takes to start."""
 
 import os
 import socket
@@ -51,19 +51,20 @@ def measure_starts(orders: Sequence[str], rounds: int, say: SayProgress) -> list
     people = member_names(MEMBERS)
     found = []
     with Cluster("inga.lab.members.start:play", [{"name": name} for name in people]) as cluster:
+        cluster.gather("here", timeout=TIMEOUT)
         for order in orders:
             say(f"{order}: {MEMBERS} members start at once, {rounds} times")
-            times = [_round(cluster, order, people) for _ in range(rounds)]
+            times = [_round(cluster, order) for _ in range(rounds)]
             found.append(MeasuredStarts(order, times))
         cluster.tell("over")
     return found
 
 
-def _round(cluster: Cluster, order: str, people: Sequence[str]) -> float:
+def _round(cluster: Cluster, order: str) -> float:
     port = free_ports(1, socket.SOCK_DGRAM)[0]
     how = {"group": f"start-{os.getpid()}-{port}", "via": f"udp://239.7.7.7:{port}", "order": order}
     begun = monotonic()
-    cluster.tell("join", join={**how, "members": people, "interface": "127.0.0.1"})
+    cluster.tell("join", join={**how, "interface": "127.0.0.1"})
     together: float = max(line["at"] for line in cluster.gather("together", timeout=TIMEOUT))
     cluster.tell("leave")
     cluster.gather("left", timeout=TIMEOUT)
@@ -72,6 +73,7 @@ def _round(cluster: Cluster, order: str, people: Sequence[str]) -> float:
 
 async def play(config: dict[str, Any], link: WorkerLink) -> None:
     """One process: a member of one group after the other."""
+    link.say("here")
     while (told := await link.hear())["kind"] == "join":
         async with join(name=config["name"], **told["join"]) as group:
             await group.ready(at_least=MEMBERS)

@@ -1,0 +1,156 @@
+"""Members that hold up the others because their applications do not read: waited for, expelled, or made to skip."""
+
+import pytest
+
+from inga.layers.shape import Faults
+from inga.model.errors import UsageError
+from inga.model.event import Missed
+from inga.model.view import View
+from inga.recipes import Options, find
+from inga.session.session import Session
+from inga.session.slow import DENY_WITHIN
+from inga.sim import Sim
+from inga.sim.site import Site
+from inga.trial.workload import Workload
+
+NAMES = ("alice", "bob", "cathy", "dave")
+ORDERS = ("none", "fifo", "vector", "sco", "object", "total")
+PATIENCE = 2.0
+SLOW_UNTIL = 20.0
+"""When the one that does not read reads again."""
+
+EXPELLED = PATIENCE + DENY_WITHIN + 3.0
+"""By when it is expelled."""
+
+
+def group(order: str, slow: str, reader: str = "dave") -> Sim:
+    """One application does not read, and all send more than it has room for."""
+    options = Options(detect=0.5, slow=slow, patience=PATIENCE, queue_max=2000, flow={"window": 4000})
+    links = Faults(delay_min=0.001, delay_max=0.01)
+    sim = Sim(*NAMES, order=order, faults=links, options=options, record=False)
+    sim[reader].stop_reading(SLOW_UNTIL)
+    sim.load(Workload(150, 40, size=300))
+    return sim
+
+
+def session(site: Site) -> Session:
+    found = site.stack.layer("session")
+    assert isinstance(found, Session)
+    return found
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_who_is_waited_for_is_known_and_for_how_long(order: str) -> None:
+    sim = group(order, "wait")
+    sim.run(EXPELLED)
+    for name in NAMES[:3]:
+        waits = session(sim[name]).pressure.waits
+        assert waits.keys() == {"dave"} and EXPELLED - 1.0 < waits["dave"] <= EXPELLED
+        assert sim[name].stack.view.names == NAMES
+    sim.run(SLOW_UNTIL + 5.0)
+    assert session(sim["alice"]).pressure.waits["dave"] < SLOW_UNTIL + 1.0
+    sim.check()
+
+
+@pytest.mark.parametrize("reader", ["alice", "dave"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_who_does_not_read_is_expelled_and_told_why(order: str, reader: str) -> None:
+    """It, and nobody else, whether it leads or not; the others go on."""
+    sim = group(order, "expel", reader)
+    sim.run(PATIENCE)
+    assert all(site.stack.view.names == NAMES for site in sim.sites)
+    sim.run(EXPELLED)
+    rest = tuple(name for name in NAMES if name != reader)
+    assert [site.name for site in sim.sites if site.is_excluded] == [reader]
+    assert "too slow" in str(sim[reader].stack._error)
+    assert {sim[name].stack.view.names for name in rest} == {rest}
+    sim.run(EXPELLED + 5.0)
+    for name in rest:
+        heard = [delivery.sender for delivery in sim[name].taken]
+        assert all(heard.count(other) == 40 for other in rest if other != name)
+    sim.check()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_who_skips_comes_back_and_is_told_exactly_what_it_missed(order: str) -> None:
+    sim = group(order, "skip")
+    dave = sim["dave"]
+    sim.run(EXPELLED)
+    assert sim["alice"].stack.view.names == NAMES[:3] and not dave.is_excluded
+    sim.run(SLOW_UNTIL - 0.1)
+    assert sim["alice"].stack.view.names == NAMES[:3], "it is let in before it reads"
+    sim.run(SLOW_UNTIL + 5.0)
+    assert sim["alice"].stack.view.names == NAMES and dave.stack.view.joined == ("dave",)
+    (missed,) = [item for item in dave.items if isinstance(item, Missed)]
+    assert isinstance(dave.items[-1], View) and missed in dave.items[-3:-1]
+    heard = [delivery.sender for delivery in dave.taken]
+    assert missed.messages == {name: 40 - heard.count(name) for name in NAMES[:3]}
+    sim["alice"].send(b"welcome back")
+    sim.run(SLOW_UNTIL + 7.0)
+    assert dave.texts[-1] == "welcome back"
+    sim.check()
+
+
+def test_what_was_sent_to_some_is_missed_by_those() -> None:
+    sim = group("vector", "skip")
+    for _ in range(7):
+        sim["alice"].send(b"for dave", "dave")
+        sim["alice"].send(b"for bob", "bob")
+    sim.run(SLOW_UNTIL + 5.0)
+    dave = sim["dave"]
+    (missed,) = [item for item in dave.items if isinstance(item, Missed)]
+    heard = [delivery.sender for delivery in dave.taken]
+    assert missed.messages["alice"] == 40 + 7 - heard.count("alice")
+
+
+def test_who_does_not_read_itself_blames_nobody() -> None:
+    """Bob and dave do not read. Each waits for the other, and neither has a right to."""
+    options = Options(detect=0.5, slow="expel", patience=PATIENCE, queue_max=2000, flow={"window": 4000})
+    sim = Sim("bob", "dave", order="fifo", options=options, record=False)
+    for site in sim.sites:
+        site.stop_reading(SLOW_UNTIL)
+    sim.load(Workload(150, 40, size=300))
+    sim.run(SLOW_UNTIL - 1.0)
+    assert not any(site.is_excluded for site in sim.sites)
+    assert all(session(site).pressure.waits for site in sim.sites)
+    sim.run(SLOW_UNTIL + 5.0)
+    sim.check()
+
+
+def test_who_reads_denies_it() -> None:
+    """Cathy is wrong about dave, and says so again and again."""
+    sim = group("fifo", "expel", "alice")
+    sim["alice"].reads_at = 0.0
+    for _ in range(10):
+        session(sim["cathy"]).slow.complain({3}, -PATIENCE)
+        sim["cathy"].pump()
+        sim.run(sim.now + 1.0)
+    assert not any(site.is_excluded for site in sim.sites)
+    assert {site.stack.view.names for site in sim.sites} == {NAMES}
+
+
+def test_a_majority_is_not_given_up_for_a_slow_member() -> None:
+    """Of two the second cannot expel the first."""
+    options = Options(detect=0.5, slow="expel", patience=PATIENCE, queue_max=2000, flow={"window": 4000})
+    sim = Sim("alice", "bob", order="total", options=options, record=False)
+    sim["alice"].stop_reading(SLOW_UNTIL)
+    sim.load(Workload(150, 40, size=300))
+    sim.run(SLOW_UNTIL + 5.0)
+    assert sim["bob"].stack.view.number == 1 and not sim["alice"].is_excluded
+    sim.check()
+
+
+@pytest.mark.parametrize("order", ["relay", "remiop", "remiop+vector"])
+def test_orders_that_do_not_know_whom_to_blame(order: str) -> None:
+    with pytest.raises(UsageError, match=r"slow is an option of order .*vector"):
+        find(order).check(Options(slow="expel"))
+    find(order).check(Options(slow="wait"))
+
+
+def test_policies_that_there_are_not() -> None:
+    with pytest.raises(UsageError, match="slow is wait, expel or skip, not 'kill'"):
+        Sim("alice", options=Options(slow="kill"))
+    with pytest.raises(UsageError, match="partition is primary or all, not 'most'"):
+        Sim("alice", options=Options(partition="most"))
+    with pytest.raises(UsageError, match="partition is an option of order"):
+        find("remiop+total").check(Options(partition="primary"))
