@@ -7,7 +7,7 @@ At the bound the answer is yes, one step beyond it is no. Bounds that are a leas
 
 import asyncio
 import json
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
@@ -53,10 +53,13 @@ from inga.objects.order import Clock
 from inga.objects.roster import Pairs, Roster
 from inga.recipes import Options, find
 from inga.session.alarms import Alarms
+from inga.session.closing import Cut
+from inga.session.gathering import Gathering
 from inga.session.history import EACH, LastMessages
 from inga.session.newcomer import Newcomer
 from inga.session.session import Session
 from inga.stack.layer import Layer
+from inga.stack.places import Places
 from inga.stack.stack import Stack, joined
 from inga.wire import bundle, invocation, value, varint
 from inga.wire.packet import HEAD, decode, encode
@@ -165,6 +168,44 @@ def datagrams_kept_for_a_newcomer(n: int) -> bool:
     newcomer = Newcomer("", Member("dave", 1), now=0.0)
     newcomer.receive([(joined(encode(Packet(1, 7, b"early"), 0)), None)] * n, now=0.0)
     return len(newcomer.backlog) == n
+
+
+@bound("stack.places.PLACES_MAX")
+def places_that_are_remembered(n: int) -> bool:
+    places = Places()
+    for number in range(n):
+        places.learn(f"host:{number}")
+    return len(list(places)) == n
+
+
+@bound("stack.places.PLACE_MAX")
+def characters_of_a_place(n: int) -> bool:
+    return Places().learn("x" * n)
+
+
+@bound("session.gathering.FACES_MAX")
+def others_without_a_view_that_are_remembered(n: int) -> bool:
+    gathering = Gathering(0.0)
+    for number in range(n):
+        gathering.saw(Member("alice", 1), Member("bob", number), None, 0.0)
+    return len(gathering._faces) == n
+
+
+@bound("session.slow.MISSED_MAX")
+def slow_members_of_whom_it_is_known_what_they_missed(n: int) -> bool:
+    session = Net(2).stacks[0].layer("session")
+    assert isinstance(session, Session)
+    session.slow._missed = {f"slow {number}": Counter() for number in range(n)}
+    session.slow.count(Cut(1, [0, 0], [0, 0], [0, 0], {}, [0, 0], {}, [], []))
+    return len(session.slow._missed) == n
+
+
+@bound("session.pressure.WAITS_MAX")
+def members_of_whom_it_is_known_how_long_they_were_waited_for(n: int) -> bool:
+    session = Net(2).stacks[0].layer("session")
+    assert isinstance(session, Session)
+    session.pressure._waits = {f"slow {number}": 2.0 for number in range(n)}
+    return len(session.pressure.waits) == n
 
 
 @bound("session.presence.GOODBYES_MAX")

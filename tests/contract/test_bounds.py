@@ -21,6 +21,9 @@ NO_BOUNDS = {
         session.presence.GOODBYE session.presence.GOODBYE_MAX session.pressure.ASK_AFTER session.pressure.ASK_AFTER_MAX
         session.pressure.WARN_AFTER corba.multicast.remiop.WAIT_MIN corba.multicast.remiop.WAIT_MAX corba.multicast.remiop.SLACK
         corba.multicast.reported.HEARD layers.sco.layer.TWO_WAYS
+        session.gathering.FRESH session.gathering.GATHER_MAX session.gathering.GRACE session.gathering.QUIET
+        session.gathering.QUIET_APART session.newcomer.PAUSED_FOR session.silence.LOOK_MAX session.slow.AGAIN
+        session.slow.DENY_WITHIN session.slow.PATIENCE session.door.PART_WITHIN
         session.door.ASKS_WITHIN session.parts.PART session.parts.ASKING session.parts.ASKING_MAX session.asking.HOST_FOR
         session.parts.ALONE_AFTER session.handover.AGAIN session.handover.AGAIN_MAX session.transfer.REFUSES_FOR objects.layer.CLOSES_WITHIN
         lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT corba.multicast.acks.PATIENCE""",
@@ -28,7 +31,8 @@ NO_BOUNDS = {
         layers.machine.ALL layers.co.machine.CONFIRM layers.co.machine.POLL layers.co.machine.RESEND
         layers.co.machine.FOUND layers.co.machine.ASK layers.sco.talking.ASK layers.sco.talking.CONFIRM layers.sco.talking.FLOW
         layers.sco.talking.FOUND layers.sco.talking.POLL layers.sco.talking.PROBE layers.sco.talking.RESEND""",
-    "gone to in tests of its own: test_repair, test_objects, test_alarms, test_door, test_failures, test_streams": """
+    "gone to in tests of its own: test_repair, test_objects, test_alarms, test_door, test_failures, test_streams, test_gathering": """
+        session.newcomer.PLACES_TOLD
         corba.dissect.streams.STREAMS_MAX corba.dissect.streams.MESSAGE_MAX corba.dissect.streams.EARLY_MAX
         objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.door.REFUSED_MAX
         session.door.FORMER_MAX session.closing.LENT_MAX""",
@@ -142,6 +146,11 @@ VALUES = {
     "stack.native.AHEAD_MAX": 1024,
     "stack.native.PAST_MAX": 4,
     "session.parts.LOST_MAX": 256,
+    "session.gathering.FACES_MAX": 256,
+    "session.slow.MISSED_MAX": 64,
+    "session.pressure.WAITS_MAX": 64,
+    "stack.places.PLACES_MAX": 256,
+    "stack.places.PLACE_MAX": 255,
     "session.handover.STATE_MAX": 1 << 30,
     "session.history.HISTORY_MAX": 4 << 20,
     "layers.lending.SPREAD_MAX": 1 << 15,

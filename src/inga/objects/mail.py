@@ -9,9 +9,7 @@ from inga.model.invocation import ONE_WAY, Message, Spoken
 from inga.model.packet import Packet
 from inga.objects.hosting import mailbox
 from inga.objects.roster import Roster
-
-SEQ_MAX = (1 << 31) - 1
-"""Numbers above are no numbers of messages."""
+from inga.wire.packet import COUNT_MAX
 
 
 class Mail:
@@ -36,7 +34,7 @@ class Mail:
         """Something has come: it may be a message that waits for its turn, and the highest of its sender so far."""
         if isinstance(said, Message) and self.boxes[self._me] in said.dst and len(said.args) > 1:
             member, seq = self._member_of[said.src], said.args[1]
-            if type(seq) is int and 0 < seq <= SEQ_MAX:
+            if type(seq) is int and 0 < seq <= COUNT_MAX:
                 highest[member] = max(highest[member], seq)
 
     def open(self, request: Message) -> tuple[Any, Packet] | None:
