@@ -42,7 +42,7 @@ class Table:
                 break
 
 
-async def member(name: str, changes: int, late: bool) -> Table:
+async def member(name: str, changes: int, end: asyncio.Barrier, *, late: bool) -> Table:
     table = Table()
     hooks = {"on_state_request": table.give, "on_state": table.take}
     async with inga.join("table", name, members=NAMES, via=VIA, order="total", late=late, **hooks) as group:
@@ -53,14 +53,15 @@ async def member(name: str, changes: int, late: bool) -> Table:
                 await group.send(str(number % 7).encode())
                 await asyncio.sleep(0.001)
         await following
-        await group.ready(len(NAMES) + 1)  # nobody leaves before dave has come
+        await end.wait()  # nobody leaves before dave has come, and has everything
     return table
 
 
 async def main(changes: int) -> None:
-    founders = [asyncio.create_task(member(name, changes, late=False)) for name in NAMES]
+    end = asyncio.Barrier(len(NAMES) + 1)
+    founders = [asyncio.create_task(member(name, changes, end, late=False)) for name in NAMES]
     await asyncio.sleep(0.2)  # they are busy by now
-    tables = [await member("dave", changes, late=True), *await asyncio.gather(*founders)]
+    tables = [await member("dave", changes, end, late=True), *await asyncio.gather(*founders)]
     for name, table in zip(("dave", *NAMES), tables, strict=True):
         print(f"{name}: {table.changes} changes")
     assert all(table.rows == tables[0].rows for table in tables)

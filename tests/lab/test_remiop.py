@@ -85,7 +85,7 @@ def test_slow_readers() -> None:
 
 
 def test_where_namespaces_are_not_permitted_readers_are_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "_works", lambda prefix: False)
+    monkeypatch.setattr(live, "is_permitted", lambda command, *needed: False)
     path = narrow_path()
     assert path is SLOW_READERS and "readers" in path.name and path.rate == live.RATE
 

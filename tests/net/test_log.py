@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-import inga.net.group
+import inga.net.driver
 from inga.net.log import log
 
 
@@ -13,7 +13,7 @@ def test_names_of_others_command_no_terminal(caplog: pytest.LogCaptureFixture) -
         log.warning("group %s: %s is slow", "lunch\nERROR forged", "\x1b[2Jmallory\u202e")
     (record,) = caplog.records
     assert record.getMessage() == r"group lunch\nERROR forged: \x1b[2Jmallory\u202e is slow"
-    assert inga.net.group.log is log is logging.getLogger("inga"), "where everything of ours is logged"
+    assert inga.net.driver.log is log is logging.getLogger("inga"), "where everything of ours is logged"
 
 
 def test_a_failure_keeps_its_traceback(caplog: pytest.LogCaptureFixture) -> None:

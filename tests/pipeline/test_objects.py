@@ -78,9 +78,10 @@ def recorded(path: Path, order: str, *, objects: Any = None, **protocol: Any) ->
     recording = Recording(
         path, manifest_of(recipe, names, layout, group="g", source="sim", full=True), len(names), full=True
     )
-    traces, options = [recording.trace(member) for member in range(3)], Options(protocol=protocol)
-    sim = Sim(*names, order=order, seed=4, objects=objects, options=options, traces=traces, record=False)
-    sim.record(recording)
+    options = Options(protocol=protocol)
+    sim = Sim(
+        *names, order=order, seed=4, objects=objects, options=options, recording=recording, record=False
+    )
     return sim, recording
 
 
