@@ -265,3 +265,29 @@ def test_one_that_has_agreed_to_a_change_has_not_left() -> None:
     sim.network.heal()
     sim.run(sim.now + 2 * HEALED)
     say_and_hear(sim)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_newcomer_in_a_view_that_nobody_else_has_installed_finds_the_group(seed: int) -> None:
+    """Its leader has let it in and failed, and then it says nothing for a while; those who are left never lost it, and would
+    never say that they are there."""
+    sim = group(seed=seed)
+    sim.run(1.0)
+    alice, *others = sim.sites
+    frank = sim.join("frank")
+    step(sim, lambda: all(site.stack.closing for site in others))
+    closings = [session(site).changes for site in others]
+    step(sim, lambda: all(changes._closing is not None and changes._closing.reached for changes in closings))
+    assert alice.stack.view.number == 1
+    sim.network.cut = {(one.index, site.index) for site in others for one in (alice, frank)}
+    step(sim, lambda: frank.is_member)
+    alice.crash()
+    step(sim, lambda: all("alice" not in site.stack.view.names for site in others))
+    sim.join("alice")
+    step(sim, lambda: all("alice" in site.stack.view.names for site in others))
+    assert all("frank" not in site.stack.view.names for site in others)
+    sim.network.heal()
+    step(sim, lambda: frank.stack.paused is not None)
+    sim.run(sim.now + HEALED)
+    assert "frank" in others[0].stack.view.names
+    say_and_hear(sim)

@@ -9,6 +9,8 @@ So whoever leads a part in which somebody has failed says from time to time to a
     hello      of one without a view: let me in, under a new incarnation. It says whom it asks, so that no two parts take
                it in; who knows nobody to ask is answered by every leader with `part`, and asks the first it hears
     welcome    the view that has it in it
+    lost       of a member that is paused: has anybody gone on without me? Whoever has answers `part`. Those who did not
+               let it into their view, or have forgotten that they did, would never say so by themselves
 
 One that was excluded and asked to come back (`rejoin`) does the same. Who is not let in for a while goes on alone, and
 is a part of one.
@@ -17,6 +19,7 @@ Rejected: to agree on a common view between two leaders. Either may fail on the 
 to be kept apart; whoever asks to be let in one by one needs nothing that newcomers do not need anyway.
 """
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from inga.model.errors import Excluded
@@ -74,9 +77,18 @@ class Parts:
         if self.is_homeless:
             self._ask(now)
             return
-        if session.changes.leads and not session.quorum.is_paused:
+        stack = session.stack
+        if session.quorum.is_paused:
+            where = {"address": stack.member.address, "spoken_in": stack.wire.tag_of(stack.view)}
+            session.say_outside(None, "lost", group=session.digest, view=stack.view.number, **where)
+        elif session.changes.leads:
             session.say_outside(None, "part", **self.part())
         self._rearm()
+
+    def look(self) -> None:
+        """We are paused: others may have gone on."""
+        if not self.is_homeless:
+            self._rearm()
 
     def part(self) -> dict[str, Any]:
         """What a leader says of its part, or a member of the leader's."""
@@ -128,6 +140,15 @@ class Parts:
             # It is for that one to dissolve; we may have come after it was lost, and not say anything by ourselves.
             session.say_outside(None, "part", **self.part())
 
+    def on_lost(self, told: Told, address: Hashable) -> None:
+        """A member that is paused asks whether anybody has gone on without it."""
+        session, view = self._session, self._session.stack.view
+        spoken_in, number = told.large("spoken_in"), told.number("view")
+        if told.text("group") != session.digest or self.is_homeless or session.quorum.is_paused:
+            return
+        if number <= view.number and spoken_in != session.stack.wire.tag_of(view):
+            session.answer(address, "part", **self.part())
+
     def on_welcome(self, told: Told) -> None:
         """We are in a view again."""
         view = view_told(told)
@@ -169,4 +190,5 @@ class Parts:
 
     def _rearm(self) -> None:
         stack = self._session.stack
-        self.wake = stack.now + PART * (1 + stack.rng.random()) if self._lost or self._is_open else NEVER
+        is_looking = self._lost or self._is_open or self._session.quorum.is_paused
+        self.wake = stack.now + PART * (1 + stack.rng.random()) if is_looking else NEVER

@@ -192,6 +192,7 @@ class Quorum:
             f"{', '.join(stack.view.names)}"
         )
         stack.views.pause(NoMajority(text, names))
+        self._session.parts.look()
         if not self._is_told:
             self._is_told = True
             stack.notice(text)

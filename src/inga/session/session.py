@@ -170,11 +170,13 @@ class Session(Layer):
             self.stack.reject(error.reason)
 
     def _hear_stranger(self, told: Told, address: Hashable) -> None:
-        if told.do in ("hello", "part") and told.text("group") == self.digest:
+        if told.do in ("hello", "part", "lost") and told.text("group") == self.digest:
             self.stack.places.learn(told.text("address", ""))
         match told.do:
             case "part":
                 self.parts.on_part(told)
+            case "lost":
+                self.parts.on_lost(told, address)
             case "welcome":
                 self.parts.on_welcome(told)
             case "again" | "closed":
