@@ -30,6 +30,39 @@ async def items_of(group: inga.Group, found: list[Any]) -> None:
         found.append(item)  # noqa: PERF401  # as they come
 
 
+def test_a_program_that_tries_again_and_again_leaves_time_for_what_ends_the_pause(
+    run: Run, place: Place, group_name: str
+) -> None:
+    """Nothing that it awaits ever waits for anything."""
+
+    async def insist(group: inga.Group, refused: list[inga.IngaError]) -> None:
+        while True:
+            try:
+                await group.call("hits", "inc")
+                await group.send(b"x")
+            except inga.NoMajority as error:
+                refused.append(error)
+
+    async def main() -> None:
+        where = {**place(members=3), "order": "total", "detect": DETECT, "objects": {"hits": Counter}}
+        async with (
+            inga.join(group_name, "alice", **where) as alice,
+            inga.join(group_name, "bob", **where) as bob,
+            inga.join(group_name, "cathy", **where) as cathy,
+        ):
+            await asyncio.gather(alice.ready(), bob.ready(), cathy.ready())
+            alice.carrier.close()
+            bob.carrier.close()
+            refused: list[inga.IngaError] = []
+            insisting = asyncio.create_task(insist(cathy, refused))
+            await until(lambda: len(refused) > 5)
+            await cathy.go_on()
+            await until(lambda: cathy.view.names == ("cathy",))
+            insisting.cancel()
+
+    run(main())
+
+
 def test_who_lost_the_majority_is_told_in_every_way(run: Run, place: Place, group_name: str) -> None:
     """Two of three die. Sends, calls and whoever waits hear of it; then a person decides, and the last one goes on."""
 

@@ -344,7 +344,7 @@ class Group(ObjectCalls):
             await asyncio.sleep(0)
         while not self.stack.writable or self._driver.writers:
             self._check_open()
-            self.stack.views.refuse_if_paused()
+            await self._refuse_if_paused()
             future = self._loop.create_future()
             self._driver.writers.append(future)
             self._driver.schedule_end()

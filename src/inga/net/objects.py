@@ -24,6 +24,9 @@ from inga.stack.stack import Stack
 RETRIES = 8
 """How often `transact` begins again after a deadlock, unless something else is said."""
 
+REFUSED_AFTER = 0.01
+"""Seconds that a call takes to fail in a group that is paused."""
+
 
 class ClientCalls:
     """What a group does with objects. `schedule` lets the stack get ready at the end of this turn."""
@@ -170,7 +173,7 @@ class ObjectCalls:
     async def open_calls(self) -> ClientCalls:
         """What calls objects, once something can begin: not while the view changes."""
         calls = self._calls()
-        self.stack.views.refuse_if_paused()
+        await self._refuse_if_paused()
         while not calls.order.may_begin:
             await self.writable()
             await asyncio.sleep(0)
@@ -226,6 +229,13 @@ class ObjectCalls:
     async def writable(self) -> None:
         """Wait until something can be sent."""
         raise NotImplementedError
+
+    async def _refuse_if_paused(self) -> None:
+        """Raise NoMajority if the group is paused; not at once, since a program that tries again and again would leave
+        no time for what ends the pause."""
+        if self.stack.paused is not None:
+            await asyncio.sleep(REFUSED_AFTER)
+            self.stack.views.refuse_if_paused()
 
 
 class Transaction:
