@@ -105,7 +105,8 @@ class ScoMachine(Talking):
         """A member is gone: nothing more is expected of it or sent to it. Early messages of it wait for one that will not
         come on this link; a member that has all in order lends them."""
         self.gone.add(member)
-        for early in self.early.pop(member, {}).values():
+        for lsn, early in self.early.pop(member, {}).items():
+            self._given_back.setdefault(member, {})[lsn] = early.seq
             self._let_go(member)
             self.events.append(Discarded("left", early))
         self._stop_counting(member)

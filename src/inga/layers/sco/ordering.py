@@ -51,8 +51,8 @@ class ScoOrdering(Machine):
         self.log: dict[int, deque[ScoMessage]] = {}  # CRQ by source; only those that hold something
         # buffers
         self.free_buffers: dict[int, int] = {}  # BUF, else the capacity
-        # By source: lsn of messages that were received and then evicted.
-        self._given_back: dict[int, set[int]] = {}
+        # By source: lsn and seq of messages that were received and then evicted.
+        self._given_back: dict[int, dict[int, int]] = {}
         # By destination, the lsn below which all our copies are known to have come.
         self._arrived: dict[int, int] = {}
         # what waits for which member
@@ -136,7 +136,10 @@ class ScoOrdering(Machine):
         message.lsn = self.expected_lsn[src]
         self.expected_lsn[src] += 1
         self._hold(src)
-        self.events.append(Happened("received", message))
+        if (
+            message.seq not in self._given_back.get(src, {}).values()
+        ):  # it may have come too early to be accepted
+            self.events.append(Happened("received", message))
         self._merge_clock(message)
         self._enter(message)
 
@@ -154,7 +157,7 @@ class ScoOrdering(Machine):
                 return False
             assert early is not None
             evicted = early.pop(latest)
-            self._given_back.setdefault(src, set()).add(latest)
+            self._given_back.setdefault(src, {})[latest] = evicted.seq
             self._let_go(src)
             self.events.append(Discarded("overrun", evicted))
         if early is None:
@@ -163,7 +166,7 @@ class ScoOrdering(Machine):
         self._hold(src)
         again = self._given_back.get(src)
         if again and lsn in again:
-            again.remove(lsn)
+            del again[lsn]
         else:
             self.events.append(Happened("received", message))
         return True
