@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, Self
 
 import inga
 
@@ -33,6 +33,25 @@ def skip(seconds: float) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, SkippingLoop)
     loop.skipped += seconds
+
+
+class OtherTask:
+    """Another task of the process, which counts the turns that it gets."""
+
+    def __init__(self) -> None:
+        self.turns = 0
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._count())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+
+    async def _count(self) -> None:
+        while True:
+            self.turns += 1
+            await asyncio.sleep(0)
 
 
 async def take(iteration: AsyncIterator[Any], count: int) -> list[Any]:

@@ -19,7 +19,7 @@ from inga.runs.member import MemberTraffic
 from inga.stack.stack import Stack
 from inga.trial.workload import Workload
 
-from .helpers import CARRIERS, LOOPS, Party, Place, Run, confirmed, skip, take, text, texts, until
+from .helpers import CARRIERS, LOOPS, OtherTask, Party, Place, Run, confirmed, skip, take, text, texts, until
 
 pytestmark = pytest.mark.network
 
@@ -434,18 +434,9 @@ def test_a_reader_with_much_to_read_lets_others_have_a_turn(run: Run, party: Par
         async with party(2) as (alice, bob):
             for _ in range(100):
                 await (await alice.send(b"x")).reached("confirmed")
-            turns = 0
-
-            async def other() -> None:
-                nonlocal turns
-                while True:
-                    turns += 1
-                    await asyncio.sleep(0)
-
-            ticking = asyncio.create_task(other())
-            assert len(await take(aiter(bob), 100)) == 100
-            assert turns >= 5
-            ticking.cancel()
+            async with OtherTask() as others:
+                assert len(await take(aiter(bob), 100)) == 100
+                assert others.turns >= 5
 
     run(main())
 
@@ -455,20 +446,10 @@ def test_one_alone_that_only_sends_lets_others_have_a_turn(run: Run, party: Part
     """No window ever closes; but somebody may want to join."""
 
     async def main() -> None:
-        async with party(1) as (alice,):
-            turns = 0
-
-            async def other() -> None:
-                nonlocal turns
-                while True:
-                    turns += 1
-                    await asyncio.sleep(0)
-
-            ticking = asyncio.create_task(other())
+        async with party(1) as (alice,), OtherTask() as others:
             for _ in range(100):
                 await (alice.send(b"x") if how == "send" else alice.send_many([b"x", b"y"]))
-            assert turns >= 50
-            ticking.cancel()
+            assert others.turns >= 50
 
     run(main())
 

@@ -13,7 +13,7 @@ from inga.recipes import OVER
 from inga.trace.reader import read_manifest, rows
 
 from ..objects.classes import Account, Counter, Teller
-from .helpers import CARRIERS, Party, Run, take, text, texts, until
+from .helpers import CARRIERS, OtherTask, Party, Run, take, text, texts, until
 
 pytestmark = pytest.mark.network
 
@@ -263,20 +263,11 @@ def test_one_alone_that_only_calls_lets_others_have_a_turn(run: Run, party: Part
     """Its calls end as soon as they begin; but somebody may want to join."""
 
     async def main() -> None:
-        async with party(1, order="object", objects={"hits": Counter}) as (alice,):
-            turns = 0
-
-            async def other() -> None:
-                nonlocal turns
-                while True:
-                    turns += 1
-                    await asyncio.sleep(0)
-
-            ticking = asyncio.create_task(other())
+        alone = party(1, order="object", objects={"hits": Counter})
+        async with alone as (alice,), OtherTask() as others:
             for _ in range(100):
                 await alice.call("hits", "inc", 1)
-            assert turns >= 50
-            ticking.cancel()
+            assert others.turns >= 50
 
     run(main())
 

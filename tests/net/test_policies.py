@@ -9,7 +9,7 @@ import pytest
 import inga
 from inga.obg import ObjectClass, method
 
-from .helpers import Place, Run, until
+from .helpers import Party, Place, Run, until
 
 pytestmark = pytest.mark.network
 
@@ -31,7 +31,7 @@ async def items_of(group: inga.Group, found: list[Any]) -> None:
 
 
 def test_a_program_that_tries_again_and_again_leaves_time_for_what_ends_the_pause(
-    run: Run, place: Place, group_name: str
+    run: Run, party: Party
 ) -> None:
     """Nothing that it awaits ever waits for anything."""
 
@@ -44,13 +44,7 @@ def test_a_program_that_tries_again_and_again_leaves_time_for_what_ends_the_paus
                 refused.append(error)
 
     async def main() -> None:
-        where = {**place(members=3), "order": "total", "detect": DETECT, "objects": {"hits": Counter}}
-        async with (
-            inga.join(group_name, "alice", **where) as alice,
-            inga.join(group_name, "bob", **where) as bob,
-            inga.join(group_name, "cathy", **where) as cathy,
-        ):
-            await asyncio.gather(alice.ready(), bob.ready(), cathy.ready())
+        async with party(3, order="total", detect=DETECT, objects={"hits": Counter}) as (alice, bob, cathy):
             alice.carrier.close()
             bob.carrier.close()
             refused: list[inga.IngaError] = []
@@ -63,17 +57,11 @@ def test_a_program_that_tries_again_and_again_leaves_time_for_what_ends_the_paus
     run(main())
 
 
-def test_who_lost_the_majority_is_told_in_every_way(run: Run, place: Place, group_name: str) -> None:
+def test_who_lost_the_majority_is_told_in_every_way(run: Run, party: Party) -> None:
     """Two of three die. Sends, calls and whoever waits hear of it; then a person decides, and the last one goes on."""
 
     async def main() -> None:
-        where = {**place(members=3), "order": "total", "detect": DETECT, "objects": {"hits": Counter}}
-        async with (
-            inga.join(group_name, "alice", **where) as alice,
-            inga.join(group_name, "bob", **where) as bob,
-            inga.join(group_name, "cathy", **where) as cathy,
-        ):
-            await asyncio.gather(alice.ready(), bob.ready(), cathy.ready())
+        async with party(3, order="total", detect=DETECT, objects={"hits": Counter}) as (alice, bob, cathy):
             await cathy.call("hits", "inc")
             found: list[Any] = []
             reader = asyncio.create_task(items_of(cathy, found))

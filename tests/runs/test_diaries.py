@@ -1,12 +1,15 @@
 """Diaries of members to which something befell, judged. Written by hand: one line of a diary is one entry."""
 
+import json
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from inga.model.view import Member, View
 from inga.runs.diaries import judge_calls, judge_talk, read_diary
+from inga.session.description import described
 from inga.trial.calls import ClientRequest
 from inga.trial.trial import Trial
 
@@ -17,17 +20,10 @@ def view(
     number: int, *members: str, me: str, recipe: str = "vector", left: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     """`bob2` is bob's second incarnation."""
-    people = [(each.rstrip("2"), 2 if each.endswith("2") else 1) for each in members]
+    people = tuple(Member(each.rstrip("2"), 2 if each.endswith("2") else 1) for each in members)
     mine = (me.rstrip("2"), 2 if me.endswith("2") else 1)
-    return {
-        "number": number,
-        "members": people,
-        "recipe": recipe,
-        "left": left,
-        "leader": 1,
-        "attempt": number,
-        "me": mine,
-    }
+    seen = View(number, people, recipe, left=left, leader=1, attempt=number)
+    return {**json.loads(json.dumps(described(seen))), "me": mine}
 
 
 def came(number: int, *members: str, me: str) -> dict[str, Any]:

@@ -36,7 +36,7 @@ async def throughput(config: dict[str, Any], link: WorkerLink) -> None:
     others = len(config["members"]) - 1
     data = b"x" * config["size"]
     write, read = _WRITERS[config["write"]], _READERS[config["read"]]
-    async with _join(config) as group:
+    async with join_bench(config) as group:
         await group.ready()
         reader = read(group)
 
@@ -76,7 +76,8 @@ async def _measure(
     await link.hear()
 
 
-def _join(config: dict[str, Any]) -> Any:
+def join_bench(config: dict[str, Any], **more: Any) -> Any:
+    """The group that is measured, as its members are told of it."""
     return join(
         "bench",
         config["name"],
@@ -85,6 +86,7 @@ def _join(config: dict[str, Any]) -> Any:
         interface="lo",
         order=config["order"],
         detect=config.get("detect", DEFAULTS["detect"]),
+        **more,
     )
 
 
@@ -212,7 +214,7 @@ async def zmq_throughput(config: dict[str, Any], link: WorkerLink) -> None:
 async def latency(config: dict[str, Any], link: WorkerLink) -> None:
     """The first member multicasts, all others answer, it goes on when it has every answer."""
     others = len(config["members"]) - 1
-    async with _join(config) as group:
+    async with join_bench(config) as group:
         await group.ready()
         link.say("ready")
         await link.hear()

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from time import monotonic, process_time
 from typing import Any
 
+from inga.lab.jobs import join_bench
 from inga.model.view import View
 from inga.net.group import Group
 from inga.net.join import join
@@ -36,18 +37,7 @@ class BenchMember:
     async def join(self, late: bool) -> dict[str, Any]:
         """Become a member: a founder, or of a group that runs already."""
         config, began = self._config, monotonic()
-        self.group = await self._inside.enter_async_context(
-            join(
-                "bench",
-                config["name"],
-                members=config["members"],
-                via=config["via"],
-                interface="lo",
-                order=config["order"],
-                detect=config["detect"],
-                late=late,
-            )
-        )
+        self.group = await self._inside.enter_async_context(join_bench(config, late=late))
         self._count(self.group)
         self._reading = asyncio.create_task(self._read(self.group))
         if not late:

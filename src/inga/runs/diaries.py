@@ -10,10 +10,12 @@ from typing import Any
 
 from inga.model.view import Member, View
 from inga.recipes import find
+from inga.session.description import view_told
 from inga.trial.calls import CallJudge, CallResult, ClientRequest
 from inga.trial.oracle import Oracle
 from inga.trial.roll import Roll
 from inga.trial.trial import Trial
+from inga.wire.told import Told
 
 
 def judge_talk(trial: Trial, diaries: Sequence[list[Any]], dead: set[int]) -> Oracle:
@@ -161,16 +163,7 @@ def _seen(entry: dict[str, Any], kind: str) -> tuple[View, Member] | None:
     if kind not in entry:
         return None
     said = entry[kind]
-    members = tuple(Member(*each) for each in said["members"])
-    view = View(
-        said["number"],
-        members,
-        said["recipe"],
-        left=tuple(said["left"]),
-        leader=said["leader"],
-        attempt=said["attempt"],
-    )
-    return view, Member(*said["me"])
+    return view_told(Told(said)), Member(*said["me"])
 
 
 def read_diary(path: Path) -> list[Any]:

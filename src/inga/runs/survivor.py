@@ -29,6 +29,7 @@ from inga.objects.layer import ObjectOrder
 from inga.runs.live_calls import AT_ONCE
 from inga.runs.member import Pace, joining, planned_sends
 from inga.runs.worker import WorkerLink
+from inga.session.description import described
 from inga.trial.calls import ClientRequest
 from inga.trial.trial import SLOW_READ, Trial
 from inga.trial.workload import number_of
@@ -202,15 +203,7 @@ class Talker(Survivor):
     def _described(self, view: View) -> dict[str, Any]:
         """All that the judge has to know of a view, and who we are in it."""
         mine = next((each for each in view.members if each.name == self._group.me), None)
-        return {
-            "number": view.number,
-            "members": [(each.name, each.incarnation) for each in view.members],
-            "recipe": view.recipe,
-            "left": view.left,
-            "leader": view.leader,
-            "attempt": view.attempt,
-            "me": None if mine is None else mine.identity,
-        }
+        return {**described(view), "me": None if mine is None else mine.identity}
 
 
 class Caller(Survivor):

@@ -7,6 +7,7 @@ and asks the first that it hears; one that lets it wait is given up for whoever 
 from typing import Any, NamedTuple
 
 from inga.model.view import Member
+from inga.session.description import named
 
 HOST_FOR = 0.5
 """Seconds for which one leader is asked, before anybody else is."""
@@ -61,8 +62,7 @@ class Asking:
         state that it lacks, `was` what it has given up there."""
         self.gives_up(now)
         return {
-            "name": member.name,
-            "incarnation": member.incarnation,
+            **named(member),
             "address": member.address,
             "group": group,
             "view": view,

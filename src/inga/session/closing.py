@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 from inga.model.errors import WireError
 from inga.model.view import View
-from inga.session.description import People
+from inga.session.description import People, change_key
 from inga.session.questions import Questions
 from inga.stack.hooks import Holdings, MessageCounts
 from inga.stack.layer import Layer
@@ -74,6 +74,7 @@ class ClosingView:
         self._questions = questions
         self.leader = leader
         self.view = view
+        self.key = change_key(view)
         self.layers = layers
         self._gone = gone
         self._states = states
@@ -83,10 +84,6 @@ class ClosingView:
         self._forgone = False  # what waits for something that nobody has was let go
         self.reached = False  # everything is here
         self.installing = False
-
-    @property
-    def key(self) -> dict[str, int]:
-        return {"number": self.view.number, "attempt": self.view.attempt}
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -117,9 +114,11 @@ class ClosingView:
     def _report(self) -> None:
         """Say what we have of the members that are gone; and what we have sent, once all of it has left. It may have to
         wait for what others get from us."""
-        n, lender = len(self._stack.view), self._stack.chain.lender
+        n, lender, round_ = len(self._stack.view), self._stack.chain.lender, int(self._sent is not None)
+        if not self._questions.is_first(self.leader, "flushed", self.view.attempt, round_):
+            return
         report = {
-            "round": int(self._sent is not None),
+            "round": round_,
             "sent": self._sent or [0] * n,
             "count": self._count(),
             "seen": [self._seen(m) if m in self._gone else 0 for m in range(n)],
@@ -127,7 +126,7 @@ class ClosingView:
             "held": {str(m): [] if lender is None else lender.holdings(m) for m in sorted(self._gone)},
             **self._states,
         }
-        self._questions.ask({self.leader}, "flushed", **self.key, **report)
+        self._questions.tell(self.leader, "flushed", **self.key, **report)
 
     def _tally(self) -> MessageCounts:
         tally, n = self._stack.chain.hook("tally"), len(self._stack.view)
@@ -154,10 +153,10 @@ class ClosingView:
                 self._is_lent = True
                 for gone in sorted(cut.dealt):
                     lender.bereft(gone)
-            if not cut.round or not lender.come(cut.counts):
-                return False
         if not cut.round:
             return False  # somebody has not sent everything yet
+        if lender is not None and not lender.come(cut.counts):
+            return False
         if cut.dealt and not self._forgone:
             self._forgone = True
             for forgo in chain.hooks("forgo"):

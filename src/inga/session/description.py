@@ -12,6 +12,16 @@ People = list[tuple[str, int, str]]
 """Names, incarnations, and the kind of state that each of them gives or lacks: see `transfer`."""
 
 
+def named(person: Member) -> dict[str, Any]:
+    """Who it is, wherever one member is spoken of; `Told.identity` reads it."""
+    return {"name": person.name, "incarnation": person.incarnation}
+
+
+def change_key(view: View) -> dict[str, int]:
+    """The fields by which members tell the change to this view from others."""
+    return {"number": view.number, "attempt": view.attempt}
+
+
 def described(view: View) -> dict[str, Any]:
     """All that there is to know of a view."""
     return {

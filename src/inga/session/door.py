@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING
 
 from inga.model.view import Member
+from inga.session.description import named
 from inga.wire.told import TEXT_MAX, Told
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Door:
         newcomer = Member(told.text("name"), told.number("incarnation"), told.text("address"))
         if self._session.stack.view.index(newcomer) is not None:
             return newcomer
-        who = {"name": newcomer.name, "incarnation": newcomer.incarnation}
+        who = named(newcomer)
         if newcomer.identity in self._former:
             self._session.answer(address, "again", **who)
             return None

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.session.alarms import NEVER, Backoff
-from inga.wire.told import TEXT_MAX, Told, said
+from inga.stack.stack import Stack
+from inga.wire.told import TEXT_MAX, Told
 
 if TYPE_CHECKING:
     from inga.session.session import Session
@@ -29,6 +30,11 @@ PIECES = 8
 
 STATE_MAX = 1 << 30
 """Octets of one state."""
+
+
+def piece_size(stack: Stack) -> int:
+    """Octets of a state that one packet carries."""
+    return max(min(PIECE, stack.wire.body_max - HEAD), 64)
 
 
 class Handover:
@@ -60,12 +66,12 @@ class Handover:
         try:
             state = self._state(topic)
         except UsageError as error:
-            self._say(src, {"do": "none", "topic": topic, "why": str(error)[:TEXT_MAX]})
+            self._say(src, "none", {"topic": topic, "why": str(error)[:TEXT_MAX]})
             return
-        size = max(min(PIECE, self._session.stack.wire.body_max - HEAD), 64)
+        size = piece_size(self._session.stack)
         for at in range(offset, min(len(state), offset + PIECES * size), size):
-            told_of = {"do": "piece", "topic": topic, "offset": at, "total": len(state)}
-            self._say(src, told_of, state[at : at + size])
+            told_of = {"topic": topic, "offset": at, "total": len(state)}
+            self._say(src, "piece", told_of, state[at : at + size])
 
     def on_piece(self, packet: Packet, told: Told) -> None:
         stack, topic = self._session.stack, told.text("topic")
@@ -106,7 +112,7 @@ class Handover:
             self._take(topic, None)
             return
         offset = len(self._come.get(topic, b""))
-        self._say(here[0], {"do": "ask", "topic": topic, "offset": offset})
+        self._say(here[0], "ask", {"topic": topic, "offset": offset})
 
     def _take(self, topic: str, state: bytes | None) -> None:
         for take_over in self._session.stack.chain.hooks("take_over"):
@@ -121,8 +127,5 @@ class Handover:
             state = self._given[topic] = hand_over(topic)
         return state
 
-    def _say(self, to: int, what: dict[str, Any], body: bytes = b"") -> None:
-        stack = self._session.stack
-        packet = Packet(stack.me, stack.view.number, body, kind=self._session.id)
-        packet.to, packet.ext = to, said(**what)
-        stack.emit([packet])
+    def _say(self, to: int, do: str, what: dict[str, Any], body: bytes = b"") -> None:
+        self._session.say(to, self._session.stack.view.number, do, what, body)

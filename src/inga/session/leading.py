@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, Self
 
 from inga.model.errors import WireError
 from inga.model.view import View
-from inga.session.description import People, described
+from inga.session.description import People, change_key, described
 from inga.session.questions import PAUSE_MAX, Questions
 from inga.stack.hooks import Holdings, MessageCounts
 from inga.stack.stack import Stack
@@ -58,26 +58,19 @@ class Leading:
         self._stack = stack
         self._questions = questions
         self.view = view
+        self.key = change_key(view)
         self.host = host
         self._wants = wants
         self._gone = set(stack.left)
         self._slow = sorted(slow & stack.left)
+        # What members are told at the beginning.
+        self.flush = {**described(view), "gone": sorted(self._gone), "slow": self._slow}
         self._reports: dict[int, FlushReport] = {}
         self._dealt: dict[int, dict[int, Holdings]] | None = None
         self._reached: set[int] = set()
         self._round = 0  # until everybody has sent everything
         self._waited = 0.0  # seconds in which we were there to ask
         self._looked = stack.now
-
-    @property
-    def key(self) -> dict[str, int]:
-        """The fields by which members tell this change from others."""
-        return {"number": self.view.number, "attempt": self.view.attempt}
-
-    @property
-    def flush(self) -> dict[str, Any]:
-        """What members are told at the beginning."""
-        return {**described(self.view), "gone": sorted(self._gone), "slow": self._slow}
 
     def work(self) -> set[int]:
         """Ask the members whose answers are missing, and return them; nobody is missing when all have reached the cut."""
@@ -95,7 +88,8 @@ class Leading:
             if not self._round and all(report.is_all for report in self._reports.values()):
                 self._round = 1
             for member in sorted(missing):
-                self._questions.ask({member}, "cut", **self.key, **self._cut_for(member, self._dealt))
+                if self._questions.is_first(member, "cut", self.view.attempt, self._round):
+                    self._questions.tell(member, "cut", **self.key, **self._cut_for(member, self._dealt))
         return missing
 
     def out_of_reach(self, patience: float) -> set[int]:

@@ -12,7 +12,7 @@ from inga.model.packet import Buffer, Packet
 from inga.model.view import Member, View
 from inga.session.alarms import Backoff
 from inga.session.asking import Asking
-from inga.session.description import view_told
+from inga.session.description import named, view_told
 from inga.session.door import Accepts
 from inga.session.gathering import Gathering
 from inga.session.questions import PAUSE, PAUSE_MAX
@@ -138,7 +138,7 @@ class Newcomer:
     def goodbye(self) -> list[tuple[Address, Datagram]]:
         """It does not join after all: whoever has let it in is not to wait for it."""
         member, view = self.member, 0 if self.view is None else self.view.number
-        signed = {"name": member.name, "incarnation": member.incarnation, "group": f"{self.group:08x}"}
+        signed = {**named(member), "group": f"{self.group:08x}"}
         return self._to_all(said("goodbye", **signed, view=view, itself=False, bound=False))
 
     def _to_all(self, content: bytes) -> list[tuple[Address, Datagram]]:

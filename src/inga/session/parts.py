@@ -23,10 +23,10 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from inga.model.errors import Excluded
-from inga.model.view import View
+from inga.model.view import Member, View
 from inga.session.alarms import NEVER, Backoff
 from inga.session.asking import Asking, Was
-from inga.session.description import view_told
+from inga.session.description import named, view_told
 from inga.wire.told import Told
 
 if TYPE_CHECKING:
@@ -93,9 +93,14 @@ class Parts:
     def part(self) -> dict[str, Any]:
         """What a leader says of its part, or a member of the leader's."""
         stack = self._session.stack
-        leader, spoken_in = stack.view.members[self._leader], stack.wire.tag_of(stack.view)
-        person = {"name": leader.name, "incarnation": leader.incarnation, "address": leader.address}
-        return {**person, "group": self._session.digest, "size": len(stack.view), "spoken_in": spoken_in}
+        leader, spoken_in = stack.view.members[self._session.changes.leader], stack.wire.tag_of(stack.view)
+        return {
+            **named(leader),
+            "address": leader.address,
+            "group": self._session.digest,
+            "size": len(stack.view),
+            "spoken_in": spoken_in,
+        }
 
     def leave_home(self, host: tuple[str, int] | None, part: tuple[str, ...] = ()) -> None:
         """We are in no view any more: ask `host` to be let into another, as a new member; the whole `part` does."""
@@ -131,9 +136,10 @@ class Parts:
             return  # of a view that we have left behind: it counts us, and will hear that we went on
         if not session.changes.leads:
             if where:  # who speaks to one address at a time may know none but ours
-                person = {"name": leader[0], "incarnation": leader[1], "address": where}
-                part = {**person, "group": session.digest, "size": size, "spoken_in": spoken_in}
-                session.say_outside(self._leader, "part", **part)
+                part = {"group": session.digest, "size": size, "spoken_in": spoken_in}
+                session.say_outside(
+                    session.changes.leader, "part", **named(Member(*leader)), address=where, **part
+                )
         elif (-size, leader) < (-len(stack.view), stack.member.identity):
             session.changes.dissolve(leader)
         else:
@@ -182,11 +188,6 @@ class Parts:
         hello = self._asking.hello(stack.member, session.digest, view, now, wants, self._was)
         session.say_outside(None, "hello", **hello)
         self.wake = now + self._pause.next(stack.rng)
-
-    @property
-    def _leader(self) -> int:
-        stack = self._session.stack
-        return min(stack.me, *stack.peers) if stack.peers else stack.me
 
     def _rearm(self) -> None:
         stack = self._session.stack

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from inga.model.packet import Packet
 from inga.model.view import Member
 from inga.session.alarms import NEVER, Backoff
+from inga.session.description import named
 from inga.wire.told import TEXT_MAX, Told
 
 if TYPE_CHECKING:
@@ -227,10 +228,9 @@ class Presence:
         """Tell one that speaks in a view that we have left behind that it is not in the next one. It may be in that of
         another part of the group by now, and then this does not concern it. With a `leader`, who leads the change to the
         next one, we have not left it yet. `is_slow`: that is why."""
-        who = {"name": person.name, "incarnation": person.incarnation}
         leaders = [] if leader is None else [leader]
         told = {"group": self._session.digest, "spoken_in": spoken_in, "leader": leaders, "slow": is_slow}
-        self._session.answer(where, "excluded", **who, **told)
+        self._session.answer(where, "excluded", **named(person), **told)
 
     def say_gone(self, to: int | None, person: Member) -> None:
         """Tell others that another member has left."""
@@ -263,8 +263,7 @@ class Presence:
         stack = self._session.stack
         names = stack.view.names
         return {
-            "name": stack.member.name,
-            "incarnation": stack.member.incarnation,
+            **named(stack.member),
             "birth": stack.birth or 0,
             "group": self._session.digest,
             "asks": asks,
@@ -278,8 +277,7 @@ class Presence:
 
     def _signed(self, person: Member) -> dict[str, Any]:
         return {
-            "name": person.name,
-            "incarnation": person.incarnation,
+            **named(person),
             "group": self._session.digest,
             "view": self._session.stack.view.number,
         }
@@ -290,11 +288,8 @@ class Presence:
 
     def _find(self, told: Told) -> int | None:
         """The member that a message names, if it is of this group."""
-        who, group = told.identity, told.text("group")
-        if group != self._session.digest:
-            return None
-        people = self._session.stack.view.members
-        return next((i for i, person in enumerate(people) if (person.name, person.incarnation) == who), None)
+        who, group = Member(*told.identity), told.text("group")
+        return self._session.stack.view.index(who) if group == self._session.digest else None
 
     def _tell_difference(self, name: str, told: Told) -> None:
         """The sender means another group by this name: tell a person what differs, once."""

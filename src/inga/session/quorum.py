@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING
 
 from inga.model.errors import NoMajority, UsageError
 from inga.model.event import Paused, Resumed
+from inga.model.view import Member
+from inga.session.description import named
 from inga.wire.told import TEXT_MAX, Told
 
 if TYPE_CHECKING:
@@ -134,8 +136,7 @@ class Quorum:
         was, spoken_in, bound = told.people("was"), told.large("spoken_in"), told.numbers("bound")
         if not was or spoken_in != stack.wire.tag_of(stack.view):
             return
-        members = {person.identity: index for index, person in enumerate(stack.view.members)}
-        member = members.get(was[0][:2])
+        member = stack.view.index(Member(*was[0][:2]))
         void = self._discounted | {stack.me}  # who has given up has not installed anything
         if member is not None and void.issuperset(bound) and member not in self._discounted:
             self._discounted.add(member)
@@ -157,7 +158,7 @@ class Quorum:
         stack = self._session.stack
         is_ours = told.text("group") == self._session.digest
         if is_ours and not told.number("view") and not self._session.parts.is_homeless:
-            who = {"name": told.text("name"), "incarnation": told.number("incarnation")}
+            who = named(Member(*told.identity))
             self._session.answer(address, "paused", **who, why=str(stack.paused)[:TEXT_MAX])
 
     # Counting

@@ -289,9 +289,9 @@ class Session(Layer):
         for introduced in self.stack.chain.hooks("introduced"):
             introduced(packet.src, told.counts("bases"))
 
-    def say(self, to: int | None, view: int, do: str, what: Mapping[str, Any]) -> None:
-        """Send a session message that belongs to a view, to one member or to all."""
-        packet = Packet(self.stack.me, view, kind=self.id)
+    def say(self, to: int | None, view: int, do: str, what: Mapping[str, Any], body: bytes = b"") -> None:
+        """Send a session message that belongs to a view, to one member or to all; `body` is what it speaks of."""
+        packet = Packet(self.stack.me, view, body, kind=self.id)
         packet.to = to
         packet.ext = said(do, **what)
         self.stack.emit([packet])

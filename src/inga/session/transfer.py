@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
-from inga.model.view import View
+from inga.model.view import Member, View
 from inga.session.alarms import NEVER, Backoff
 from inga.session.description import People
-from inga.session.handover import AGAIN, AGAIN_MAX, HEAD, PIECE, PIECES, STATE_MAX
+from inga.session.handover import AGAIN, AGAIN_MAX, PIECE, PIECES, STATE_MAX, piece_size
 from inga.session.pressure import WARN_AFTER
-from inga.wire.told import TEXT_MAX, Told, said
+from inga.wire.told import TEXT_MAX, Told
 
 if TYPE_CHECKING:
     from inga.session.session import Session
@@ -199,7 +199,7 @@ class Transfer:
         outgoing = self.outgoing.get(person)
         if outgoing is None:
             if person in self._unserved:
-                self._say(src, {"do": "stateless", "why": "nobody here gives one", "nobody": True})
+                self._say(src, "stateless", {"why": "nobody here gives one", "nobody": True})
             return
         passed = offset - outgoing.offset
         if 0 <= passed <= len(outgoing.drawn):
@@ -218,20 +218,20 @@ class Transfer:
         outgoing.is_asked = False
         stack = self._session.stack
         person = next(each for each, other in self.outgoing.items() if other is outgoing)
-        to = _index(stack.view, person)
+        to = stack.view.index(Member(*person))
         if to is None:
             return
         if outgoing.why is not None:
-            self._say(to, {"do": "stateless", "why": outgoing.why, "nobody": False})
+            self._say(to, "stateless", {"why": outgoing.why, "nobody": False})
             return
-        size = max(min(PIECE, stack.wire.body_max - HEAD), 64)
+        size = piece_size(stack)
         end = min(len(outgoing.drawn), PIECES * size)
         for at in range(0, max(end, 1), size):
             body = bytes(outgoing.drawn[at : min(at + size, end)])
             is_last = at + size >= end
             is_all = is_last and outgoing.is_drawn and end == len(outgoing.drawn)
-            told = {"do": "state", "offset": outgoing.offset + at, "ask": is_last, "all": is_all}
-            self._say(to, told, body)
+            told = {"offset": outgoing.offset + at, "ask": is_last, "all": is_all}
+            self._say(to, "state", told, body)
 
     def _drop(self, person: Identity) -> None:
         outgoing = self.outgoing.pop(person, None)
@@ -244,10 +244,12 @@ class Transfer:
         going_on = {(name, incarnation) for name, incarnation, kind in lack if kind == GOES_ON}
         for person in set(self.outgoing) - going_on:
             self._drop(person)
-        anew = [each for each in lack if each[2] != GOES_ON and _index(view, each[:2]) is not None]
+        anew = [each for each in lack if each[2] != GOES_ON and view.index(Member(*each[:2])) is not None]
         for place, (name, incarnation, kind) in enumerate(anew):
             givers = [
-                each[:2] for each in self._give if each[2] == kind and _index(view, each[:2]) is not None
+                each[:2]
+                for each in self._give
+                if each[2] == kind and view.index(Member(*each[:2])) is not None
             ]
             if not givers:
                 self._unserved.add((name, incarnation))
@@ -314,20 +316,13 @@ class Transfer:
         donor = self._donor_index()
         if self._donor is None or donor is not None:
             whole = self.incoming.is_whole
-            self._say(donor, {"do": "fetch", "offset": self.incoming.offset, "all": whole})
+            self._say(donor, "fetch", {"offset": self.incoming.offset, "all": whole})
 
     def _donor_index(self) -> int | None:
         """The member that gives us a state, if it is known and here."""
         stack = self._session.stack
-        index = None if self._donor is None else _index(stack.view, self._donor)
+        index = None if self._donor is None else stack.view.index(Member(*self._donor))
         return index if index in stack.peers else None
 
-    def _say(self, to: int | None, what: dict[str, Any], body: bytes = b"") -> None:
-        stack = self._session.stack
-        packet = Packet(stack.me, stack.view.number, body, kind=self._session.id)
-        packet.to, packet.ext = to, said(**what)
-        stack.emit([packet])
-
-
-def _index(view: View, person: Identity) -> int | None:
-    return next((i for i, member in enumerate(view.members) if member.identity == person), None)
+    def _say(self, to: int | None, do: str, what: dict[str, Any], body: bytes = b"") -> None:
+        self._session.say(to, self._session.stack.view.number, do, what, body)
