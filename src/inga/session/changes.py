@@ -157,9 +157,11 @@ class Changes:
         self._session.parts.leave_home(host, part)
         self.wake = NEVER
 
-    def enter(self, view: View, cuts: list[int]) -> None:
-        """One that was without a view is in one."""
-        self.cuts = cuts
+    def enter(self, view: View, told: Told) -> None:
+        """One that was without a view is in one, and was told this about it."""
+        self.cuts = cuts = told.numbers("cuts")
+        if self.stack.guard is not None:
+            self._prepare(view, self.stack.guard.unwrap(told.text("host"), told.text("secret")))
         self.stack.views.install(view, made(self._build, view.recipe), None, cuts)
 
     def go_on_alone(self) -> None:
@@ -179,7 +181,16 @@ class Changes:
             processes=(stack.view.total,),
             total=stack.view.total + 1,
         )
+        if stack.guard is not None:
+            self._prepare(view, stack.guard.fresh())
         stack.views.install(view, made(self._build, view.recipe), None, self.cuts)
+
+    def _prepare(self, view: View, secret: bytes) -> None:
+        """In a secured group: that view, with this secret, may follow."""
+        stack = self.stack
+        me = view.index(stack.member)
+        assert stack.guard is not None and me is not None
+        stack.guard.expect(stack.wire.tag_of(view), view, me, secret)
 
     def ahead(self, number: int) -> None:
         """A member that is in the next view knows that every member has reached the cut."""
@@ -346,8 +357,20 @@ class Changes:
 
     def _welcome(self, person: Member, address: Hashable) -> None:
         """Tell a newcomer that it is a member: in which view, and what was before."""
+        guard, secret = self.stack.guard, ""
+        if guard is not None:
+            address = guard.address_of(person.name)
+            found = guard.secret_for(person.name)
+            if found is None:
+                return
+            secret = found
         if self._questions.is_first(person.identity, "welcome"):
-            what = {"cuts": self.cuts, "group": self._session.digest}
+            what = {
+                "cuts": self.cuts,
+                "group": self._session.digest,
+                "secret": secret,
+                "host": self.stack.member.name,
+            }
             missed = self._session.slow.missed_by(person)
             self._session.answer(address, "welcome", **described(self.stack.view), **what, missed=missed)
 
@@ -420,6 +443,9 @@ class Changes:
     def _on_cut(self, src: int, told: Told) -> None:
         cut, closing = Cut.read(told, len(self.stack.view)), self._followed(src, told)
         if closing is not None:
+            if self.stack.guard is not None:
+                name = self.stack.view.names[src]
+                self._prepare(closing.view, self.stack.guard.unwrap(name, cut.secret))
             closing.hear_cut(cut)
 
     def _on_reached(self, src: int, told: Told) -> None:
