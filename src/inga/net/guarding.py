@@ -7,6 +7,7 @@ from functools import cache
 from inga.keys.identity import Identity
 from inga.keys.secret import Secret
 from inga.model.errors import UsageError
+from inga.net.log import log
 from inga.net.options import JoinOptions
 from inga.recipes import Recipe
 from inga.secure.credentials import Certified, Credentials, KnownSecret
@@ -28,6 +29,16 @@ def guard_of(said: JoinOptions, recipe: Recipe, group: str, name: str) -> Guard 
         )
     load_ciphers()
     return Guard(group, name, credentials, entropy=os.urandom, kind=fastest())
+
+
+@cache
+def warn_plain(group: str) -> None:
+    """Say once that a group is open to everybody who reaches its network."""
+    log.warning(
+        "group %s is not secured: whoever reaches its network can read what is said in it, speak in the name of members and "
+        "stall it; pass secret= or identity=, which `inga keys` makes",
+        group,
+    )
 
 
 def _credentials(said: JoinOptions, name: str) -> Credentials | None:

@@ -15,7 +15,7 @@ from inga.model.view import Member, View
 from inga.net.address import Via, choose_interface, parse_host_port, parse_via
 from inga.net.carrier import ArrivedDatagrams, Carrier, MulticastCarrier, UnicastCarrier
 from inga.net.group import Group, addresses_of
-from inga.net.guarding import guard_of
+from inga.net.guarding import guard_of, warn_plain
 from inga.net.log import log
 from inga.net.options import JoinOptions, complete
 from inga.net.receipt import receipts_of_a_group
@@ -117,6 +117,8 @@ async def join(
     guard = guard_of(said, recipe, group, name)
     if guard is not None:
         carrier.datagram_max -= OVERHEAD
+    elif recipe.wire == "inga" and not carrier.is_loopback:
+        warn_plain(group)
     loop = asyncio.get_running_loop()
     rng = Random(said["seed"])
     if trace is not None:
@@ -199,6 +201,7 @@ async def join(
         is_open=is_open,
         refuses_concurrent=refuses_concurrent,
         states=states,
+        on_forged=said["on_forged"],
     )
     live.traces = traces
     try:

@@ -37,6 +37,10 @@ TakeState = Callable[[AsyncIterator[bytes]], Any]
 """Takes the state of another member's application."""
 
 
+ForgedListener = Callable[[dict[str, int]], Any]
+"""Takes how many datagrams were dropped so far, by reason."""
+
+
 class JoinOptions(TypedDict, total=False):
     """Options of `inga.join`, by group."""
 
@@ -80,10 +84,13 @@ class JoinOptions(TypedDict, total=False):
     # of security
     secret: (
         Secret | str | os.PathLike[str] | None
-    )  # what all members know and nobody else: a Secret, its text, or "file:PATH"
+    )  # what all members know: a Secret, its text, or "file:PATH"
     identity: (
         Identity | str | os.PathLike[str] | None
     )  # who we are by the group's authority, or a file with it
+    on_forged: (
+        ForgedListener | None
+    )  # told at most once a second what was dropped, by reason, if there is more
     # for tests
     faults: Faults | None  # what the network does to datagrams that come in
     seed: int | None  # of everything random
@@ -114,6 +121,7 @@ DEFAULTS: JoinOptions = {
     "queue_max": 16 << 20,
     "secret": None,
     "identity": None,
+    "on_forged": None,
     "faults": None,
     "seed": None,
 }
@@ -138,6 +146,8 @@ def complete(options: JoinOptions) -> JoinOptions:
         check_seconds("detect", said["detect"])
         if said["detect"] < DETECT_MIN:
             raise UsageError(f"detect is at least {DETECT_MIN:g} s: a busy machine is silent for as long")
+    if said["on_forged"] is not None and not callable(said["on_forged"]):
+        raise UsageError(f"on_forged is a function, not {said['on_forged']!r}")
     check_partition(said["partition"])
     check_policy(said["slow"])
     check_seconds("patience", said["patience"])
