@@ -22,12 +22,13 @@ from inga.trial.workload import Workload
 from inga.wire.packet import OUTSIDE, encode, group_id
 from inga.wire.told import said
 
+from ..stack.harness import resealed
 from .helpers import LOOPS, Party, Place, Run, take, text, texts, until
 from .trials import judged, play
 
 pytestmark = pytest.mark.network
 
-REASONS = {"truncated", "foreign", "version", "group", "stranger", "length", "view"}
+REASONS = {"truncated", "foreign", "version", "check", "group", "stranger", "length", "view"}
 
 
 @contextmanager
@@ -67,9 +68,10 @@ def nonsense(rng: Random, groups: list[inga.Group]) -> Iterator[bytes]:
         yield some[: rng.randrange(len(some))]
         yield rng.choice(theirs)
         yield some[:2] + b"\7" + some[3:]  # another version
-        yield some[:10] + b"\0\7" + some[12:]  # no member
-        yield some[:12] + b"\0\0\0\7" + some[16:]  # another view
-        yield some + b"more"
+        yield resealed(some[:10] + b"\0\7" + some[12:])  # no member
+        yield resealed(some[:12] + b"\0\0\0\7" + some[16:])  # another view
+        yield resealed(some + b"more")
+        yield some[:-1] + bytes([some[-1] ^ 1])  # a wrong bit
 
 
 @pytest.mark.parametrize("loop", LOOPS)

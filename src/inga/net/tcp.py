@@ -42,6 +42,7 @@ class TcpCarrier(Carrier):
         """`late`: the others run already, and do not know us yet."""
         super().__init__()
         self.place = addresses[me]
+        self.is_loopback = self.place[0].startswith("127.")
         self._members = addresses
         self._late = late
         self._server: asyncio.Server | None = None

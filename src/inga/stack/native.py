@@ -57,10 +57,12 @@ class NativeWire:
         packets: list[Packet] = []
         stack = self.stack
         tag, births, sizes, me, left = self.tag, self.births, stack.sizes, stack.me, stack.left
+        checked = stack.covers != "nothing"
         heard, now = stack.heard, stack.now
         for data, address in batch:
             try:
-                packet = decode(data, tag if births is None else self._tag_from(data), sizes, me)
+                of = tag if births is None else self._tag_from(data)
+                packet = decode(data, of, sizes, me, checked=checked)
             except WireError as error:
                 packet = self._read_otherwise(error.reason, data, address)
             if packet is None:
@@ -93,7 +95,7 @@ class NativeWire:
                     packet.dst = 1 << packet.to
             counts["bytes"] += len(packet.body)
             if packet.encoded is None:
-                packet.encoded = [encode(packet, self.group_of(packet)), None]
+                packet.encoded = [self.encode(packet), None]
             full, bare = packet.encoded
             if packet.dst is None:
                 if packet.to is None:
@@ -108,7 +110,7 @@ class NativeWire:
                     transmit(member, full)
                     continue
                 if bare is None:
-                    bare = packet.encoded[1] = encode(packet, self.group_of(packet), bare=True)
+                    bare = packet.encoded[1] = self.encode(packet, bare=True)
                 transmit(member, bare)
 
     def answer(self, packet: Packet, address: Hashable) -> None:
@@ -117,7 +119,11 @@ class NativeWire:
         stack = self.stack
         to = None if address is None or stack.chain.hook("read") is not None else Outsider(address)
         stack.counts["control"] += 1
-        stack.transmit(to, encode(packet, self.group_of(packet)))
+        stack.transmit(to, self.encode(packet))
+
+    def encode(self, packet: Packet, *, bare: bool = False) -> Buffer | list[Buffer]:
+        """A packet's bytes, as packets of this group are known and checked."""
+        return encode(packet, self.group_of(packet), bare=bare, covers=self.stack.covers)
 
     def group_of(self, packet: Packet) -> int:
         """What a packet carries to be known by: what belongs to no view is for all who know the group's name."""
@@ -216,7 +222,8 @@ class NativeWire:
         stack = self.stack
         try:
             # A sender that means another group of this name may have our index in its group.
-            packet = decode(data, stack.lobby, {OUTSIDE: INDEX_MAX}, INDEX_MAX)
+            checked = stack.covers != "nothing"
+            packet = decode(data, stack.lobby, {OUTSIDE: INDEX_MAX}, INDEX_MAX, checked=checked)
         except WireError as error:
             stack.reject(error.reason)
             return None

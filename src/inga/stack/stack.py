@@ -30,7 +30,7 @@ from inga.stack.layer import Layer
 from inga.stack.native import NativeWire, Outsider
 from inga.stack.places import Places
 from inga.stack.views import Views
-from inga.wire.packet import group_id
+from inga.wire.packet import Covers, group_id
 
 EVERYBODY = None
 """The address of a datagram for all other members."""
@@ -96,12 +96,14 @@ class Stack:
         sizes: dict[int, int] | None = None,
         birth: int | None = None,
         places: Places | None = None,
+        covers: Covers = "all",
     ) -> None:
         """`group` is what members agree on, `lobby` what also those know who do not: packets that belong to no view
         carry that. `beneath` names services the network itself provides, such as "reliable" in a test.
         `sizes` is for one who joins a board: how many members the earlier views had whose packets still come. `birth`
         tells this process from others of its name, in a first view that members know before they have met. `places`: where
-        somebody may be who is in no view of ours."""
+        somebody may be who is in no view of ours. `covers`: what of our packets their check covers; what others cover we
+        check, unless nobody has a check."""
         self.me = me
         self.member = view.members[me]
         self.now = now
@@ -113,6 +115,7 @@ class Stack:
         self.lobby = self.group if lobby is None else group_id(lobby)
         self.receipt = receipt
         self.datagram_max = datagram_max
+        self.covers: Covers = covers
         self.writable = True
         self.passable = True  # what is passed down now leaves at once; else company is worth waiting for
         self.closing = False  # the view is being closed: nothing more is sent in it
