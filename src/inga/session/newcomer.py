@@ -17,10 +17,22 @@ from inga.session.door import Accepts
 from inga.session.gathering import Gathering
 from inga.session.questions import PAUSE, PAUSE_MAX
 from inga.session.session import Session
+from inga.stack.backlog import Backlog
 from inga.stack.native import Outsider
 from inga.stack.places import Places
 from inga.stack.stack import EVERYBODY, Address, Datagram
-from inga.wire.packet import INDEX_MAX, OUTSIDE, decode, encode, group_id, kind_of, view_of, view_tag
+from inga.wire.packet import (
+    HEAD,
+    INDEX_MAX,
+    OUTSIDE,
+    decode,
+    encode,
+    group_id,
+    kind_of,
+    source_of,
+    view_of,
+    view_tag,
+)
 from inga.wire.told import Told, said
 
 PAUSED_FOR = 3.0
@@ -74,7 +86,7 @@ class Newcomer:
         self.cuts: list[int] = []  # of each process, what it had sent in views that are closed
         self.refused: UsageError | None = None
         self._paused_at: float | None = None  # since when those who answer are too few to let anybody in
-        self.backlog: list[tuple[bytes, Hashable]] = []
+        self.backlog = Backlog(BACKLOG_MAX)
         self.places = places or Places()
         self.wake = now
         self._founds, self._traced, self._accepts = founds, traced, accepts
@@ -151,8 +163,8 @@ class Newcomer:
         for data, address in batch:
             if kind_of(data, self.lobby) == Session.id and view_of(data) == OUTSIDE:
                 self._hear(data, now)
-            elif len(self.backlog) < BACKLOG_MAX:
-                self.backlog.append((bytes(data), address))
+            elif len(data) >= HEAD.size:
+                self.backlog.keep(data, source_of(data), address)
 
     def _hear(self, data: Buffer, now: float) -> None:
         try:
@@ -211,4 +223,4 @@ class Newcomer:
     def _enter(self, view: View, cuts: Sequence[int] = ()) -> None:
         self.view, self.cuts = view, list(cuts)
         tag = view_tag(self._identity, view)
-        self.backlog = [each for each in self.backlog if kind_of(each[0], tag) is not None]
+        self.backlog.retain(lambda data: kind_of(data, tag) is not None)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from inga.model.errors import WireError
 from inga.model.packet import DATA, HEADER_MAX, Buffer, Packet
 from inga.model.view import View
+from inga.stack.backlog import Backlog
 from inga.wire.packet import (
     HEAD,
     INDEX_MAX,
@@ -44,7 +45,7 @@ class NativeWire:
 
     def __init__(self, stack: "Stack") -> None:
         self.stack = stack
-        self.ahead: list[tuple[bytes, Hashable]] = []  # of views not installed here yet
+        self.ahead = Backlog(AHEAD_MAX)  # of views not installed here yet
         self.tag = stack.group  # by which packets of the view in force are known
         self.next_tag: int | None = None  # the same of the view that may follow, if a change is under way
         self.past: dict[int, View] = {}  # closed views by their tags, the newest last
@@ -176,7 +177,7 @@ class NativeWire:
     def catch_up(self) -> None:
         """Read what came too early for the views before this one."""
         if self.ahead:
-            waiting, self.ahead = self.ahead, []
+            waiting, self.ahead = self.ahead, Backlog(AHEAD_MAX)
             self.stack.receive(waiting, now=self.stack.now)
 
     def _read_otherwise(self, reason: str, data: Buffer, address: Hashable) -> Packet | None:
@@ -196,8 +197,8 @@ class NativeWire:
         """Who speaks in the next view has installed it."""
         stack = self.stack
         stack.counts["ahead"] += 1
-        if len(self.ahead) < AHEAD_MAX:
-            self.ahead.append((bytes(data), address))
+        if not self.ahead.keep(data, source_of(data), address):
+            stack.reject("early")
         for watch in stack.chain.hooks("ahead"):
             watch(view_of(data))
 

@@ -132,6 +132,7 @@ class Stack:
         self.rejected: Counter[str] = Counter()  # datagrams and packets dropped, by reason
         self.met: set[int] = set()  # members of whom something was accepted
         self.addresses: dict[int, Hashable] = {}  # the address of each member that was met
+        self.doubted: set[int] = set()  # members that may be elsewhere than they were
         self.places = places or Places()  # where members of other views may be
         self.left: set[int] = set()  # members that have left or failed, for good
         self.failed: set[int] = set()  # of these, those that did not say so
@@ -381,12 +382,14 @@ class Stack:
         said before can be said again by anybody, from anywhere."""
         src = packet.src
         self.met.add(src)
-        if packet.where is not None and (fresh or src not in self.addresses):
+        if packet.where is not None and (fresh or not (src in self.addresses or src in self.doubted)):
             self.addresses[src] = packet.where
+            self.doubted.discard(src)
 
     def doubt(self, member: int) -> None:
-        """A member may not be where we think: what is for it goes to everybody until it is heard again."""
+        """A member may not be where we think: what is for it goes to everybody until something new comes of it."""
         self.addresses.pop(member, None)
+        self.doubted.add(member)
 
     def gone(self, member: int, *, failed: bool = False) -> None:
         """A member has left or failed, for good: tell the layers. Where a view without it follows, what it said last
