@@ -41,6 +41,7 @@ class Carrier(ABC):
 
     datagram_max = LOOPBACK_DATAGRAM
     granted = RECEIVE_BUFFER  # bytes of receive buffer, as the kernel counts them
+    is_loopback = False  # whether datagrams never leave this machine
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -158,10 +159,7 @@ class MulticastCarrier(UdpCarrier):
         self._interface = interface
         self.addresses: dict[int, Hashable] = {}  # the stack's
         self.datagram_max = interface.datagram_max
-
-    @property
-    def is_loopback(self) -> bool:
-        return self._interface.address.startswith("127.")
+        self.is_loopback = interface.address.startswith("127.")
 
     async def open(self, deliver: Deliver) -> None:
         interface = socket.inet_aton(self._interface.address)
@@ -210,6 +208,7 @@ class UnicastCarrier(UdpCarrier):
         super().__init__()
         self._me = me
         self._members = addresses
+        self.is_loopback = addresses[me][0].startswith("127.")
         if any(not host.startswith("127.") for host, _ in addresses):
             self.datagram_max = 1500 - 28
 

@@ -47,6 +47,12 @@ from inga.wire.told import TEXT_MAX, Told
 if TYPE_CHECKING:
     from inga.session.session import Session
 
+ATTEMPTS_MAX = 1024
+"""Attempts by which another member can be ahead of us: each has its reason, and a later one ends it within moments."""
+
+VIEWS_MAX = 1 << 20
+"""Views by which another part of the group can be ahead of ours."""
+
 DISSOLVES = 3
 """Times that members are told at once that they are let go."""
 
@@ -248,6 +254,8 @@ class Changes:
             return
         if not self.leads or (host and host != [self.stack.member.signed]):
             return  # another one is asked
+        if told.number("view") > self.stack.view.number + VIEWS_MAX:
+            raise WireError("malformed", "a view far beyond ours")
         member = self._door.look(told, address)
         if member is not None:
             self._welcome(member, address)
@@ -400,6 +408,8 @@ class Changes:
             return
         if max(gone, default=0) >= len(stack.view):
             raise WireError("malformed", "somebody is gone who never was here")
+        if view.number > stack.view.number + VIEWS_MAX or view.attempt > self._attempt + ATTEMPTS_MAX:
+            raise WireError("malformed", "a view far beyond those that can follow")
         if closing is not None and closing.rank >= (src, view.attempt):
             return
         if any(member not in gone for member in range(src)) or src in gone:
@@ -479,7 +489,7 @@ class Changes:
     def _on_refused(self, src: int, told: Told) -> None:
         key, asker, wish = key_of(told), told.number("asker"), told.number("wish")
         why, closing = told.text("why"), self._closing
-        if closing is not None and closing.key == key and not closing.installing:
+        if closing is not None and (closing.key, closing.leader) == (key, src) and not closing.installing:
             self._closing = None
             self._session.quorum.promised.discard(src)
             self.stack.views.reopen()

@@ -17,11 +17,24 @@ from inga.session.door import Accepts
 from inga.session.gathering import Gathering
 from inga.session.questions import PAUSE, PAUSE_MAX
 from inga.session.session import Session, is_impostor
+from inga.stack.backlog import Backlog
 from inga.stack.guard import Guard
 from inga.stack.native import Outsider
 from inga.stack.places import Places
 from inga.stack.stack import EVERYBODY, Address, Datagram
-from inga.wire.packet import INDEX_MAX, OUTSIDE, decode, encode, group_id, kind_of, view_of, view_tag
+from inga.wire.packet import (
+    HEAD,
+    INDEX_MAX,
+    OUTSIDE,
+    Covers,
+    decode,
+    encode,
+    group_id,
+    kind_of,
+    source_of,
+    view_of,
+    view_tag,
+)
 from inga.wire.told import Told, said
 
 PAUSED_FOR = 3.0
@@ -69,6 +82,7 @@ class Newcomer:
         that it takes. `founds`: the order of the group that it founds with others, `traced` or not, if nobody lets it in;
         None: it waits. `accepts`: the driver's objections to these. `guard` is that of the stack."""
         self.guard = guard
+        self._covers: Covers = "all" if guard is None else "nothing"
         self.member = member
         self._identity = group
         self.group = group_id(group)
@@ -77,7 +91,7 @@ class Newcomer:
         self.cuts: list[int] = []  # of each process, what it had sent in views that are closed
         self.refused: UsageError | None = None
         self._paused_at: float | None = None  # since when those who answer are too few to let anybody in
-        self.backlog: list[tuple[bytes, Hashable]] = []
+        self.backlog = Backlog(BACKLOG_MAX)
         self.places = places or Places()
         self.wake = now
         self._founds, self._traced, self._accepts = founds, traced, accepts
@@ -155,7 +169,7 @@ class Newcomer:
     def _to_all(self, content: bytes) -> list[tuple[Address, Datagram]]:
         packet = Packet(NOBODY, OUTSIDE, kind=Session.id)
         packet.ext = content
-        datagram = encode(packet, self.lobby)
+        datagram = encode(packet, self.lobby, covers=self._covers)
         return [(EVERYBODY, datagram), *((Outsider(place), datagram) for place in self.places)]
 
     def receive(self, batch: Iterable[tuple[Buffer, Hashable]], *, now: float) -> None:
@@ -164,12 +178,12 @@ class Newcomer:
         for data, address in batch:
             if kind_of(data, self.lobby) == Session.id and view_of(data) == OUTSIDE:
                 self._hear(data, address, now)
-            elif len(self.backlog) < BACKLOG_MAX:
-                self.backlog.append((bytes(data), address))
+            elif len(data) >= HEAD.size:
+                self.backlog.keep(data, source_of(data), address)
 
     def _hear(self, data: Buffer, address: Hashable, now: float) -> None:
         try:
-            packet = decode(data, self.lobby, {OUTSIDE: INDEX_MAX}, INDEX_MAX)
+            packet = decode(data, self.lobby, {OUTSIDE: INDEX_MAX}, INDEX_MAX, checked=self.guard is None)
             if packet is None or self.view is not None:
                 return
             told = Told.read(packet.ext)
@@ -232,4 +246,4 @@ class Newcomer:
         tag = view_tag(self._identity, view)
         if self.guard is not None and secret is not None:
             self.guard.expect(tag, view, self.me, secret)
-        self.backlog = [each for each in self.backlog if kind_of(each[0], tag) is not None]
+        self.backlog.retain(lambda data: kind_of(data, tag) is not None)

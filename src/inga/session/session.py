@@ -24,6 +24,7 @@ from inga.session.alarms import NEVER
 from inga.session.changes import Changes
 from inga.session.door import Accepts
 from inga.session.handover import Handover
+from inga.session.hearing import Hearing
 from inga.session.parts import Parts
 from inga.session.presence import Presence
 from inga.session.pressure import Pressure
@@ -77,6 +78,7 @@ class Session(Layer):
         member that holds up the others for longer than `patience`. `open`: nobody has named the members beforehand.
         `gives`, `wants`: the kinds of state that the
         application has for newcomers, and takes as one."""
+        self.hearing = Hearing()
         self.presence = Presence(self, greet=greet, config=dict(config or {}))
         self.changes = Changes(self, build, accepts)
         self.pressure = Pressure(self)
@@ -110,6 +112,7 @@ class Session(Layer):
     # Hooks
 
     def view(self, view: View) -> None:
+        self.hearing.view(len(view))
         self.parts.view(view)
         self.changes.view(view)
         self.presence.view()
@@ -121,6 +124,9 @@ class Session(Layer):
 
     def control(self, packet: Packet) -> None:
         if self.stack.leaving or self.parts.is_homeless:
+            return
+        if not self.hearing.hears(packet.src, self.stack.now):
+            self.stack.reject("budget", packet)
             return
         try:
             self._hear(packet, Told.read(packet.ext))
@@ -159,6 +165,9 @@ class Session(Layer):
 
     def outside(self, packet: Packet, address: Hashable) -> None:
         """What belongs to no view: of members, of newcomers, and of anybody else who knows the group's name."""
+        if not self.hearing.hears_from(address, self.stack.now):
+            self.stack.reject("budget")
+            return
         try:
             told = Told.read(packet.ext)
             if is_impostor(self.stack.guard, told, address):

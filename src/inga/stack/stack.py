@@ -31,7 +31,7 @@ from inga.stack.layer import Layer
 from inga.stack.native import Direct, NativeWire, Outsider
 from inga.stack.places import Places
 from inga.stack.views import Views
-from inga.wire.packet import group_id
+from inga.wire.packet import Covers, group_id
 
 EVERYBODY = None
 """The address of a datagram for all other members."""
@@ -98,12 +98,14 @@ class Stack:
         birth: int | None = None,
         places: Places | None = None,
         guard: Guard | None = None,
+        covers: Covers = "all",
     ) -> None:
         """`group` is what members agree on, `lobby` what also those know who do not: packets that belong to no view
         carry that. `beneath` names services the network itself provides, such as "reliable" in a test.
         `sizes` is for one who joins a board: how many members the earlier views had whose packets still come. `birth`
         tells this process from others of its name, in a first view that members know before they have met. `places`: where
-        somebody may be who is in no view of ours. `guard` seals what leaves, and opens what comes."""
+        somebody may be who is in no view of ours. `guard` seals what leaves, and opens what comes. `covers`: what of our
+        packets their check covers; what others cover we check, unless nobody has a check."""
         self.guard = guard
         self.me = me
         self.member = view.members[me]
@@ -116,6 +118,7 @@ class Stack:
         self.lobby = self.group if lobby is None else group_id(lobby)
         self.receipt = receipt
         self.datagram_max = datagram_max
+        self.covers: Covers = covers if guard is None else "nothing"  # what is sealed needs no check
         self.writable = True
         self.passable = True  # what is passed down now leaves at once; else company is worth waiting for
         self.closing = False  # the view is being closed: nothing more is sent in it
@@ -133,6 +136,7 @@ class Stack:
         self.rejected: Counter[str] = Counter() if guard is None else guard.rejected
         self.met: set[int] = set()  # members of whom something was accepted
         self.addresses: dict[int, Hashable] = {}  # the address of each member that was met
+        self.doubted: set[int] = set()  # members that may be elsewhere than they were
         self.places = places or Places()  # where members of other views may be
         self.left: set[int] = set()  # members that have left or failed, for good
         self.failed: set[int] = set()  # of these, those that did not say so
@@ -392,12 +396,14 @@ class Stack:
         said before can be said again by anybody, from anywhere."""
         src = packet.src
         self.met.add(src)
-        if packet.where is not None and (fresh or src not in self.addresses):
+        if packet.where is not None and (fresh or not (src in self.addresses or src in self.doubted)):
             self.addresses[src] = packet.where
+            self.doubted.discard(src)
 
     def doubt(self, member: int) -> None:
-        """A member may not be where we think: what is for it goes to everybody until it is heard again."""
+        """A member may not be where we think: what is for it goes to everybody until something new comes of it."""
         self.addresses.pop(member, None)
+        self.doubted.add(member)
 
     def gone(self, member: int, *, failed: bool = False) -> None:
         """A member has left or failed, for good: tell the layers. Where a view without it follows, what it said last
