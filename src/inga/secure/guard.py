@@ -536,6 +536,11 @@ class Guard:
         """What is wrong with those who are in a group of this name and could not prove who they are."""
         return [f"whoever is at {printable(where)} {why}" for where, why in self.failures.items()]
 
+    @property
+    def has_company(self) -> bool:
+        """Whether anybody has proven who it is."""
+        return bool(self._channels)
+
     def told(self) -> list[str]:
         """What a person is to know, since the last call."""
         told, self._notices = self._notices, []

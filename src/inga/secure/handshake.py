@@ -41,6 +41,9 @@ PADDED = 1024
 """Octets of a knock where answers hold certificates: an answer is never longer than what asked for it, so that nobody
 can be flooded in somebody else's name."""
 
+SECURED = MAGIC.to_bytes(2, "big")
+"""How everything begins that is said in secured groups."""
+
 NO_COOKIE = bytes(PROOF)
 
 
@@ -226,6 +229,14 @@ class Handshake:
         root = derive(self._credentials.base, "pair", shared, transcript)
         answer, confirm, forth, back = (derive(root, name) for name in ("answer", "confirm", "forth", "back"))
         return Keys(transcript, answer, confirm, forth, back)
+
+
+def is_secured(data: Buffer, group: str) -> bool:
+    """Whether it is a word of somebody in a secured group of that name."""
+    if len(data) < TALKS.size or data[:2] != SECURED:
+        return False
+    _, _, kind, _, which = TALKS.unpack_from(data)
+    return kind == KNOCK and bool(which == derive(b"", "group", group)[:4])
 
 
 class Other(NamedTuple):

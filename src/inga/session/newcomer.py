@@ -11,6 +11,7 @@ from inga.model.errors import UsageError, WireError
 from inga.model.packet import Buffer, Packet
 from inga.model.view import Member, View
 from inga.session.alarms import Backoff
+from inga.secure.handshake import is_secured
 from inga.session.asking import Asking
 from inga.session.description import named, view_told
 from inga.session.door import Accepts
@@ -36,6 +37,9 @@ from inga.wire.packet import (
     view_tag,
 )
 from inga.wire.told import Told, said
+
+STRANGE_FOR = 3.0
+"""Seconds for which one waits where somebody is there and nobody can be understood."""
 
 PAUSED_FOR = 3.0
 """Seconds for which one asks where nobody may be let in, before it gives up: another part may let it in."""
@@ -82,6 +86,9 @@ class Newcomer:
         that it takes. `founds`: the order of the group that it founds with others, `traced` or not, if nobody lets it in;
         None: it waits. `accepts`: the driver's objections to these. `guard` is that of the stack."""
         self.guard = guard
+        self._lobby_name = group if lobby is None else lobby
+        self._is_secured = False  # those who are there speak so that we cannot understand them
+        self._since = now
         self._covers: Covers = "all" if guard is None else "nothing"
         self.member = member
         self._identity = group
@@ -124,6 +131,8 @@ class Newcomer:
             self._look_round(now)
             if self.view is not None:
                 return []
+        elif now - self._since >= STRANGE_FOR:
+            self._refuse_stranger()
         self.wake = now + self._pause.next(STEADY)
         self._look_round_by(now)
         asked = self._asking.hello(self.member, f"{self.group:08x}", 0, now, self._wants)
@@ -136,14 +145,7 @@ class Newcomer:
         chosen = self._gathering.chosen(self.member, now)
         if chosen == self.member.identity:
             founders = self._gathering.founders(self.member, now)
-            if (
-                founders is not None
-                and len(founders) == 1
-                and self.guard is not None
-                and self.guard.strangers
-            ):
-                self._refuse(f"somebody is in this group already, but {self.guard.strangers[0]}")
-            elif founders is not None:
+            if founders is not None and (len(founders) > 1 or not self._refuse_stranger()):
                 self._found(founders)
         elif chosen is not None:
             self._asking.heard(chosen, now)
@@ -176,6 +178,8 @@ class Newcomer:
         if self.guard is not None and self.view is None:
             batch = self.guard.open(batch, now)
         for data, address in batch:
+            if self.guard is None and is_secured(data, self._lobby_name):
+                self._is_secured = True
             if kind_of(data, self.lobby) == Session.id and view_of(data) == OUTSIDE:
                 self._hear(data, address, now)
             elif len(data) >= HEAD.size:
@@ -221,6 +225,15 @@ class Newcomer:
             case "closed":
                 if told.identity == self.member.identity:
                     self._refuse(told.text("why"))
+
+    def _refuse_stranger(self) -> bool:
+        """Give up if those who are there cannot be understood, or do not understand us."""
+        strangers = [] if self.guard is None or self.guard.has_company else self.guard.strangers
+        if strangers:
+            self._refuse(f"somebody is in this group, but {strangers[0]}")
+        elif self._is_secured:
+            self._refuse("the group of this name is secured: pass secret= or identity=")
+        return self.refused is not None
 
     def _refuse(self, why: str) -> None:
         self.refused = UsageError(f"{self.member.name!r} cannot join: {why}")

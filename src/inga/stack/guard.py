@@ -40,6 +40,11 @@ class Guard(Protocol):
         """What is wrong with those who are in a group of this name and could not prove who they are."""
         ...
 
+    @property
+    def has_company(self) -> bool:
+        """Whether anybody has proven who it is."""
+        ...
+
     def enter(self, tag: int, view: View, me: int, now: float) -> None:
         """This view is in force from now on."""
         ...
