@@ -276,6 +276,9 @@ class Transfer:
         self.wake = stack.now + self._again.next(stack.rng)
         if is_all:
             incoming.is_whole, self.lacks, self.wake = True, False, NEVER
+            if stack.trace is not None:
+                what = {"peer": packet.src, "n": incoming.offset, "note": self.wants}
+                stack.trace.row("state", stack.now, stack.view.number, **what)
         if asks:
             self._fetch()
 
