@@ -520,6 +520,28 @@ def test_what_a_trace_claims_after_a_gate(run: Run, meeting: Meeting, tmp_path: 
     assert verdicts(path, ["causal"]) != {"causal": "pass"}
 
 
+def test_one_that_was_let_in_and_never_began_leaves_no_doubt(
+    run: Run, meeting: Meeting, tmp_path: Path
+) -> None:
+    """Views name it, and it has no rows: not because they are lost."""
+    path, elsewhere = tmp_path / "trace", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "manifest.json").write_text("{")
+
+    async def main() -> None:
+        async with meeting(2, trace=path) as ((alice, bob), come):
+            with pytest.raises(inga.IngaError):
+                await come("cathy", trace=elsewhere)
+            await until(lambda: alice.view.left == bob.view.left == ("cathy",))
+            alice.post(b"still")
+            assert await texts(bob, 1) == ["still"]
+
+    run(main())
+    assert [process.name for process in read_processes(path)] == ["alice", "bob", "process 2"]
+    assert any((row.dst or 0) >> 2 & 1 for row in _rows(path) if row.step == "view")
+    assert verdicts(path, [*CHECKED, "views"]) == dict.fromkeys([*CHECKED, "views"], "pass")
+
+
 def test_one_that_comes_back_is_another_process(run: Run, party: Party, tmp_path: Path) -> None:
     """Cathy is cut off until both sides have gone on without each other, then they find together again: her trace as
     the old member ends, and that of the new one has what she delivers from then on."""

@@ -39,8 +39,8 @@ from inga.session.closing import ClosingView, Cut, key_of, lend
 from inga.session.description import described, next_view, view_told
 from inga.session.door import Accepts, Door
 from inga.session.leading import FlushReport, Leading
-from inga.session.processes import Processes
 from inga.session.questions import Questions
+from inga.session.reserved import ReservedNumbers
 from inga.session.wishes import BuildByName, RecipeRequest, Wishes, made
 from inga.stack.stack import Done, Stack
 from inga.wire.told import TEXT_MAX, Told
@@ -59,7 +59,7 @@ class Changes:
         self._session = session
         self._build = build
         self._door = Door(session, accepts)
-        self._processes = Processes()
+        self._numbers = ReservedNumbers()
         self._questions = Questions(session, self._answer)
         self.wishes = Wishes(session, self._questions, build)
         self._attempt = 0  # the latest that we know of in this view
@@ -98,7 +98,7 @@ class Changes:
         led, self._change, self._closing, self._attempt = self._change, None, None, 0
         self._dissolves = None
         self._unaware.clear()
-        self._processes.view()
+        self._numbers.view()
         self._questions.renew()
         if led is not None:
             self._unaware = set(self.stack.others)
@@ -170,7 +170,7 @@ class Changes:
         delivered in the view that we left is lost for us."""
         stack = self.stack
         before = stack.view.members[stack.me]
-        (mine,) = self._processes.reserve(stack, [stack.member])
+        (mine,) = self._numbers.reserve(stack, [stack.member])
         view = replace(
             stack.view,
             number=stack.view.number + 1,
@@ -311,7 +311,7 @@ class Changes:
             max(stack.view.number, number) + 1,
             self._attempt,
             people,
-            self._processes.reserve(stack, people),
+            self._numbers.reserve(stack, people),
             recipe=stack.view.recipe if request is None else request.recipe,
             parts=self._door.parts(people),
         )

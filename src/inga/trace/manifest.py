@@ -127,12 +127,15 @@ def write_json(path: Path, content: dict[str, Any], *, anew: bool = False) -> bo
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         hidden.write_text(text, encoding="utf-8")
-        return _is_linked(hidden, path) if anew else os.replace(hidden, path) is None
+        if anew:
+            return _is_linked(hidden, path)
+        os.replace(hidden, path)
     except OSError as error:
         raise TraceError(f"{path} cannot be written: {error.strerror}.") from error
     finally:
         with suppress(OSError):
             hidden.unlink()
+    return True
 
 
 def _is_linked(file: Path, path: Path) -> bool:

@@ -12,7 +12,7 @@ from inga.model.view import Member
 from inga.stack.stack import Stack
 
 
-class Processes:
+class ReservedNumbers:
     """The numbers that we have reserved as the leader of changes of one view; part of `changes`."""
 
     def __init__(self) -> None:
