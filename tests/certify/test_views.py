@@ -44,7 +44,7 @@ def test_whatever_fails_the_claims_hold(order: str, happens: Callable[[str], Run
     assert any(row.step == "suspect" for rows in run.trace for row in rows)
 
 
-@pytest.mark.parametrize("order", ["vector", "sco", "total"])
+@pytest.mark.parametrize("order", ["vector", "total"])
 def test_parts_that_both_let_somebody_in_do_not_mean_two_by_one_number(order: str) -> None:
     """And whoever was to come in, and never did, keeps nothing open."""
     run = apart_and_open(order)

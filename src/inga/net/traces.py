@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from inga.model.errors import IngaError, TraceError, UsageError
+from inga.model.steps import Trace
 from inga.stack.stack import Stack
 from inga.trace.manifest import Manifest, claim
+from inga.trace.memory import MemoryTrace
 from inga.trace.numbering import Census
 from inga.trace.reader import read_description
 from inga.trace.writer import TraceWriter
@@ -53,23 +55,29 @@ class LiveTraces(Census):
         self._ended: list[asyncio.Future[None]] = []  # traces of what we were before, that are being closed
         self._disclaimed: list[str] = []
 
-    def trace(self, process: int, name: str = "") -> TraceWriter:
+    def trace(self, process: int, name: str = "") -> Trace:
+        """Raises what is wrong with the directory when we begin. When we come back, in the middle of a change, the group
+        fails of it instead, and nobody reads the rows that are still written."""
         if (process, name) not in self._open:
             if not name:
                 self._end()
             index, n = self.number(process, name), max(self.size(self._stack.view.total), len(self.names))
-            trace = _LiveTrace(
-                self._directory,
-                index,
-                self._name(index, process, name),
-                n,
-                full=self._full,
-                origin=self._origin,
-                on_failure=self._stack.fail,
-            )
-            trace.disclaim(*self._disclaimed)
-            self._open[process, name] = trace
+            try:
+                self._open[process, name] = self._begin(index, self._name(index, process, name), n)
+            except IngaError as error:
+                if not self._ended:
+                    raise
+                self._stack.fail(error)
+                return MemoryTrace(index, n)
         return self._open[process, name]
+
+    def _begin(self, index: int, name: str, n: int) -> "_LiveTrace":
+        failed = self._stack.fail
+        trace = _LiveTrace(
+            self._directory, index, name, n, full=self._full, origin=self._origin, on_failure=failed
+        )
+        trace.disclaim(*self._disclaimed)
+        return trace
 
     def reserve(self, count: int, least: int) -> Sequence[int]:
         """A number is reserved by a file in the directory, which only one can make. If that cannot be done, numbers are
