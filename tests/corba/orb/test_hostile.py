@@ -199,17 +199,21 @@ def test_slow_senders_and_half_messages(run: Run) -> None:
             silent = await it.enemy()
             patient = await it.enemy(WHOLE)  # between two messages one may wait
             await until(lambda: it.server.buffered == 2 + 11 + 40 + len(HALF))
-            skip(20.0)
+            skip(9.0)
+            await it.goes_on()
+            assert not silent.reader.at_eof()
+            skip(11.0)
+            await until(lambda: it.server.counts["late"] == 1)
+            assert await silent.rest() == b""  # a first word is not waited for that long
             await halves[2].say(HALF[40:41])  # one octet more is no new beginning
             await it.goes_on()
             skip(20.0)
-            await until(lambda: it.server.counts["late"] == 4)
+            await until(lambda: it.server.counts["late"] == 5)
             for enemy in halves:
                 assert await enemy.rest() == b""
             assert it.server.buffered == 0
-            for enemy in (silent, patient):
-                await enemy.say(WHOLE)
-                assert (await enemy.reader.readexactly(12))[:4] == giop.MAGIC
+            await patient.say(WHOLE)
+            assert (await patient.reader.readexactly(12))[:4] == giop.MAGIC
 
     run(main())
 
@@ -325,10 +329,13 @@ def test_requests_under_way_are_bounded(run: Run) -> None:
             assert it.desk.begun == 5  # the others wait their turn
             second = await it.enemy(b"".join(wait[:5]))
             await until(lambda: it.desk.begun == 8)
+            third = asyncio.ensure_future(it.proxy.wait(9))  # the first of its connection, whatever others do
+            await until(lambda: it.desk.begun == 9)
             with pytest.raises(SystemException, match="TRANSIENT: too many requests") as caught:
                 await it.proxy.wait(1)
             assert caught.value.completed == "no"
             it.desk.gate.set()
+            assert await third == 9
             for enemy, replies in ((first, 20), (second, 5)):
                 numbers = []
                 for _ in range(replies):
