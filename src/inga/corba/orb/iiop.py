@@ -38,7 +38,7 @@ from inga.corba.broker.dispatch import (
     agreed_text,
 )
 from inga.corba.broker.idl import SystemException, UserException
-from inga.corba.orb.tls import CALLER, Tls
+from inga.corba.orb.tls import CALLER, Channel, Tls
 from inga.corba.orb.turns import Turns
 from inga.corba.wire import giop
 from inga.corba.wire.framing import MESSAGE_MAX, Framer, Oversized
@@ -139,9 +139,13 @@ class _Connection(asyncio.Protocol):
             return
         size = self.limits.fragment_size
         if 0 < size < len(data) and data[5] >= 2:
-            self.transport.writelines(giop.fragments(data, size))
+            self.transport.writelines(map(self.sealed, giop.fragments(data, size)))
         else:
-            self.transport.write(data)
+            self.transport.write(self.sealed(data))
+
+    def sealed(self, data: bytes) -> bytes:
+        """What goes over the connection for these octets, if we and not the transport do TLS."""
+        return data
 
     def close(self, message: giop.GiopMessage | None = None) -> None:
         """End the connection, with a last word."""
@@ -294,8 +298,7 @@ class _Serving(_Connection):
         self._pending: deque[bytes] = deque()
         self._kept = 0  # octets in both
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._entrance: asyncio.Transport | None = None  # until hands are shaken
-        self._entering: asyncio.Task[None] | None = None
+        self._channel = None if server.tls is None else server.tls.accept()
         self._lost = False
         self.host: str | None = None
         self.peer: str | None = None
@@ -315,37 +318,26 @@ class _Serving(_Connection):
         return self.framer.buffered + self._kept
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        entrance = cast(asyncio.Transport, transport)
-        self.host = (entrance.get_extra_info("peername") or (None,))[0]
+        super().connection_made(transport)
+        self.host = (transport.get_extra_info("peername") or (None,))[0]
         if not self._server.admit(self):
-            entrance.abort()
-        elif self._server.tls is None:
-            super().connection_made(entrance)
-        else:
-            self._entrance = entrance
-            self._entering = self.loop.create_task(self._enter(self._server.tls, entrance))
+            self.abort()
 
-    async def _enter(self, tls: Tls, entrance: asyncio.Transport) -> None:
-        """Shake hands. The connection counts among the others from the start, lest strangers have any number of them."""
-        try:
-            transport, self.peer = await tls.accept(entrance, self, self.limits.greeting_seconds)
-        except (OSError, KeysError):  # all that is wrong with TLS or a certificate
-            self._server.counts["handshake"] += 1
-            self._server.forget(self)
-            entrance.abort()
-        else:
-            super().connection_made(transport)
-            self._server.turns.add(self)
-
-    def abort(self) -> None:
-        super().abort()
-        if self._entrance is not None:
-            self._entrance.abort()
+    def write(self, data: bytes) -> None:
+        if (
+            self._channel is None or self._channel.is_open
+        ):  # Before hands are shaken nobody is there to talk to.
+            super().write(data)
 
     def close(self, message: giop.GiopMessage | None = None) -> None:
-        super().close(message)
-        if self.transport is None:
-            self.abort()
+        if message is not None:
+            self.write(giop.encode(message))
+        if self._channel is not None and self.transport is not None and not self.transport.is_closing():
+            self.transport.write(self._channel.end())
+        super().close()
+
+    def sealed(self, data: bytes) -> bytes:
+        return data if self._channel is None else self._channel.send(data)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lost, self.blocked = True, None
@@ -392,8 +384,7 @@ class _Serving(_Connection):
         if self not in self._server.connections:
             self._discard()
             return False
-        if self.transport is None:
-            return False  # hands are not shaken yet
+        assert self.transport is not None
         try:
             if self._may_begin:
                 self._do_next()
@@ -426,13 +417,31 @@ class _Serving(_Connection):
             data = self._unread.popleft()
             if len(data) > LOOKED_AT:
                 self._unread.appendleft(data[LOOKED_AT:])
-            found = self.messages(data[:LOOKED_AT])
+            data = data[:LOOKED_AT]
+            self._kept -= len(data)
+            found = self.messages(data if self._channel is None else self._opened(self._channel, data))
             self._pending.extend(found)
-            self._kept += sum(map(len, found)) - min(len(data), LOOKED_AT)
+            self._kept += sum(map(len, found))
         if self._pending:
             message = self._pending.popleft()
             self._kept -= len(message)
             self._message(giop.decode(message, text=self._text))
+
+    def _opened(self, channel: Channel, data: memoryview) -> bytes:
+        """What came, in the clear: nothing until hands are shaken."""
+        assert self.transport is not None and self._server.tls is not None
+        was_open = channel.is_open
+        try:
+            clear = channel.receive(data)
+            if channel.is_open and not was_open:
+                self.peer = self._server.tls.peer(channel.certificate())
+        except (ssl.SSLError, KeysError) as error:
+            raise WireError("tls" if was_open else "handshake", str(error)) from None
+        finally:
+            self.transport.write(channel.outgoing())  # also why it failed
+        if channel.is_over:
+            self.close()
+        return clear
 
     def _message(self, decoded: Decoded) -> None:
         message = decoded.message
@@ -735,7 +744,8 @@ class Client:
         )
         if self.tls is not None and address.tls:
             try:
-                self.tls.check_server(transport, address.member)
+                shown = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+                self.tls.peer(shown, address.member)
             except KeysError:
                 connection.abort()
                 raise

@@ -9,16 +9,20 @@ member that is. A client takes the server for what it should be if its certifica
 names or, where a reference names none, of the host. Contexts of yours decide for themselves.
 """
 
-import asyncio
 import ssl
 import tempfile
 import time
+from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from secrets import token_hex
 
 from inga.keys.identity import Identity
 from inga.model.errors import KeysError, UsageError
+from inga.model.packet import Buffer
+
+PIECE = 1 << 16
+"""Octets that are decrypted at once."""
 
 CALLER: ContextVar[str | None] = ContextVar("caller", default=None)
 
@@ -65,19 +69,10 @@ class Tls:
         """Whose certificate we show."""
         return None if self.identity is None else self.identity.name
 
-    async def accept(
-        self, entrance: asyncio.Transport, protocol: asyncio.Protocol, seconds: float
-    ) -> tuple[asyncio.Transport, str | None]:
-        """Shake hands with a client; the connection, and which member that is."""
+    def accept(self) -> "Channel":
+        """For a connection of somebody who calls us."""
         assert self.serving is not None
-        if entrance.is_closing():
-            raise ConnectionAbortedError("gone before it began")
-        transport = await asyncio.get_running_loop().start_tls(
-            entrance, protocol, self.serving, server_side=True, ssl_handshake_timeout=seconds
-        )
-        if transport is None:
-            raise ConnectionAbortedError("closed meanwhile")
-        return transport, self._checked(transport, None)
+        return Channel(self.serving)
 
     def context_for(self, member: str | None) -> ssl.SSLContext:
         """What to call a server with that is this member, or the host that it is reached by."""
@@ -90,19 +85,67 @@ class Tls:
         """Whether we can call others."""
         return self._calling is not None
 
-    def check_server(self, transport: asyncio.BaseTransport, member: str | None) -> None:
-        """Whether the other side is the member that is called; a KeysError says who else it is."""
-        self._checked(transport, member)
-
-    def _checked(self, transport: asyncio.BaseTransport, member: str | None) -> str | None:
+    def peer(self, shown: bytes | None, member: str | None = None) -> str | None:
+        """Which member has shown this certificate. Another one than `member` is a KeysError, as is whoever nobody vouches for."""
         if self.identity is None:
             return None
         from inga.keys.certificates import check_certificate
 
-        shown = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
         if shown is None:
             raise KeysError("unknown_authority", "no certificate was shown")
         return check_certificate(shown, self.identity.trusted, member, time.time()).name
+
+
+class Channel:
+    """The server's end of TLS on one connection, without the connection: octets in, octets out.
+
+    asyncio would shake hands before anybody gets to know of a connection, so that neither its limits nor its turns held for
+    strangers.
+    """
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._object = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self.is_open = False
+        """Whether hands are shaken."""
+        self.is_over = False
+        """Whether the other side has said that nothing more comes."""
+
+    def receive(self, data: Buffer) -> bytes:
+        """What came, in the clear; an ssl.SSLError ends the connection. Then, too, there may be something to send."""
+        self._incoming.write(data)
+        found = []
+        try:
+            if not self.is_open:
+                self._object.do_handshake()
+                self.is_open = True
+            while piece := self._object.read(PIECE):
+                found.append(piece)
+            self.is_over = True
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLZeroReturnError:
+            self.is_over = True
+        return b"".join(found)
+
+    def send(self, data: bytes) -> bytes:
+        """What goes over the connection for this."""
+        self._object.write(data)
+        return self.outgoing()
+
+    def outgoing(self) -> bytes:
+        """What TLS itself has to send."""
+        return self._outgoing.read()
+
+    def end(self) -> bytes:
+        """The last that goes over the connection: that nothing more comes."""
+        with suppress(ssl.SSLError):  # it would like to hear the same from the other side
+            self._object.unwrap()
+        return self.outgoing()
+
+    def certificate(self) -> bytes | None:
+        """What the other side has shown, in DER."""
+        return self._object.getpeercert(binary_form=True)
 
 
 def _context(kind: int, identity: Identity) -> ssl.SSLContext:
