@@ -449,7 +449,8 @@ class _Serving(_Connection):
         if isinstance(message, Request):
             self._request(decoded, message)
         elif isinstance(message, LocateRequest):
-            self.write(self._server.broker.locate(decoded))
+            if not self._lost:
+                self.write(self._server.broker.locate(decoded))
         elif isinstance(message, CancelRequest):
             self.framer.forget(message.request_id)
             task = self._tasks.pop(message.request_id, None)
