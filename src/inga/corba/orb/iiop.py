@@ -59,6 +59,8 @@ from inga.model.packet import Buffer
 from inga.net.log import log
 
 REQUEST_ID_MAX = (1 << 32) - 1
+FAREWELL_SECONDS = 1.0
+"""Until a server that does not say goodbye is left without it."""
 LOOKED_AT = 1 << 14
 """Octets in which messages are looked for in one turn."""
 BEGUN_AGAIN_MAX = 3
@@ -555,6 +557,7 @@ class _Calling(_Connection):
         self._writers: list[asyncio.Future[None]] = []
         self.gone: Exception | None = None
         self.heard = False
+        self.ended = self.loop.create_future()
 
     def next_id(self) -> int:
         """A number that no request under way has."""
@@ -597,6 +600,7 @@ class _Calling(_Connection):
         if self.address.tls and not self.heard:
             why += " before it said anything; it may not trust our certificate"
         self._end(_broken(self.address, why))
+        self.ended.set_result(None)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -683,9 +687,15 @@ class Client:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        for connection in list(self._connections.values()):
+        connections = list(self._connections.values())
+        for connection in connections:
             connection.shut()
         await asyncio.sleep(0)  # The transports get the turn they close in.
+        farewells = [each.ended for each in connections if each.address.tls]
+        if farewells:  # TLS waits for the other side to say goodbye, too.
+            await asyncio.wait(farewells, timeout=FAREWELL_SECONDS)
+            for connection in connections:
+                connection.abort()
 
     def forget(self, connection: _Calling) -> None:
         """It is of no more use."""

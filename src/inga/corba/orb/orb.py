@@ -248,20 +248,17 @@ class Orb:
 
     def _endpoint(self, way: Iiop) -> Endpoint:
         """Where to connect to. Nothing is called in the clear by an Orb that has TLS, whatever a reference says."""
-        secure, where = way.secure, address_text(way.host, way.port)
         if self.tls is None:
-            if not way.port:
-                raise SystemException(
-                    "NO_PERMISSION", f"{where} is reached by TLS only: Orb(tls=...)", completed="no"
-                )
-            return Endpoint(way.host, way.port)
-        if secure is None:
-            raise SystemException("NO_PERMISSION", f"{where} is not reached by TLS", completed="no")
-        if not self.tls.calls:
-            raise SystemException(
-                "NO_PERMISSION", "the Orb was given no TLS context to call with", completed="no"
-            )
-        return Endpoint(way.host, secure.port, tls=True, member=way.member)
+            if way.port:
+                return Endpoint(way.host, way.port)
+            why = f"the object at {way.host} is reached by TLS only: Orb(tls=...)"
+        elif (secure := way.secure) is None:
+            why = f"{address_text(way.host, way.port)} is not reached by TLS, and nothing is called in the clear"
+        elif not self.tls.calls:
+            why = "the Orb was given no TLS context to call with"
+        else:
+            return Endpoint(way.host, secure.port, tls=True, member=way.member)
+        raise SystemException("NO_PERMISSION", why, completed="no")
 
     async def _multicast(self, call: OutgoingCall, way: Uipmc) -> None:
         self._request_number = self._request_number % REQUEST_ID_MAX + 1
