@@ -47,6 +47,12 @@ from inga.wire.told import TEXT_MAX, Told
 if TYPE_CHECKING:
     from inga.session.session import Session
 
+ATTEMPTS_MAX = 1024
+"""Attempts by which another member can be ahead of us: each has its reason, and a later one ends it within moments."""
+
+VIEWS_MAX = 1 << 20
+"""Views by which another part of the group can be ahead of ours."""
+
 DISSOLVES = 3
 """Times that members are told at once that they are let go."""
 
@@ -157,9 +163,11 @@ class Changes:
         self._session.parts.leave_home(host, part)
         self.wake = NEVER
 
-    def enter(self, view: View, cuts: list[int]) -> None:
-        """One that was without a view is in one."""
-        self.cuts = cuts
+    def enter(self, view: View, told: Told) -> None:
+        """One that was without a view is in one, and was told this about it."""
+        self.cuts = cuts = told.numbers("cuts")
+        if self.stack.guard is not None:
+            self._prepare(view, self.stack.guard.unwrap(told.text("host"), told.text("secret")))
         self.stack.views.install(view, made(self._build, view.recipe), None, cuts)
 
     def go_on_alone(self) -> None:
@@ -179,7 +187,16 @@ class Changes:
             processes=(stack.view.total,),
             total=stack.view.total + 1,
         )
+        if stack.guard is not None:
+            self._prepare(view, stack.guard.fresh())
         stack.views.install(view, made(self._build, view.recipe), None, self.cuts)
+
+    def _prepare(self, view: View, secret: bytes) -> None:
+        """In a secured group: that view, with this secret, may follow."""
+        stack = self.stack
+        me = view.index(stack.member)
+        assert stack.guard is not None and me is not None
+        stack.guard.expect(stack.wire.tag_of(view), view, me, secret)
 
     def ahead(self, number: int) -> None:
         """A member that is in the next view knows that every member has reached the cut."""
@@ -237,6 +254,8 @@ class Changes:
             return
         if not self.leads or (host and host != [self.stack.member.signed]):
             return  # another one is asked
+        if told.number("view") > self.stack.view.number + VIEWS_MAX:
+            raise WireError("malformed", "a view far beyond ours")
         member = self._door.look(told, address)
         if member is not None:
             self._welcome(member, address)
@@ -346,8 +365,20 @@ class Changes:
 
     def _welcome(self, person: Member, address: Hashable) -> None:
         """Tell a newcomer that it is a member: in which view, and what was before."""
+        guard, secret = self.stack.guard, ""
+        if guard is not None:
+            address = guard.address_of(person.name)
+            found = guard.secret_for(person.name)
+            if found is None:
+                return
+            secret = found
         if self._questions.is_first(person.identity, "welcome"):
-            what = {"cuts": self.cuts, "group": self._session.digest}
+            what = {
+                "cuts": self.cuts,
+                "group": self._session.digest,
+                "secret": secret,
+                "host": self.stack.member.name,
+            }
             missed = self._session.slow.missed_by(person)
             self._session.answer(address, "welcome", **described(self.stack.view), **what, missed=missed)
 
@@ -377,6 +408,8 @@ class Changes:
             return
         if max(gone, default=0) >= len(stack.view):
             raise WireError("malformed", "somebody is gone who never was here")
+        if view.number > stack.view.number + VIEWS_MAX or view.attempt > self._attempt + ATTEMPTS_MAX:
+            raise WireError("malformed", "a view far beyond those that can follow")
         if closing is not None and closing.rank >= (src, view.attempt):
             return
         if any(member not in gone for member in range(src)) or src in gone:
@@ -420,6 +453,9 @@ class Changes:
     def _on_cut(self, src: int, told: Told) -> None:
         cut, closing = Cut.read(told, len(self.stack.view)), self._followed(src, told)
         if closing is not None:
+            if self.stack.guard is not None:
+                name = self.stack.view.names[src]
+                self._prepare(closing.view, self.stack.guard.unwrap(name, cut.secret))
             closing.hear_cut(cut)
 
     def _on_reached(self, src: int, told: Told) -> None:
@@ -453,7 +489,7 @@ class Changes:
     def _on_refused(self, src: int, told: Told) -> None:
         key, asker, wish = key_of(told), told.number("asker"), told.number("wish")
         why, closing = told.text("why"), self._closing
-        if closing is not None and closing.key == key and not closing.installing:
+        if closing is not None and (closing.key, closing.leader) == (key, src) and not closing.installing:
             self._closing = None
             self._session.quorum.promised.discard(src)
             self.stack.views.reopen()
