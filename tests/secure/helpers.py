@@ -46,9 +46,9 @@ def packet(view: View, source: int, body: bytes, *, lent: bool = False) -> bytes
     return joined(encode(made, tag(view), covers="nothing"))
 
 
-def word(body: bytes) -> bytes:
+def word(body: bytes, source: int = 7) -> bytes:
     """What belongs to no view."""
-    return joined(encode(Packet(7, 0, body), 0, covers="nothing"))
+    return joined(encode(Packet(source, 0, body), 0, covers="nothing"))
 
 
 class Wire:
