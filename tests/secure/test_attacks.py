@@ -292,7 +292,7 @@ def test_noise_changes_nothing(wire: Wire) -> None:
     rng = Random(4)
     before = {name: state(guard) for name, guard in wire.guards.items()}
     tape = [data for _, _, data in wire.tape]
-    for _ in range(800):
+    for _ in range(400):
         data = bytearray(rng.choice(tape))
         for _ in range(rng.randrange(1, 4)):
             data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)

@@ -259,10 +259,10 @@ def test_every_octet_of_a_word_counts(sides: Sides) -> None:
     knock = sides.knock()
     answer = sides.answer(knock)
     _, confirm = sides.judge(answer)
-    for at in range(TALKS.size, len(answer) - PROOF, 7):
+    for at in range(TALKS.size, len(answer) - PROOF, 11):
         with pytest.raises((Forged, NotForUs)):
             sides.judge(proven(sides.alice, changed(answer, at, bytes([answer[at] ^ 1]))))
-    for at in range(TALKS.size, len(confirm) - PROOF, 7):
+    for at in range(TALKS.size, len(confirm) - PROOF, 11):
         with pytest.raises((Forged, NotForUs)):
             sides.finish(proven(sides.alice, changed(confirm, at, bytes([confirm[at] ^ 1]))))
 
