@@ -3,6 +3,7 @@
 # Some tests only:      make test TESTS="tests/causality -k inbox"
 # A shorter hunt:       make hunt RUNS=1000
 # Of one order:         make hunt ORDER=causal
+# Fewer kills:          make bank KILLS=20
 # Fewer mutants:        make mutants MUTANTS="--count 50 --rooms layers/co wire"
 
 TESTS   ?=
@@ -13,6 +14,7 @@ BENCHES ?= sim throughput latency check co sco remiop object views
 WORKERS ?= auto
 MUTANTS ?=
 TRIALS  ?=
+KILLS   ?= 200
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -39,7 +41,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test packages check hunt trials mutants bench format venv pins clean stale
+.PHONY: help demo test packages check hunt trials bank mutants bench format venv pins clean stale
 
 help: ## List the targets (this)
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -66,6 +68,9 @@ hunt: $(STAMP) ## The long searches: the tests marked hunt, then fresh seeds of 
 
 trials: $(STAMP) ## Kill, stop and cut off live members, as root: what is promised of that, and what was measured (TRIALS=--long)
 	@$(BIN)/inga lab members --out inga-lab/members-$(SEED) $(TRIALS)
+
+bank: $(STAMP) ## A replicated bank through 200 kills and returns at full load: is its money still there? (minutes; KILLS=20)
+	@$(BIN)/python examples/bank.py --kills $(KILLS)
 
 mutants: $(STAMP) ## Plant a few hundred small bugs, one at a time, and list those that no test notices
 	@PYTHONHASHSEED=0 nice $(BIN)/python -m tests.mutants $(MUTANTS)

@@ -196,6 +196,9 @@ class LiveStage:
                     self._go_on(index, (line["done"], line["idle"]))
                 case "excluded":
                     self.gone.add(index)
+                    self.chronicle.excluded(self._names[index], self.now)
+                case "missed":
+                    self.chronicle.missed(self._names[index], line["messages"], self.now)
                 case "error":
                     raise WorkerDied(f"{self._names[index]}: {line['text']}")
         for index in self._alive:
@@ -234,6 +237,8 @@ class LiveStage:
             if mishap.do == "crash":
                 self.gone.add(index)
                 self._mark_crashed(index)
+        elif mishap.do in ("stall", "read"):
+            self._cluster.tell(mishap.do, self._last_of(mishap.name))
         elif self._network is not None and mishap.do in ("cut", "heal"):
             self._network.cut(mishap.parts) if mishap.do == "cut" else self._network.heal()
         else:

@@ -21,6 +21,7 @@ from typing import Any
 
 from inga.model.delivery import Delivery
 from inga.model.errors import Excluded, IngaError
+from inga.model.event import Missed
 from inga.model.view import View
 from inga.net.group import Group
 from inga.net.join import join
@@ -75,6 +76,8 @@ class Survivor(ABC):
         self._everybody: int = config["processes"]
         self._link = link
         self._has_said_all = False
+        self._reads = asyncio.Event()  # unless we are told not to
+        self._reads.set()
         self._came: float | None = None  # when something last came
         self._diary = Path(config["diary"]).open("ab", buffering=0)  # noqa: SIM115 — as long as the process
 
@@ -123,8 +126,11 @@ class Survivor(ABC):
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _over(self) -> None:
-        while (await self._link.hear())["kind"] != "close":
-            pass
+        while (told := (await self._link.hear())["kind"]) != "close":
+            if told == "stall":
+                self._reads.clear()
+            elif told == "read":
+                self._reads.set()
 
     async def _talk_and_wait(self) -> None:
         await self._talk()
@@ -147,7 +153,7 @@ class Talker(Survivor):
 
     def __init__(self, group: Group, trial: Trial, config: dict[str, Any], link: WorkerLink) -> None:
         super().__init__(group, trial, config, link)
-        self._slow = trial.slow == group.me
+        self._slow = trial.slow == group.me and not trial.stalls
         self._sends_in: View | None = None  # as the diary has it
         self._answers: deque[tuple[int, list[str] | None]] = deque()  # sends that wait for a question
 
@@ -167,6 +173,8 @@ class Talker(Survivor):
         async for item in self._group.items():
             if isinstance(item, View):
                 self._note({"view": self._described(item)})
+            if isinstance(item, Missed):
+                self._link.say("missed", messages=item.messages)
             if not isinstance(item, Delivery):
                 continue
             self._note(-number_of(item.data))
@@ -175,6 +183,7 @@ class Talker(Survivor):
                 await self._send(*self._answers.popleft())
             if self._slow:
                 await asyncio.sleep(SLOW_READ)
+            await self._reads.wait()
 
     async def _send(self, place: int, to: list[str] | None) -> None:
         """Sends what it is the turn of. Those who are not there get nothing."""
