@@ -80,10 +80,11 @@ def run(
         "trace": None if trace is None else str(trace),
         "course": stage.chronicle.finish(stopped),
     }
+    states = {configs[at]["join"]["name"]: end["states"] for at, end in enumerate(ends) if end}
     if trial.objects is not None:
-        states = {configs[at]["join"]["name"]: end["states"] for at, end in enumerate(ends) if end}
         lossy = any(mishap.do == "cut" for mishap in planned) and not trial.is_primary
         return judge_calls(trial, configs, diaries, states, lossy=lossy).result(order=recipe.name, **measured)
+    measured["course"].states = len({str(each) for each in states.values()})
     oracle = judge_talk(trial, diaries, stage.gone)
     return Result.of(oracle, recipe.name, recipe.promises(trial.deliver), **measured)
 
@@ -197,6 +198,8 @@ class LiveStage:
                 case "excluded":
                     self.gone.add(index)
                     self.chronicle.excluded(self._names[index], self.now)
+                case "merged":
+                    self.chronicle.merges(self._names[index], line["parts"], self.now)
                 case "missed":
                     self.chronicle.missed(self._names[index], line["messages"], self.now)
                 case "error":

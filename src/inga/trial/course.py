@@ -39,6 +39,10 @@ class Course:
     settled: dict[str, float] = field(default_factory=dict)
     stopped: dict[str, float] = field(default_factory=dict)  # longest time that nothing came to a survivor
     unsettled: list[str] = field(default_factory=list)  # mishaps after which they never agreed
+    merged: dict[str, list[list[list[str]]]] = field(
+        default_factory=dict
+    )  # live: by member, what `on_merge` was given: each time the parts that came together
+    states: int = 1  # live: different states of applications in the end, if these give theirs to newcomers
 
     @property
     def longest_stop(self) -> float:
@@ -139,6 +143,12 @@ class Chronicle:
         """A member that comes back was told how many messages it does not get, by sender."""
         counts = ", ".join(f"{count} of {sender}" for sender, count in messages.items())
         self._say(f"{at:.1f} s: {name} is told what it missed: {counts or 'nothing'}")
+
+    def merges(self, name: str, parts: list[list[str]], at: float) -> None:
+        """The application of a member was told that these parts of the group have come together."""
+        if not any(parts in told for told in self.course.merged.values()):
+            self._say(f"{at:.1f} s: parts come together: {' / '.join(' '.join(part) for part in parts)}")
+        self.course.merged.setdefault(name, []).append(parts)
 
     def look(self, at: float) -> None:
         """Do they agree?"""
