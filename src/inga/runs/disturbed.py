@@ -204,6 +204,7 @@ class LiveStage:
                     self.chronicle.missed(self._names[index], line["messages"], self.now)
                 case "error":
                     raise WorkerDied(f"{self._names[index]}: {line['text']}")
+        self.chronicle.look(self.now)
         for index in self._alive:
             if (how := self._cluster.has_ended(index)) is not None:
                 raise WorkerDied(f"{self._names[index]} {how}")

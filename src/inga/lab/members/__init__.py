@@ -20,6 +20,7 @@ from inga.lab.experiments import Claim, Outcome, Table
 from inga.lab.members.scenes import SCENES, LiveScene, act
 from inga.lab.members.start import MEMBERS, MeasuredStarts, measure_starts
 from inga.lab.members.trials import (
+    CALL_RATE,
     COLUMNS,
     DETECT,
     ORDERS,
@@ -93,7 +94,8 @@ def run(
     claims = [each.claim() for each in starts] + [each.claim() for each in played]
     claims += [claim for _, claim in acted]
     page = out / "members.html"
-    lead = f"{MEMBERS} processes on one machine, {RATE:g} sends or calls a second each; detect={forgiven:g}."
+    load = f"{RATE:g} sends or {CALL_RATE:g} calls a second each"
+    lead = f"{MEMBERS} processes on one machine, {load}; detect={forgiven:g}."
     try:
         html = evaluation.page(
             TITLE, lead, claims, (), tables, CAPTIONS, heading="", claimed="What is promised"

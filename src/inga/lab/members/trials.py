@@ -17,8 +17,9 @@ from inga.trial.result import Result
 from inga.trial.trial import Trial
 
 ORDERS = ("causal", "co", "sco", "total", "object")
-RATE = 20.0
-"""Sends or calls per second and member: load enough to notice that something stops, on two cores too."""
+RATE, CALL_RATE = 20.0, 5.0
+"""Sends, and calls, per second and member: load enough to notice that something stops. A call is executed at eight copies, and as
+many of them as messages would keep two cores busy without anything else."""
 
 DETECT = 1.0
 STOP_BESIDES = 1.0
@@ -80,11 +81,12 @@ def troubles(*, long: bool) -> list[Trouble]:
 def trial_of(order: str, trouble: Trouble, detect: float) -> Trial:
     """All members talk until after everything is over."""
     calls = find(order).objects
+    rate = CALL_RATE if calls else RATE
     return Trial(
         order,
         MEMBERS,
-        int((trouble.seconds + 2 * (detect - DETECT)) * RATE),
-        rate=RATE,
+        int((trouble.seconds + 2 * (detect - DETECT)) * rate),
+        rate=rate,
         echo=not calls,
         objects=2 if calls else None,
         detect=detect,
