@@ -165,7 +165,7 @@ class Parts:
         ):  # the same may come twice at once
             if self.reads_first:
                 session.slow.say_missed(told.counts("missed"))
-            session.changes.enter(view, told.numbers("cuts"))
+            session.changes.enter(view, told)
 
     def on_refused(self, told: Told) -> None:
         """This incarnation was a member before, and taken for dead before it heard of that; or the one before it still
