@@ -298,10 +298,11 @@ class Reliable(NumberedLender, Layer):
         if runs and runs[-1][1] > self._last + 1:
             self._say_last(member, denies=True)
         batch: list[Packet] = []
+        spared = self._settings.nack_again / 2  # it does not ask again before
         asked = (
             lsn
             for low, high in runs
-            for lsn in range(max(low, self._everywhere + 1), min(high, self._last + 1))
+            for lsn in range(max(low, self._acked[member] + 1), min(high, self._last + 1))
         )
         for lsn in islice(asked, LOOKS * self._settings.repairs_max):
             if len(batch) >= self._settings.repairs_max:
@@ -309,7 +310,7 @@ class Reliable(NumberedLender, Layer):
             packet = self._sent.get(lsn)
             if packet is None:
                 continue
-            if now - repaired.get((member, lsn), -1.0) < self._settings.nack_delay:
+            if now - repaired.get((member, lsn), -1.0) < spared:
                 self.stack.row("repair_suppressed", member, n=lsn)
                 continue
             if not budget.take(now, cost_of(len(packet.body))):
