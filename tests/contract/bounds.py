@@ -115,7 +115,7 @@ def octets_of_one_source_that_come_too_early(n: int) -> bool:
 def octets_that_come_too_early(n: int) -> bool:
     backlog = Backlog(100)
     return all(
-        [backlog.keep(bytes(n // 8 + (n % 8 if source == 7 else 0)), source, None) for source in range(8)]
+        backlog.keep(bytes(n // 8 + (n % 8 if source == 7 else 0)), source, None) for source in range(8)
     )
 
 
