@@ -23,7 +23,7 @@ from inga.model.errors import UsageError
 from inga.net.address import LOOPBACK_DATAGRAM, parse_host_port
 from inga.net.carrier import BACKLOG_MAX, ArrivedDatagrams, Carrier, Deliver, outside
 from inga.net.log import log
-from inga.stack.native import Outsider
+from inga.stack.native import Direct, Outsider
 from inga.stack.stack import Address, Datagram
 
 FRAME_MAX = 1 << 20
@@ -112,7 +112,7 @@ class TcpCarrier(Carrier):
             self._connectors[place] = task
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
-        if isinstance(to, Outsider):
+        if isinstance(to, Outsider | Direct):
             place = outside(to)
             if place is not None:
                 if place not in self.connections:

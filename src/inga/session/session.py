@@ -33,10 +33,19 @@ from inga.session.silence import Silence
 from inga.session.slow import PATIENCE, Slow
 from inga.session.transfer import Transfer
 from inga.session.wishes import BuildByName
+from inga.stack.guard import Guard
 from inga.stack.layer import Layer
 from inga.stack.stack import Done
 from inga.wire.packet import OUTSIDE
 from inga.wire.told import Told, said
+
+SPOKEN_FOR = ("here", "hello")
+"""What everybody says of itself alone."""
+
+
+def is_impostor(guard: Guard | None, told: Told, address: Hashable) -> bool:
+    """Whether somebody speaks of itself under a name that it has not proven."""
+    return guard is not None and told.do in SPOKEN_FOR and not guard.speaks_for(address, told.text("name"))
 
 
 class Session(Layer):
@@ -161,6 +170,8 @@ class Session(Layer):
             return
         try:
             told = Told.read(packet.ext)
+            if is_impostor(self.stack.guard, told, address):
+                raise WireError("impostor", f"{told.do!r} in the name of another")
             if told.do == "here":
                 self.presence.on_here(packet, told)
             elif told.do == "goodbye":

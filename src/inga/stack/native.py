@@ -30,6 +30,12 @@ class Outsider(NamedTuple):
     address: Hashable
 
 
+class Direct(NamedTuple):
+    """The same, where only it is to get what is sent, by whatever way there is to it."""
+
+    address: Hashable
+
+
 AHEAD_MAX = 1024
 """Datagrams of a view that is not installed here yet; what is more is repaired."""
 
@@ -55,6 +61,10 @@ class NativeWire:
 
     def read(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
         """What datagrams hold that is of a view in force, or of no view at all."""
+        guard = self.stack.guard
+        return self._read_opened(batch if guard is None else guard.open(batch, self.stack.now))
+
+    def _read_opened(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
         packets: list[Packet] = []
         stack = self.stack
         tag, births, sizes, me, left = self.tag, self.births, stack.sizes, stack.me, stack.left
@@ -149,6 +159,12 @@ class NativeWire:
         """By what packets of a view are known."""
         return view_tag(self.stack.identity, view)
 
+    def prepare(self, view: View, secret: bytes) -> None:
+        """In a secured group: that view, with this secret, may follow."""
+        guard, me = self.stack.guard, view.index(self.stack.member)
+        assert guard is not None and me is not None
+        guard.expect(self.tag_of(view), view, me, secret)
+
     def is_past(self, tag: int) -> bool:
         """Whether that is the tag of a view that is closed here."""
         return any(self.tag_of(view) == tag for view in self.past.values())
@@ -156,6 +172,8 @@ class NativeWire:
     def enter(self, view: View) -> None:
         """This view is in force from now on."""
         self.tag = self.tag_of(view)
+        if self.stack.guard is not None:
+            self.stack.guard.enter(self.tag, view, self.stack.me, self.stack.now)
         datagram_max = self.stack.datagram_max
         # The largest body that fits one datagram beside its header and a vector or two.
         self.body_max = datagram_max - min(HEADER_MAX + 6 * len(view), datagram_max // 2)
@@ -178,7 +196,8 @@ class NativeWire:
         """Read what came too early for the views before this one."""
         if self.ahead:
             waiting, self.ahead = self.ahead, Backlog(AHEAD_MAX)
-            self.stack.receive(waiting, now=self.stack.now)
+            if packets := self._read_opened(waiting):
+                self.stack.chain.lowest(packets)
 
     def _read_otherwise(self, reason: str, data: Buffer, address: Hashable) -> Packet | None:
         if reason in ("view", "group") and view_of(data) == OUTSIDE:
