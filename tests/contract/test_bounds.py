@@ -32,8 +32,8 @@ NO_BOUNDS = {
         layers.co.machine.FOUND layers.co.machine.ASK layers.sco.talking.ASK layers.sco.talking.CONFIRM layers.sco.talking.FLOW
         layers.sco.talking.FOUND layers.sco.talking.POLL layers.sco.talking.PROBE layers.sco.talking.RESEND""",
     "gone to in tests of its own: test_repair, test_objects, test_alarms, test_door, test_failures, test_streams, test_gathering, test_forged": """
-        session.budget.ANSWERS_MAX session.hearing.WORDS session.hearing.OUTSIDE_WORDS_MAX session.hearing.ADDRESSES_MAX
-        session.changes.ATTEMPTS_MAX session.changes.VIEWS_MAX layers.reliable.EARLY_BYTES
+        stack.budget.ANSWERS_MAX session.hearing.WORDS session.hearing.OUTSIDE_WORDS_MAX session.hearing.ADDRESSES_MAX
+        stack.chain.ELSEWHERE_MAX session.changes.ATTEMPTS_MAX session.changes.VIEWS_MAX layers.reliable.EARLY_BYTES
         session.newcomer.PLACES_TOLD
         corba.dissect.streams.STREAMS_MAX corba.dissect.streams.MESSAGE_MAX corba.dissect.streams.EARLY_MAX
         objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.door.REFUSED_MAX
@@ -41,7 +41,7 @@ NO_BOUNDS = {
     "given to Reassembly, which keeps them: see the rows of corba.multicast.fragments": """
         corba.dissect.dissector.OPEN_MAX corba.dissect.dissector.OCTETS_MAX corba.dissect.dissector.RECENT""",
     "so much a second, or what something costs of that": """
-        session.budget.ANSWERS session.budget.UNIT session.hearing.OUTSIDE_WORDS session.hearing.ADDRESSES layers.reliable.REPLAYED
+        stack.chain.ELSEWHERE stack.budget.ANSWERS stack.budget.UNIT session.hearing.OUTSIDE_WORDS session.hearing.ADDRESSES layers.reliable.REPLAYED
         corba.multicast.reported.REQUESTS""",
     "a factor or a weight, not a limit": """
         layers.reliable.LOOKS layers.reliable.EARLY_BYTES_MIN

@@ -15,11 +15,12 @@ from inga.model.packet import DATA, Packet
 from inga.model.stamp import Stamp
 from inga.model.view import Member, View
 from inga.recipes import Options
-from inga.session.budget import ANSWERS_MAX
 from inga.session.changes import VIEWS_MAX
 from inga.session.description import described
 from inga.session.hearing import ADDRESSES_MAX, OUTSIDE_WORDS_MAX, WORDS
 from inga.session.session import Session
+from inga.stack.budget import ANSWERS_MAX
+from inga.stack.chain import ELSEWHERE_MAX
 from inga.stack.stack import Stack, joined
 from inga.wire import selective
 from inga.wire.co import CoExtension, pack
@@ -203,6 +204,27 @@ def test_a_flood_of_words() -> None:
     town.knock("dave")
     town.wait(3.0)  # bob was met at an address that was not his, and does not answer there
     town.check("vector", "alice", "bob", "cathy", "dave")
+
+
+@pytest.mark.parametrize("order", REPAIRED)
+def test_a_flood_from_elsewhere_uses_up_nothing_of_a_members_own(order: str) -> None:
+    """Requests in bob's name, from an address that is not his: his own are answered all the same."""
+    net = Net(3, order, options=Options(echo=False))
+    alice = net.stacks[0]
+    net.send(1, b"hello")
+    alice.receive([(flight.data, "bob's") for flight in net.to(0)], now=net.now)
+    net.wait(1.0)
+    net.send(0, b"lost")
+    net.under_way.clear()
+    request = forged(alice, control(order, 1, sent=1, lacks=((1, 9),)))
+    alice.receive([(request, "mallory's")] * 1000, now=net.now)
+    assert alice.rejected["budget"] == 1000 - ELSEWHERE_MAX
+    net.turn(0)
+    net.under_way.clear()
+    net.now += 0.006
+    alice.receive([(request, "bob's")], now=net.now)
+    net.turn(0)
+    assert net.to(1, kind=DATA) and alice.rejected["budget"] == 1000 - ELSEWHERE_MAX
 
 
 # Numbers that would use up all others

@@ -28,7 +28,7 @@ from inga.model.packet import Packet, Runs
 from inga.model.receipt import Receipt
 from inga.model.view import View
 from inga.session.alarms import Alarms, Backoff
-from inga.session.budget import Budget, cost_of
+from inga.stack.budget import Budget, cost_of
 from inga.stack.layer import Layer
 from inga.wire.runs import RUNS_MAX
 
@@ -193,6 +193,8 @@ class Reliable(NumberedLender, Layer):
 
     def _owe_report(self, packet: Packet, *, is_new: bool) -> None:
         """A packet wants to be acknowledged, once more if it came before: that acknowledgement may have been lost."""
+        if not is_new and self.stack.is_elsewhere(packet):
+            return  # somebody else sent it again
         if not is_new and not self._answers[packet.src].take(self.stack.now, REPLAYED):
             self.stack.reject("budget", packet)
         elif packet.urgent:
