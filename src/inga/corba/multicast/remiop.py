@@ -36,7 +36,7 @@ from inga.model.errors import Gap
 from inga.model.packet import DATA, Packet
 from inga.model.view import View
 from inga.session.alarms import Alarms, Backoff
-from inga.session.budget import Budget
+from inga.stack.budget import Budget
 
 RATE_MIN, RATE_MAX = 10_000_000, 1_000_000_000
 """Bits a second. More than a Python process sends, so that nobody waits who has no slow receiver."""

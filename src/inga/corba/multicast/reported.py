@@ -27,8 +27,8 @@ from inga.layers.numbers import check_number, check_switch
 from inga.model.packet import DATA, Packet
 from inga.model.receipt import Receipt
 from inga.model.view import View
-from inga.session.budget import Budget
 from inga.session.pressure import Unread
+from inga.stack.budget import Budget
 
 SIZE = 512
 """Packets kept of each sender."""
