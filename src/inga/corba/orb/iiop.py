@@ -38,7 +38,7 @@ from inga.corba.broker.dispatch import (
     agreed_text,
 )
 from inga.corba.broker.idl import SystemException, UserException
-from inga.corba.orb.tls import CALLER, Channel, Tls
+from inga.corba.orb.tls import CALLER, Tls, TlsChannel
 from inga.corba.orb.turns import Turns
 from inga.corba.wire import giop
 from inga.corba.wire.framing import MESSAGE_MAX, Framer, Oversized
@@ -59,6 +59,8 @@ from inga.model.packet import Buffer
 from inga.net.log import log
 
 REQUEST_ID_MAX = (1 << 32) - 1
+HANDSHAKE = "handshake"
+"""Why those are refused to whom we do not talk."""
 FAREWELL_SECONDS = 1.0
 """Until a server that does not say goodbye is left without it."""
 LOOKED_AT = 1 << 14
@@ -372,7 +374,7 @@ class _Serving(_Connection):
         """Whoever sends this is not understood, and nothing after it can be."""
         self._server.counts[error.reason] += 1
         self._discard()
-        self.close(MessageError())
+        self.close(None if error.reason == HANDSHAKE else MessageError())
         self._server.forget(self)
 
     def _discard(self) -> None:
@@ -429,16 +431,18 @@ class _Serving(_Connection):
             self._kept -= len(message)
             self._message(giop.decode(message, text=self._text))
 
-    def _opened(self, channel: Channel, data: memoryview) -> bytes:
+    def _opened(self, channel: TlsChannel, data: memoryview) -> bytes:
         """What came, in the clear: nothing until hands are shaken."""
         assert self.transport is not None and self._server.tls is not None
-        was_open = channel.is_open
+        was_shaken = channel.is_shaken
         try:
             clear = channel.receive(data)
-            if channel.is_open and not was_open:
+            if channel.is_shaken and not was_shaken:
                 self.peer = self._server.tls.peer(channel.certificate())
-        except (ssl.SSLError, KeysError) as error:
-            raise WireError("tls" if was_open else "handshake", str(error)) from None
+        except ssl.SSLError as error:
+            raise WireError("tls" if channel.is_shaken else HANDSHAKE, str(error)) from None
+        except KeysError as error:
+            raise WireError(HANDSHAKE, str(error)) from None
         finally:
             self.transport.write(channel.outgoing())  # also why it failed
         if channel.is_over:
@@ -656,9 +660,11 @@ class Client:
 
         If the caller is cancelled, the server is told that nobody waits any more.
         """
+        why: Exception = NotBegun()
         for _ in range(BEGUN_AGAIN_MAX):
             connection = await self._connected(address)
             if connection.gone is not None:
+                why = connection.gone
                 continue
             request_id = connection.next_id()
             data = make(request_id)
@@ -673,6 +679,8 @@ class Client:
                 if connection.waiting.pop(request_id, None) is not None:
                     connection.write(giop.encode(CancelRequest(request_id), minor=data[5]))
                 raise
+        if not isinstance(why, NotBegun):
+            raise why
         raise _broken(address, "it keeps closing the connection", completed="no")
 
     async def send(self, address: Endpoint, make: Callable[[int], bytes]) -> None:
