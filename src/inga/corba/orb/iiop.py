@@ -353,6 +353,8 @@ class _Serving(_Connection):
         self._unread.append(memoryview(data))
         self._kept += len(data)
         self._server.turns.add(self)
+        if self._unread:  # Others are before us.
+            self._read_on(False)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -388,7 +390,6 @@ class _Serving(_Connection):
         if self not in self._server.connections:
             self._discard()
             return False
-        assert self.transport is not None
         try:
             if self._may_begin:
                 self._do_next()
@@ -396,20 +397,22 @@ class _Serving(_Connection):
             self._refuse(error)
             return False
         is_left = bool(self._pending or self._unread)
-        if is_left and self._may_begin:
-            self._server.account(self)
-            return True
-        if self._lost:
+        can_go_on = is_left and self._may_begin
+        if self._lost and not can_go_on:
             self._discard()
             self._server.forget(self)
             return False
-        if not self.transport.is_closing():
-            if is_left or self.blocked is not None:
-                self.transport.pause_reading()
-            else:
+        self._read_on(not is_left and self.blocked is None)
+        return can_go_on
+
+    def _read_on(self, wanted: bool) -> None:
+        """Read more only if nothing is left over."""
+        if self.transport is not None and not self.transport.is_closing():
+            if wanted:
                 self.transport.resume_reading()
+            else:
+                self.transport.pause_reading()
         self._server.account(self)
-        return False
 
     @property
     def _may_begin(self) -> bool:
