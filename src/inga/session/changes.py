@@ -40,6 +40,7 @@ from inga.session.description import described, next_view, view_told
 from inga.session.door import Accepts, Door
 from inga.session.leading import FlushReport, Leading
 from inga.session.questions import Questions
+from inga.session.reserved import ReservedNumbers
 from inga.session.wishes import BuildByName, RecipeRequest, Wishes, made
 from inga.stack.stack import Done, Stack
 from inga.wire.told import TEXT_MAX, Told
@@ -64,6 +65,7 @@ class Changes:
         self._session = session
         self._build = build
         self._door = Door(session, accepts)
+        self._numbers = ReservedNumbers()
         self._questions = Questions(session, self._answer)
         self.wishes = Wishes(session, self._questions, build)
         self._attempt = 0  # the latest that we know of in this view
@@ -102,6 +104,7 @@ class Changes:
         led, self._change, self._closing, self._attempt = self._change, None, None, 0
         self._dissolves = None
         self._unaware.clear()
+        self._numbers.view()
         self._questions.renew()
         if led is not None:
             self._unaware = set(self.stack.others)
@@ -167,7 +170,7 @@ class Changes:
         """One that was without a view is in one, and was told this about it."""
         self.cuts = cuts = told.numbers("cuts")
         if self.stack.guard is not None:
-            self._prepare(view, self.stack.guard.unwrap(told.text("host"), told.text("secret")))
+            self.stack.wire.prepare(view, self.stack.guard.unwrap(told.text("host"), told.text("secret")))
         self.stack.views.install(view, made(self._build, view.recipe), None, cuts)
 
     def go_on_alone(self) -> None:
@@ -175,6 +178,7 @@ class Changes:
         delivered in the view that we left is lost for us."""
         stack = self.stack
         before = stack.view.members[stack.me]
+        (mine,) = self._numbers.reserve(stack, [stack.member])
         view = replace(
             stack.view,
             number=stack.view.number + 1,
@@ -184,19 +188,12 @@ class Changes:
             failed=tuple(name for name in stack.view.names if name != before.name),
             leader=stack.member.incarnation,
             attempt=self._attempt + 1,
-            processes=(stack.view.total,),
-            total=stack.view.total + 1,
+            processes=(mine,),
+            total=mine + 1,
         )
         if stack.guard is not None:
-            self._prepare(view, stack.guard.fresh())
+            self.stack.wire.prepare(view, stack.guard.fresh())
         stack.views.install(view, made(self._build, view.recipe), None, self.cuts)
-
-    def _prepare(self, view: View, secret: bytes) -> None:
-        """In a secured group: that view, with this secret, may follow."""
-        stack = self.stack
-        me = view.index(stack.member)
-        assert stack.guard is not None and me is not None
-        stack.guard.expect(stack.wire.tag_of(view), view, me, secret)
 
     def ahead(self, number: int) -> None:
         """A member that is in the next view knows that every member has reached the cut."""
@@ -326,6 +323,7 @@ class Changes:
             max(stack.view.number, number) + 1,
             self._attempt,
             people,
+            self._numbers.reserve(stack, people),
             recipe=stack.view.recipe if request is None else request.recipe,
             parts=self._door.parts(people),
         )
@@ -455,7 +453,7 @@ class Changes:
         if closing is not None:
             if self.stack.guard is not None:
                 name = self.stack.view.names[src]
-                self._prepare(closing.view, self.stack.guard.unwrap(name, cut.secret))
+                self.stack.wire.prepare(closing.view, self.stack.guard.unwrap(name, cut.secret))
             closing.hear_cut(cut)
 
     def _on_reached(self, src: int, told: Told) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Buffer, Packet
 from inga.model.view import Member, View
-from inga.session.alarms import Backoff
 from inga.secure.handshake import is_secured
+from inga.session.alarms import Backoff
 from inga.session.asking import Asking
 from inga.session.description import named, view_told
 from inga.session.door import Accepts

@@ -24,7 +24,7 @@ from inga.model.packet import Packet
 from inga.model.view import Member, View
 from inga.session.alarms import NEVER, Backoff
 from inga.session.description import People
-from inga.session.handover import AGAIN, AGAIN_MAX, PIECE, PIECES, STATE_MAX, piece_size
+from inga.session.handover import AGAIN, AGAIN_MAX, PIECE, PIECES, STATE_MAX, note_state, piece_size
 from inga.session.pressure import WARN_AFTER
 from inga.wire.told import TEXT_MAX, Told
 
@@ -276,6 +276,7 @@ class Transfer:
         self.wake = stack.now + self._again.next(stack.rng)
         if is_all:
             incoming.is_whole, self.lacks, self.wake = True, False, NEVER
+            note_state(stack, packet.src, incoming.offset, self.wants)
         if asks:
             self._fetch()
 
