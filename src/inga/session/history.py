@@ -73,7 +73,7 @@ class LastMessages:
 
     def restore(self, data: bytes, now: float) -> list[Replayed]:
         """What another member gave us, as batches for the application; it comes before all that is kept here."""
-        kept = _read(data, now)
+        kept = read_history(data, now)
         since, self._kept = self._kept, deque(kept)
         self._size = sum(len(each.data) + EACH for each in (*kept, *since))
         self._kept += since
@@ -116,7 +116,8 @@ class LastMessages:
             self._size -= len(kept.popleft().data) + EACH
 
 
-def _read(data: bytes, now: float) -> list[_Kept]:
+def read_history(data: bytes, now: float) -> list[_Kept]:
+    """The messages in what another member gave; WireError for anything else."""
     try:
         rows = get(data, 0)[0]
         return [
