@@ -373,9 +373,14 @@ def _read_iiop(text: str, group: GroupIdentity | None) -> Iiop:
     if group is not None and version == (1, 0):
         raise UsageError("corbaloc: the gateway of a group speaks IIOP 1.1 or newer.")
     components = () if group is None else (encode_group(group),)
-    return Iiop(
-        ipv6 or host, _port(port or str(CORBALOC_PORT)), unquote_to_bytes(key or ""), version, components
-    )
+    return Iiop(ipv6 or host, _port(port or str(CORBALOC_PORT)), _object_key(key or ""), version, components)
+
+
+def _object_key(text: str) -> bytes:
+    try:
+        return unquote_to_bytes(text)
+    except UnicodeEncodeError:  # octets of a command line that are no text
+        raise UsageError(f"corbaloc: {_short(text)} is no text; write its octets as %XX.") from None
 
 
 def _split_version(text: str, default: Version) -> tuple[Version, str]:

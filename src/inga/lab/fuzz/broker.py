@@ -476,5 +476,5 @@ DECODERS: Sequence[Decoder] = (
     Decoder("miop", _datagrams, _read_miop, again=_miop_again, mend=_mend_miop, weight=2000),
     Decoder("references", _reference_texts, _read_reference, errors=(UsageError,), again=_reference_again, weight=500),
     Decoder("references/ior", _iors, _read_ior, errors=(UsageError,), again=_reference_again, weight=500),
-    Decoder("pcap", _captures, _dissect, weight=150, octet_seconds=2e-5),
+    Decoder("pcap", _captures, _dissect, weight=300, octet_seconds=2e-5),
 )  # fmt: skip

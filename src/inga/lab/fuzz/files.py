@@ -271,15 +271,15 @@ DECODERS: Sequence[Decoder] = (
         "traces/process", _processes, lambda octets: ProcessFile.parse(octets, "process"), _FILE, partial(_again, ProcessFile),
         weight=500,
     ),
-    Decoder("traces/segment", _segments, _read_segment, _FILE, weight=30, seconds=0.5),
-    Decoder("traces/columns", _columns, _read_columns, _FILE, weight=10, seconds=0.5, octet_seconds=2e-5, memory=1 << 22),
-    Decoder("traces/tap", _logs, _read_log, _FILE, weight=10, seconds=0.5),
+    Decoder("traces/segment", _segments, _read_segment, _FILE, weight=100, seconds=0.5),
+    Decoder("traces/columns", _columns, _read_columns, _FILE, weight=50, seconds=0.5, octet_seconds=2e-5, memory=1 << 22),
+    Decoder("traces/tap", _logs, _read_log, _FILE, weight=20, seconds=0.5),
     Decoder("importers/shiviz", _shiviz, partial(_records, partial(shiviz.open_log, roles=ROLES)), _LOG, weight=50, memory=WINDOWS),
     Decoder("importers/govector", _govector, partial(_records, govector.open_log), _LOG, weight=50, memory=WINDOWS),
     Decoder("importers/tracechecker", _tracechecker, partial(_records, tracechecker.open_log), _LOG, weight=100),
     *(
         Decoder(
-            f"importers/{name}-whole", SAMPLES[name], partial(_import, name), _LOG, weight=3, seconds=2.0, octet_seconds=1e-3,
+            f"importers/{name}-whole", SAMPLES[name], partial(_import, name), _LOG, weight=8, seconds=2.0, octet_seconds=1e-3,
             memory=1 << 26,
         )
         for name in IMPORTERS

@@ -22,7 +22,7 @@ OCTETS_MAX = 1 << 16
 LARGE_FROM = 1 << 10
 """Octets from which a mutation counts as large: there are few of these, since they take long."""
 
-LARGE_ONE_IN = 400
+LARGE_ONE_IN = 300
 
 EDITS = (1, 1, 1, 1, 2, 2, 3, 5)
 """Fields that are changed at once."""
@@ -229,6 +229,9 @@ class Mutator:
             case Form.VALUE:
                 if old.isdigit() and chance() < 0.5:
                     return _decimal(rng, old)
+                if chance() < 0.03:  # about as deep as a stack is
+                    depth = 850 + int(chance() * 150)
+                    return b"[" * depth + b"]" * depth
                 return _TEXTS[int(chance() * len(_TEXTS))]
             case Form.WORD:
                 return _WORDS[int(chance() * len(_WORDS))]
@@ -297,7 +300,7 @@ def _near(rng: Random, value: int, bits: int) -> int:
     """A number that often was not thought of."""
     chance = rng.random
     top = 1 << bits
-    match int(chance() * 12):
+    match int(chance() * 14):
         case 0:
             return 0
         case 1:
@@ -318,6 +321,8 @@ def _near(rng: Random, value: int, bits: int) -> int:
             return value * 2 % top
         case 10:
             return value ^ 1 << int(chance() * bits)
+        case 11 | 12:
+            return int(chance() * 16) % top  # of the size of a kind
         case _:
             return int(chance() * 300) % top
 

@@ -358,8 +358,10 @@ def _read_spoken(octets: bytes) -> Spoken:
 
 
 def _history() -> list[Sample]:
-    rows = [["alice", 0, 1, 5, b"hello", 0.5], ["bob", 1, 1, 0, b"", 3.0]]
-    return [sample(_packed(each), varints) for each in ([], rows, rows * 20)]
+    """Messages that a newcomer is given, and some in which one thing is of another kind."""
+    rng, row = Random(3), ["alice", 0, 1, 5, b"hello", 0.5]
+    odd = [[*row[:at], _value(rng), *row[at + 1 :]] for at in range(len(row)) for _ in range(5)]
+    return [sample(_packed(each), varints) for each in ([], [row], [row] * 20, *([row, each] for each in odd))]
 
 
 # ---- words
@@ -464,7 +466,7 @@ DECODERS: Sequence[Decoder] = (
         "packets/objects", lambda: [sample(invocation.encode(each), varints) for each in _spoken()], _read_spoken,
         again=lambda found: _read_spoken(invocation.encode(found)), same=fields_of,
     ),
-    Decoder("packets/history", _history, lambda octets: read_history(octets, 0.0), weight=200),
+    Decoder("packets/history", _history, lambda octets: read_history(octets, 0.0), weight=400),
     Decoder("told", _words, _hear, weight=2000, octet_seconds=2e-5),
-    Decoder("members", _received, _receive, errors=(), mend=partial(_mend_packet, start=2), weight=40, seconds=0.2, octet_seconds=2e-5, memory=1 << 22),
+    Decoder("members", _received, _receive, errors=(), mend=partial(_mend_packet, start=2), weight=200, seconds=0.2, octet_seconds=2e-5, memory=1 << 22),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import gc
 import signal
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -79,17 +80,17 @@ def replay(text: str) -> Finding | None:
     chosen([name])
     if name not in DECODERS:
         raise UsageError(f"{name} is a family; name one of its decoders")
-    with bounded_memory():
+    with watched():
         return DECODERS[name].judge(octets, measured=True).finding
 
 
 def try_seeds(names: Sequence[str], first: int, count: int) -> Found:
-    """Try the seeds from `first` on. Different kinds of faults are shrunk, one each."""
+    """Try the seeds from `first` on; of each kind of fault the first is kept."""
     decoders = chosen(names)
     shares, found = Shares(decoders), Found()
     rng = Random()
     known: set[tuple[str, str]] = set()
-    with bounded_memory():
+    with watched():
         for seed in range(first, first + count):
             decoder = shares.decoder(seed)
             rng.seed(seed)
@@ -99,11 +100,12 @@ def try_seeds(names: Sequence[str], first: int, count: int) -> Found:
             found.accepted[decoder.name] += is_accepted
             if finding is not None and (decoder.name, finding.kind) not in known:
                 known.add((decoder.name, finding.kind))
-                found.faults.append(_shrunk(Fault(seed, decoder.name, finding, octets)))
+                found.faults.append(Fault(seed, decoder.name, finding, octets))
     return found
 
 
 def _shrunk(fault: Fault) -> Fault:
+    """The least octets that show the same kind of fault."""
     decoder, kind = DECODERS[fault.decoder], fault.finding.kind
     measured = kind == "memory"
 
@@ -116,15 +118,17 @@ def _shrunk(fault: Fault) -> Fault:
 
 
 @contextmanager
-def bounded_memory() -> Iterator[None]:
-    """Nobody within gets much more memory than there is in use now."""
+def watched() -> Iterator[None]:
+    """Nobody within gets much more memory than there is in use now, and warnings are errors."""
     before = getrlimit(RLIMIT_AS)
     with open("/proc/self/statm", encoding="ascii") as file:
         used = int(file.read().split()[0]) * 4096
     limits = [each for each in (*before, used + MEMORY_MAX) if each >= 0]
     setrlimit(RLIMIT_AS, (min(limits), before[1]))
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            yield
     finally:
         setrlimit(RLIMIT_AS, before)
 
@@ -158,6 +162,8 @@ def search(
                 break
     except KeyboardInterrupt:
         raise Interrupted(found) from None
+    with watched():
+        found.faults = [_shrunk(each) for each in found.faults]
     return found
 
 
