@@ -22,7 +22,13 @@ from inga.model.text import printable
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--only", type=_names, default=[], metavar="D,D", help=f"decoders: {', '.join(FAMILIES)}, or one of theirs")
+    add(
+        "--only",
+        type=_names,
+        default=[],
+        metavar="D,D",
+        help=f"decoders: {', '.join(FAMILIES)}, or one of theirs",
+    )
     add("--runs", type=int, default=100_000, metavar="R", help="how many seeds (default 100000)")
     add("--seed", type=int, default=0, metavar="S", help="the first of them (default 0)")
     add("--jobs", type=int, default=os.cpu_count() or 1, metavar="J", help="processes (default: one a core)")
@@ -72,9 +78,17 @@ def _replay(options: argparse.Namespace) -> int:
 
 
 def _told(found: Found) -> dict[str, object]:
-    decoders = {name: {"runs": runs, "accepted": found.accepted[name]} for name, runs in sorted(found.runs.items())}
+    decoders = {
+        name: {"runs": runs, "accepted": found.accepted[name]} for name, runs in sorted(found.runs.items())
+    }
     faults = [
-        {"seed": each.seed, "decoder": each.decoder, "kind": each.finding.kind, "why": each.finding.text, "command": each.command}
+        {
+            "seed": each.seed,
+            "decoder": each.decoder,
+            "kind": each.finding.kind,
+            "why": each.finding.text,
+            "command": each.command,
+        }
         for each in found.faults
     ]
     return {"runs": found.total, "decoders": decoders, "faults": faults}
@@ -89,4 +103,6 @@ def _table(found: Found) -> str:
 
 
 def _shown(fault: Fault) -> str:
-    return printable(f"{fault.decoder}: seed {fault.seed}: {fault.finding.text}") + f"\nreplay: {fault.command}"
+    return (
+        printable(f"{fault.decoder}: seed {fault.seed}: {fault.finding.text}") + f"\nreplay: {fault.command}"
+    )

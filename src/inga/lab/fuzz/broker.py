@@ -3,14 +3,27 @@
 import dataclasses
 import enum
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache
 from random import Random
 from struct import pack
-from typing import Any
+from typing import Any, Literal
 
 from inga.corba.broker.dispatch import Broker, ServantCall
 from inga.corba.broker.idl import (
-    Char, Float, IdlType, Long, LongLong, Octet, Short, ULong, ULongLong, UShort, WChar, WString, idl_type, interface,
+    Char,
+    Float,
+    IdlType,
+    Long,
+    LongLong,
+    Octet,
+    Short,
+    ULong,
+    ULongLong,
+    UShort,
+    WChar,
+    WString,
+    idl_type,
+    interface,
 )  # fmt: skip
 from inga.corba.dissect import pcap
 from inga.corba.dissect.described import describe, text_of
@@ -21,12 +34,12 @@ from inga.corba.wire.cdr import Decoder as CdrDecoder
 from inga.corba.wire.cdr import Encoder
 from inga.corba.wire.framing import Framer
 from inga.corba.wire.giop import KeyAddr, LocateStatus, ProfileAddr, ReferenceAddr, Status, Tagged
-from inga.corba.wire.group_request import GroupRequest, Oneway, decode_request, encode_request, read_octets
+from inga.corba.wire.group_request import GroupRequest, Oneway, decode_request, encode_request
 from inga.corba.wire.reference import GroupIdentity, Iiop, Reference, Uipmc
 from inga.lab.fuzz.decoder import Decoder
 from inga.lab.fuzz.mutate import Field, Form, Sample, fields_of, sample, tokens, words
 from inga.lab.fuzz.native import arrivals
-from inga.model.errors import UsageError
+from inga.model.errors import UsageError, WireError
 
 # ---- CDR
 
@@ -116,9 +129,15 @@ def _messages() -> list[tuple[giop.GiopMessage, int]]:
         (giop.Request(2, KeyAddr(b"desk"), "tell", 0), 0),
         (giop.Request(3, ProfileAddr(reference.profiles[0]), "_is_a"), 2),
         (giop.Request(4, ReferenceAddr(0, reference.type_id, reference.profiles), "add", 1), 2),
-        *((giop.Reply(5, status, contexts), 0 if status <= Status.LOCATION_FORWARD else 2) for status in Status),
+        *(
+            (giop.Reply(5, status, contexts), 0 if status <= Status.LOCATION_FORWARD else 2)
+            for status in Status
+        ),
         (giop.LocateRequest(6, KeyAddr(b"desk")), 0),
-        *((giop.LocateReply(7, status), 0 if status <= LocateStatus.OBJECT_FORWARD else 2) for status in LocateStatus),
+        *(
+            (giop.LocateReply(7, status), 0 if status <= LocateStatus.OBJECT_FORWARD else 2)
+            for status in LocateStatus
+        ),
         (giop.CancelRequest(8), 0),
         (giop.CloseConnection(), 0),
         (giop.MessageError(), 0),
@@ -141,6 +160,11 @@ def _body(out: Encoder) -> None:
     out.ulong(2)
     out.long(-1)
     out.long(7)
+
+
+def _words(out: Encoder) -> None:
+    out.string("a")
+    out.wstring("b")
 
 
 def _giop_fields(data: bytes, start: int = 0) -> list[Field]:
@@ -177,7 +201,10 @@ def _streams() -> list[Sample]:
     """How many octets come at a time, in one octet, then several messages."""
     rng, known = Random(2), _giop_messages()
     return [
-        sample(bytes((rng.choice((1, 5, 16, 255)),)) + b"".join(rng.choices(known, k=rng.randrange(1, 5))), _stream_fields)
+        sample(
+            bytes((rng.choice((1, 5, 16, 255)),)) + b"".join(rng.choices(known, k=rng.randrange(1, 5))),
+            _stream_fields,
+        )
         for _ in range(40)
     ] + [sample(b"\x40" + b"".join(known[-2:]), _stream_fields)]
 
@@ -236,7 +263,7 @@ def _requests() -> list[Sample]:
     outer = _types()[20]
     bodies: dict[str, Callable[[Encoder], None]] = {
         "add": _body,
-        "tell": lambda out: (out.string("a"), out.wstring("b"))[0],
+        "tell": _words,
         "turn": lambda out: outer[0].put(out, outer[1]),
         "_is_a": lambda out: out.string("IDL:fuzz/Desk:1.0"),
         "_non_existent": lambda out: None,
@@ -244,7 +271,12 @@ def _requests() -> list[Sample]:
     }
     contexts = (Tagged(giop.CODE_SETS, b"\0\0\0\0\x05\1\0\1\0\1\1\t"),)
     return [
-        sample(giop.encode(giop.Request(1, KeyAddr(_key()), name, 3, contexts), body, minor=minor, little=little), _giop_fields)
+        sample(
+            giop.encode(
+                giop.Request(1, KeyAddr(_key()), name, 3, contexts), body, minor=minor, little=little
+            ),
+            _giop_fields,
+        )
         for name, body in bodies.items()
         for minor in range(3)
         for little in (False, True)
@@ -317,7 +349,7 @@ def _miop_fields(data: bytes) -> list[Field]:
 
 def _mend_miop(data: bytearray, octets: bytes) -> None:
     if len(data) >= miop.HEAD:
-        order = "little" if data[5] & 1 else "big"
+        order: Literal["little", "big"] = "little" if data[5] & 1 else "big"
         start = miop.HEAD + int.from_bytes(data[16:20], order)
         data[6:8] = ((len(data) - (start + 7 & ~7)) % (1 << 16)).to_bytes(2, order)
 
@@ -343,9 +375,16 @@ def _miop_again(result: Any) -> Any:
 @cache
 def _references() -> tuple[Reference, ...]:
     group = GroupIdentity("fuzz", 7, 1)
-    desk = Iiop("host.example", 2809, b"desk/\0\xff", components=(Tagged(giop.CODE_SETS, b"\0\0\0\0\x05\1\0\1\0\0\0\0"),))
+    desk = Iiop(
+        "host.example",
+        2809,
+        b"desk/\0\xff",
+        components=(Tagged(giop.CODE_SETS, b"\0\0\0\0\x05\1\0\1\0\0\0\0"),),
+    )
     return (
-        references.group_reference("IDL:fuzz/Desk:1.0", group, "225.6.7.8", 12345, group_iiop=desk, gateway=desk),
+        references.group_reference(
+            "IDL:fuzz/Desk:1.0", group, "225.6.7.8", 12345, group_iiop=desk, gateway=desk
+        ),
         references.group_reference("", group, "ff02::10", 12345),
         Reference("IDL:x:1.0", (references.encode_iiop(desk), Tagged(1, b"\0\0\0\0"), Tagged(99, b"other"))),
         Reference("", ()),
@@ -368,9 +407,13 @@ def _iors() -> list[Sample]:
         for little in (False, True):
             out = Encoder.encapsulation(little=little)
             references.put_reference(out, each)
-            form = Form.LITTLE if little else Form.BIG
-            found.append(sample(out.data(), lambda data, form=form: words(data, form) + words(data, form, 0, 2)))
+            found.append(sample(out.data(), _encapsulated_fields))
     return found
+
+
+def _encapsulated_fields(data: bytes) -> list[Field]:
+    form = Form.LITTLE if data[0] else Form.BIG
+    return words(data, form) + words(data, form, 0, 2)
 
 
 def _read_reference(octets: bytes) -> Reference:
@@ -385,6 +428,13 @@ def _read_ior(octets: bytes) -> Reference:
 
 
 def _reference_again(found: Reference) -> Reference:
+    """As an IOR; and a URL, where there is one, can be read and says itself again."""
+    try:
+        url = references.to_corbaloc(found)
+    except (UsageError, WireError):
+        pass
+    else:
+        assert references.to_corbaloc(references.read(url)) == url
     return references.read(references.to_ior(found, little=True))
 
 
@@ -428,7 +478,12 @@ def _segment(frame: bytes, sequence: int, payload: bytes, flags: int = 16) -> by
     ip = bytearray(frame[14:34])
     ip[9] = 6
     ip[2:4] = (40 + len(payload)).to_bytes(2)
-    return frame[:14] + bytes(ip) + pack(">HHIIBBHHH", 99, 98, sequence % (1 << 32), 0, 0x50, flags, 9, 0, 0) + payload
+    return (
+        frame[:14]
+        + bytes(ip)
+        + pack(">HHIIBBHHH", 99, 98, sequence % (1 << 32), 0, 0x50, flags, 9, 0, 0)
+        + payload
+    )
 
 
 def _pcap(frames: Sequence[bytes], link: int, order: str) -> bytes:
@@ -474,7 +529,7 @@ DECODERS: Sequence[Decoder] = (
     Decoder("giop/server", _requests, _serve, mend=_mend_giop, weight=500),
     Decoder("giop/group", _group_requests, _read_group_request, mend=_mend_giop, weight=1000),
     Decoder("miop", _datagrams, _read_miop, again=_miop_again, mend=_mend_miop, weight=2000),
-    Decoder("references", _reference_texts, _read_reference, errors=(UsageError,), again=_reference_again, weight=500),
-    Decoder("references/ior", _iors, _read_ior, errors=(UsageError,), again=_reference_again, weight=500),
-    Decoder("pcap", _captures, _dissect, weight=300, octet_seconds=2e-5),
+    Decoder("references", _reference_texts, _read_reference, errors=(UsageError,), again=_reference_again, weight=500, octet_seconds=3e-5),
+    Decoder("references/ior", _iors, _read_ior, errors=(UsageError,), again=_reference_again, weight=500, octet_seconds=3e-5),
+    Decoder("pcap", _captures, _dissect, weight=300, seconds=0.1),
 )  # fmt: skip

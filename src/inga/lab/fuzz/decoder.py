@@ -1,14 +1,15 @@
 """What a decoder promises, and whether it keeps that for given octets.
 
-    errors    whatever the octets are, it raises nothing but the errors that it documents
-    time      of one decoding grows with the octets, and no faster; measured in time of the processor, and again before it
-              counts, so that a busy machine accuses nobody
-    memory    the same; measured for a few, and bounded for all
-    stable    what it accepts can be encoded, and decoding that gives the same
+errors    whatever the octets are, it raises nothing but the errors that it documents
+time      of one decoding grows with the octets, and no faster; measured in time of the processor, and again before it
+          counts, so that a busy machine accuses nobody
+memory    the same; measured for a few, and bounded for all
+stable    what it accepts can be encoded, and decoding that gives the same
 """
 
 import tracemalloc
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from time import thread_time
@@ -58,13 +59,17 @@ class Decoder:
     make: Callable[[], Sequence[Sample]]  # of the product's own encoders
     decode: Callable[[bytes], Any]
     errors: tuple[type[Exception], ...] = (WireError,)  # documented
-    again: Callable[[Any], Any] | None = None  # encode a result and decode that: where it is promised to be the same
+    again: Callable[[Any], Any] | None = (
+        None  # encode a result and decode that: where it is promised to be the same
+    )
     same: Callable[[Any], Any] = lambda result: result  # by what results are compared
     mend: Mend | None = None
     weight: int = WEIGHT  # share of all runs: less for what is slow
     seconds: float = SECONDS
     octet_seconds: float = OCTET_SECONDS
-    memory: int = MEMORY
+    memory: int | None = (
+        MEMORY  # None: it is not Python's own, and threads of others use it, so that it is not measured
+    )
 
     @property
     def family(self) -> str:
@@ -80,9 +85,6 @@ class Decoder:
 
     def seconds_max(self, octets: bytes) -> float:
         return self.seconds + self.octet_seconds * len(octets)
-
-    def memory_max(self, octets: bytes) -> int:
-        return self.memory + OCTET_MEMORY * len(octets)
 
     def judge(self, octets: bytes, *, measured: bool = False) -> Outcome:
         """Decode, and say what is wrong with how that went; with its memory `measured`, which takes long."""
@@ -115,12 +117,12 @@ class Decoder:
         return thread_time() - before
 
     def _attempt(self, octets: bytes) -> None:
-        try:
+        with suppress(*self.errors):
             self.decode(octets)
-        except self.errors:
-            pass
 
     def _large(self, octets: bytes) -> Finding | None:
+        if self.memory is None:
+            return None
         tracemalloc.start(1)
         try:
             before = tracemalloc.get_traced_memory()[0]
@@ -128,7 +130,7 @@ class Decoder:
             most = tracemalloc.get_traced_memory()[1] - before
         finally:
             tracemalloc.stop()
-        if most <= self.memory_max(octets):
+        if most <= self.memory + OCTET_MEMORY * len(octets):
             return None
         return Finding("memory", f"{most:,} bytes for {len(octets)} octets")
 

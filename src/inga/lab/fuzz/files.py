@@ -1,8 +1,10 @@
 """Files that others may have written: traces, the log of a tap, and logs of other systems."""
 
+import atexit
 import dataclasses
 import io
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -18,7 +20,7 @@ from inga.trace.importers import IMPORTERS, Roles, govector, import_log, shiviz,
 from inga.trace.importers.record import Log
 from inga.trace.log import LogFile, LoggedMessage, LogWriter, log_files, read_records
 from inga.trace.manifest import Manifest, ProcessFile
-from inga.trace.reader import read_segment
+from inga.trace.reader import read_segment, rows
 from inga.trace.schema import load_pyarrow
 from inga.trace.writer import TraceWriter
 
@@ -30,13 +32,18 @@ ROWS = 6
 
 
 @cache
-def _scratch() -> tempfile.TemporaryDirectory[str]:
-    """One for each process; it goes when the process does."""
-    return tempfile.TemporaryDirectory(prefix="inga-fuzz-")
+def _scratch() -> Path:
+    """Where files are made; it goes with the process that asked first."""
+    made = tempfile.TemporaryDirectory(prefix="inga-fuzz-")
+    atexit.register(made.cleanup)
+    return Path(made.name)
 
 
 def _place(name: str) -> Path:
-    return Path(_scratch().name) / name
+    """A file or directory of this process alone: those that it begets have others."""
+    directory = _scratch() / str(os.getpid())
+    directory.mkdir(exist_ok=True)
+    return directory / name
 
 
 # ---- traces
@@ -47,10 +54,25 @@ def _json(content: Any) -> bytes:
 
 
 def _manifests() -> list[Sample]:
-    plain = Manifest("lunch", ["alice", "bob", "carol"], "live", "vector", "deliver", "wall", ["causal", "integrity"], run="r")
+    plain = Manifest(
+        "lunch",
+        ["alice", "bob", "carol"],
+        "live",
+        "vector",
+        "deliver",
+        "wall",
+        ["causal", "integrity"],
+        run="r",
+    )
     pairs = {"alice": [["get", "put"]]}
     rich = dataclasses.replace(
-        plain, options={"window": 5}, seed=7, conflicts=pairs, undecided=pairs, complete=True, extra={"note": [1]}
+        plain,
+        options={"window": 5},
+        seed=7,
+        conflicts=pairs,
+        undecided=pairs,
+        complete=True,
+        extra={"note": [1]},
     )
     return [sample(_json(each.to_json()), json_values) for each in (plain, rich)]
 
@@ -68,11 +90,31 @@ def _again(kind: type[Manifest] | type[ProcessFile], found: Manifest | ProcessFi
 def _written(segment_rows: int) -> list[bytes]:
     """Segments that a member wrote."""
     directory = _place("written")
-    writer = TraceWriter(directory, 1, "bob", PROCESSES, clock="virtual", background=False, segment_rows=segment_rows, full=True)
+    writer = TraceWriter(
+        directory,
+        1,
+        "bob",
+        PROCESSES,
+        clock="virtual",
+        background=False,
+        segment_rows=segment_rows,
+        full=True,
+    )
     for number in range(1, ROWS):
         writer.row("send", number * 0.5, 1, 1, number, dst=5, deps=(0, number - 1, 2), n=1)
         writer.row("receive", number * 0.5, 1, 0, number, peer=0)
-        writer.row("deliver", number * 0.5, 1, 0, number, deps=(number - 1, 0, 0), n=1, op="say", ref="a", note="text")
+        writer.row(
+            "deliver",
+            number * 0.5,
+            1,
+            0,
+            number,
+            deps=(number - 1, 0, 0),
+            n=1,
+            op="say",
+            ref="a",
+            note="text",
+        )
     writer.close()
     found = [path.read_bytes() for path in sorted((directory / "events").iterdir())]
     shutil.rmtree(directory)
@@ -113,7 +155,7 @@ def _columns() -> list[Sample]:
         "seq": [1, 1], "dst": ["05", None], "deps": [one * 3, None], "height": [4, None], "peer": [None, 0], "n": [1, 1],
         "op": [None, "say"], "ref": [None, None], "note": ["", "text"],
     }  # fmt: skip
-    return [sample(_json(content), json_values), sample(_json(dict.fromkeys(content, [])), json_values)]
+    return [sample(_json(content), json_values), sample(_json({key: [] for key in content}), json_values)]
 
 
 def _table(content: dict[str, list[Any]]) -> Any:
@@ -126,7 +168,9 @@ def _table(content: dict[str, list[Any]]) -> Any:
     columns = {}
     for name, values in content.items():
         if name in ("dst", "deps"):
-            columns[name] = pa.array([None if each is None else bytes.fromhex(each) for each in values], pa.binary())
+            columns[name] = pa.array(
+                [None if each is None else bytes.fromhex(each) for each in values], pa.binary()
+            )
             continue
         try:
             columns[name] = pa.array(values, kinds.get(name))
@@ -188,7 +232,12 @@ and a second line
 """
 TRACECHECKER = [
     {"TracerIdentity": "a", "Tag": "GenerateTokenTrace", "Body": {"Token": "t"}, "VectorClock": {"a": 1}},
-    {"TracerIdentity": "b", "Tag": "ReceiveTokenTrace", "Body": {"Token": "t"}, "VectorClock": {"a": 1, "b": 1}},
+    {
+        "TracerIdentity": "b",
+        "Tag": "ReceiveTokenTrace",
+        "Body": {"Token": "t"},
+        "VectorClock": {"a": 1, "b": 1},
+    },
     {"TracerIdentity": "b", "Tag": "Done", "Body": [1, None], "VectorClock": {"b": 2, "a": 1}},
 ]
 
@@ -242,12 +291,18 @@ SAMPLES: dict[str, Callable[[], list[Sample]]] = {
 
 
 def _import(name: str, octets: bytes) -> int:
-    """All of it: read twice, sorted, written."""
+    """All of it: read twice, sorted, written, and what was written is a trace."""
     path, out = _place("log"), _place("out")
     path.write_bytes(octets)
     roles = ROLES if "roles" in IMPORTERS[name].options else Roles()
     try:
-        return import_log(name, path, out, roles=roles).events
+        found = import_log(name, path, out, roles=roles)
+        try:
+            for trace in found.traces:
+                assert sum(1 for _ in rows(trace)) >= 1
+        except TraceError as error:
+            raise AssertionError(f"what was made of it is no trace: {error}") from None
+        return found.events
     finally:
         shutil.rmtree(out, ignore_errors=True)
 
@@ -271,16 +326,16 @@ DECODERS: Sequence[Decoder] = (
         "traces/process", _processes, lambda octets: ProcessFile.parse(octets, "process"), _FILE, partial(_again, ProcessFile),
         weight=500,
     ),
-    Decoder("traces/segment", _segments, _read_segment, _FILE, weight=100, seconds=0.5),
-    Decoder("traces/columns", _columns, _read_columns, _FILE, weight=50, seconds=0.5, octet_seconds=2e-5, memory=1 << 22),
-    Decoder("traces/tap", _logs, _read_log, _FILE, weight=20, seconds=0.5),
+    Decoder("traces/segment", _segments, _read_segment, _FILE, weight=100, seconds=0.5, memory=None),
+    Decoder("traces/columns", _columns, _read_columns, _FILE, weight=50, seconds=0.5, octet_seconds=2e-5, memory=None),
+    Decoder("traces/tap", _logs, _read_log, _FILE, weight=20, seconds=0.5, memory=None),
     Decoder("importers/shiviz", _shiviz, partial(_records, partial(shiviz.open_log, roles=ROLES)), _LOG, weight=50, memory=WINDOWS),
     Decoder("importers/govector", _govector, partial(_records, govector.open_log), _LOG, weight=50, memory=WINDOWS),
     Decoder("importers/tracechecker", _tracechecker, partial(_records, tracechecker.open_log), _LOG, weight=100),
     *(
         Decoder(
             f"importers/{name}-whole", SAMPLES[name], partial(_import, name), _LOG, weight=8, seconds=2.0, octet_seconds=1e-3,
-            memory=1 << 26,
+            memory=None,
         )
         for name in IMPORTERS
     ),

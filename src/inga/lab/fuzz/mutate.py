@@ -10,9 +10,8 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum, auto
-from json.scanner import py_make_scanner
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from inga.wire import varint
 
@@ -112,7 +111,7 @@ class _JsonFields:
         self._text = text
         self._offset = offset
         self._fields = fields
-        self._scan = py_make_scanner(json.JSONDecoder())
+        self._scan = json.JSONDecoder().raw_decode
 
     def value(self, at: int) -> int:
         """Note the value at `at` and all within; where it ends."""
@@ -221,7 +220,7 @@ class Mutator:
             case Form.VARINT:
                 return _varint(rng, old)
             case Form.BIG | Form.LITTLE:
-                order = "big" if form is Form.BIG else "little"
+                order: Literal["big", "little"] = "big" if form is Form.BIG else "little"
                 size = len(old)
                 return _near(rng, int.from_bytes(old, order), 8 * size).to_bytes(size, order)
             case Form.DECIMAL:
@@ -256,7 +255,9 @@ class Mutator:
             case 0:
                 del data[at:]
             case 1:
-                data += rng.randbytes(1 + int(chance() * 16)) if chance() < 0.5 else bytes(1 + int(chance() * 16))
+                data += (
+                    rng.randbytes(1 + int(chance() * 16)) if chance() < 0.5 else bytes(1 + int(chance() * 16))
+                )
             case 2:
                 del data[at : at + 1 + int(chance() * 8)]
             case 3:
@@ -391,7 +392,9 @@ def fields_of(value: Any) -> Any:
     if isinstance(value, float) and value != value:
         return "NaN"
     if isinstance(value, list | tuple):
-        return type(value)(map(fields_of, value)) if type(value) in (list, tuple) else [*map(fields_of, value)]
+        return (
+            type(value)(map(fields_of, value)) if type(value) in (list, tuple) else [*map(fields_of, value)]
+        )
     if isinstance(value, dict):
         return [(fields_of(key), fields_of(each)) for key, each in value.items()]
     return value

@@ -8,6 +8,7 @@ import json
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from random import Random
 from struct import pack
@@ -26,16 +27,16 @@ from inga.sim.site import Site
 from inga.sim.swarm import plan
 from inga.stack.stack import Stack, joined
 from inga.wire import bundle, co, invocation, matrix, packet, relay, selective, value, varint
-from inga.wire.packet import COUNT_MAX, HEAD, INDEX_MAX
+from inga.wire.packet import COUNT_MAX, HEAD, INDEX_MAX, OUTSIDE
 from inga.wire.told import Told, said
 
 MEMBERS, ME = 4, 1
 """Of the group in which sections are read that do not say for how many members they are."""
 
 PLANS = {
-    "none": (0, 6, 7, 18, 20), "fifo": (0, 6, 7, 18, 20), "vector": (0, 6, 18, 20), "relay": (0, 5, 6, 7, 18), "co": (0, 17),
-    "sco": (0, 1, 9), "object": (0, 13, 17), "total": (0, 1, 17), "remiop": (14,), "remiop+vector": (14, 22),
-    "remiop+co": (19,), "remiop+total": (5, 14), "remiop+object": (5, 14), "miop+acks": (14,),
+    "none": (0, 7, 18), "fifo": (0, 7, 20), "vector": (0, 6, 18), "relay": (0, 5, 18), "co": (17,), "sco": (1, 9),
+    "object": (13, 17), "total": (1, 17), "remiop": (14,), "remiop+vector": (14, 22), "remiop+co": (19,),
+    "remiop+total": (5, 14), "remiop+object": (5, 14), "miop+acks": (14,),
 }  # fmt: skip
 """Seeds of the swarm whose groups say much in little time: of the first of each order, those that together have most."""
 
@@ -50,7 +51,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "refused": {"number": 2, "attempt": 1, "asker": 0, "wish": 1, "why": "no"}, "double": {"birth": 1},
     "excluded": {"spoken_in": 1, "leader": [1], "slow": False}, "installed": {"number": 2},
     "want": {"number": 2, "attempt": 1, "src": 0, "runs": [[1, 3]]}, "suspect": {"waived": [], "members": [1]},
-    "heard": {"member": 1}, "slow": {"members": [1]}, "reading": {}, "dissolve": {"number": 2, "attempt": 1, "host": [["a", 1, ""]]},
+    "here": {"birth": 1, "asks": True, "order": "fifo", "members": ["a"]}, "heard": {"member": 1}, "slow": {"members": [1]}, "reading": {}, "dissolve": {"number": 2, "attempt": 1, "host": [["a", 1, ""]]},
     "cut": {
         "number": 2, "attempt": 1, "round": 1, "sent": [1, 1], "counts": [1, 1], "most": [1, 1], "dealt": {"0": [[1, 2, 1]]},
         "whole": [1, 1], "missed": {"0": [[1, 1]]}, "lack": [], "give": [["a", 1, ""]],
@@ -66,7 +67,7 @@ class Arrival(NamedTuple):
     """A datagram on its way, and the member that it goes to."""
 
     datagram: bytes
-    members: int  # of the view in which it is read
+    members: int  # of the view in which it is read; 0 if that is none
     stack: bytes | None  # pickled; None for one that cannot be
     address: str
     now: float
@@ -100,7 +101,7 @@ def _arrivals(order: str, seeds: Sequence[int]) -> Iterator[Arrival]:
                 seen[looks] += 1
                 if seen[looks] <= ALIKE_MAX:
                     who = site.stack if site.newcomer is None else site.newcomer
-                    members = len(site.stack.view) if site.newcomer is None else 1
+                    members = len(site.stack.view) if site.newcomer is None else 0
                     yield Arrival(datagram, members, _frozen(who), address, sim.now)
 
 
@@ -140,20 +141,22 @@ def _frozen(who: Stack | Newcomer) -> bytes | None:
 
 
 class _AnyView:
-    """Every view has so many members."""
+    """Every view has so many members; outside of all anybody may speak."""
 
     def __init__(self, members: int) -> None:
         self._members = members
 
     def get(self, view: int) -> int:
-        return self._members
+        return INDEX_MAX if view == OUTSIDE else self._members
 
 
 def _packets() -> list[Sample]:
     """The number of members, then the datagram."""
     rng = Random(0)
     captured = [
-        bytes((each.members,)) + each.datagram for each in arrivals() if each.datagram.startswith(b"in")
+        bytes((each.members,)) + each.datagram
+        for each in arrivals()
+        if each.members and each.datagram.startswith(b"in")
     ]
     made = [bytes((MEMBERS,)) + joined(packet.encode(_packet(rng), 1)) for _ in range(60)]
     return [sample(each, _packet_fields) for each in (*captured, *made)]
@@ -173,7 +176,9 @@ def _packet(rng: Random) -> Packet:
 
     made = Packet(rng.randrange(MEMBERS), 1, rng.choice((b"", b"\0hello", b"x" * 200)), kind=rng.randrange(9))
     made.seq, made.lsn = some(number) or 0, some(number) or 0
-    made.stamp = some(lambda: Stamp(tuple((each, number()) for each in range(MEMBERS) if each != made.src), 9))
+    made.stamp = some(
+        lambda: Stamp(tuple((each, number()) for each in range(MEMBERS) if each != made.src), 9)
+    )
     made.ack, made.room, made.trace = some(vector), some(vector), some(vector)
     made.runs = some(lambda: ((1, 4), (9, 10), (200, 5000)))
     made.frag = some(lambda: (1, 3))
@@ -184,7 +189,16 @@ def _packet(rng: Random) -> Packet:
     return made
 
 
-_HEAD = ((2, Form.BIG), (1, Form.BIG), (1, Form.BIG), (4, Form.BIG), (2, Form.BIG), (2, Form.BIG), (4, Form.BIG), (4, Form.BIG))
+_HEAD = (
+    (2, Form.BIG),
+    (1, Form.BIG),
+    (1, Form.BIG),
+    (4, Form.BIG),
+    (2, Form.BIG),
+    (2, Form.BIG),
+    (4, Form.BIG),
+    (4, Form.BIG),
+)
 
 
 def _packet_fields(data: bytes, start: int = 1) -> list[Field]:
@@ -200,7 +214,8 @@ def _packet_fields(data: bytes, start: int = 1) -> list[Field]:
     if words >= 0:
         end = _end_of_json(data, words)
         fields += [
-            Field(field.start + words, field.end + words, field.form) for field in json_values(data[words:end])
+            Field(field.start + words, field.end + words, field.form)
+            for field in json_values(data[words:end])
         ]
     fields += varints(data, body, min(len(data), body + 64))
     return fields
@@ -240,7 +255,10 @@ def _packet_again(result: tuple[Packet, int]) -> tuple[Packet, int]:
 
 def _slots(result: tuple[Packet, int]) -> list[Any]:
     found, _ = result
-    return [bytes(each) if isinstance(each, memoryview) else each for each in (getattr(found, slot) for slot in Packet.__slots__)]
+    return [
+        bytes(each) if isinstance(each, memoryview) else each
+        for each in (getattr(found, slot) for slot in Packet.__slots__)
+    ]
 
 
 # ---- sections
@@ -277,12 +295,17 @@ def _selective(rng: Random) -> bytes:
 
 
 def _relay(rng: Random) -> bytes:
-    return relay.put(relay.Origin(rng.randrange(MEMBERS), 1 + rng.randrange(300), rng.choice((None, 1, 7, 15))))
+    return relay.put(
+        relay.Origin(rng.randrange(MEMBERS), 1 + rng.randrange(300), rng.choice((None, 1, 7, 15)))
+    )
 
 
 def _matrix(rng: Random) -> bytes:
     cells = [
-        (k, j, 1 + rng.randrange(300)) for k in range(MEMBERS) for j in range(MEMBERS) if k != j and rng.random() < 0.5
+        (k, j, 1 + rng.randrange(300))
+        for k in range(MEMBERS)
+        for j in range(MEMBERS)
+        if k != j and rng.random() < 0.5
     ]
     return matrix.put(_vector(rng), tuple(cells)) + b"body"
 
@@ -302,7 +325,24 @@ def _bundled(octets: bytes) -> list[bytes]:
 
 
 def _value(rng: Random, depth: int = 0) -> Any:
-    plain = [None, True, False, 0, -1, 1 << 62, -(1 << 63), 1 << 64, -(1 << 400), 0.5, float("nan"), "", "text", "\ud800", b"", b"12"]
+    plain = [
+        None,
+        True,
+        False,
+        0,
+        -1,
+        1 << 62,
+        -(1 << 63),
+        1 << 64,
+        -(1 << 400),
+        0.5,
+        float("nan"),
+        "",
+        "text",
+        "\ud800",
+        b"",
+        b"12",
+    ]
     match rng.randrange(8) if depth < 4 else 0:
         case 5:
             return [_value(rng, depth + 1) for _ in range(rng.randrange(5))]
@@ -354,14 +394,16 @@ def _spoken() -> list[Spoken]:
 
 
 def _read_spoken(octets: bytes) -> Spoken:
-    return invocation.decode(octets, _Roster)  # type: ignore[arg-type]
+    return invocation.decode(octets, _Roster)
 
 
 def _history() -> list[Sample]:
     """Messages that a newcomer is given, and some in which one thing is of another kind."""
     rng, row = Random(3), ["alice", 0, 1, 5, b"hello", 0.5]
     odd = [[*row[:at], _value(rng), *row[at + 1 :]] for at in range(len(row)) for _ in range(5)]
-    return [sample(_packed(each), varints) for each in ([], [row], [row] * 20, *([row, each] for each in odd))]
+    return [
+        sample(_packed(each), varints) for each in ([], [row], [row] * 20, *([row, each] for each in odd))
+    ]
 
 
 # ---- words
@@ -383,15 +425,11 @@ def _hear(octets: bytes) -> Told:
     keys = [key for key in json.loads(octets) if isinstance(key, str)]
     for key in keys[:12]:
         for ask in _asked(told):
-            try:
+            with suppress(WireError):
                 ask(key)
-            except WireError:
-                pass
     for whole in (lambda: told.do, lambda: told.identity, told.counts, lambda: view_told(told)):
-        try:
+        with suppress(WireError):
             whole()
-        except WireError:
-            pass
     return told
 
 

@@ -114,7 +114,9 @@ def _shrunk(fault: Fault) -> Fault:
         return finding is not None and finding.kind == kind
 
     small = shrunk(fault.octets, fails, tries=300 if kind in ("slow", "memory") else 3000)
-    return fault._replace(octets=small, finding=decoder.judge(small, measured=measured).finding or fault.finding)
+    return fault._replace(
+        octets=small, finding=decoder.judge(small, measured=measured).finding or fault.finding
+    )
 
 
 @contextmanager
@@ -136,7 +138,7 @@ def watched() -> Iterator[None]:
 def prepare(names: Sequence[str]) -> None:
     """Make all samples, once for all processes, and keep the garbage collection away from them."""
     for decoder in chosen(names):
-        assert decoder.mutator
+        decoder.mutator.mutate(Random(0))
     gc.collect()
     gc.freeze()
 

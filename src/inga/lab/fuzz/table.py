@@ -19,7 +19,9 @@ def chosen(names: Sequence[str]) -> list[Decoder]:
     """Decoders by their own names or those of their families; without any, all."""
     for name in names:
         if name not in DECODERS and name not in FAMILIES:
-            raise UsageError(f"no decoder {name!r}; there are {', '.join(FAMILIES)}, and of these {', '.join(DECODERS)}")
+            raise UsageError(
+                f"no decoder {name!r}; there are {', '.join(FAMILIES)}, and of these {', '.join(DECODERS)}"
+            )
     return [each for each in DECODERS.values() if not names or {each.name, each.family} & set(names)]
 
 

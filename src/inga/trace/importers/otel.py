@@ -30,7 +30,9 @@ from inga.trace.writer import TraceWriter
 KINDS = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 SERVER, CLIENT = KINDS.index("SERVER"), KINDS.index("CLIENT")
 BLOCK = 1 << 20  # characters
-TIME_MAX = 1 << 62  # nanoseconds: far from where differences of times, which are floats for a while, leave 64 bits
+TIME_MAX = (
+    1 << 62
+)  # nanoseconds: far from where differences of times, which are floats for a while, leave 64 bits
 
 _TABLES = """
 PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-32768;
@@ -112,7 +114,11 @@ def _service(resource: dict[str, Any]) -> str:
     attributes = described.get("attributes") if isinstance(described, dict) else None
     found: dict[str, Any] = {}
     for each in attributes if isinstance(attributes, list) else []:
-        if isinstance(each, dict) and isinstance(each.get("value"), dict) and isinstance(each.get("key"), str):
+        if (
+            isinstance(each, dict)
+            and isinstance(each.get("value"), dict)
+            and isinstance(each.get("key"), str)
+        ):
             found[each["key"]] = next(iter(each["value"].values()), None)
     name = _text(found.get("service.name") or "unknown_service")
     instance = found.get("service.instance.id")
