@@ -66,7 +66,7 @@ from inga.wire.packet import HEAD, decode, encode
 from inga.wire.told import Told, said
 
 from ..session.town import Town, of_session
-from ..stack.harness import NAMES, Net, Probe, Top
+from ..stack.harness import NAMES, Net, Probe, Top, resealed
 
 Attempt = Callable[[int], bool]
 
@@ -226,7 +226,7 @@ def members_that_a_greeting_lists(n: int) -> bool:
     stack = Stack(find("none").build(Options(greet=True)), 0, view, rng=Random(0))
     stack.tick(0.0)
     texts = [bytes(joined(data)) for _, data in stack.ready().send]
-    told = json.loads(texts[0][texts[0].index(b"{") :])
+    told = json.loads(texts[0][texts[0].index(b"{") : -4])
     return bool(told["members"] == list(view.names))
 
 
@@ -507,7 +507,7 @@ def members_that_a_header_can_tell_apart(n: int) -> bool:
     source = (n - 1).to_bytes(4, "big")[-2:]
     data = bytearray(joined(encode(Packet(1, 1, b"x"), 0)))
     data[HEAD.size - 10 : HEAD.size - 8] = source
-    packet = decode(bytes(data), 0, {1: n}, 1 << 20)
+    packet = decode(resealed(data), 0, {1: n}, 1 << 20)
     return packet is not None and packet.src == n - 1
 
 

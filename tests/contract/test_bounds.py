@@ -60,7 +60,7 @@ NO_BOUNDS = {
         causality.inbox.LATE causality.knowledge.SAME causality.knowledge.RISEN causality.knowledge.ALL_RISEN
         wire.packet.MAGIC wire.packet.VERSION wire.packet.OUTSIDE wire.packet.SEQ wire.packet.STAMP wire.packet.LSN
         wire.packet.ACK wire.packet.ROOM wire.packet.RUNS wire.packet.FRAG wire.packet.TRACE wire.packet.DST
-        wire.packet.EXT wire.packet.URGENT wire.packet.BARE wire.packet.PARTIAL wire.packet.COUNT wire.packet.LENT
+        wire.packet.EXT wire.packet.URGENT wire.packet.BARE wire.packet.PARTIAL wire.packet.COUNT wire.packet.LENT wire.packet.COVERED wire.packet.RIGHT
         wire.co.EXPECTED wire.co.RISES wire.co.CONFIRMED wire.co.RUNS
         corba.wire.giop.HEADER_SIZE corba.wire.giop.LITTLE corba.wire.giop.MORE corba.wire.giop.FRAGMENT_HEAD
         corba.wire.giop.CODE_SETS wire.invocation.MESSAGE wire.invocation.HEARTBEAT wire.invocation.NACK

@@ -24,6 +24,7 @@ COMMANDS = {
     "watch": "certify a trace with Spark while it grows",
     "order": "restore the causal order of a capture with Spark",
     "stamp": "compute the vectors of a trace that has none",
+    "keys": "make secrets, authorities and certificates for groups and TLS",
     "names": "a naming service for CORBA clients and groups",
     "tap": "listen in a group, and log what is delivered for Spark",
     "report": "verdicts and a space-time diagram as one HTML file",

@@ -163,7 +163,7 @@ class Parts:
         if self.is_homeless and is_ours:
             if self.reads_first:
                 session.slow.say_missed(told.counts("missed"))
-            session.changes.enter(view, told.numbers("cuts"))
+            session.changes.enter(view, told)
 
     def on_refused(self, told: Told) -> None:
         """This incarnation was a member before, and taken for dead before it heard of that; or the one before it still

@@ -24,6 +24,7 @@ from inga.session.alarms import NEVER
 from inga.session.changes import Changes
 from inga.session.door import Accepts
 from inga.session.handover import Handover
+from inga.session.hearing import Hearing
 from inga.session.parts import Parts
 from inga.session.presence import Presence
 from inga.session.pressure import Pressure
@@ -32,10 +33,19 @@ from inga.session.silence import Silence
 from inga.session.slow import PATIENCE, Slow
 from inga.session.transfer import Transfer
 from inga.session.wishes import BuildByName
+from inga.stack.guard import Guard
 from inga.stack.layer import Layer
 from inga.stack.stack import Done
 from inga.wire.packet import OUTSIDE
 from inga.wire.told import Told, said
+
+SPOKEN_FOR = ("here", "hello")
+"""What everybody says of itself alone."""
+
+
+def is_impostor(guard: Guard | None, told: Told, address: Hashable) -> bool:
+    """Whether somebody speaks of itself under a name that it has not proven."""
+    return guard is not None and told.do in SPOKEN_FOR and not guard.speaks_for(address, told.text("name"))
 
 
 class Session(Layer):
@@ -68,6 +78,7 @@ class Session(Layer):
         member that holds up the others for longer than `patience`. `open`: nobody has named the members beforehand.
         `gives`, `wants`: the kinds of state that the
         application has for newcomers, and takes as one."""
+        self.hearing = Hearing()
         self.presence = Presence(self, greet=greet, config=dict(config or {}))
         self.changes = Changes(self, build, accepts)
         self.pressure = Pressure(self)
@@ -101,6 +112,7 @@ class Session(Layer):
     # Hooks
 
     def view(self, view: View) -> None:
+        self.hearing.view(len(view))
         self.parts.view(view)
         self.changes.view(view)
         self.presence.view()
@@ -112,6 +124,9 @@ class Session(Layer):
 
     def control(self, packet: Packet) -> None:
         if self.stack.leaving or self.parts.is_homeless:
+            return
+        if not self.hearing.hears(packet.src, self.stack.now):
+            self.stack.reject("budget", packet)
             return
         try:
             self._hear(packet, Told.read(packet.ext))
@@ -150,8 +165,13 @@ class Session(Layer):
 
     def outside(self, packet: Packet, address: Hashable) -> None:
         """What belongs to no view: of members, of newcomers, and of anybody else who knows the group's name."""
+        if not self.hearing.hears_from(address, self.stack.now):
+            self.stack.reject("budget")
+            return
         try:
             told = Told.read(packet.ext)
+            if is_impostor(self.stack.guard, told, address):
+                raise WireError("impostor", f"{told.do!r} in the name of another")
             if told.do == "here":
                 self.presence.on_here(packet, told)
             elif told.do == "goodbye":

@@ -1,6 +1,6 @@
 """The links between members: what they lose, double, delay and reorder, and how much went over them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from inga.layers.shape import Faults
 from inga.sim.site import Site
@@ -35,6 +35,7 @@ class Network:
         self.lost = 0  # copies
         self.cut: set[tuple[int, int]] = set()  # links over which nothing passes
         self.links = [[Link(faults) for _ in sites] for _ in sites]
+        self.listeners: list[Callable[[Site, Site, bytes], None]] = []  # strangers who hear everything
         self._timeline = timeline
         self._sites = sites
         self._faults = faults  # of links to and from newcomers
@@ -83,6 +84,8 @@ class Network:
 
     def copy(self, site: Site, target: Site, data: bytes) -> None:
         """What becomes of one copy is decided when it leaves."""
+        for listen in self.listeners:
+            listen(site, target, data)
         timeline = self._timeline
         if (site.index, target.index) in self.cut:
             self.lost += 1

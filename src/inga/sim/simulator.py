@@ -42,6 +42,7 @@ from inga.sim.schedule import Schedule
 from inga.sim.site import PAUSE_MAX, Site
 from inga.sim.states import SiteGives, SiteStates, SiteTakes
 from inga.sim.timeline import Timeline
+from inga.stack.guard import Guard
 from inga.stack.layer import Layer
 from inga.stack.stack import Stack
 from inga.trial.oracle import Oracle
@@ -95,6 +96,7 @@ class Sim:
         take: SiteTakes | None = None,
         history: int | float | None = None,
         gather: bool = False,
+        guard: Callable[[str], Guard] | None = None,
     ) -> None:
         """`deliver` is the level at which messages are handed over. `objects` are those of the group, as `inga.join`
         has them. `build` replaces the recipe's layers (a mutation, say). Rows go to `traces`, one for each member; or to
@@ -102,7 +104,7 @@ class Sim:
         keeps the run as a schedule. `like` plays the same sends and arrivals as another run, at once, under this order
         and over links that lose nothing. `give` and `take` make and take the state of a site for one that joins; `history`
         replays the last messages to it instead. `gather`: nobody is named, members `join` and found the group
-        themselves."""
+        themselves. `guard` makes what seals and opens for a member of that name."""
         if gather and (names or record):
             raise UsageError("who gathers is not named beforehand, nor is such a run recorded: record=False")
         if not names and not gather:
@@ -141,15 +143,17 @@ class Sim:
         self.ledger = Ledger(self.sites, recipe, options, record=record)
         view = View.of(*names, recipe=recipe.name, traced=traces is not None or recording is not None)
         self._founds = recipe.name if gather else None
+        self._guard = guard
         for site in self.sites:
             trace = None if traces is None else traces[site.index]
             if self.ledger.recorder is not None:
                 trace = RecordingTrace(self.ledger.recorder, site.index, trace)
-            self._start(site, (build or recipe.build)(options), site.index, view, trace)
+            sealed_by = None if guard is None else guard(site.name)
+            self._start(site, (build or recipe.build)(options), site.index, view, trace, guard=sealed_by)
             self.ledger.install(site, view)
-        if options.detect is not None:
+        if options.detect is not None or guard is not None:
             for site in self.sites:
-                site.pump()  # who listens for silence has something to do from the start
+                site.pump()  # who listens for silence, or needs keys, has something to do from the start
         # Flags are exact, unless nobody wants them or coarse bundles may hide concurrency.
         wanted = options.on_concurrent != "ignore" and not options.coarse
         self.ledger.judges_flags = wanted and not gather and sees_concurrency(self.sites[0].stack)
@@ -241,7 +245,14 @@ class Sim:
         self._names[name] = index = len(self.sites)
         at = self.now if at is None else at
         person = Member(name, namesakes * INCARNATIONS + 1)
-        newcomer = Newcomer("", person, now=at, wants=self._options.wants, founds=self._founds)
+        newcomer = Newcomer(
+            "",
+            person,
+            now=at,
+            wants=self._options.wants,
+            founds=self._founds,
+            guard=None if self._guard is None else self._guard(name),
+        )
         site = Site(self, index, name, newcomer)
         self.sites.append(site)
         self.network.grow()
@@ -297,6 +308,7 @@ class Sim:
         view: View,
         trace: Trace | None,
         cuts: Sequence[int] = (),
+        guard: Guard | None = None,
     ) -> None:
         site.stack = Stack(
             layers,
@@ -306,6 +318,7 @@ class Sim:
             trace=trace,
             datagram_max=self._datagram_max,
             now=self.now,
+            guard=guard,
         )
         site.view = view
         site.is_open = False
@@ -326,7 +339,7 @@ class Sim:
         site.newcomer = site.wake = None
         recipe = find(view.recipe)
         layers = recipe.build(recipe.keep(self._options, self._recipe.name))
-        self._start(site, layers, newcomer.me, view, trace, newcomer.cuts)
+        self._start(site, layers, newcomer.me, view, trace, newcomer.cuts, newcomer.guard)
         self.ledger.install(site, view)
         site.stack.receive(newcomer.backlog, now=self.now)
         site.pump()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from inga.model.errors import WireError
 from inga.model.packet import DATA, HEADER_MAX, Buffer, Packet
 from inga.model.view import View
+from inga.stack.backlog import Backlog
 from inga.wire.packet import (
     HEAD,
     INDEX_MAX,
@@ -29,6 +30,12 @@ class Outsider(NamedTuple):
     address: Hashable
 
 
+class Direct(NamedTuple):
+    """The same, where only it is to get what is sent, by whatever way there is to it."""
+
+    address: Hashable
+
+
 AHEAD_MAX = 1024
 """Datagrams of a view that is not installed here yet; what is more is repaired."""
 
@@ -44,7 +51,7 @@ class NativeWire:
 
     def __init__(self, stack: "Stack") -> None:
         self.stack = stack
-        self.ahead: list[tuple[bytes, Hashable]] = []  # of views not installed here yet
+        self.ahead = Backlog(AHEAD_MAX)  # of views not installed here yet
         self.tag = stack.group  # by which packets of the view in force are known
         self.next_tag: int | None = None  # the same of the view that may follow, if a change is under way
         self.past: dict[int, View] = {}  # closed views by their tags, the newest last
@@ -54,13 +61,19 @@ class NativeWire:
 
     def read(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
         """What datagrams hold that is of a view in force, or of no view at all."""
+        guard = self.stack.guard
+        return self._read_opened(batch if guard is None else guard.open(batch, self.stack.now))
+
+    def _read_opened(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
         packets: list[Packet] = []
         stack = self.stack
         tag, births, sizes, me, left = self.tag, self.births, stack.sizes, stack.me, stack.left
+        checked = stack.covers != "nothing"
         heard, now = stack.heard, stack.now
         for data, address in batch:
             try:
-                packet = decode(data, tag if births is None else self._tag_from(data), sizes, me)
+                of = tag if births is None else self._tag_from(data)
+                packet = decode(data, of, sizes, me, checked=checked)
             except WireError as error:
                 packet = self._read_otherwise(error.reason, data, address)
             if packet is None:
@@ -93,7 +106,7 @@ class NativeWire:
                     packet.dst = 1 << packet.to
             counts["bytes"] += len(packet.body)
             if packet.encoded is None:
-                packet.encoded = [encode(packet, self.group_of(packet)), None]
+                packet.encoded = [self.encode(packet), None]
             full, bare = packet.encoded
             if packet.dst is None:
                 if packet.to is None:
@@ -108,7 +121,7 @@ class NativeWire:
                     transmit(member, full)
                     continue
                 if bare is None:
-                    bare = packet.encoded[1] = encode(packet, self.group_of(packet), bare=True)
+                    bare = packet.encoded[1] = self.encode(packet, bare=True)
                 transmit(member, bare)
 
     def answer(self, packet: Packet, address: Hashable) -> None:
@@ -117,7 +130,11 @@ class NativeWire:
         stack = self.stack
         to = None if address is None or stack.chain.hook("read") is not None else Outsider(address)
         stack.counts["control"] += 1
-        stack.transmit(to, encode(packet, self.group_of(packet)))
+        stack.transmit(to, self.encode(packet))
+
+    def encode(self, packet: Packet, *, bare: bool = False) -> Buffer | list[Buffer]:
+        """A packet's bytes, as packets of this group are known and checked."""
+        return encode(packet, self.group_of(packet), bare=bare, covers=self.stack.covers)
 
     def group_of(self, packet: Packet) -> int:
         """What a packet carries to be known by: what belongs to no view is for all who know the group's name."""
@@ -149,6 +166,8 @@ class NativeWire:
     def enter(self, view: View) -> None:
         """This view is in force from now on."""
         self.tag = self.tag_of(view)
+        if self.stack.guard is not None:
+            self.stack.guard.enter(self.tag, view, self.stack.me, self.stack.now)
         datagram_max = self.stack.datagram_max
         # The largest body that fits one datagram beside its header and a vector or two.
         self.body_max = datagram_max - min(HEADER_MAX + 6 * len(view), datagram_max // 2)
@@ -170,8 +189,8 @@ class NativeWire:
     def catch_up(self) -> None:
         """Read what came too early for the views before this one."""
         if self.ahead:
-            waiting, self.ahead = self.ahead, []
-            self.stack.receive(waiting, now=self.stack.now)
+            waiting, self.ahead = self.ahead, Backlog(AHEAD_MAX)
+            self.stack.accept(self._read_opened(waiting))
 
     def _read_otherwise(self, reason: str, data: Buffer, address: Hashable) -> Packet | None:
         if reason in ("view", "group") and view_of(data) == OUTSIDE:
@@ -190,8 +209,8 @@ class NativeWire:
         """Who speaks in the next view has installed it."""
         stack = self.stack
         stack.counts["ahead"] += 1
-        if len(self.ahead) < AHEAD_MAX:
-            self.ahead.append((bytes(data), address))
+        if not self.ahead.keep(data, source_of(data), address):
+            stack.reject("early")
         for watch in stack.chain.hooks("ahead"):
             watch(view_of(data))
 
@@ -216,7 +235,8 @@ class NativeWire:
         stack = self.stack
         try:
             # A sender that means another group of this name may have our index in its group.
-            packet = decode(data, stack.lobby, {OUTSIDE: INDEX_MAX}, INDEX_MAX)
+            checked = stack.covers != "nothing"
+            packet = decode(data, stack.lobby, {OUTSIDE: INDEX_MAX}, INDEX_MAX, checked=checked)
         except WireError as error:
             stack.reject(error.reason)
             return None

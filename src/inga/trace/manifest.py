@@ -7,6 +7,7 @@ not know are kept, since a newer writer or a person may have put them there.
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import get_ident
@@ -82,6 +83,11 @@ class ProcessFile:
     def write(self, directory: str | os.PathLike[str]) -> None:
         write_json(process_path(directory, self.process), self.to_json())
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the process was ever there, and may have rows: not if its number was only claimed."""
+        return not (self.complete and self.crashed) or self.last_pos > 0
+
     @classmethod
     def parse(cls, text: str | bytes, where: str) -> Self:
         content = load_json(text, where)
@@ -104,16 +110,41 @@ def mark_crashed(directory: str | os.PathLike[str], process: int, name: str) -> 
     known.write(directory)
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Replace a file as a whole."""
+def claim(directory: str | os.PathLike[str], process: int) -> bool:
+    """Reserve the number of a process that is to begin; False if somebody has it.
+
+    Until it begins, and writes a file of its own, its file says that it has crashed and lost nothing: nobody waits for
+    the rows of a process that never was.
+    """
+    unborn = ProcessFile(process, f"process {process}", complete=True, crashed=True)
+    return write_json(process_path(directory, process), unborn.to_json(), anew=True)
+
+
+def write_json(path: Path, content: dict[str, Any], *, anew: bool = False) -> bool:
+    """Replace a file as a whole; `anew`: only if there is none. Whether it was written."""
     hidden = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}.tmp")  # a writer has two threads
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         hidden.write_text(text, encoding="utf-8")
+        if anew:
+            return _is_linked(hidden, path)
         os.replace(hidden, path)
     except OSError as error:
         raise TraceError(f"{path} cannot be written: {error.strerror}.") from error
+    finally:
+        with suppress(OSError):
+            hidden.unlink()
+    return True
+
+
+def _is_linked(file: Path, path: Path) -> bool:
+    """Give a file another name, unless that is taken; of several that try, one succeeds."""
+    try:
+        os.link(file, path)
+    except FileExistsError:
+        return False
+    return True
 
 
 def load_json(text: str | bytes, where: str) -> dict[str, Any]:

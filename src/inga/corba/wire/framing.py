@@ -15,6 +15,7 @@ from typing import NamedTuple
 from inga.corba.wire import giop
 from inga.corba.wire.giop import HEADER_SIZE, Header, Kind
 from inga.model.errors import WireError
+from inga.model.packet import Buffer
 
 MESSAGE_MAX = 1 << 20
 """Octets of the largest message that is taken, fragments together."""
@@ -72,7 +73,7 @@ class Framer:
         """Octets kept until the rest of their message comes."""
         return len(self._data) + self._fragmented
 
-    def feed(self, data: bytes) -> list[bytes]:
+    def feed(self, data: Buffer) -> list[bytes]:
         """The messages that are complete now."""
         messages: list[bytes] = []
         buffer = self._data
