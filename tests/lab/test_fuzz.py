@@ -14,7 +14,7 @@ from inga.corba.dissect import pcap
 from inga.corba.wire import giop
 from inga.corba.wire.giop import GiopFragment, KeyAddr, Request
 from inga.lab.fuzz import broker, native, table
-from inga.lab.fuzz.decoder import Decoder
+from inga.lab.fuzz.decoder import FuzzedDecoder
 from inga.lab.fuzz.mutate import OCTETS_MAX, Form, Mutator, json_values, sample, shrunk, varints
 from inga.lab.fuzz.search import CHUNK, octets_of, search, watched
 from inga.lab.fuzz.table import DECODERS, Shares, chosen
@@ -202,11 +202,11 @@ def forgets(found: bytes) -> bytes:
     return found.replace(b"\0", b"")
 
 
-PLANTED: dict[str, Decoder] = {
-    "KeyError in raises": Decoder("planted", lambda: NUMBERS, partial(raises, KeyError)),
-    "slow": Decoder("planted", lambda: NUMBERS, dawdles, seconds=0.001),
-    "memory": Decoder("planted", lambda: NUMBERS, hoards),
-    "unstable": Decoder("planted", lambda: NUMBERS, lambda octets: octets, again=forgets),
+PLANTED: dict[str, FuzzedDecoder] = {
+    "KeyError in raises": FuzzedDecoder("planted", lambda: NUMBERS, partial(raises, KeyError)),
+    "slow": FuzzedDecoder("planted", lambda: NUMBERS, dawdles, seconds=0.001),
+    "memory": FuzzedDecoder("planted", lambda: NUMBERS, hoards),
+    "unstable": FuzzedDecoder("planted", lambda: NUMBERS, lambda octets: octets, again=forgets),
 }
 
 
@@ -223,7 +223,7 @@ def test_a_broken_promise_is_found_and_shrunk(kind: str, monkeypatch: pytest.Mon
 
 
 def test_documented_errors_are_none() -> None:
-    outcome = Decoder("planted", lambda: NUMBERS, lambda octets: raises(Refused, octets)).judge(b"\0")
+    outcome = FuzzedDecoder("planted", lambda: NUMBERS, lambda octets: raises(Refused, octets)).judge(b"\0")
     assert outcome == (False, None)
 
 
@@ -233,7 +233,7 @@ class Refused(WireError):
 
 def test_who_asks_for_very_much_memory_gets_none() -> None:
     with watched():
-        finding = Decoder("planted", lambda: NUMBERS, lambda octets: bytes(1 << 40)).judge(b"").finding
+        finding = FuzzedDecoder("planted", lambda: NUMBERS, lambda octets: bytes(1 << 40)).judge(b"").finding
     assert finding is not None and finding.kind.startswith("MemoryError")
 
 

@@ -14,7 +14,7 @@ import os
 from time import perf_counter
 
 from inga.cli.output import ProgressLine, print_json
-from inga.lab.fuzz.search import Fault, Found, Interrupted, replay, search
+from inga.lab.fuzz.search import DecoderFault, FuzzResult, Interrupted, replay, search
 from inga.lab.fuzz.table import FAMILIES, chosen
 from inga.model.errors import UsageError
 from inga.model.text import printable
@@ -77,7 +77,7 @@ def _replay(options: argparse.Namespace) -> int:
     return 0 if finding is None else 1
 
 
-def _told(found: Found) -> dict[str, object]:
+def _told(found: FuzzResult) -> dict[str, object]:
     decoders = {
         name: {"runs": runs, "accepted": found.accepted[name]} for name, runs in sorted(found.runs.items())
     }
@@ -94,7 +94,7 @@ def _told(found: Found) -> dict[str, object]:
     return {"runs": found.total, "decoders": decoders, "faults": faults}
 
 
-def _table(found: Found) -> str:
+def _table(found: FuzzResult) -> str:
     lines = [f"{'decoder':<24}{'mutations':>12}{'accepted':>12}{'refused':>12}"]
     for name, runs in sorted(found.runs.items()):
         accepted = found.accepted[name]
@@ -102,7 +102,7 @@ def _table(found: Found) -> str:
     return "\n".join(lines)
 
 
-def _shown(fault: Fault) -> str:
+def _shown(fault: DecoderFault) -> str:
     return (
         printable(f"{fault.decoder}: seed {fault.seed}: {fault.finding.text}") + f"\nreplay: {fault.command}"
     )

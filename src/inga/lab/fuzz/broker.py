@@ -36,8 +36,8 @@ from inga.corba.wire.framing import Framer
 from inga.corba.wire.giop import KeyAddr, LocateStatus, ProfileAddr, ReferenceAddr, Status, Tagged
 from inga.corba.wire.group_request import GroupRequest, Oneway, decode_request, encode_request
 from inga.corba.wire.reference import GroupIdentity, Iiop, Reference, Uipmc
-from inga.lab.fuzz.decoder import Decoder
-from inga.lab.fuzz.mutate import Field, Form, Sample, fields_of, sample, tokens, words
+from inga.lab.fuzz.decoder import FuzzedDecoder
+from inga.lab.fuzz.mutate import Field, Form, FuzzSample, fields_of, sample, tokens, words
 from inga.lab.fuzz.native import arrivals
 from inga.model.errors import UsageError, WireError
 
@@ -79,7 +79,7 @@ def _types() -> list[tuple[IdlType, Any]]:
     return [(idl_type(hint), value) for hint, value in hints]
 
 
-def _values() -> list[Sample]:
+def _values() -> list[FuzzSample]:
     """Which type, in one octet, the byte order in the next, and the value."""
     found = []
     for number, (kind, value) in enumerate(_types()):
@@ -197,7 +197,7 @@ def _giop_same(result: tuple[giop.Header, giop.GiopMessage, bytes]) -> Any:
     return dataclasses.replace(header, size=0), message, body  # padding may be longer than it needs to be
 
 
-def _streams() -> list[Sample]:
+def _streams() -> list[FuzzSample]:
     """How many octets come at a time, in one octet, then several messages."""
     rng, known = Random(2), _giop_messages()
     return [
@@ -259,7 +259,7 @@ def _key() -> bytes:
     return _broker().adapter("RootPOA").key(b"desk")
 
 
-def _requests() -> list[Sample]:
+def _requests() -> list[FuzzSample]:
     outer = _types()[20]
     bodies: dict[str, Callable[[Encoder], None]] = {
         "add": _body,
@@ -308,7 +308,7 @@ PROFILE = references.encode_uipmc(
 )
 
 
-def _group_requests() -> list[Sample]:
+def _group_requests() -> list[FuzzSample]:
     made = [
         encode_request(3, PROFILE, "tell", lambda out: out.octets(b"hello"), little=little, contexts=contexts)
         for little in (False, True)
@@ -323,7 +323,7 @@ def _read_group_request(octets: bytes) -> tuple[GroupRequest, Any]:
     return request, None if known is None else bytes(known[1])
 
 
-def _datagrams() -> list[Sample]:
+def _datagrams() -> list[FuzzSample]:
     """Fragments in all three forms, control packets, and what groups sent in virtual time."""
     message = encode_request(3, PROFILE, "tell", lambda out: out.octets(bytes(200)))
     found = []
@@ -391,7 +391,7 @@ def _references() -> tuple[Reference, ...]:
     )
 
 
-def _reference_texts() -> list[Sample]:
+def _reference_texts() -> list[FuzzSample]:
     found = [references.to_ior(each, little=little) for each in _references() for little in (False, True)]
     found += [references.to_corbaloc(each) for each in _references()[:3]]
     found += [
@@ -401,7 +401,7 @@ def _reference_texts() -> list[Sample]:
     return [sample(each.encode(), tokens) for each in found]
 
 
-def _iors() -> list[Sample]:
+def _iors() -> list[FuzzSample]:
     found = []
     for each in _references():
         for little in (False, True):
@@ -441,7 +441,7 @@ def _reference_again(found: Reference) -> Reference:
 # ---- captures
 
 
-def _captures() -> list[Sample]:
+def _captures() -> list[FuzzSample]:
     """Both formats, all link layers, both versions of IP, MIOP in datagrams and GIOP in segments."""
     source, target, source6, target6 = ("127.0.0.1", 4000), ("225.6.7.8", 99), ("::1", 4000), ("ff01::10", 99)
     payloads = [each.octets for each in _datagrams()[:12]]
@@ -519,17 +519,17 @@ def _dissect(octets: bytes) -> Any:
     return [line(entry, 0.0) for entry in entries]
 
 
-DECODERS: Sequence[Decoder] = (
-    Decoder("cdr", _values, _read_typed, again=_typed_again, same=_plain, weight=2000),
-    Decoder(
+DECODERS: Sequence[FuzzedDecoder] = (
+    FuzzedDecoder("cdr", _values, _read_typed, again=_typed_again, same=_plain, weight=2000),
+    FuzzedDecoder(
         "giop", lambda: [sample(each, _giop_fields) for each in _giop_messages()], _read_giop, again=_giop_again,
         same=_giop_same, mend=_mend_giop, weight=2000,
     ),
-    Decoder("giop/stream", _streams, _read_stream, weight=500, octet_seconds=1e-5),
-    Decoder("giop/server", _requests, _serve, mend=_mend_giop, weight=500),
-    Decoder("giop/group", _group_requests, _read_group_request, mend=_mend_giop, weight=1000),
-    Decoder("miop", _datagrams, _read_miop, again=_miop_again, mend=_mend_miop, weight=2000),
-    Decoder("references", _reference_texts, _read_reference, errors=(UsageError,), again=_reference_again, weight=500, octet_seconds=3e-5),
-    Decoder("references/ior", _iors, _read_ior, errors=(UsageError,), again=_reference_again, weight=500, octet_seconds=3e-5),
-    Decoder("pcap", _captures, _dissect, weight=300, seconds=0.1),
+    FuzzedDecoder("giop/stream", _streams, _read_stream, weight=500, octet_seconds=1e-5),
+    FuzzedDecoder("giop/server", _requests, _serve, mend=_mend_giop, weight=500),
+    FuzzedDecoder("giop/group", _group_requests, _read_group_request, mend=_mend_giop, weight=1000),
+    FuzzedDecoder("miop", _datagrams, _read_miop, again=_miop_again, mend=_mend_miop, weight=2000),
+    FuzzedDecoder("references", _reference_texts, _read_reference, errors=(UsageError,), again=_reference_again, weight=500, octet_seconds=3e-5),
+    FuzzedDecoder("references/ior", _iors, _read_ior, errors=(UsageError,), again=_reference_again, weight=500, octet_seconds=3e-5),
+    FuzzedDecoder("pcap", _captures, _dissect, weight=300, seconds=0.1),
 )  # fmt: skip

@@ -16,7 +16,7 @@ from time import thread_time
 from traceback import extract_tb
 from typing import Any, NamedTuple
 
-from inga.lab.fuzz.mutate import Mend, Mutator, Sample
+from inga.lab.fuzz.mutate import FuzzSample, Mend, Mutator
 from inga.model.errors import WireError
 
 SECONDS = 0.03
@@ -37,26 +37,26 @@ REPEATS = 3
 WEIGHT = 1000
 
 
-class Finding(NamedTuple):
+class BrokenPromise(NamedTuple):
     """A promise that is broken. Two of the same kind are taken for the same fault."""
 
     kind: str
     text: str
 
 
-class Outcome(NamedTuple):
+class Judged(NamedTuple):
     """What became of some octets."""
 
     is_accepted: bool
-    finding: Finding | None = None
+    finding: BrokenPromise | None = None
 
 
 @dataclass(frozen=True)
-class Decoder:
+class FuzzedDecoder:
     """One decoder, the samples that it begins with, and what it promises."""
 
     name: str  # FAMILY or FAMILY/PART
-    make: Callable[[], Sequence[Sample]]  # of the product's own encoders
+    make: Callable[[], Sequence[FuzzSample]]  # of the product's own encoders
     decode: Callable[[bytes], Any]
     errors: tuple[type[Exception], ...] = (WireError,)  # documented
     again: Callable[[Any], Any] | None = (
@@ -76,7 +76,7 @@ class Decoder:
         return self.name.partition("/")[0]
 
     @cached_property
-    def samples(self) -> Sequence[Sample]:
+    def samples(self) -> Sequence[FuzzSample]:
         return self.make()
 
     @cached_property
@@ -86,7 +86,7 @@ class Decoder:
     def seconds_max(self, octets: bytes) -> float:
         return self.seconds + self.octet_seconds * len(octets)
 
-    def judge(self, octets: bytes, *, measured: bool = False) -> Outcome:
+    def judge(self, octets: bytes, *, measured: bool = False) -> Judged:
         """Decode, and say what is wrong with how that went; with its memory `measured`, which takes long."""
         before = thread_time()
         is_accepted = True
@@ -95,21 +95,21 @@ class Decoder:
         except self.errors:
             is_accepted, result = False, None
         except Exception as error:  # whatever else is raised is a find
-            return Outcome(False, _raised(error))
+            return Judged(False, _raised(error))
         seconds = thread_time() - before
         if seconds > self.seconds_max(octets) and (finding := self._slow(octets)):
-            return Outcome(is_accepted, finding)
+            return Judged(is_accepted, finding)
         if measured and (finding := self._large(octets)):
-            return Outcome(is_accepted, finding)
+            return Judged(is_accepted, finding)
         if is_accepted and self.again is not None:
-            return Outcome(True, self._unstable(result))
-        return Outcome(is_accepted)
+            return Judged(True, self._unstable(result))
+        return Judged(is_accepted)
 
-    def _slow(self, octets: bytes) -> Finding | None:
+    def _slow(self, octets: bytes) -> BrokenPromise | None:
         least = min(self._seconds(octets) for _ in range(REPEATS))
         if least <= self.seconds_max(octets):
             return None
-        return Finding("slow", f"{least:.3f} s for {len(octets)} octets")
+        return BrokenPromise("slow", f"{least:.3f} s for {len(octets)} octets")
 
     def _seconds(self, octets: bytes) -> float:
         before = thread_time()
@@ -120,7 +120,7 @@ class Decoder:
         with suppress(*self.errors):
             self.decode(octets)
 
-    def _large(self, octets: bytes) -> Finding | None:
+    def _large(self, octets: bytes) -> BrokenPromise | None:
         if self.memory is None:
             return None
         tracemalloc.start(1)
@@ -132,21 +132,21 @@ class Decoder:
             tracemalloc.stop()
         if most <= self.memory + OCTET_MEMORY * len(octets):
             return None
-        return Finding("memory", f"{most:,} bytes for {len(octets)} octets")
+        return BrokenPromise("memory", f"{most:,} bytes for {len(octets)} octets")
 
-    def _unstable(self, result: Any) -> Finding | None:
+    def _unstable(self, result: Any) -> BrokenPromise | None:
         assert self.again is not None
         try:
             other = self.again(result)
         except Exception as error:  # also one that is documented: of what was accepted nothing may be refused
             kind, text = _raised(error)
-            return Finding(f"unstable: {kind}", text)
+            return BrokenPromise(f"unstable: {kind}", text)
         if self.same(other) != self.same(result):
-            return Finding("unstable", f"{result!r:.300} becomes {other!r:.300}")
+            return BrokenPromise("unstable", f"{result!r:.300} becomes {other!r:.300}")
         return None
 
 
-def _raised(error: Exception) -> Finding:
+def _raised(error: Exception) -> BrokenPromise:
     where = extract_tb(error.__traceback__)[-1]
     kind = f"{type(error).__name__} in {where.name}"
-    return Finding(kind, f"{kind}, line {where.lineno} of {where.filename}: {str(error)[:300]}")
+    return BrokenPromise(kind, f"{kind}, line {where.lineno} of {where.filename}: {str(error)[:300]}")

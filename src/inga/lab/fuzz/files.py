@@ -12,8 +12,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from inga.lab.fuzz.decoder import Decoder
-from inga.lab.fuzz.mutate import Field, Form, Sample, json_values, sample, tokens, words
+from inga.lab.fuzz.decoder import FuzzedDecoder
+from inga.lab.fuzz.mutate import Field, Form, FuzzSample, json_values, sample, tokens, words
 from inga.model.errors import TraceError, UsageError
 from inga.trace.columns import to_rows
 from inga.trace.importers import IMPORTERS, Roles, govector, import_log, shiviz, tracechecker
@@ -53,7 +53,7 @@ def _json(content: Any) -> bytes:
     return json.dumps(content, indent=2).encode()
 
 
-def _manifests() -> list[Sample]:
+def _manifests() -> list[FuzzSample]:
     plain = Manifest(
         "lunch",
         ["alice", "bob", "carol"],
@@ -77,7 +77,7 @@ def _manifests() -> list[Sample]:
     return [sample(_json(each.to_json()), json_values) for each in (plain, rich)]
 
 
-def _processes() -> list[Sample]:
+def _processes() -> list[FuzzSample]:
     plain = ProcessFile(0, "alice")
     rich = ProcessFile(2, "carol", 1, 9, True, True, ["integrity"], {"note": None})
     return [sample(_json(each.to_json()), json_values) for each in (plain, rich)]
@@ -121,7 +121,7 @@ def _written(segment_rows: int) -> list[bytes]:
     return found
 
 
-def _segments() -> list[Sample]:
+def _segments() -> list[FuzzSample]:
     found = _written(100) + _written(4)
     for compression in ("none", "snappy"):
         out = io.BytesIO()
@@ -147,7 +147,7 @@ def _read_segment(octets: bytes) -> list[Any]:
     return list(to_rows(read_segment(source, PROCESSES, name="a segment")))
 
 
-def _columns() -> list[Sample]:
+def _columns() -> list[FuzzSample]:
     """The columns of a segment, as JSON: vectors and sets in hexadecimal."""
     one = (1).to_bytes(4, "little").hex()
     content = {
@@ -190,7 +190,7 @@ def _read_columns(octets: bytes) -> list[Any]:
     return _read_segment(out.getvalue())
 
 
-def _logs() -> list[Sample]:
+def _logs() -> list[FuzzSample]:
     """The file of a tap, with its two records."""
     directory = _place("tap")
     writer = LogWriter(directory, "lunch")
@@ -268,24 +268,24 @@ SPANS = {
 }
 
 
-def _shiviz() -> list[Sample]:
+def _shiviz() -> list[FuzzSample]:
     header = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)" + "\n\n"
     return [sample(text.encode(), tokens) for text in (SHIVIZ, header + SHIVIZ)]
 
 
-def _govector() -> list[Sample]:
+def _govector() -> list[FuzzSample]:
     return [sample(GOVECTOR.encode(), tokens)]
 
 
-def _tracechecker() -> list[Sample]:
+def _tracechecker() -> list[FuzzSample]:
     return [sample(b"\n".join(json.dumps(each).encode() for each in TRACECHECKER), json_values)]
 
 
-def _otel() -> list[Sample]:
+def _otel() -> list[FuzzSample]:
     return [sample(json.dumps(SPANS).encode(), json_values), sample(_json(SPANS), json_values)]
 
 
-SAMPLES: dict[str, Callable[[], list[Sample]]] = {
+SAMPLES: dict[str, Callable[[], list[FuzzSample]]] = {
     "shiviz": _shiviz, "govector": _govector, "tracechecker": _tracechecker, "otel": _otel
 }  # fmt: skip
 
@@ -317,23 +317,23 @@ def _records(open_log: Callable[..., Log], octets: bytes) -> int:
 _FILE = (TraceError,)
 _LOG = (TraceError, UsageError)
 
-DECODERS: Sequence[Decoder] = (
-    Decoder(
+DECODERS: Sequence[FuzzedDecoder] = (
+    FuzzedDecoder(
         "traces/manifest", _manifests, lambda octets: Manifest.parse(octets, "manifest"), _FILE, partial(_again, Manifest),
         weight=500,
     ),
-    Decoder(
+    FuzzedDecoder(
         "traces/process", _processes, lambda octets: ProcessFile.parse(octets, "process"), _FILE, partial(_again, ProcessFile),
         weight=500,
     ),
-    Decoder("traces/segment", _segments, _read_segment, _FILE, weight=100, seconds=0.5, memory=None),
-    Decoder("traces/columns", _columns, _read_columns, _FILE, weight=50, seconds=0.5, octet_seconds=2e-5, memory=None),
-    Decoder("traces/tap", _logs, _read_log, _FILE, weight=20, seconds=0.5, memory=None),
-    Decoder("importers/shiviz", _shiviz, partial(_records, partial(shiviz.open_log, roles=ROLES)), _LOG, weight=50, memory=WINDOWS),
-    Decoder("importers/govector", _govector, partial(_records, govector.open_log), _LOG, weight=50, memory=WINDOWS),
-    Decoder("importers/tracechecker", _tracechecker, partial(_records, tracechecker.open_log), _LOG, weight=100),
+    FuzzedDecoder("traces/segment", _segments, _read_segment, _FILE, weight=100, seconds=0.5, memory=None),
+    FuzzedDecoder("traces/columns", _columns, _read_columns, _FILE, weight=50, seconds=0.5, octet_seconds=2e-5, memory=None),
+    FuzzedDecoder("traces/tap", _logs, _read_log, _FILE, weight=20, seconds=0.5, memory=None),
+    FuzzedDecoder("importers/shiviz", _shiviz, partial(_records, partial(shiviz.open_log, roles=ROLES)), _LOG, weight=50, memory=WINDOWS),
+    FuzzedDecoder("importers/govector", _govector, partial(_records, govector.open_log), _LOG, weight=50, memory=WINDOWS),
+    FuzzedDecoder("importers/tracechecker", _tracechecker, partial(_records, tracechecker.open_log), _LOG, weight=100),
     *(
-        Decoder(
+        FuzzedDecoder(
             f"importers/{name}-whole", SAMPLES[name], partial(_import, name), _LOG, weight=8, seconds=2.0, octet_seconds=1e-3,
             memory=None,
         )

@@ -48,14 +48,14 @@ class Field(NamedTuple):
     form: Form
 
 
-class Sample(NamedTuple):
+class FuzzSample(NamedTuple):
     """Octets that an encoder of ours made, and the fields in them."""
 
     octets: bytes
     fields: tuple[Field, ...]
 
 
-Layout = Callable[[bytes], list[Field]]
+FieldFinder = Callable[[bytes], list[Field]]
 """Finds the fields of a sample."""
 
 Mend = Callable[[bytearray, bytes], None]
@@ -144,9 +144,9 @@ class _JsonFields:
         self._fields.append(Field(self._offset + start, self._offset + end, form))
 
 
-def sample(octets: bytes, layout: Layout) -> Sample:
+def sample(octets: bytes, layout: FieldFinder) -> FuzzSample:
     """A sample with its fields, sorted by where they begin."""
-    return Sample(octets, tuple(sorted(layout(octets), key=lambda field: (field.start, field.end))))
+    return FuzzSample(octets, tuple(sorted(layout(octets), key=lambda field: (field.start, field.end))))
 
 
 # ---- mutations
@@ -172,7 +172,7 @@ _WORDS = (b"", b"\0", b"\xff", b"\xed\xa0\x80", b"%", b"%00", b"%ud800", b"-", b
 class Mutator:
     """Makes mutations of samples. The same source of chance makes the same one."""
 
-    def __init__(self, samples: Sequence[Sample], mend: Mend | None = None) -> None:
+    def __init__(self, samples: Sequence[FuzzSample], mend: Mend | None = None) -> None:
         assert samples
         self._samples = samples
         self._mend = mend

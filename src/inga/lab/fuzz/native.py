@@ -13,9 +13,10 @@ from functools import cache, partial
 from random import Random
 from struct import pack
 from typing import Any, NamedTuple
+from zlib import crc32
 
-from inga.lab.fuzz.decoder import Decoder
-from inga.lab.fuzz.mutate import Field, Form, Sample, fields_of, json_values, sample, varints
+from inga.lab.fuzz.decoder import FuzzedDecoder
+from inga.lab.fuzz.mutate import Field, Form, FuzzSample, fields_of, json_values, sample, varints
 from inga.model.errors import WireError
 from inga.model.invocation import Announce, Flush, Heartbeat, Message, Nack, SendId, Spoken, StartId
 from inga.model.packet import Packet
@@ -27,7 +28,7 @@ from inga.sim.site import Site
 from inga.sim.swarm import plan
 from inga.stack.stack import Stack, joined
 from inga.wire import bundle, co, invocation, matrix, packet, relay, selective, value, varint
-from inga.wire.packet import COUNT_MAX, HEAD, INDEX_MAX, OUTSIDE
+from inga.wire.packet import CHECK, COUNT_MAX, COVERED, HEAD, INDEX_MAX, OUTSIDE
 from inga.wire.told import Told, said
 
 MEMBERS, ME = 4, 1
@@ -66,7 +67,7 @@ ALIKE_MAX = 2
 class Arrival(NamedTuple):
     """A datagram on its way, and the member that it goes to."""
 
-    datagram: bytes
+    datagram: bytes  # without its check, which would refuse nearly all that is made of it
     members: int  # of the view in which it is read; 0 if that is none
     stack: bytes | None  # pickled; None for one that cannot be
     address: str
@@ -96,13 +97,31 @@ def _arrivals(order: str, seeds: Sequence[int]) -> Iterator[Arrival]:
             for _, _, act, site, argument in sim.timeline.heap:
                 if act is not Site.arrive:
                     continue
-                datagram, address = argument
+                datagram, address = _unsealed(argument[0]), argument[1]
                 looks = _looks(datagram), site.newcomer is None
                 seen[looks] += 1
                 if seen[looks] <= ALIKE_MAX:
                     who = site.stack if site.newcomer is None else site.newcomer
                     members = len(site.stack.view) if site.newcomer is None else 0
                     yield Arrival(datagram, members, _frozen(who), address, sim.now)
+
+
+def _unsealed(datagram: bytes) -> bytes:
+    """A packet without its check."""
+    if not datagram.startswith(b"in") or len(datagram) < HEAD.size + CHECK.size:
+        return datagram
+    sections, size = HEAD.unpack_from(datagram)[4::3]
+    end = len(datagram) - (0 if sections & COVERED else size)
+    return datagram[: end - CHECK.size] + datagram[end:]
+
+
+def _sealed(datagram: bytes) -> bytes:
+    """A packet with the check that belongs to it."""
+    if not datagram.startswith(b"in") or len(datagram) < HEAD.size:
+        return datagram
+    sections, size = HEAD.unpack_from(datagram)[4::3]
+    end = len(datagram) - (0 if sections & COVERED else min(size, len(datagram)))
+    return datagram[:end] + CHECK.pack(crc32(datagram[:end])) + datagram[end:]
 
 
 def _words_at(datagram: bytes) -> int:
@@ -150,15 +169,15 @@ class _AnyView:
         return INDEX_MAX if view == OUTSIDE else self._members
 
 
-def _packets() -> list[Sample]:
-    """The number of members, then the datagram."""
+def _packets() -> list[FuzzSample]:
+    """The number of members, then the datagram; with 128 more it goes without a check."""
     rng = Random(0)
     captured = [
         bytes((each.members,)) + each.datagram
         for each in arrivals()
         if each.members and each.datagram.startswith(b"in")
     ]
-    made = [bytes((MEMBERS,)) + joined(packet.encode(_packet(rng), 1)) for _ in range(60)]
+    made = [bytes((MEMBERS,)) + _unsealed(joined(packet.encode(_packet(rng), 1))) for _ in range(60)]
     return [sample(each, _packet_fields) for each in (*captured, *made)]
 
 
@@ -241,16 +260,18 @@ def _mend_packet(data: bytearray, octets: bytes, start: int = 1) -> None:
 
 
 def _read_packet(octets: bytes) -> tuple[Packet, int]:
-    members, data = (octets[0] if octets else 1), octets[1:]
+    first, data = (octets[0] if octets else 1), octets[1:]
+    members = first % 128 or 1
     tag = packet.tag_of(data) if len(data) >= HEAD.size else 0
-    found = packet.decode(data, tag, _AnyView(members or 1), INDEX_MAX)  # type: ignore[arg-type]
+    sizes = _AnyView(members)
+    found = packet.decode(data if first & 128 else _sealed(data), tag, sizes, INDEX_MAX)  # type: ignore[arg-type]
     assert found is not None
-    return found, members or 1
+    return found, members
 
 
 def _packet_again(result: tuple[Packet, int]) -> tuple[Packet, int]:
     found, members = result
-    return _read_packet(bytes((members,)) + joined(packet.encode(found, 1)))
+    return _read_packet(bytes((members,)) + _unsealed(joined(packet.encode(found, 1))))
 
 
 def _slots(result: tuple[Packet, int]) -> list[Any]:
@@ -273,7 +294,7 @@ def _some(rng: Random, *without: int) -> tuple[tuple[int, int], ...]:
     return tuple((each, rng.choice((1, 2, 200, 1 << 40))) for each in members)
 
 
-def _made(make: Callable[[Random], bytes], count: int = 40) -> list[Sample]:
+def _made(make: Callable[[Random], bytes], count: int = 40) -> list[FuzzSample]:
     rng = Random(1)
     return [sample(make(rng), varints) for _ in range(count)]
 
@@ -397,7 +418,7 @@ def _read_spoken(octets: bytes) -> Spoken:
     return invocation.decode(octets, _Roster)
 
 
-def _history() -> list[Sample]:
+def _history() -> list[FuzzSample]:
     """Messages that a newcomer is given, and some in which one thing is of another kind."""
     rng, row = Random(3), ["alice", 0, 1, 5, b"hello", 0.5]
     odd = [[*row[:at], _value(rng), *row[at + 1 :]] for at in range(len(row)) for _ in range(5)]
@@ -409,7 +430,7 @@ def _history() -> list[Sample]:
 # ---- words
 
 
-def _words() -> list[Sample]:
+def _words() -> list[FuzzSample]:
     """All that sessions said in groups to which everything happened."""
     found = []
     for each in arrivals():
@@ -443,8 +464,8 @@ def _asked(told: Told) -> tuple[Callable[[str], Any], ...]:
 # ---- members
 
 
-def _received() -> list[Sample]:
-    """Which arrival, in two octets, then the datagram."""
+def _received() -> list[FuzzSample]:
+    """Which arrival, in two octets, then the datagram; with the highest bit it goes without a check."""
     found = []
     for number, each in enumerate(arrivals()):
         if each.stack is not None:
@@ -461,11 +482,13 @@ def _miop_fields(data: bytes) -> list[Field]:
 def _receive(octets: bytes) -> None:
     """Let a member have a datagram, and do what follows from that."""
     known = arrivals()
-    arrival = known[int.from_bytes(octets[:2]) % len(known)]
+    first = int.from_bytes(octets[:2])
+    arrival = known[first % (1 << 15) % len(known)]
     if arrival.stack is None:
         return
     who: Stack | Newcomer = pickle.loads(arrival.stack)  # of our own making
-    batch = [(octets[2:], arrival.address)]
+    datagram = octets[2:] if first >> 15 else _sealed(octets[2:])
+    batch = [(datagram, arrival.address)]
     for later in (0.0, 0.2, 5.0):
         now = arrival.now + later
         who.receive(batch, now=now)
@@ -475,36 +498,36 @@ def _receive(octets: bytes) -> None:
         batch = []
 
 
-DECODERS: Sequence[Decoder] = (
-    Decoder("packets", _packets, _read_packet, again=_packet_again, same=_slots, mend=_mend_packet, weight=4000),
-    Decoder(
+DECODERS: Sequence[FuzzedDecoder] = (
+    FuzzedDecoder("packets", _packets, _read_packet, again=_packet_again, same=_slots, mend=_mend_packet, weight=4000),
+    FuzzedDecoder(
         "packets/co", partial(_made, _co), lambda octets: co.unpack(octets, ME, MEMBERS),
         again=lambda found: co.unpack(co.pack(found), ME, MEMBERS),
     ),
-    Decoder(
+    FuzzedDecoder(
         "packets/sco", partial(_made, _selective), lambda octets: selective.unpack(octets, MEMBERS),
         again=lambda found: selective.unpack(selective.pack(*found), MEMBERS),
     ),
-    Decoder(
+    FuzzedDecoder(
         "packets/relay", partial(_made, _relay), lambda octets: relay.get(octets, MEMBERS),
         again=lambda found: relay.get(relay.put(found), MEMBERS), weight=500,
     ),
-    Decoder(
+    FuzzedDecoder(
         "packets/matrix", partial(_made, _matrix), lambda octets: matrix.get(octets, MEMBERS)[:2],
         again=lambda found: matrix.get(matrix.put(*found), MEMBERS)[:2],
     ),
-    Decoder(
+    FuzzedDecoder(
         "packets/bundle", partial(_made, _bundle), _bundled, again=lambda found: _bundled(bundle.join(found)), weight=500
     ),
-    Decoder(
+    FuzzedDecoder(
         "packets/value", partial(_made, lambda rng: _packed(_value(rng)), 100), _read_value,
         again=lambda found: _read_value(_packed(found)), same=fields_of, weight=1500,
     ),
-    Decoder(
+    FuzzedDecoder(
         "packets/objects", lambda: [sample(invocation.encode(each), varints) for each in _spoken()], _read_spoken,
         again=lambda found: _read_spoken(invocation.encode(found)), same=fields_of,
     ),
-    Decoder("packets/history", _history, lambda octets: read_history(octets, 0.0), weight=400),
-    Decoder("told", _words, _hear, weight=2000, octet_seconds=2e-5),
-    Decoder("members", _received, _receive, errors=(), mend=partial(_mend_packet, start=2), weight=200, seconds=0.2, octet_seconds=2e-5, memory=1 << 22),
+    FuzzedDecoder("packets/history", _history, lambda octets: read_history(octets, 0.0), weight=400),
+    FuzzedDecoder("told", _words, _hear, weight=2000, octet_seconds=2e-5),
+    FuzzedDecoder("members", _received, _receive, errors=(), mend=partial(_mend_packet, start=2), weight=200, seconds=0.2, octet_seconds=2e-5, memory=1 << 22),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from random import Random
 from resource import RLIMIT_AS, getrlimit, setrlimit
 from typing import NamedTuple
 
-from inga.lab.fuzz.decoder import Finding
+from inga.lab.fuzz.decoder import BrokenPromise
 from inga.lab.fuzz.mutate import shrunk
 from inga.lab.fuzz.table import DECODERS, Shares, chosen
 from inga.model.errors import UsageError
@@ -32,12 +32,12 @@ MEMORY_MAX = 2 << 30
 decoder documents."""
 
 
-class Fault(NamedTuple):
+class DecoderFault(NamedTuple):
     """Octets with which a decoder breaks a promise."""
 
     seed: int
     decoder: str
-    finding: Finding
+    finding: BrokenPromise
     octets: bytes
 
     @property
@@ -47,14 +47,14 @@ class Fault(NamedTuple):
 
 
 @dataclass(slots=True)
-class Found:
+class FuzzResult:
     """What a search did, by the names of decoders."""
 
     runs: Counter[str] = field(default_factory=Counter)
     accepted: Counter[str] = field(default_factory=Counter)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[DecoderFault] = field(default_factory=list)
 
-    def add(self, other: "Found") -> None:
+    def add(self, other: "FuzzResult") -> None:
         self.runs += other.runs
         self.accepted += other.accepted
         known = {(each.decoder, each.finding.kind) for each in self.faults}
@@ -70,7 +70,7 @@ def octets_of(name: str, seed: int) -> bytes:
     return DECODERS[name].mutator.mutate(Random(seed))
 
 
-def replay(text: str) -> Finding | None:
+def replay(text: str) -> BrokenPromise | None:
     """What is wrong with DECODER:HEX, as a fault was printed."""
     name, _, digits = text.partition(":")
     try:
@@ -84,10 +84,10 @@ def replay(text: str) -> Finding | None:
         return DECODERS[name].judge(octets, measured=True).finding
 
 
-def try_seeds(names: Sequence[str], first: int, count: int) -> Found:
+def try_seeds(names: Sequence[str], first: int, count: int) -> FuzzResult:
     """Try the seeds from `first` on; of each kind of fault the first is kept."""
     decoders = chosen(names)
-    shares, found = Shares(decoders), Found()
+    shares, found = Shares(decoders), FuzzResult()
     rng = Random()
     known: set[tuple[str, str]] = set()
     with watched():
@@ -100,11 +100,11 @@ def try_seeds(names: Sequence[str], first: int, count: int) -> Found:
             found.accepted[decoder.name] += is_accepted
             if finding is not None and (decoder.name, finding.kind) not in known:
                 known.add((decoder.name, finding.kind))
-                found.faults.append(Fault(seed, decoder.name, finding, octets))
+                found.faults.append(DecoderFault(seed, decoder.name, finding, octets))
     return found
 
 
-def _shrunk(fault: Fault) -> Fault:
+def _shrunk(fault: DecoderFault) -> DecoderFault:
     """The least octets that show the same kind of fault."""
     decoder, kind = DECODERS[fault.decoder], fault.finding.kind
     measured = kind == "memory"
@@ -150,9 +150,9 @@ def search(
     *,
     jobs: int = 1,
     progress: Callable[[int], None] = lambda done: None,
-) -> Found:
+) -> FuzzResult:
     """Try `runs` seeds from `seed` on, until there are many different faults. Interrupted, it tells what was done so far."""
-    found = Found()
+    found = FuzzResult()
     chunks = _chunks(runs, seed)
     try:
         prepare(names)
@@ -172,18 +172,18 @@ def search(
 class Interrupted(KeyboardInterrupt):
     """A search was broken off; `found` is what it did until then."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: FuzzResult) -> None:
         super().__init__()
         self.found = found
 
 
-def _here(names: Sequence[str], chunks: Iterator[tuple[int, int]]) -> Iterator[Found]:
+def _here(names: Sequence[str], chunks: Iterator[tuple[int, int]]) -> Iterator[FuzzResult]:
     for first, count in chunks:
         yield try_seeds(names, first, count)
 
 
-def _in_processes(names: Sequence[str], chunks: Iterator[tuple[int, int]], jobs: int) -> Iterator[Found]:
-    pending: dict[Future[Found], tuple[int, int]] = {}
+def _in_processes(names: Sequence[str], chunks: Iterator[tuple[int, int]], jobs: int) -> Iterator[FuzzResult]:
+    pending: dict[Future[FuzzResult], tuple[int, int]] = {}
     with ProcessPoolExecutor(jobs, initializer=_leave_interrupts_to_the_parent) as pool:
         try:
             while True:
