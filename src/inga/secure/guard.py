@@ -22,6 +22,7 @@ from inga.secure.handshake import (
     ANSWER,
     CONFIRM,
     COOKIE,
+    GOOD_FOR,
     KNOCK,
     NO_COOKIE,
     Answer,
@@ -30,13 +31,13 @@ from inga.secure.handshake import (
     Knock,
     Other,
 )
-from inga.secure.sealing import AES, CHACHA, HEAD, KEY, MAGIC, VERSION, Forged, ReceivingKey, SendingKey
-from inga.secure.views import Sender, ViewKeys
+from inga.secure.sealing import AES, CHACHA, HEAD, KEY, MAGIC, TAG, VERSION, Forged, ReceivingKey, SendingKey
+from inga.secure.views import ViewKeys
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import EVERYBODY, Address, Datagram, joined
 from inga.wire.packet import HEAD as PACKET_HEAD
 from inga.wire.packet import MAGIC as PACKET_MAGIC
-from inga.wire.packet import OUTSIDE, is_lent, source_of, view_of
+from inga.wire.packet import OUTSIDE, view_of
 from inga.wire.told import Told, said
 
 PLAIN = PACKET_MAGIC.to_bytes(2, "big")
@@ -51,14 +52,20 @@ EXPECTED_MAX = 4
 CHANNELS_MAX = 1024
 """Processes with which there is a channel; of more, the one that was silent for longest loses its own."""
 
+CHANNELS_EACH = 8
+"""Channels with one process that are kept: it may have heard less of its latest handshakes than we."""
+
+ADDRESSES_EACH = 4
+"""Addresses by which one process is known, the latest that it spoke from."""
+
+NAMESAKES_MAX = 4
+"""Processes of one name that are told a secret that is for that name: those heard last."""
+
 SILENT_MAX = 60.0
 """Seconds after which a process that is in no view of ours and says nothing is forgotten."""
 
 KNOCK_EVERY = 0.02
 """Seconds between two knocks at one door, at least."""
-
-PRIVATE_FOR = 60.0
-"""Seconds for which one key of ours is good for knocking."""
 
 LOOK, LOOK_MAX = 0.02, 1.0
 """Seconds between two looks for members without a channel: first, and after doubling."""
@@ -89,20 +96,29 @@ FAILED_MAX = 64
 class Channel:
     """One other process that has proven who it is."""
 
-    __slots__ = ("address", "confirm", "heard", "id", "is_ours", "name", "receiving", "sending")
+    __slots__ = ("address", "confirm", "heard", "id", "is_ours", "name", "receiving", "sending", "since")
 
     def __init__(
-        self, other: Other, address: Hashable, now: float, secret: bytes, *, is_ours: bool, kind: int
+        self,
+        other: Other,
+        address: Hashable,
+        now: float,
+        *,
+        is_ours: bool,
+        kind: int,
+        table: dict[bytes, ReceivingKey],
     ) -> None:
-        """`is_ours`: we have knocked. `secret`: of what we say."""
+        """`is_ours`: we have knocked. `table`: where its key is found by what datagrams say."""
+        keys = other.keys
+        said, heard = (keys.forth, keys.back) if is_ours else (keys.back, keys.forth)
         self.id = other.id
         self.name = other.name
         self.is_ours = is_ours
         self.address = address
-        self.heard = now
+        self.since = self.heard = now
         self.confirm: bytes | None = None  # repeated until it is clear that it has come
-        self.sending = SendingKey(secret, now, kind)
-        self.receiving: ReceivingKey | None = None
+        self.sending = SendingKey(said, now, kind)
+        self.receiving = ReceivingKey(heard, self, table)
 
 
 class Budget:
@@ -113,17 +129,19 @@ class Budget:
     def __init__(self) -> None:
         self._left, self._since = HANDSHAKES, 0.0
 
-    @property
-    def has_half(self) -> bool:
-        return self._left >= HANDSHAKES / 2
+    def has_half(self, now: float) -> bool:
+        return self._refill(now) >= HANDSHAKES / 2
 
     def spend(self, now: float) -> None:
         """Do it once, or raise Forged: too many want that."""
-        self._left = min(HANDSHAKES, self._left + (now - self._since) * HANDSHAKES_A_SECOND)
-        self._since = now
-        if self._left < 1.0:
+        if self._refill(now) < 1.0:
             raise Forged("flood")
         self._left -= 1.0
+
+    def _refill(self, now: float) -> float:
+        self._left = min(HANDSHAKES, self._left + (now - self._since) * HANDSHAKES_A_SECOND)
+        self._since = now
+        return self._left
 
 
 class Guard:
@@ -148,7 +166,6 @@ class Guard:
         self._channels: dict[bytes, Channel] = {}  # by process, who was heard last at the end
         self._by_name: dict[str, Channel] = {}
         self._by_address: dict[str, Channel] = {}
-        self._privates: list[tuple[bytes, float]] = []  # with which we have knocked, the newest first
         self._knocked: dict[Address, float] = {}
         self._waiting: dict[
             str, deque[tuple[float, bytes]]
@@ -160,7 +177,9 @@ class Guard:
         self._made: dict[
             tuple[bytes, bytes], Channel
         ] = {}  # by process and its key: handshakes that are over
-        self._knocks, self._answers, self._confirms = Budget(), Budget(), Budget()
+        self._knocks, self._cookies, self._answers, self._confirms = Budget(), Budget(), Budget(), Budget()
+        self._asks_cookies = self._handshake.is_long(name)
+        self._own: bytes | None = None  # the secret of the next view, if we make it
         self._look = LOOK
         self._out: list[tuple[Address, Datagram]] = []  # what we say ourselves
         self._now = 0.0
@@ -196,11 +215,7 @@ class Guard:
                 if type(owner) is Channel:
                     if not self._hear_from(owner, plain, address):
                         continue
-                elif (
-                    len(plain) < PACKET_HEAD.size
-                    or view_of(plain) == OUTSIDE
-                    or (source_of(plain) != owner.member and not is_lent(plain))
-                ):
+                elif not owner.may_say(plain):
                     raise Forged("impostor")
                 found.append((plain, address))
             except (Forged, WireError) as error:
@@ -212,9 +227,7 @@ class Guard:
     def _hear_from(self, channel: Channel, plain: bytes, address: Hashable) -> bool:
         """Somebody speaks over its channel; whether that is for the stack."""
         channel.confirm = None
-        current = self._channels[channel.id]
-        current.heard, current.address = self._now, address
-        self._by_address[_text(address)] = self._by_name[current.name] = current
+        self._found(self._channels[channel.id], address)
         if not plain:
             return False  # that it was said is all there is to it
         if plain[:2] != PLAIN:
@@ -223,6 +236,17 @@ class Guard:
         if len(plain) < PACKET_HEAD.size or view_of(plain) != OUTSIDE:
             raise Forged("impostor")
         return True
+
+    def _found(self, channel: Channel, address: Hashable) -> None:
+        """It is there, at this moment."""
+        where = _text(address)
+        if where not in self._by_address:
+            known = [each for each, other in self._by_address.items() if other.id == channel.id]
+            for each in known[: 1 - ADDRESSES_EACH]:
+                del self._by_address[each]
+        channel.heard, channel.address = self._now, address
+        self._by_address.pop(where, None)  # the latest stands last
+        self._by_address[where] = self._by_name[channel.name] = channel
 
     def _hear_word(self, channel: Channel, told: Told) -> None:
         """What guards say to each other: the keys of a first view."""
@@ -233,7 +257,7 @@ class Guard:
         if index is None:
             return
         if told.do == "key" and index not in keys.receiving:
-            keys.learn(index, _octets(told.text("key")), self._by_id)
+            keys.learn(index, _key(told.text("key")), self._by_id)
         if told.do == "key" and told.flag("asks"):
             self._give_key(channel, keys, asks=False)
 
@@ -247,6 +271,7 @@ class Guard:
             elif kind == COOKIE:
                 cookie = self._handshake.read_cookie(content)
                 if cookie is not None:
+                    self._cookies.spend(self._now)
                     self._knock(Direct(address), cookie)
             elif kind == ANSWER:
                 answer = self._handshake.read_answer(content)
@@ -274,23 +299,23 @@ class Guard:
             return  # it is there already
         if (knock.id, knock.public) in self._made:
             return  # it has confirmed this one
-        if not self._knocks.has_half and knock.cookie != self._handshake.cookie(knock, _text(address)):
-            self._out.append((Direct(address), self._handshake.say_cookie(knock, _text(address))))
+        handshake, now, where = self._handshake, self._now, _text(address)
+        asks = self._asks_cookies or not self._knocks.has_half(now)
+        if asks and not handshake.is_there(knock, where, now):
+            self._out.append((Direct(address), handshake.cookie(knock, where, now)))
             return
-        self._knocks.spend(self._now)
-        self._out.append((Direct(address), self._handshake.answer(knock, self._name)))
+        self._knocks.spend(now)
+        self._out.append((Direct(address), handshake.answer(knock, self._name, now)))
+        self._wake_by(now + GOOD_FOR)
 
     def _on_answer(self, answer: Answer, address: Hashable) -> None:
         if (answer.id, answer.public) in self._made:
             return  # it has answered before
         self._answers.spend(self._now)
-        privates = [private for private, since in self._privates if self._now - since < 2 * PRIVATE_FOR]
-        other, private = self._handshake.judge(answer, privates)
-        keys, confirm = other.keys, self._handshake.confirm(private, other, self._name)
-        channel = Channel(other, address, self._now, keys.forth, is_ours=True, kind=self._kind)
-        channel.confirm = confirm
-        channel.receiving = ReceivingKey(keys.back, channel, self._by_id)
-        self._out.append((Direct(address), confirm))
+        other, public = self._handshake.judge(answer, self._now)
+        channel = self._channel(other, address, is_ours=True)
+        channel.confirm = self._handshake.confirm(public, other, self._name)
+        self._out.append((Direct(address), channel.confirm))
         self._open_channel(channel, answer.public)
 
     def _on_confirm(self, confirmed: Confirmed, address: Hashable) -> None:
@@ -300,11 +325,16 @@ class Guard:
             self._say(known, b"")  # it has not heard that we heard it
             return
         self._confirms.spend(self._now)
-        other = self._handshake.finish(confirmed)
-        channel = Channel(other, address, self._now, other.keys.back, is_ours=False, kind=self._kind)
-        channel.receiving = ReceivingKey(other.keys.forth, channel, self._by_id)
+        channel = self._channel(self._handshake.finish(confirmed, self._now), address, is_ours=False)
         self._open_channel(channel, knock.public)
         self._say(channel, b"")
+
+    def _channel(self, other: Other, address: Hashable, *, is_ours: bool) -> Channel:
+        """What we speak over with one that has proven its name, unless it took the place of another for that."""
+        known = self._channels.get(other.id)
+        if known is not None and known.name != other.name:
+            raise Forged("impostor")
+        return Channel(other, address, self._now, is_ours=is_ours, kind=self._kind, table=self._by_id)
 
     def _open_channel(self, channel: Channel, public: bytes) -> None:
         """There is somebody that we can speak with; `public` is its key in this handshake, which never counts again."""
@@ -317,9 +347,7 @@ class Guard:
             or known.is_ours is channel.is_ours
         ):
             self._channels[channel.id] = channel
-        current = self._channels[channel.id]
-        current.heard = self._now
-        self._by_name[channel.name] = self._by_address[_text(channel.address)] = current
+        self._found(self._channels[channel.id], channel.address)
         self.failures.pop(_text(channel.address), None)
         self._expire()
         keys = self._keys
@@ -338,20 +366,23 @@ class Guard:
             is_silent = self._now - channel.heard > SILENT_MAX and channel.name not in names
             if is_silent or len(self._channels) > CHANNELS_MAX:
                 self._drop(channel.id)
+        of_process: Counter[bytes] = Counter()
+        for made, channel in reversed(list(self._made.items())):
+            of_process[channel.id] += 1
+            # By now the keys of its handshake are forgotten, and nobody can make it again.
+            if of_process[channel.id] > CHANNELS_EACH and self._now - channel.since > GOOD_FOR:
+                self._made.pop(made).receiving.forget()
 
     def _drop(self, process: bytes) -> None:
         """Forget one, and see to it that nothing it said in a handshake can be said again: the same keys would be made, and
         counted from the start."""
         del self._channels[process]
         for each in [key for key in self._made if key[0] == process]:
-            receiving = self._made.pop(each).receiving
-            assert receiving is not None
-            receiving.forget()
+            self._made.pop(each).receiving.forget()
         for table in (self._by_name, self._by_address):
             for key in [key for key, channel in table.items() if channel.id == process]:
                 del table[key]
         self._handshake.forget()
-        self._privates.clear()
 
     def _knock(self, to: Address, cookie: bytes = NO_COOKIE) -> None:
         """Say that we are there, to one or to all who hear it."""
@@ -362,9 +393,11 @@ class Guard:
             if len(self._knocked) > CHANNELS_MAX:
                 self._knocked.clear()
             self._knocked[to] = now
-        if not self._privates or now - self._privates[0][1] >= PRIVATE_FOR:
-            self._privates = [(self._entropy(KEY), now), *self._privates[:1]]
-        self._out.append((to, self._handshake.knock(self._privates[0][0], cookie)))
+        self._out.append((to, self._handshake.knock(now, cookie)))
+        self._wake_by(now + GOOD_FOR)
+
+    def _wake_by(self, when: float) -> None:
+        self.wake = when if self.wake is None else min(self.wake, when)
 
     # What leaves
 
@@ -422,7 +455,7 @@ class Guard:
         self._out.append((to, channel.sending.seal(word, self._now)))
 
     def _give_key(self, channel: Channel, keys: ViewKeys, *, asks: bool) -> None:
-        self._say(channel, said("key", tag=keys.tag, key=keys.secret.hex(), asks=asks))
+        self._say(channel, said("key", tag=keys.tag, key=keys.sending.secret.hex(), asks=asks))
 
     # Views
 
@@ -432,8 +465,8 @@ class Guard:
 
     def expect(self, tag: int, view: View, me: int, secret: bytes) -> None:
         """This view may follow: what is said in it can be read from now on."""
-        if tag in self._expected or (self._keys is not None and self._keys.tag == tag):
-            return
+        if tag in self._expected or any(each.tag == tag for each in (self._keys, *self._past) if each):
+            return  # the same keys once more would count from the start
         keys = ViewKeys(tag, view, me, secret, self._now, is_first=False, kind=self._kind)
         keys.learn_all(self._by_id)
         self._expected[tag] = keys
@@ -459,50 +492,53 @@ class Guard:
         self._look, self.wake = LOOK, now
 
     def secret_for(self, name: str) -> str | None:
-        """The secret of the view in force, for a member that has just come into it; None: that one is not there."""
+        """The secret of the view in force, for a member that has just come into it; None: that one is not there, or has spoken
+        in it before. Then it is another process that asks, which would count from the start."""
         keys = self._keys
-        assert keys is not None and not keys.is_first
-        return self.wrap(name, keys.secret) if keys.index_of(name) is not None else None
+        index = None if keys is None or keys.is_first else keys.index_of(name)
+        return (
+            None if keys is None or index is None or keys.has_spoken(index) else self.wrap(name, keys.secret)
+        )
 
     def wrap(self, name: str, secret: bytes) -> str | None:
         """The secret of the next view, for one member's eyes; None: there is no channel with it yet."""
         if name == self._name:
-            return secret.hex()
-        channel = self._by_name.get(name)
-        if channel is None:
+            self._own = secret
+            return ""
+        namesakes = [channel for channel in self._channels.values() if channel.name == name]
+        if not namesakes:
             self._knock(EVERYBODY)
             return None
-        return joined(channel.sending.seal(secret, self._now)).hex()
+        namesakes.sort(key=lambda channel: -channel.heard)
+        wrapped = (joined(each.sending.seal(secret, self._now)).hex() for each in namesakes[:NAMESAKES_MAX])
+        return " ".join(wrapped)
 
     def unwrap(self, name: str, text: str) -> bytes:
         """What that member has wrapped for us."""
-        octets = _octets(text)
         if name == self._name:
-            return octets
-        try:
+            own, self._own = self._own, None
+            if own is None:
+                raise WireError("key", "a secret of our own that we have not made")
+            return own
+        for octets in map(_octets, text.split()):
+            if len(octets) != HEAD.size + KEY + TAG:
+                raise WireError("malformed", "no secret of a view")
             _, _, kind, key_id, counter = HEAD.unpack_from(octets)
-        except Exception:
-            raise WireError("malformed", "no secret of a view") from None
-        key = self._by_id.get(key_id)
-        if (
-            key is None
-            or type(key.owner) is not Channel
-            or key.owner.name != name
-            or kind not in (AES, CHACHA)
-        ):
-            raise WireError("key", "a secret from one with whom there is no channel")
-        try:
-            secret = key.open(octets, kind, key_id, counter)
-        except Forged as error:
-            raise WireError(str(error), "a secret that cannot be read") from None
-        if len(secret) != KEY:
-            raise WireError("malformed", "no secret of a view")
-        return secret
+            key = self._by_id.get(key_id)
+            if key is None or type(key.owner) is not Channel or key.owner.name != name:
+                continue  # for another process of our name
+            if kind not in (AES, CHACHA):
+                raise WireError("malformed", "no secret of a view")
+            try:
+                return key.open(octets, kind, key_id, counter)
+            except Forged as error:
+                raise WireError(str(error), "a secret that cannot be read") from None
+        raise WireError("key", "a secret from one with whom there is no channel")
 
     def tick(self, now: float) -> None:
         """Look for members of the view in force with whom there is no channel, or whose keys are missing."""
         self._now = now
-        self.wake = None
+        self.wake = self._handshake.expire(now)
         keys = self._keys
         if keys is None:
             return
@@ -516,15 +552,15 @@ class Guard:
             if channel is not None:
                 self._give_key(channel, keys, asks=True)
         if strangers or unknown:
-            self.wake = now + self._look
+            self._wake_by(now + self._look)
             self._look = min(2 * self._look, LOOK_MAX)
 
     # For the session
 
-    def speaks_for(self, address: Hashable, name: str) -> bool:
-        """Whether the one that speaks from there has proven that it is called so."""
+    def speaks_for(self, address: Hashable, *names: str) -> bool:
+        """Whether the one that speaks from there has proven that it is called so, or one of these."""
         channel = self._by_address.get(_text(address))
-        return channel is not None and channel.name == name
+        return channel is not None and channel.name in names
 
     def address_of(self, name: str) -> Hashable:
         """Where the one of that name was heard last."""
@@ -571,4 +607,8 @@ def _octets(text: str) -> bytes:
         raise WireError("malformed", "no octets") from None
 
 
-__all__ = ["Channel", "Guard", "Sender"]
+def _key(text: str) -> bytes:
+    octets = _octets(text)
+    if len(octets) != KEY:
+        raise WireError("malformed", "no key")
+    return octets

@@ -5,9 +5,12 @@
     answer    B to A: a fresh public key of its own, and, sealed, who B is and its proof
     confirm   A to B: sealed, who A is and its proof
 
-Both keys are made for the handshake and forgotten: who finds a secret or a private key later cannot read what was said
-before. B remembers nothing of A until A has proven who it is: B's key follows from A's knock and from something only B
-knows, and is computed once more when A confirms.
+Both keys are forgotten two minutes later at most: who finds a secret or a private key after that cannot read what was
+said before. B remembers nothing of A until A has proven who it is: B's key follows from A's knock and from something only
+B knows, and is computed once more when A confirms.
+
+A knock is as long as a cookie and, nearly always, longer than an answer; where it is not, a cookie is asked for. So nobody
+can be flooded in somebody else's name.
 
 The two results, one key for each direction, depend on both public keys, on who takes which part, on the group's name
 and on its secret. Rejected: a key that all members share from the start, as the group's secret could be; then
@@ -15,14 +18,15 @@ whoever learns it later reads everything that was ever recorded.
 """
 
 import hmac
+from collections.abc import Callable
 from hashlib import sha256
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
-from inga.secure.credentials import CERTIFICATE, Credentials
-from inga.secure.sealing import KEY, MAGIC, VERSION, Forged, derive
+from inga.secure.credentials import CERTIFICATE, SECRET, Credentials
+from inga.secure.sealing import KEY, MAGIC, TAG, VERSION, Forged, derive
 from inga.wire.told import Told, said
 
 if TYPE_CHECKING:
@@ -37,9 +41,11 @@ PROOF = 16
 TALKS = Struct(">HBBB4s")
 """Magic, version, kind; credentials; which group."""
 
-PADDED = 1024
-"""Octets of a knock where answers hold certificates: an answer is never longer than what asked for it, so that nobody
-can be flooded in somebody else's name."""
+PADDED = {SECRET: 256, CERTIFICATE: 1024}
+"""Octets of a knock, and of a cookie, by credentials: answers hold these, and should not be longer."""
+
+FRESH_FOR, GOOD_FOR = 60.0, 120.0
+"""Seconds for which a key begins handshakes, and for which it ends them. Then it is forgotten."""
 
 SECURED = MAGIC.to_bytes(2, "big")
 """How everything begins that is said in secured groups."""
@@ -82,17 +88,47 @@ class Keys(NamedTuple):
     forth: bytes  # from the one that knocked
     back: bytes
 
+    def __repr__(self) -> str:
+        return "<Keys of a handshake>"
+
+
+class ShortLived:
+    """Octets made by chance that only we know: the newest for what begins, those before for what is under way."""
+
+    def __init__(self, entropy: Callable[[int], bytes]) -> None:
+        self._entropy = entropy
+        self._known: list[tuple[float, bytes]] = []  # since when, the newest first
+
+    def newest(self, now: float) -> bytes:
+        if not self._known or now - self._known[0][0] >= FRESH_FOR:
+            self._known.insert(0, (now, self._entropy(KEY)))
+        return self._known[0][1]
+
+    def good(self, now: float) -> list[bytes]:
+        self.expire(now)
+        return [octets for _, octets in self._known]
+
+    def expire(self, now: float) -> float | None:
+        """Forget what was good for long enough; when there is more to forget."""
+        self._known = [each for each in self._known if now - each[0] < GOOD_FOR]
+        return self._known[-1][0] + GOOD_FOR if self._known else None
+
+    def clear(self) -> None:
+        self._known.clear()
+
 
 class Handshake:
     """Makes and reads the words of handshakes of one group, by one process."""
 
-    def __init__(self, group: str, credentials: Credentials, entropy: Any) -> None:
+    def __init__(self, group: str, credentials: Credentials, entropy: Callable[[int], bytes]) -> None:
         """`entropy(n)` gives `n` random octets."""
         self._credentials = credentials
         self._entropy = entropy
+        self._padded = PADDED[credentials.kind]
+        self._privates = ShortLived(entropy)  # with which we knock
+        self._locals = ShortLived(entropy)  # from which those follow with which we answer
         self._group = derive(b"", "group", group)
         self._knocking = derive(credentials.base, "knock", self._group)
-        self._local = entropy(KEY)  # what only we know, and not for long
         self.id: bytes = entropy(ID)
 
     def _head(self, kind: int) -> bytes:
@@ -118,37 +154,51 @@ class Handshake:
 
     def forget(self) -> None:
         """No handshake that is under way comes to an end, and nothing that was said in one can be said again."""
-        self._local = self._entropy(KEY)
+        self._privates.clear()
+        self._locals.clear()
+
+    def expire(self, now: float) -> float | None:
+        """Forget keys that nobody needs any more; when there is more to forget."""
+        due = self._privates.expire(now), self._locals.expire(now)
+        return min((each for each in due if each is not None), default=None)
 
     # What is said
 
-    def knock(self, private: bytes, cookie: bytes = NO_COOKIE) -> bytes:
-        content = self._head(KNOCK) + self.id + public_of(private) + cookie
-        if self._credentials.kind == CERTIFICATE:
-            content += bytes(PADDED - PROOF - len(content))
-        return self._proven(content)
+    def knock(self, now: float, cookie: bytes = NO_COOKIE) -> bytes:
+        public = public_of(self._privates.newest(now))
+        return self._proven(self._pad(self._head(KNOCK) + self.id + public + cookie))
 
     def read_knock(self, data: bytes) -> Knock:
         knock, public, cookie, rest = self._parts(data, ID, KEY, PROOF)
-        if rest.strip(b"\0") or (self._credentials.kind == CERTIFICATE) is not (len(data) + PROOF == PADDED):
-            raise Forged("truncated")
+        self._check_padding(data, rest)
         return Knock(knock, public, cookie)
 
-    def cookie(self, knock: Knock, address: str) -> bytes:
-        """What one says that knocks from there, once more."""
-        return derive(self._local, "cookie", knock.id, address)[:PROOF]
+    def is_long(self, name: str) -> bool:
+        """Whether our answers are longer than knocks."""
+        sealed = said("answer", name=name, **self._credentials.prove("answer", b""))
+        return TALKS.size + 2 * ID + KEY + PROOF + len(sealed) + TAG + PROOF > self._padded
 
-    def say_cookie(self, knock: Knock, address: str) -> bytes:
-        return self._proven(self._head(COOKIE) + knock.id + self.id + self.cookie(knock, address))
+    def is_there(self, knock: Knock, address: str, now: float) -> bool:
+        """Whether it shows a cookie that was sent there, and not long ago."""
+        return any(
+            hmac.compare_digest(knock.cookie, _cookie(local, knock, address))
+            for local in self._locals.good(now)
+        )
+
+    def cookie(self, knock: Knock, address: str, now: float) -> bytes:
+        """What one that knocks from there is to say when it knocks once more."""
+        cookie = _cookie(self._locals.newest(now), knock, address)
+        return self._proven(self._pad(self._head(COOKIE) + knock.id + self.id + cookie))
 
     def read_cookie(self, data: bytes) -> bytes | None:
         """The cookie, if it is for us."""
-        whose, _, cookie, _ = self._parts(data, ID, ID, PROOF)
+        whose, _, cookie, rest = self._parts(data, ID, ID, PROOF)
+        self._check_padding(data, rest)
         return cookie if whose == self.id else None
 
-    def answer(self, knock: Knock, name: str) -> bytes:
+    def answer(self, knock: Knock, name: str, now: float) -> bytes:
         """Our part, for one that knocked."""
-        private = self._private_for(knock)
+        private = _private_for(self._locals.newest(now), knock)
         public = public_of(private)
         keys = self._keys(private, knock.public, knock.id, knock.public, self.id, public)
         salt = self._entropy(PROOF)  # what is said may differ when it is said again, and so does its key
@@ -161,21 +211,22 @@ class Handshake:
         whose, other, public, salt, sealed = self._parts(data, ID, ID, KEY, PROOF)
         return Answer(other, public, salt, data[: -len(sealed)], sealed) if whose == self.id else None
 
-    def judge(self, answer: "Answer", privates: list[bytes]) -> "tuple[Other, bytes]":
-        """Who has answered our knock, and the private key that it was made for."""
-        for private in privates:
-            keys = self._keys(private, answer.public, self.id, public_of(private), answer.id, answer.public)
+    def judge(self, answer: "Answer", now: float) -> "tuple[Other, bytes]":
+        """Who has answered our knock, and the public key of ours that it was made for."""
+        for private in self._privates.good(now):
+            public = public_of(private)
+            keys = self._keys(private, answer.public, self.id, public, answer.id, answer.public)
             try:
                 content = _open(derive(keys.answer, answer.salt), answer.sealed, answer.head)
             except Forged:
                 continue
-            return self._judged("answer", keys, answer.id, Told.read(content)), private
-        raise Forged("unproven")
+            return self._judged("answer", keys, answer.id, Told.read(content)), public
+        raise Forged("stale")
 
-    def confirm(self, private: bytes, other: "Other", name: str) -> bytes:
+    def confirm(self, public: bytes, other: "Other", name: str) -> bytes:
         """Who we are, for one that answered. Made once for each answer, and repeated as it is."""
         proof = self._credentials.prove("confirm", other.keys.transcript)
-        head = self._head(CONFIRM) + self.id + other.id + public_of(private)
+        head = self._head(CONFIRM) + self.id + other.id + public
         return self._proven(head + _seal(other.keys.confirm, said("confirm", name=name, **proof), head))
 
     def read_confirm(self, data: bytes) -> "Confirmed | None":
@@ -185,13 +236,18 @@ class Handshake:
             return None
         return Confirmed(Knock(other, public, NO_COOKIE), data[: -len(sealed)], sealed)
 
-    def finish(self, confirmed: "Confirmed") -> "Other":
+    def finish(self, confirmed: "Confirmed", now: float) -> "Other":
         """Who it is that knocked, and has confirmed."""
         knock = confirmed.knock
-        private = self._private_for(knock)
-        keys = self._keys(private, knock.public, knock.id, knock.public, self.id, public_of(private))
-        content = _open(keys.confirm, confirmed.sealed, confirmed.head)
-        return self._judged("confirm", keys, knock.id, Told.read(content))
+        for local in self._locals.good(now):
+            private = _private_for(local, knock)
+            keys = self._keys(private, knock.public, knock.id, knock.public, self.id, public_of(private))
+            try:
+                content = _open(keys.confirm, confirmed.sealed, confirmed.head)
+            except Forged:
+                continue
+            return self._judged("confirm", keys, knock.id, Told.read(content))
+        raise Forged("stale")
 
     # Inside
 
@@ -201,6 +257,13 @@ class Handshake:
 
     def _proven(self, content: bytes) -> bytes:
         return content + self._proof(content)
+
+    def _pad(self, content: bytes) -> bytes:
+        return content.ljust(self._padded - PROOF, b"\0")
+
+    def _check_padding(self, data: bytes, rest: bytes) -> None:
+        if len(data) != self._padded - PROOF or rest.strip(b"\0"):
+            raise Forged("malformed")
 
     def _parts(self, data: bytes, *sizes: int) -> list[bytes]:
         """The parts of a word behind its head, and the rest."""
@@ -218,9 +281,6 @@ class Handshake:
             raise WireError("malformed", f"{told.do!r} is not {role!r}")
         self._credentials.judge(role, keys.transcript, name, told)
         return Other(other, name, keys)
-
-    def _private_for(self, knock: Knock) -> bytes:
-        return derive(self._local, "private", knock.id, knock.public)
 
     def _keys(self, private: bytes, theirs: bytes, a: bytes, from_a: bytes, b: bytes, from_b: bytes) -> Keys:
         shared = _exchange(private, theirs)
@@ -245,6 +305,14 @@ class Other(NamedTuple):
     id: bytes
     name: str
     keys: Keys
+
+
+def _private_for(local: bytes, knock: Knock) -> bytes:
+    return derive(local, "private", knock.id, knock.public)
+
+
+def _cookie(local: bytes, knock: Knock, address: str) -> bytes:
+    return derive(local, "cookie", knock.id, address)[:PROOF]
 
 
 def public_of(private: bytes) -> bytes:
@@ -279,4 +347,4 @@ def _open(key: bytes, content: bytes, head: bytes) -> bytes:
     try:
         return ChaCha20Poly1305(key).decrypt(bytes(12), content, head)
     except Exception:  # InvalidTag, of a package that is imported late
-        raise Forged("unproven") from None
+        raise Forged("stale") from None

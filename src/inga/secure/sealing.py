@@ -14,7 +14,7 @@ key cannot read what was sealed before it.
 
 import hmac
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from inga.model.errors import UsageError
 from inga.model.packet import Buffer
@@ -43,6 +43,9 @@ EPOCH_DATAGRAMS = 1 << 26
 
 EPOCH_SECONDS = 600.0
 """Seconds after which a sender takes the next key, at the latest."""
+
+EPOCHS_AHEAD = 4
+"""Keys of a sender that are known before it uses them: who has heard nothing of it for so many still understands it."""
 
 KEY = 32
 
@@ -91,11 +94,8 @@ class _Epoch:
     def next(self) -> "_Epoch":
         return _Epoch(derive(self.secret, "next"), self.number + 1)
 
-    def __getstate__(self) -> tuple[bytes, int]:
-        return self.secret, self.number
-
-    def __setstate__(self, state: tuple[bytes, int]) -> None:
-        self.__init__(*state)  # type: ignore[misc]
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("keys are not pickled")
 
 
 class SendingKey:
@@ -108,6 +108,11 @@ class SendingKey:
         self._kind = kind
         self._counter = 0
         self._since = now
+
+    @property
+    def secret(self) -> bytes:
+        """What opens everything from the key in use on, and nothing from before."""
+        return self._epoch.secret
 
     def seal(self, data: Buffer, now: float) -> Buffer | list[Buffer]:
         if self._counter >= EPOCH_DATAGRAMS or now - self._since >= EPOCH_SECONDS:
@@ -127,13 +132,18 @@ class ReceivingKey:
 
     def __init__(self, secret: bytes, owner: Any, table: "dict[bytes, ReceivingKey]") -> None:
         """`owner`: whose it is, for whoever opens. `table`: where it is found by the ids that datagrams say."""
-        first = _Epoch(secret)
-        self._epochs = {epoch.id: epoch for epoch in (first, first.next())}
-        self._windows = {key_id: _Window() for key_id in self._epochs}
-        self._newest = 1  # the epoch of which nothing has come yet
+        self._epochs: dict[bytes, _Epoch] = {}
+        self._windows: dict[bytes, _Window] = {}
+        self._newest = -1  # the newest epoch of which something has come
         self._table = table
         self.owner = owner
-        table.update(dict.fromkeys(self._epochs, self))
+        self._learn(_Epoch(secret))
+        self._reach()
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anything has come that was sealed with it."""
+        return self._newest >= 0
 
     def forget(self) -> None:
         """Nothing is opened with it any more."""
@@ -154,15 +164,24 @@ class ReceivingKey:
         ):  # InvalidTag, or too short to have one: a module that is imported late has no name here
             raise Forged("forged") from None
         window.add(counter)
-        if epoch.number == self._newest:
+        if epoch.number > self._newest:
             # Its sender has gone on: what is older than the key before this one is forgotten.
-            following = epoch.next()
-            self._newest = following.number
-            self._epochs[following.id], self._windows[following.id] = following, _Window()
-            self._table[following.id] = self
+            self._newest = epoch.number
+            self._reach()
             for old in [each for each in self._epochs.values() if each.number < epoch.number - 1]:
                 del self._epochs[old.id], self._windows[old.id], self._table[old.id]
         return plain
+
+    def _reach(self) -> None:
+        """Know the keys that may come next."""
+        last = max(self._epochs.values(), key=lambda epoch: epoch.number)
+        while last.number < self._newest + EPOCHS_AHEAD:
+            last = last.next()
+            self._learn(last)
+
+    def _learn(self, epoch: _Epoch) -> None:
+        self._epochs[epoch.id], self._windows[epoch.id] = epoch, _Window()
+        self._table[epoch.id] = self
 
 
 class _Window:

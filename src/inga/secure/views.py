@@ -7,15 +7,30 @@ and gives it to the others as it meets them.
 
 from typing import NamedTuple
 
+from inga.model.packet import Buffer
 from inga.model.view import View
 from inga.secure.sealing import ReceivingKey, SendingKey, derive
+from inga.wire.packet import HEAD, LENT
 
 
 class Sender(NamedTuple):
-    """Whose datagrams a key opens: a member of a view, by its index."""
+    """Whose datagrams a key opens: a member of a view, by its index. Whoever was in a view knows keys of it for good, so they
+    open nothing that claims to be of another one."""
 
-    tag: int
+    tag: int | None  # of a first view it differs by sender, and its number tells it from all that follow
+    number: int
     member: int
+
+    def may_say(self, packet: Buffer) -> bool:
+        """Whether that packet is of this view and member, or of one that is gone and whose packets others hand round."""
+        if len(packet) < HEAD.size:
+            return False
+        _, _, _, tag, sections, source, number, *_ = HEAD.unpack_from(packet)
+        return (
+            number == self.number
+            and (tag == self.tag or self.tag is None)
+            and (source == self.member or bool(sections & LENT))
+        )
 
 
 class ViewKeys:
@@ -28,7 +43,7 @@ class ViewKeys:
         self.tag = tag
         self.view = view
         self.me = me
-        self.secret = secret
+        self.secret = b"" if is_first else secret
         self.is_first = is_first
         self.sending = SendingKey(secret if is_first else self.secret_of(me), now, kind)
         self.receiving: dict[int, ReceivingKey] = {}
@@ -41,7 +56,8 @@ class ViewKeys:
 
     def learn(self, index: int, secret: bytes, table: dict[bytes, ReceivingKey]) -> None:
         """How one member seals what it says in this view."""
-        self.receiving[index] = ReceivingKey(secret, Sender(self.tag, index), table)
+        tag = None if self.is_first else self.tag
+        self.receiving[index] = ReceivingKey(secret, Sender(tag, self.view.number, index), table)
 
     def forget(self) -> None:
         """Nothing that is said in this view is opened any more."""
@@ -51,6 +67,10 @@ class ViewKeys:
     def unknown(self) -> list[int]:
         """Members whose keys are not known yet."""
         return [i for i in range(len(self.view)) if i != self.me and i not in self.receiving]
+
+    def has_spoken(self, index: int) -> bool:
+        """Whether anything has come of that member in this view."""
+        return index in self.receiving and self.receiving[index].is_used
 
     def index_of(self, name: str) -> int | None:
         """The member of that name, if there is one besides us."""

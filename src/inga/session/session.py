@@ -42,10 +42,16 @@ from inga.wire.told import Told, said
 SPOKEN_FOR = ("here", "hello")
 """What everybody says of itself alone."""
 
+SPOKEN_OF = ("goodbye", "farewell", "excluded", "double")
+"""What everybody says of itself, and members of others: who is no member any more, or none yet, sends nobody away."""
 
-def is_impostor(guard: Guard | None, told: Told, address: Hashable) -> bool:
-    """Whether somebody speaks of itself under a name that it has not proven."""
-    return guard is not None and told.do in SPOKEN_FOR and not guard.speaks_for(address, told.text("name"))
+
+def is_impostor(guard: Guard | None, told: Told, address: Hashable, members: tuple[str, ...] = ()) -> bool:
+    """Whether somebody speaks of itself under a name that it has not proven, or of others without being a member."""
+    if guard is None or told.do not in SPOKEN_FOR + SPOKEN_OF:
+        return False
+    others = members if told.do in SPOKEN_OF else ()
+    return not guard.speaks_for(address, told.text("name"), *others)
 
 
 class Session(Layer):
@@ -170,7 +176,7 @@ class Session(Layer):
             return
         try:
             told = Told.read(packet.ext)
-            if is_impostor(self.stack.guard, told, address):
+            if is_impostor(self.stack.guard, told, address, self.stack.view.names):
                 raise WireError("impostor", f"{told.do!r} in the name of another")
             if told.do == "here":
                 self.presence.on_here(packet, told)

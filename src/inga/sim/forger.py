@@ -30,6 +30,10 @@ EVERY = 0.005
 """Seconds of virtual time between two of its datagrams, on average."""
 
 
+FAR = 1 << 20
+"""Datagrams that nobody sends in one run."""
+
+
 class Forger:
     """Sends `count` datagrams between now and `until`, to any member."""
 
@@ -121,14 +125,13 @@ class Forger:
         """What a former member can say: as anybody in the views that it was in."""
         in_force = {site.stack.wire.tag for site in self._sim.sites if site.is_member}
         memory = [each for guard in self._former.values() for each in (guard._keys, *guard._past)]
-        keys = [
-            each for each in memory if each is not None and each.tag not in in_force and not each.is_first
-        ]
+        keys = [each for each in memory if each is not None and each.tag not in in_force]
         if not keys:
             return None
         known = self._rng.choice(keys)
-        secret = known.secret_of(self._rng.randrange(len(known.view)))
+        secret = known.secret if known.is_first else known.secret_of(self._rng.randrange(len(known.view)))
         sending = SendingKey(secret, self._sim.now, AES)
+        sending._counter = FAR + self._left  # further than anybody has counted, so that it is no repetition
         return joined(sending.seal(joined(self._forged_packet()), self._sim.now)), None
 
     def _forged_packet(self) -> Any:

@@ -69,8 +69,8 @@ class Guard(Protocol):
         """The secret that a member has wrapped for us; WireError if it has not."""
         ...
 
-    def speaks_for(self, address: Hashable, name: str) -> bool:
-        """Whether whoever speaks from there has proven that it is called so."""
+    def speaks_for(self, address: Hashable, *names: str) -> bool:
+        """Whether whoever speaks from there has proven that it is called so, or one of these."""
         ...
 
     def address_of(self, name: str) -> Hashable:

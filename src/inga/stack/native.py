@@ -159,6 +159,12 @@ class NativeWire:
         """By what packets of a view are known."""
         return view_tag(self.stack.identity, view)
 
+    def prepare(self, view: View, secret: bytes) -> None:
+        """In a secured group: that view, with this secret, may follow."""
+        guard, me = self.stack.guard, view.index(self.stack.member)
+        assert guard is not None and me is not None
+        guard.expect(self.tag_of(view), view, me, secret)
+
     def is_past(self, tag: int) -> bool:
         """Whether that is the tag of a view that is closed here."""
         return any(self.tag_of(view) == tag for view in self.past.values())
@@ -190,7 +196,8 @@ class NativeWire:
         """Read what came too early for the views before this one."""
         if self.ahead:
             waiting, self.ahead = self.ahead, Backlog(AHEAD_MAX)
-            self.stack.accept(self._read_opened(waiting))
+            if packets := self._read_opened(waiting):
+                self.stack.chain.lowest(packets)
 
     def _read_otherwise(self, reason: str, data: Buffer, address: Hashable) -> Packet | None:
         if reason in ("view", "group") and view_of(data) == OUTSIDE:

@@ -180,7 +180,9 @@ class Stack:
     def receive(self, batch: Iterable[tuple[Buffer, Hashable]], *, now: float) -> None:
         """Take datagrams and where they came from. Whatever they hold, nothing is raised."""
         self.now = now
-        self.accept(self._read(batch))
+        packets = self._read(batch)
+        if packets:
+            self._lowest(packets)
 
     def tick(self, now: float) -> None:
         """Let layers act whose time has come."""
@@ -322,11 +324,6 @@ class Stack:
         return next((layer for layer in self.layers if layer.name == name), None)
 
     # What layers do: packets
-
-    def accept(self, packets: list[Packet]) -> None:
-        """Hand packets that were read to the lowest layer."""
-        if packets:
-            self._lowest(packets)
 
     def reject(self, reason: str, packet: Packet | None = None) -> None:
         """Count something that cannot be right, and go on."""
