@@ -22,7 +22,7 @@ from inga.model.errors import WireError
 from inga.sim.swarm import CHANGING, FIXED
 from inga.wire import value
 
-RUNS = 2000
+RUNS = 1500
 BASE = int(os.environ.get("INGA_SEED") or randrange(1 << 32, 1 << 40))
 """Where fresh seeds begin. A failure names its own; INGA_SEED repeats them all."""
 
@@ -135,15 +135,17 @@ def test_what_is_nested_as_deep_as_the_stack_is_refused(depth: int) -> None:
 # ---- the samples
 
 
+ODD = ("packets/history", "secure/certificate")
+"""Some samples of these are of another kind than what is asked for."""
+
+
 @pytest.mark.parametrize("name", DECODERS)
 def test_decoders_accept_what_encoders_made(name: str) -> None:
     decoder = DECODERS[name]
     for each in decoder.samples[:: max(1, len(decoder.samples) // 30)]:
         outcome = decoder.judge(each.octets)
         assert outcome.finding is None
-        assert outcome.is_accepted or name == "packets/history", (
-            each.octets
-        )  # some of those are of another kind
+        assert outcome.is_accepted or name in ODD, each.octets
 
 
 def test_samples_are_of_every_order_and_hold_every_word() -> None:
@@ -215,7 +217,7 @@ def test_a_broken_promise_is_found_and_shrunk(kind: str, monkeypatch: pytest.Mon
     monkeypatch.setitem(table.DECODERS, "planted", PLANTED[kind])
     monkeypatch.setattr(table, "FAMILIES", ("planted",))
     monkeypatch.setattr("inga.lab.fuzz.search.MEASURED_ONE_IN", 1 if kind == "memory" else 1000)
-    (fault,) = search(["planted"], 40).faults
+    (fault,) = search(["planted"], 20).faults
     assert (fault.finding.kind, fault.octets) == (kind, b"\0")
     assert fault.command == "inga fuzz --replay planted:00"
     assert main(["fuzz", "--replay", "planted:00"]) == 1

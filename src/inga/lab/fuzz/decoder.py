@@ -44,7 +44,7 @@ class BrokenPromise(NamedTuple):
     text: str
 
 
-class Judged(NamedTuple):
+class DecoderOutcome(NamedTuple):
     """What became of some octets."""
 
     is_accepted: bool
@@ -86,7 +86,7 @@ class FuzzedDecoder:
     def seconds_max(self, octets: bytes) -> float:
         return self.seconds + self.octet_seconds * len(octets)
 
-    def judge(self, octets: bytes, *, measured: bool = False) -> Judged:
+    def judge(self, octets: bytes, *, measured: bool = False) -> DecoderOutcome:
         """Decode, and say what is wrong with how that went; with its memory `measured`, which takes long."""
         before = thread_time()
         is_accepted = True
@@ -95,15 +95,15 @@ class FuzzedDecoder:
         except self.errors:
             is_accepted, result = False, None
         except Exception as error:  # whatever else is raised is a find
-            return Judged(False, _raised(error))
+            return DecoderOutcome(False, _raised(error))
         seconds = thread_time() - before
         if seconds > self.seconds_max(octets) and (finding := self._slow(octets)):
-            return Judged(is_accepted, finding)
+            return DecoderOutcome(is_accepted, finding)
         if measured and (finding := self._large(octets)):
-            return Judged(is_accepted, finding)
+            return DecoderOutcome(is_accepted, finding)
         if is_accepted and self.again is not None:
-            return Judged(True, self._unstable(result))
-        return Judged(is_accepted)
+            return DecoderOutcome(True, self._unstable(result))
+        return DecoderOutcome(is_accepted)
 
     def _slow(self, octets: bytes) -> BrokenPromise | None:
         least = min(self._seconds(octets) for _ in range(REPEATS))

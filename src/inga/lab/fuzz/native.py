@@ -41,7 +41,7 @@ PLANS = {
 }  # fmt: skip
 """Seeds of the swarm whose groups say much in little time: of the first of each order, those that together have most."""
 
-STEP, STEPS = 0.05, 60
+STEP, STEPS = 0.05, 36
 """Seconds of virtual time between two looks at a group, and how many there are."""
 
 WORDS: dict[str, dict[str, Any]] = {
@@ -52,7 +52,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "refused": {"number": 2, "attempt": 1, "asker": 0, "wish": 1, "why": "no"}, "double": {"birth": 1},
     "excluded": {"spoken_in": 1, "leader": [1], "slow": False}, "installed": {"number": 2},
     "want": {"number": 2, "attempt": 1, "src": 0, "runs": [[1, 3]]}, "suspect": {"waived": [], "members": [1]},
-    "here": {"birth": 1, "asks": True, "order": "fifo", "members": ["a"]}, "heard": {"member": 1}, "slow": {"members": [1]}, "reading": {}, "dissolve": {"number": 2, "attempt": 1, "host": [["a", 1, ""]]},
+    "goodbye": {"view": 1, "itself": True, "bound": False}, "here": {"birth": 1, "asks": True, "order": "fifo", "members": ["a"]}, "heard": {"member": 1}, "slow": {"members": [1]}, "reading": {}, "dissolve": {"number": 2, "attempt": 1, "host": [["a", 1, ""]]},
     "cut": {
         "number": 2, "attempt": 1, "round": 1, "sent": [1, 1], "counts": [1, 1], "most": [1, 1], "dealt": {"0": [[1, 2, 1]]},
         "whole": [1, 1], "missed": {"0": [[1, 1]]}, "lack": [], "give": [["a", 1, ""]],

@@ -4,12 +4,12 @@ from bisect import bisect
 from collections.abc import Sequence
 from itertools import accumulate
 
-from inga.lab.fuzz import broker, files, native
+from inga.lab.fuzz import broker, files, native, secured
 from inga.lab.fuzz.decoder import FuzzedDecoder
 from inga.model.errors import UsageError
 
 DECODERS: dict[str, FuzzedDecoder] = {
-    each.name: each for each in (*native.DECODERS, *broker.DECODERS, *files.DECODERS)
+    each.name: each for each in (*native.DECODERS, *secured.DECODERS, *broker.DECODERS, *files.DECODERS)
 }
 
 FAMILIES = tuple(dict.fromkeys(each.family for each in DECODERS.values()))
