@@ -529,5 +529,5 @@ DECODERS: Sequence[FuzzedDecoder] = (
     ),
     FuzzedDecoder("packets/history", _history, lambda octets: read_history(octets, 0.0), weight=400),
     FuzzedDecoder("told", _words, _hear, weight=2000, octet_seconds=2e-5),
-    FuzzedDecoder("members", _received, _receive, errors=(), mend=partial(_mend_packet, start=2), weight=200, seconds=0.2, octet_seconds=2e-5, memory=1 << 22),
+    FuzzedDecoder("members", _received, _receive, errors=(), mend=partial(_mend_packet, start=2), weight=400, seconds=0.2, octet_seconds=2e-5, memory=1 << 22),
 )  # fmt: skip
