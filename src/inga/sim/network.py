@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from inga.layers.shape import Faults
 from inga.sim.site import Site
 from inga.sim.timeline import Timeline
-from inga.stack.stack import Datagram, joined
+from inga.stack.native import Outsider
+from inga.stack.stack import Address, Datagram, joined
 
 
 class Link:
@@ -32,6 +33,7 @@ class Network:
         """`sites` is the simulator's own list: whoever is added there is reached from here."""
         self.bytes = 0
         self.sent_at = 0.0  # when the last datagram was
+        self.sent = 0  # datagrams of members, to members or to everybody
         self.lost = 0  # copies
         self.cut: set[tuple[int, int]] = set()  # links over which nothing passes
         self.links = [[Link(faults) for _ in sites] for _ in sites]
@@ -61,16 +63,14 @@ class Network:
     def heal(self) -> None:
         self.cut.clear()
 
-    def transmit(self, site: Site, address: int | None, datagram: Datagram) -> None:
+    def transmit(self, site: Site, address: Address, datagram: Datagram) -> None:
         """A datagram of a member, to one other or to everybody; also to those that are about to join."""
         data = joined(datagram)
         view = site.stack.view
-        if address is None:
-            targets = self._sites
-        else:
-            targets = [site.sim.site_of(view.members[address])]
+        targets = self._targets(site, address)
         self.bytes += len(data)
         self.sent_at = now = self._timeline.now
+        self.sent += not isinstance(address, Outsider)
         trace = site.stack.trace
         full = trace is not None and trace.full
         for target in targets:
@@ -80,6 +80,24 @@ class Network:
                 assert trace is not None
                 trace.row("datagram_out", now, view.number, peer=peer, n=len(data))
             self.copy(site, target, data)
+
+    def ask(self, site: Site, address: Address, datagram: Datagram) -> None:
+        """A datagram of one that is about to join."""
+        for target in self._targets(site, address):
+            if target is not site:
+                self.copy(site, target, joined(datagram))
+
+    def _targets(self, site: Site, address: Address) -> list[Site]:
+        """Who is meant. Where all share one address, that is everybody, unless it is a member."""
+        sim = site.sim
+        if not sim.has_addresses:
+            return [sim.site_of(site.stack.view.members[address])] if isinstance(address, int) else self._sites
+        if isinstance(address, Outsider):
+            places = [str(address.address)]
+        else:
+            members = () if site.newcomer is not None else site.stack.view.members
+            places = [each.address for each in (members if address is None else [members[address]])]
+        return [found for place in places if (found := sim.at_address(place)) is not None]
 
     def copy(self, site: Site, target: Site, data: bytes) -> None:
         """What becomes of one copy is decided when it leaves."""
