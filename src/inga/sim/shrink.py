@@ -143,8 +143,11 @@ def _smaller_plans(plan: Plan) -> Iterator[Plan]:
     for at in range(len(actions)):
         yield replace(plan, actions=actions[:at] + actions[at + 1 :])
     plain = Plan(plan.order, plan.members)
+    kept = {"order", "members", "seed", "actions", "option"}
+    if plan.gather:
+        kept.add("detect")  # who is let into two groups founded apart has to be missed in one of them
     for field in fields(Plan):
-        if field.name not in ("order", "members", "seed", "actions", "option"):
+        if field.name not in kept:
             default = getattr(plain, field.name)
             if getattr(plan, field.name) != default:
                 yield replace(plan, **{field.name: default})

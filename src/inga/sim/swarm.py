@@ -51,6 +51,9 @@ FAULTS_END = 2.0
 GATHERS = 0.2
 """Of seeds in which members can join, those in which nobody is named and the group founds itself."""
 
+GATHER_MAX = 8
+"""Members that gather: of more each run would take minutes, as all speak all the time to be heard."""
+
 GATHERING = 1.0
 """Seconds by which all faults end later there: it takes so long at most until there is a group to which things happen."""
 
@@ -288,7 +291,8 @@ def plan(seed: int, orders: tuple[str, ...] = ORDERS) -> Plan:
     """What a seed stands for."""
     drawn = _Draw(Random(seed), seed, orders).plan()
     rng = Random(f"gather {seed}")  # of its own: seeds in which nobody gathers mean what they meant before
-    return _gathered(drawn, rng) if drawn.order in CHANGING and rng.random() < GATHERS else drawn
+    gathers = drawn.order in CHANGING and drawn.members <= GATHER_MAX and rng.random() < GATHERS
+    return _gathered(drawn, rng) if gathers else drawn
 
 
 def _gathered(drawn: Plan, rng: Random) -> Plan:
