@@ -1,8 +1,10 @@
 """Who is silent: members that are not heard for too long are suspected, and excluded once nobody else hears them either.
 
     alive      we are here: said to all when nothing else was for a while; whatever comes of a member counts as well
-    suspect    we have not heard these for as long as the group forgives; whoever is named and hears it says `alive`
-    heard      to one that suspects: we have heard that member. Then the way between those two is bad, not the member
+    suspect    we have not heard these for as long as the group forgives; whoever is named and hears it says `alive`.
+               Founders that we have not met are named as well, but not suspected: they may not have started
+    heard      to one that suspects: we have heard that member. Then the way between those two is bad, not the member, and
+               what they have to say to each other goes by us: `detours`
 
 A member is taken to have failed when all that are not suspected themselves suspect it. Who would lead without it then
 begins the change of the view.
@@ -81,6 +83,7 @@ class Silence:
         if late > detect / LOOKS:
             stack.heard[:] = [at + late for at in stack.heard]
             self._vouched = {member: at + late for member, at in self._vouched.items()}
+            self._session.detours.forgive(late)
             self._began += late
         if now - stack.spoke_at >= detect / BEATS:
             self._session.say(None, stack.view.number, "alive", {})
@@ -89,9 +92,11 @@ class Silence:
                 self._suspect(member, stack.me)
             elif member in self._votes and now - self._known(member) < detect / 2:
                 del self._votes[member]  # there it is
+        self._session.detours.review(detect)
         suspects, waived = self.suspects, self._session.quorum.waived
-        if suspects or waived:
-            told = {"members": sorted(suspects), "waived": sorted(waived)}
+        unmet = sorted(self._absent) if self.is_long else []
+        if suspects or waived or unmet:
+            told = {"members": sorted(suspects), "waived": sorted(waived), "unmet": unmet}
             self._session.say(None, stack.view.number, "suspect", told)
         self.conclude()
         if not suspects and stack.left and self.is_long:
@@ -104,14 +109,16 @@ class Silence:
         if detect is None:
             detect = NEVER
         self._session.quorum.waive(told.numbers("waived"))
-        for member in told.numbers("members"):
+        suspected, unmet = told.numbers("members"), told.numbers("unmet")
+        for member in (*suspected, *unmet):
             if member == stack.me:
                 self._session.say(None, stack.view.number, "alive", {})
             elif member in stack.peers:
                 silent = stack.now - stack.heard[member]
                 if silent < detect / 2:
-                    self._session.say(src, stack.view.number, "heard", {"member": member})
-                else:
+                    if member not in self._absent and self._session.detours.hears(member):
+                        self._session.say(src, stack.view.number, "heard", {"member": member})
+                elif member in suspected:
                     self._suspect(member, src, stack.me)
         self.conclude()
 
@@ -125,9 +132,10 @@ class Silence:
     def on_heard(self, src: int, told: Told) -> None:
         """Another member hears one that we suspect."""
         stack, member = self._session.stack, told.number("member")
-        if member in self._votes:
-            del self._votes[member]
+        if member in self._votes or member in self._absent:
+            self._votes.pop(member, None)
             self._vouched[member] = stack.now
+            self._session.detours.begin(member, src)
             self._session.quorum.review()
 
     def be_lenient(self) -> None:
@@ -166,7 +174,7 @@ class Silence:
 
     @property
     def _absent(self) -> set[int]:
-        """Founders that nobody has met."""
+        """Founders that we have not met, and nobody suspects."""
         return set(self._session.stack.peers) - set(self._watched)
 
     def _go_on_without_absent(self) -> None:

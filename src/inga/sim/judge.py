@@ -158,6 +158,8 @@ def _idle(sim: Sim, plan: Plan) -> list[Finding]:
     before, members = sim.network.sent, sum(site.is_member for site in sim.sites)
     sim.run(sim.now + IDLE_FOR)
     most = members * IDLE_FOR * (BEATS / plan.detect + 1 / PART)
+    if plan.severed:
+        most *= 3  # what goes round is said three times
     sent = sim.network.sent - before
     return [Finding("unquiet", f"{sent} datagrams in {IDLE_FOR:g} s, more than {most:g}")] * (sent > most)
 

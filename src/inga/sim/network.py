@@ -36,6 +36,7 @@ class Network:
         self.sent = 0  # datagrams of members, to members or to everybody
         self.lost = 0  # copies
         self.cut: set[tuple[int, int]] = set()  # links over which nothing passes
+        self._severed: set[tuple[int, int]] = set()  # the same, for ever
         self.links = [[Link(faults) for _ in sites] for _ in sites]
         self._timeline = timeline
         self._sites = sites
@@ -59,6 +60,10 @@ class Network:
         """From now on nothing passes between these."""
         of = {site.index: number for number, part in enumerate(parts) for site in part}
         self.cut = {(a, b) for a in of for b in of if of[a] != of[b]}
+
+    def sever(self, source: Site, target: Site) -> None:
+        """Nothing passes this way any more, however calm it becomes."""
+        self._severed.add((source.index, target.index))
 
     def heal(self) -> None:
         self.cut.clear()
@@ -102,7 +107,8 @@ class Network:
     def copy(self, site: Site, target: Site, data: bytes) -> None:
         """What becomes of one copy is decided when it leaves."""
         timeline = self._timeline
-        if (site.index, target.index) in self.cut:
+        way = site.index, target.index
+        if way in self.cut or way in self._severed:
             self.lost += 1
             return
         fates = self.links[site.index][target.index].faults.fates(timeline.rng)

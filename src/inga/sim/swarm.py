@@ -51,6 +51,9 @@ FAULTS_END = 2.0
 GATHERS = 0.2
 """Of seeds in which members can join, those in which nobody is named and the group founds itself."""
 
+SEVERED = 0.2
+"""Of seeds in which members listen for silence, those in which two of them have no way to each other."""
+
 GATHER_MAX = 8
 """Members that gather: of more each run would take minutes, as all speak all the time to be heard."""
 
@@ -102,6 +105,7 @@ class Plan:
     slow: str = "wait"  # what becomes of members that hold up the others
     patience: float = PATIENCE  # after so many seconds
     gather: bool = False  # nobody is named: members start, at once unless they join later, and found the group
+    severed: tuple[tuple[int, int], ...] = ()  # ways from one member to another on which nothing passes, for ever
     seeds: int = 0  # of so many it is known where they are, and nobody hears others by multicast
 
     def __str__(self) -> str:
@@ -200,6 +204,9 @@ class _Play:
         sim = self._sim
         for who, at in self._plan.starts.items():
             self._sites[who] = sim.join(self._names[who], at)
+        for source, target in self._plan.severed:
+            if source in self._sites and target in self._sites:
+                sim.network.sever(self._sites[source], self._sites[target])
         for action in self._plan.actions:
             if action.do != "join" and action.who in self._sites:
                 site = self._sites[action.who]
@@ -292,7 +299,21 @@ def plan(seed: int, orders: tuple[str, ...] = ORDERS) -> Plan:
     drawn = _Draw(Random(seed), seed, orders).plan()
     rng = Random(f"gather {seed}")  # of its own: seeds in which nobody gathers mean what they meant before
     gathers = drawn.order in CHANGING and drawn.members <= GATHER_MAX and rng.random() < GATHERS
-    return _gathered(drawn, rng) if gathers else drawn
+    if gathers:
+        return _gathered(drawn, rng)
+    rng = Random(f"sever {seed}")
+    is_watched = drawn.detect is not None and drawn.slow == "wait" and drawn.members > 2
+    return _severed(drawn, rng) if is_watched and rng.random() < SEVERED else drawn
+
+
+def _severed(drawn: Plan, rng: Random) -> Plan:
+    """The same, but nothing ever passes between two members, in one direction or both. The first member is there all the
+    time: it leads, and hears both."""
+    one, other = rng.sample(range(1, max([drawn.members - 1, *drawn.newcomers]) + 1), 2)
+    gone = ("crash", "leave", "pause")
+    kept = [each for each in drawn.actions if each.do != "part" and (each.who or each.do not in gone)]
+    ways = ((one, other),) if rng.random() < 0.4 else ((one, other), (other, one))
+    return replace(drawn, actions=tuple(kept), severed=ways)
 
 
 def _gathered(drawn: Plan, rng: Random) -> Plan:
