@@ -251,10 +251,9 @@ class _Door:
             raise
 
     def turn_away(self) -> None:
-        """It does not join after all; nobody is to wait for it."""
-        if self._newcomer.view is not None:
-            for to, datagram in self._newcomer.goodbye():
-                self._carrier.transmit(to, datagram)
+        """It does not join after all; nobody is to wait for it, nor to let it in."""
+        for to, datagram in self._newcomer.goodbye():
+            self._carrier.transmit(to, datagram)
         self._carrier.close()
         if self._file is not None:
             self._file.leave()

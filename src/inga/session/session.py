@@ -104,11 +104,11 @@ class Session(Layer):
     # Hooks
 
     def view(self, view: View) -> None:
+        self.detours.view()
         self.parts.view(view)
         self.changes.view(view)
         self.presence.view()
         self.silence.view()
-        self.detours.view()
         self.quorum.view()
         self.slow.view()
         self.handover.view()
@@ -134,6 +134,8 @@ class Session(Layer):
                 pass  # that it was said is all there is to it
             case "suspect":
                 self.silence.on_suspect(src, told)
+            case "unmet":
+                self.silence.on_unmet(src, told)
             case "heard":
                 self.silence.on_heard(src, told)
             case "pass":

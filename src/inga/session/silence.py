@@ -1,8 +1,8 @@
 """Who is silent: members that are not heard for too long are suspected, and excluded once nobody else hears them either.
 
     alive      we are here: said to all when nothing else was for a while; whatever comes of a member counts as well
-    suspect    we have not heard these for as long as the group forgives; whoever is named and hears it says `alive`.
-               Founders that we have not met are named as well, but not suspected: they may not have started
+    suspect    we have not heard these for as long as the group forgives; whoever is named and hears it says `alive`
+    unmet      of founders: we have never heard these, which may not have started
     heard      to one that suspects: we have heard that member. Then the way between those two is bad, not the member, and
                what they have to say to each other goes by us: `detours`
 
@@ -94,10 +94,11 @@ class Silence:
                 del self._votes[member]  # there it is
         self._session.detours.review(detect)
         suspects, waived = self.suspects, self._session.quorum.waived
-        unmet = sorted(self._absent) if self.is_long else []
-        if suspects or waived or unmet:
-            told = {"members": sorted(suspects), "waived": sorted(waived), "unmet": unmet}
+        if suspects or waived:
+            told = {"members": sorted(suspects), "waived": sorted(waived)}
             self._session.say(None, stack.view.number, "suspect", told)
+        if self.is_long and self._absent:
+            self._session.say(None, stack.view.number, "unmet", {"members": sorted(self._absent)})
         self.conclude()
         if not suspects and stack.left and self.is_long:
             self._go_on_without_absent()
@@ -109,18 +110,25 @@ class Silence:
         if detect is None:
             detect = NEVER
         self._session.quorum.waive(told.numbers("waived"))
-        suspected, unmet = told.numbers("members"), told.numbers("unmet")
-        for member in (*suspected, *unmet):
+        for member in told.numbers("members"):
             if member == stack.me:
                 self._session.say(None, stack.view.number, "alive", {})
             elif member in stack.peers:
-                silent = stack.now - stack.heard[member]
-                if silent < detect / 2:
-                    if member not in self._absent and self._session.detours.hears(member):
-                        self._session.say(src, stack.view.number, "heard", {"member": member})
-                elif member in suspected:
+                if stack.now - stack.heard[member] < detect / 2:
+                    self._vouch(src, member)
+                else:
                     self._suspect(member, src, stack.me)
         self.conclude()
+
+    def on_unmet(self, src: int, told: Told) -> None:
+        """Another member has not met these founders, which may not have started."""
+        for member in set(told.numbers("members")) & set(self._watched):
+            self._vouch(src, member)
+
+    def _vouch(self, to: int, member: int) -> None:
+        """Tell one that does not hear a member that we do, on the straight way."""
+        if self._session.detours.hears(member):
+            self._session.say(to, self._session.stack.view.number, "heard", {"member": member})
 
     def _suspect(self, member: int, *voters: int) -> None:
         """We suspect it, and perhaps another does."""

@@ -63,6 +63,9 @@ GATHERING = 1.0
 FLOOD = 2.5
 """Seconds for which a member does not read when everybody sends as much as they can."""
 
+FLOODS = (300, None, 60)
+"""What each sends then, several times: its size, to all, and how many."""
+
 GIVES_UP = 0.3
 """Seconds after which a send that was to answer something leaves without."""
 
@@ -323,7 +326,8 @@ def _gathered(drawn: Plan, rng: Random) -> Plan:
     within, later = pick((0.0, 0.05, 0.3, 1.0)), pick((0.0, 0.5, GATHERING))
     seeds = pick((0, 0, 1, 2, len(people)))
     detect = drawn.detect or pick((0.5, 1.0))
-    actions = [action._replace(at=round(action.at + later, 4)) for action in drawn.actions]
+    drawn_actions = [action for action in drawn.actions if action.argument != FLOODS]  # which takes minutes
+    actions = [action._replace(at=round(action.at + later, 4)) for action in drawn_actions]
     actions += [Action(round(within * rng.random(), 4), who, "join") for who in range(drawn.members)]
     if rng.random() < 0.4:
         actions.append(Action(0.0, pick(people), "part", pick((0.4, 1.0, 2.0))))
@@ -385,7 +389,7 @@ class _Draw:
             datagram = 512
             actions.append(Action(0.0, rng.randrange(members), "stop_reading", FLOOD))
             for who in range(members):
-                actions += [self._action(who, "send", (300, None, 60)) for _ in range(4)]
+                actions += [self._action(who, "send", FLOODS) for _ in range(4)]
         if has["leave"]:
             actions += [self._action(rng.randrange(people), "leave") for _ in range(pick((1, 1, 2)))]
         detect = pick((0.5, 1.0)) if changes and (has["crash"] or has["part"]) else None

@@ -172,7 +172,7 @@ class NativeWire:
             self.past[self.tag ^ birth] = view
         while len({view.number for view in self.past.values()}) > PAST_MAX:
             del self.past[next(iter(self.past))]
-        self.next_tag = self.births = None
+        self.next_tag = self.births = self.also = None
 
     def catch_up(self) -> None:
         """Read what came too early for the views before this one."""
