@@ -242,6 +242,10 @@ class _Door:
         """Ask until we are let in, or told why not."""
         try:
             await self._carrier.open(self._receive)
+        except BaseException:
+            self._carrier.close()
+            raise
+        try:
             if self._file is not None:  # only now: the line of whoever has our address is not ours to replace
                 for place in self._file.enter():
                     self._newcomer.places.learn(place)
