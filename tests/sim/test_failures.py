@@ -250,3 +250,16 @@ def test_two_that_never_hear_each_other_take_leave() -> None:
     sim.run(sim.now + 4 * DETECT)
     assert sim["bob"].has_left and sim["cathy"].stack.view.left == ("bob",)
     go_on(sim, "alice", "cathy", "dave")
+
+
+def test_a_way_that_is_good_again_is_gone_straight() -> None:
+    """What is handed on comes after what comes straight, and does not hide that."""
+    sim = severed("vector", greet=False)
+    bob, cathy = sim["bob"], sim["cathy"]
+    sim.network.cut = {(bob.index, cathy.index), (cathy.index, bob.index)}
+    sim.run(3 * DETECT)
+    assert all(site.stack.wire.also is not None for site in (bob, cathy))
+    sim.network.heal()
+    sim.run(sim.now + 3 * DETECT)
+    assert all(site.stack.wire.also is None for site in sim.sites)
+    go_on(sim, *NAMES)

@@ -16,6 +16,7 @@ deliver nothing of each other, and everybody's windows would fill.
 from typing import TYPE_CHECKING
 
 from inga.model.packet import Packet
+from inga.session.alarms import NEVER
 from inga.stack.stack import Address, Datagram, joined
 from inga.wire.told import Told
 
@@ -30,6 +31,7 @@ class Detours:
         self._session = session
         self._by: dict[int, int] = {}  # members that are reached by another, and by whom
         self._passed: dict[int, float] = {}  # when something of a member was handed on to us last
+        self._straight: dict[int, float] = {}  # and when something came straight, before that
         self._needed: dict[int, float] = {}  # when a member said last that it does not hear us
         self._is_passing = False  # what is said now is on such a way already
 
@@ -37,6 +39,7 @@ class Detours:
         """A view is installed, in which everybody has another index."""
         self._by.clear()
         self._passed.clear()
+        self._straight.clear()
         self._needed.clear()
         self._watch()
 
@@ -49,13 +52,19 @@ class Detours:
         self._by[member] = by
         self._watch()
 
-    def hears(self, member: int) -> bool:
-        """Whether what we last heard of it came straight."""
-        return self._session.stack.heard[member] > self._passed.get(member, -1.0)
+    def hears(self, member: int, within: float) -> bool:
+        """Whether something of it has come straight within so many seconds."""
+        return self._session.stack.now - self._heard_straight(member) < within
+
+    def _heard_straight(self, member: int) -> float:
+        heard = self._session.stack.heard[member]
+        is_straight = heard > self._passed.get(member, -NEVER)
+        return heard if is_straight else self._straight.get(member, -NEVER)
 
     def forgive(self, late: float) -> None:
         """Our own alarm came late by so many seconds, which are held against nobody."""
         self._passed = {member: at + late for member, at in self._passed.items()}
+        self._straight = {member: at + late for member, at in self._straight.items()}
 
     def review(self, within: float) -> None:
         """Whoever is heard straight again, and hears us, is reached straight again."""
@@ -63,7 +72,7 @@ class Detours:
         self._by = {
             member: by
             for member, by in self._by.items()
-            if self._is_needed(member, within) or now - self._needed.get(member, -within) < within
+            if not self.hears(member, within) or now - self._needed.get(member, -within) < within
         }
         self._watch()
 
@@ -82,15 +91,9 @@ class Detours:
             self._needed[member] = stack.now
             if member not in self._by:
                 self.begin(member, packet.src)
-        heard = stack.heard[member]
+        self._straight[member] = self._heard_straight(member)
+        self._passed[member] = stack.now
         stack.receive([(bytes(packet.body), None)], now=stack.now)
-        if heard < stack.now and member < len(stack.heard):
-            self._passed[member] = stack.now
-
-    def _is_needed(self, member: int, within: float) -> bool:
-        """Whether we do not hear it straight."""
-        stack = self._session.stack
-        return not self.hears(member) or stack.now - stack.heard[member] >= within
 
     def _watch(self) -> None:
         self._session.stack.wire.also = self._go_round if self._by else None
@@ -102,7 +105,7 @@ class Detours:
         within = self._session.silence.detect or 0.0
         for member, by in list(self._by.items()):
             if to is None or to == member:
-                self._say(by, "pass", member, joined(datagram), needs=self._is_needed(member, within))
+                self._say(by, "pass", member, joined(datagram), needs=not self.hears(member, within))
 
     def _say(self, to: int, do: str, member: int, datagram: bytes, *, needs: bool) -> None:
         self._is_passing = True

@@ -127,7 +127,7 @@ class Silence:
 
     def _vouch(self, to: int, member: int) -> None:
         """Tell one that does not hear a member that we do, on the straight way."""
-        if self._session.detours.hears(member):
+        if self._session.detours.hears(member, (self.detect or NEVER) / 2):
             self._session.say(to, self._session.stack.view.number, "heard", {"member": member})
 
     def _suspect(self, member: int, *voters: int) -> None:
