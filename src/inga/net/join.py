@@ -253,6 +253,10 @@ class _Door:
         """Ask until we are let in, or told why not."""
         try:
             await self._carrier.open(self._receive)
+        except BaseException:
+            self._carrier.close()
+            raise
+        try:
             if self._file is not None:  # only now: the line of whoever has our address is not ours to replace
                 for place in self._file.enter():
                     self._newcomer.places.learn(place)
@@ -262,10 +266,9 @@ class _Door:
             raise
 
     def turn_away(self) -> None:
-        """It does not join after all; nobody is to wait for it."""
-        if self._newcomer.view is not None:
-            for to, datagram in self._newcomer.goodbye():
-                self._carrier.transmit(to, datagram)
+        """It does not join after all; nobody is to wait for it, nor to let it in."""
+        for to, datagram in self._newcomer.goodbye():
+            self._carrier.transmit(to, datagram)
         self._carrier.close()
         if self._file is not None:
             self._file.leave()

@@ -1,6 +1,6 @@
 """The native wire: datagrams to packets and back, for the views in force, those to come, and for no view at all."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inga.model.errors import WireError
@@ -21,7 +21,7 @@ from inga.wire.packet import (
 )
 
 if TYPE_CHECKING:
-    from inga.stack.stack import Stack
+    from inga.stack.stack import Address, Datagram, Stack
 
 
 class Outsider(NamedTuple):
@@ -58,6 +58,8 @@ class NativeWire:
         # In a first view, which members know before they have met: which process each is, as far as that is known.
         # Another one of the same name is not it, and nothing it says is taken for the first one's word.
         self.births: list[int | None] | None = None
+        # Told of all that is sent to members, while some of them have to be reached in another way as well.
+        self.also: Callable[[Address, Datagram], None] | None = None
 
     def read(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
         """What datagrams hold that is of a view in force, or of no view at all."""
@@ -94,7 +96,7 @@ class NativeWire:
     def write(self, batch: list[Packet]) -> None:
         """Encode what leaves, once for all who get the same."""
         stack = self.stack
-        counts, transmit = stack.counts, stack.transmit
+        counts, transmit = stack.counts, stack.transmit if self.also is None else self._transmit_also
         for packet in batch:
             if packet.kind == DATA:
                 counts["data"] += 1
@@ -123,6 +125,11 @@ class NativeWire:
                 if bare is None:
                     bare = packet.encoded[1] = self.encode(packet, bare=True)
                 transmit(member, bare)
+
+    def _transmit_also(self, to: "Address", datagram: "Datagram") -> None:
+        self.stack.transmit(to, datagram)
+        if self.also is not None:
+            self.also(to, datagram)
 
     def answer(self, packet: Packet, address: Hashable) -> None:
         """Send something to one who is no member: by this wire, which all can read, whatever wire its group has. To
@@ -190,7 +197,7 @@ class NativeWire:
             self.past[self.tag ^ birth] = view
         while len({view.number for view in self.past.values()}) > PAST_MAX:
             del self.past[next(iter(self.past))]
-        self.next_tag = self.births = None
+        self.next_tag = self.births = self.also = None
 
     def catch_up(self) -> None:
         """Read what came too early for the views before this one."""
