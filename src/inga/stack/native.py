@@ -52,8 +52,12 @@ class NativeWire:
         # Another one of the same name is not it, and nothing it says is taken for the first one's word.
         self.births: list[int | None] | None = None
 
-    def read(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
-        """What datagrams hold that is of a view in force, or of no view at all."""
+    def read(
+        self, batch: Iterable[tuple[Buffer, Hashable]], *, is_hearsay: bool = False
+    ) -> list[Packet]:
+        """What datagrams hold that is of a view in force, or of no view at all. With `is_hearsay` others repair them as they
+        were, so that they say nothing about whether their sender is still there, and are read also when it is not: what
+        brought them has looked after that."""
         packets: list[Packet] = []
         stack = self.stack
         tag, births, sizes, me, left = self.tag, self.births, stack.sizes, stack.me, stack.left
@@ -66,13 +70,14 @@ class NativeWire:
             if packet is None:
                 continue
             if packet.view != OUTSIDE:
-                if packet.lent is not (packet.src in left):
+                is_gone = packet.src in left
+                if packet.lent is not is_gone and not (is_hearsay and is_gone):
                     # It said that nothing more is to be expected, or others did: only they hand it round.
                     stack.counts["late"] += 1
                     if packet.src in stack.failed and not packet.lent:
                         self._read_late(stack.view, data, address)
                     continue
-                if not packet.lent:
+                if not packet.lent and not is_hearsay:
                     heard[packet.src] = now
             packet.where = address
             packets.append(packet)
@@ -187,13 +192,20 @@ class NativeWire:
         return None
 
     def _keep_for_next(self, data: Buffer, address: Hashable) -> None:
-        """Who speaks in the next view has installed it."""
-        stack = self.stack
-        stack.counts["ahead"] += 1
+        if self.stack.chain.hook("read") is None:
+            self.keep_ahead(data, address)
+        self._note_ahead(view_of(data))
+
+    def keep_ahead(self, data: Buffer, address: Hashable) -> None:
+        """A datagram is of the next view: it is read once that is installed."""
         if len(self.ahead) < AHEAD_MAX:
             self.ahead.append((bytes(data), address))
-        for watch in stack.chain.hooks("ahead"):
-            watch(view_of(data))
+
+    def _note_ahead(self, number: int) -> None:
+        """Who speaks in the next view has installed it."""
+        self.stack.counts["ahead"] += 1
+        for watch in self.stack.chain.hooks("ahead"):
+            watch(number)
 
     def _read_late(self, view: View, data: Buffer, address: Hashable) -> None:
         """A packet of a view that is closed here: it took its time, or its sender does not know."""
