@@ -196,9 +196,9 @@ def refuse_unsafe(recipe: Recipe, unsafe: bool) -> None:
 def refuse_late(recipe: Recipe, detect: float | None) -> None:
     """Who is in a group whose view cannot change is known from the start."""
     if not recipe.changes_with(detect):
-        without = " without detect" if recipe.lends else ""
+        otherwise = ", or let failures be detected (detect)" if recipe.lends else ""
         raise UsageError(
-            f"nobody can join a group of order {recipe.name!r}{without} later: name all its members at the start"
+            f"nobody can join a group of order {recipe.name!r} later: name all its members at the start{otherwise}"
         )
 
 

@@ -53,7 +53,8 @@ class Envelope(Layer):
     def down(self, batch: list[Packet]) -> None:
         out = []
         for packet in batch:
-            if packet.to is not None and packet.dst is None:
+            # What is lent to one member may be news for others, too, and is no header without a body to them.
+            if packet.to is not None and packet.dst is None and not packet.lent:
                 packet.dst = 1 << packet.to
             if packet.encoded is None:
                 packet.encoded = [encode(packet, self.stack.wire.group_of(packet)), None]

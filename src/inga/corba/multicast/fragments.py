@@ -219,7 +219,9 @@ class MiopFragments(Layer):
             piece = packet.piece
             if type(piece) is not Piece:
                 continue  # of some strategy that we have not; plain receivers ignore it
-            reassembly = self.reassembly if piece.sender else self.unrepaired
+            # Nobody repairs for us what a member of another view has sent.
+            is_repaired = piece.sender and (packet.src != STRANGER or self._miop.is_public)
+            reassembly = self.reassembly if is_repaired else self.unrepaired
             message = reassembly.add(piece, memoryview(packet.body)[piece.start :], now)
             if message is not None:
                 whole = Packet(packet.src, packet.view, message)  # a strategy may keep the packet as it came
@@ -449,7 +451,7 @@ class Strategy(Layer):
         self._settings = settle(self.settings, self.name, said)
 
     def introduce(self) -> dict[str, int]:
-        return {"first": self.first}
+        return {"first": self.first} if self.announced else {}
 
     def introduced(self, member: int, what: dict[str, int]) -> None:
         """The first packet of a member has this number; whatever follows it is wanted."""

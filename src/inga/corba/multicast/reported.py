@@ -294,6 +294,8 @@ class Reported(Strategy):
                 if packet.src >= 0 and not self.announced:
                     self.stack.meet(packet)
                 if type(what) is ControlPacket:
+                    if packet.src >= 0 and not self.is_public:
+                        self.stack.heard[packet.src] = self.stack.now  # nobody says this for another
                     self._hear(what)
                 elif self._receive(packet, what):
                     out.append(packet)
@@ -375,7 +377,9 @@ class Reported(Strategy):
     def _take_in(self, stream: Stream, packet: Packet) -> bool:
         """Put a packet of another into its buffer; whether it is new."""
         number = packet.lsn
-        if stream.member in self.stack.left and not self._is_dealt(stream.sender, number):
+        is_gone = stream.member in self.stack.left
+        follow = is_gone and self.stack.views.follow
+        if follow and not self._is_dealt(stream.sender, number):
             self.stack.counts["late"] += 1
             return False
         if not self._is_credible(stream, number):
@@ -385,7 +389,7 @@ class Reported(Strategy):
             self.stack.row("duplicate", peer_of(stream.member), n=number)
             return False
         packet.keep()
-        if self.keeps and number > stream.known - self.size:
+        if self.keeps and number > stream.known - self.size and follow is is_gone:
             stream.buffer[number] = packet
         if number >= stream.baseline:
             stream.arrived.add(number)
