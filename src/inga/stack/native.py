@@ -52,9 +52,7 @@ class NativeWire:
         # Another one of the same name is not it, and nothing it says is taken for the first one's word.
         self.births: list[int | None] | None = None
 
-    def read(
-        self, batch: Iterable[tuple[Buffer, Hashable]], *, is_hearsay: bool = False
-    ) -> list[Packet]:
+    def read(self, batch: Iterable[tuple[Buffer, Hashable]], *, is_hearsay: bool = False) -> list[Packet]:
         """What datagrams hold that is of a view in force, or of no view at all. With `is_hearsay` others repair them as they
         were, so that they say nothing about whether their sender is still there, and are read also when it is not: what
         brought them has looked after that."""

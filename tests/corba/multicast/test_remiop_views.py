@@ -151,7 +151,9 @@ def test_another_order_on_the_same_wire_and_on_none_other() -> None:
 
 @pytest.mark.parametrize("order", ["miop", "miop+acks"])
 def test_orders_that_keep_nothing_of_others_have_founders_only(order: str) -> None:
-    with pytest.raises(UsageError, match=f"nobody can join a group of order '{order.replace('+', '.')}' later"):
+    with pytest.raises(
+        UsageError, match=f"nobody can join a group of order '{order.replace('+', '.')}' later"
+    ):
         Sim("alice", order=order, options=Options(detect=DETECT), record=False).join("bob")
     with pytest.raises(UsageError, match="partition is an option of order"):
         find(order).check(Options(partition="all", detect=DETECT))

@@ -9,10 +9,8 @@ from collections.abc import Collection, Mapping
 from inga.corba.multicast.reported import Reported
 from inga.layers.lending import NumberedLender
 from inga.model.packet import DATA, Packet, Runs
+from inga.session.closing import LENT_MAX
 from inga.stack.hooks import Holdings
-
-LENT_MAX = 64
-"""Packets that are repaired for one request."""
 
 
 class StreamLender(NumberedLender, Reported):
@@ -36,9 +34,7 @@ class StreamLender(NumberedLender, Reported):
 
     def lacking(self, member: int, dealt: Holdings) -> dict[int, Runs]:
         wanted = super().lacking(member, dealt)
-        runs = self._dealt[self.miop.senders[member]] = tuple(
-            run for lent in wanted.values() for run in lent
-        )
+        runs = self._dealt[self.miop.senders[member]] = tuple(run for lent in wanted.values() for run in lent)
         if runs:
             self.stack.row("gap", member, n=sum(high - low for low, high in runs))
         return wanted

@@ -124,7 +124,9 @@ class Reported(Strategy):
         # as a receiver
         self._streams: dict[int, Stream] = {}
         self._unread = Unread(self.queue_max)
-        self._dealt: dict[int, Runs] = {}  # of senders that are gone: what we lack and another has, counted from 1
+        self._dealt: dict[
+            int, Runs
+        ] = {}  # of senders that are gone: what we lack and another has, counted from 1
         if self.is_public:
             self.levels = ()  # nobody knows who has to have it
             return
