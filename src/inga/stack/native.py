@@ -197,6 +197,11 @@ class NativeWire:
         body_max, overhead = self.body_max, self.stack.chain.hook("overhead")
         return body_max if overhead is None else max(body_max - overhead(len(self.stack.view)), body_max // 2)
 
+    def is_elsewhere(self, packet: Packet) -> bool:
+        """Whether it comes from another address than its sender's, as far as that is known."""
+        known = self.stack.addresses.get(packet.src)
+        return known is not None and packet.where is not None and packet.where != known
+
     def close(self, view: View) -> None:
         """That view ends: what still comes of it is late."""
         for birth in {0} if self.births is None else {birth for birth in self.births if birth is not None}:
