@@ -34,6 +34,10 @@ class Budget:
         self._left = left - cost
         return True
 
+    def has(self, now: float, cost: float) -> bool:
+        """Whether so much is there."""
+        return min(self.most, self._left + self.rate * (now - self._at)) >= cost
+
 
 def cost_of(size: int) -> float:
     """Of an answer of so many bytes."""
