@@ -111,7 +111,7 @@ class Chain:
             elif packet.view == OUTSIDE:
                 target.outside(packet, packet.where)  # type: ignore[attr-defined]  # else it was not read
             elif not packet.is_for_others(self._stack.me):
-                if self.is_elsewhere(packet) and not self._elsewhere.take(self._stack.now):
+                if self._stack.wire.is_elsewhere(packet) and not self._elsewhere.take(self._stack.now):
                     self._stack.reject("budget", packet)
                     continue
                 target.control(packet)
@@ -119,11 +119,6 @@ class Chain:
                     note(packet)
         if data:
             self._up(data)
-
-    def is_elsewhere(self, packet: Packet) -> bool:
-        """Whether it comes from another address than its sender's, as far as that is known."""
-        known = self._stack.addresses.get(packet.src)
-        return known is not None and packet.where is not None and packet.where != known
 
     def mute(self) -> None:
         """From now on only those speak that a change of recipe leaves alone, and what carries their packets. An order

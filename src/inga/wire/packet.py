@@ -262,6 +262,8 @@ def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> 
         if size > (members + 7) // 8 or at + size > len(data):
             raise WireError("malformed", "a destination set larger than the view")
         packet.dst = int.from_bytes(data[at : at + size], "little")
+        if packet.dst >> members:
+            raise WireError("malformed", "a destination that is no member")
         at += size
     if sections & EXT:
         size, at = get(data, at)
