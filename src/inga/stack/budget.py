@@ -13,7 +13,7 @@ UNIT = 8 * 1024
 """Bytes: a larger answer counts more than once."""
 
 
-class Budget:
+class Supply:
     """A supply that fills with time: `rate` a second, up to `most`, which is there at the beginning."""
 
     __slots__ = ("_at", "_left", "most", "rate")
