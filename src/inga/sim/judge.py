@@ -12,8 +12,8 @@ from typing import NamedTuple
 from inga.model.errors import IngaError
 from inga.model.view import Member, View
 from inga.recipes import find
-from inga.session.quorum import is_majority
 from inga.session.parts import PART
+from inga.session.quorum import is_majority
 from inga.session.session import Session
 from inga.session.silence import BEATS
 from inga.sim.memory import leaks

@@ -96,7 +96,9 @@ class Network:
         """Who is meant. Where all share one address, that is everybody, unless it is a member."""
         sim = site.sim
         if not sim.has_addresses:
-            return [sim.site_of(site.stack.view.members[address])] if isinstance(address, int) else self._sites
+            return (
+                [sim.site_of(site.stack.view.members[address])] if isinstance(address, int) else self._sites
+            )
         if isinstance(address, Outsider):
             places = [str(address.address)]
         else:

@@ -107,8 +107,12 @@ class Plan:
     partition: str | None = None  # which parts of a group go on
     slow: str = "wait"  # what becomes of members that hold up the others
     patience: float = PATIENCE  # after so many seconds
-    gather: bool = False  # nobody is named: members start, at once unless they join later, and found the group
-    severed: tuple[tuple[int, int], ...] = ()  # ways from one member to another on which nothing passes, for ever
+    gather: bool = (
+        False  # nobody is named: members start, at once unless they join later, and found the group
+    )
+    severed: tuple[
+        tuple[int, int], ...
+    ] = ()  # ways from one member to another on which nothing passes, for ever
     seeds: int = 0  # of so many it is known where they are, and nobody hears others by multicast
 
     def __str__(self) -> str:
@@ -152,7 +156,9 @@ class Plan:
             coarse=self.coarse,
             matrix=self.matrix,
             deliver=self.deliver,
-            greet=self.greet or self.gather or self._has("leave"),  # who was never heard of is left without notice
+            greet=self.greet
+            or self.gather
+            or self._has("leave"),  # who was never heard of is left without notice
             queue_max=self.queue,
             protocol=dict(self.option),
             detect=self.detect,
