@@ -15,6 +15,7 @@ from inga.model.view import Member, View
 from inga.net.address import Via, choose_interface, parse_host_port, parse_via
 from inga.net.carrier import ArrivedDatagrams, Carrier, MulticastCarrier, UnicastCarrier
 from inga.net.group import Group, addresses_of
+from inga.net.guarding import guard_of, warn_plain
 from inga.net.log import log
 from inga.net.options import JoinOptions, complete
 from inga.net.receipt import receipts_of_a_group
@@ -25,6 +26,7 @@ from inga.net.traces import FOUNDERS, LiveTraces
 from inga.objects.hosting import Layout
 from inga.recipes import Options, Recipe, find, refuse_late, refuse_unsafe
 from inga.recipes.options import PLACE
+from inga.secure.sealing import OVERHEAD
 from inga.session.door import NAME_MAX
 from inga.session.newcomer import Newcomer
 from inga.session.pressure import WARN_AFTER
@@ -62,7 +64,7 @@ async def join(
     """
     said = complete(options)
     states = StateHooks.of(said)
-    recipe = _check(name, members, order, late=late)
+    recipe = _check(name, members, order, late=late, detect=said["detect"])
     refuse_unsafe(recipe, said["unsafe"])
     is_open = members is None
     founders = [] if members is None else list(members)
@@ -105,13 +107,18 @@ async def join(
     )
     recipe.check(chosen)
     if states.gives or states.wants:
-        refuse_late(recipe)
+        refuse_late(recipe, said["detect"])
     recipe.check_window(said["window"])
     if is_open:
         _refuse_places(objects)
     layout = recipe.layout([name] if is_open else founders, objects, chosen.protocol)
     meant = recipe.name + "+matrix" * matrix + policy + _same_objects(layout)
     known_as = identity(group, meant, founders)
+    guard = guard_of(said, recipe, group, name)
+    if guard is not None:
+        carrier.datagram_max -= OVERHEAD
+    elif recipe.wire == "inga" and not carrier.is_loopback:
+        warn_plain(group)
     loop = asyncio.get_running_loop()
     rng = Random(said["seed"])
     if trace is not None:
@@ -130,6 +137,7 @@ async def join(
             founds=None if late else recipe.name,
             traced=trace is not None,
             accepts=chosen.accepts,
+            guard=guard,
         )
         door = _Door(carrier, newcomer, loop, file, is_addressed=is_addressed)
         await door.knock()
@@ -157,8 +165,10 @@ async def join(
         receipt=receipts,
         datagram_max=carrier.datagram_max,
         now=loop.time(),
-        birth=Random().getrandbits(30) + 1 if recipe.wire == "inga" else None,
+        birth=Random().getrandbits(30) + 1 if recipe.changes_with(said["detect"]) else None,
         places=None if newcomer is None else newcomer.places,
+        guard=guard,
+        covers="header" if carrier.is_loopback else "all",  # memory does not change bits
     )
     carrier.learns(stack.addresses)
     traces: LiveTraces | None = None
@@ -192,6 +202,7 @@ async def join(
         is_open=is_open,
         refuses_concurrent=refuses_concurrent,
         states=states,
+        on_forged=said["on_forged"],
     )
     live.traces = traces
     try:
@@ -273,6 +284,8 @@ class _Door:
         else:
             newcomer = self._newcomer
             newcomer.receive(burst, now=self._loop.time())
+            for to, datagram in newcomer.output(self._loop.time()):
+                self._carrier.transmit(to, datagram)
             self._know()
             self._heard.set()
 
@@ -384,10 +397,11 @@ def _check(
     order: str,
     *,
     late: bool,
+    detect: float | None,
 ) -> Recipe:
     recipe = find(order)
     if late or members is None:
-        refuse_late(recipe)
+        refuse_late(recipe, detect)
         if not 0 < len(name) <= NAME_MAX:
             raise UsageError(f"a member needs a name, of at most {NAME_MAX} characters")
     if members is None:

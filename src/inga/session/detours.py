@@ -93,7 +93,7 @@ class Detours:
                 self.begin(member, packet.src)
         self._straight[member] = self._heard_straight(member)
         self._passed[member] = stack.now
-        stack.receive([(bytes(packet.body), None)], now=stack.now)
+        stack.wire.take_in(bytes(packet.body))
 
     def _watch(self) -> None:
         self._session.stack.wire.also = self._go_round if self._by else None

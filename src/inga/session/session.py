@@ -26,6 +26,7 @@ from inga.session.changes import Changes
 from inga.session.detours import Detours
 from inga.session.door import Accepts
 from inga.session.handover import Handover
+from inga.session.hearing import Hearing
 from inga.session.parts import Parts
 from inga.session.presence import Presence
 from inga.session.pressure import Pressure
@@ -34,10 +35,25 @@ from inga.session.silence import Silence
 from inga.session.slow import PATIENCE, Slow
 from inga.session.transfer import Transfer
 from inga.session.wishes import BuildByName
+from inga.stack.guard import Guard
 from inga.stack.layer import Layer
 from inga.stack.stack import Done
 from inga.wire.packet import OUTSIDE
 from inga.wire.told import Told, said
+
+SPOKEN_FOR = ("here", "hello")
+"""What everybody says of itself alone."""
+
+SPOKEN_OF = ("goodbye", "farewell", "excluded", "double")
+"""What everybody says of itself, and members of others: who is no member any more, or none yet, sends nobody away."""
+
+
+def is_impostor(guard: Guard | None, told: Told, address: Hashable, members: tuple[str, ...] = ()) -> bool:
+    """Whether somebody speaks of itself under a name that it has not proven, or of others without being a member."""
+    if guard is None or told.do not in SPOKEN_FOR + SPOKEN_OF:
+        return False
+    others = members if told.do in SPOKEN_OF else ()
+    return not guard.speaks_for(address, told.text("name"), *others)
 
 
 class Session(Layer):
@@ -63,13 +79,15 @@ class Session(Layer):
         gives: str = "",
         wants: str = "",
     ) -> None:
-        """`build` makes the layers of a recipe by its name; without it the order cannot change. `greet`: say from
+        """`build` makes the layers of a recipe by its name; without it the view cannot change. `greet`: say from
         the start that we are here. `config`: what members agree on, as people know it. `accepts`: the driver's
         objections to newcomers. `detect`: seconds of silence that a member is forgiven; None: any. `rejoin`: come back when
         we were excluded. `partition`: which parts of a group go on; None: as the order prefers. `slow`: what becomes of a
         member that holds up the others for longer than `patience`. `open`: nobody has named the members beforehand.
         `gives`, `wants`: the kinds of state that the
         application has for newcomers, and takes as one."""
+        self.hearing = Hearing()
+        self.changes_views = build is not None
         self.presence = Presence(self, greet=greet, config=dict(config or {}))
         self.changes = Changes(self, build, accepts)
         self.pressure = Pressure(self)
@@ -104,6 +122,7 @@ class Session(Layer):
     # Hooks
 
     def view(self, view: View) -> None:
+        self.hearing.view(len(view))
         self.detours.view()
         self.parts.view(view)
         self.changes.view(view)
@@ -116,6 +135,9 @@ class Session(Layer):
 
     def control(self, packet: Packet) -> None:
         if self.parts.is_homeless:
+            return
+        if not self.hearing.hears(packet.src, self.stack.now):
+            self.stack.reject("budget", packet)
             return
         try:
             told = Told.read(packet.ext)
@@ -163,8 +185,13 @@ class Session(Layer):
 
     def outside(self, packet: Packet, address: Hashable) -> None:
         """What belongs to no view: of members, of newcomers, and of anybody else who knows the group's name."""
+        if not self.hearing.hears_from(address, self.stack.now):
+            self.stack.reject("budget")
+            return
         try:
             told = Told.read(packet.ext)
+            if is_impostor(self.stack.guard, told, address, self.stack.view.names):
+                raise WireError("impostor", f"{told.do!r} in the name of another")
             if told.do == "here":
                 self.presence.on_here(packet, told)
             elif told.do == "goodbye":

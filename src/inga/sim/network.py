@@ -1,11 +1,11 @@
 """The links between members: what they lose, double, delay and reorder, and how much went over them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from inga.layers.shape import Faults
 from inga.sim.site import Site
 from inga.sim.timeline import Timeline
-from inga.stack.native import Outsider
+from inga.stack.native import Direct, Outsider
 from inga.stack.stack import Address, Datagram, joined
 
 
@@ -38,6 +38,7 @@ class Network:
         self.cut: set[tuple[int, int]] = set()  # links over which nothing passes
         self._severed: set[tuple[int, int]] = set()  # the same, for ever
         self.links = [[Link(faults) for _ in sites] for _ in sites]
+        self.listeners: list[Callable[[Site, Site, bytes], None]] = []  # strangers who hear everything
         self._timeline = timeline
         self._sites = sites
         self._faults = faults  # of links to and from newcomers
@@ -75,7 +76,7 @@ class Network:
         targets = self._targets(site, address)
         self.bytes += len(data)
         self.sent_at = now = self._timeline.now
-        self.sent += not isinstance(address, Outsider)
+        self.sent += not isinstance(address, Outsider | Direct)
         trace = site.stack.trace
         full = trace is not None and trace.full
         for target in targets:
@@ -99,7 +100,7 @@ class Network:
             return (
                 [sim.site_of(site.stack.view.members[address])] if isinstance(address, int) else self._sites
             )
-        if isinstance(address, Outsider):
+        if isinstance(address, Outsider | Direct):
             places = [str(address.address)]
         else:
             members = () if site.newcomer is not None else site.stack.view.members
@@ -108,6 +109,8 @@ class Network:
 
     def copy(self, site: Site, target: Site, data: bytes) -> None:
         """What becomes of one copy is decided when it leaves."""
+        for listen in self.listeners:
+            listen(site, target, data)
         timeline = self._timeline
         way = site.index, target.index
         if way in self.cut or way in self._severed:

@@ -42,6 +42,7 @@ from inga.sim.schedule import Schedule
 from inga.sim.site import PAUSE_MAX, Site
 from inga.sim.states import SiteGives, SiteStates, SiteTakes
 from inga.sim.timeline import Timeline
+from inga.stack.guard import Guard
 from inga.stack.layer import Layer
 from inga.stack.places import Places
 from inga.stack.stack import Stack
@@ -96,6 +97,7 @@ class Sim:
         take: SiteTakes | None = None,
         history: int | float | None = None,
         gather: bool = False,
+        guard: Callable[[str], Guard] | None = None,
         seeds: Sequence[str] | None = None,
     ) -> None:
         """`deliver` is the level at which messages are handed over. `objects` are those of the group, as `inga.join`
@@ -105,7 +107,7 @@ class Sim:
         and over links that lose nothing. `give` and `take` make and take the state of a site for one that joins; `history`
         replays the last messages to it instead. `gather`: nobody is named, members `join` and found the group
         themselves. With `seeds` they do not hear each other by multicast: each is reached at an address, which is its
-        name, and these are known to all."""
+        name, and these are known to all. `guard` makes what seals and opens for a member of that name."""
         if gather and (names or record):
             raise UsageError("who gathers is not named beforehand, nor is such a run recorded: record=False")
         if seeds is not None and not gather:
@@ -147,16 +149,18 @@ class Sim:
         self._is_traced = traces is not None or recording is not None
         view = View.of(*names, recipe=recipe.name, traced=self._is_traced)
         self._founds = recipe.name if gather else None
+        self._guard = guard
         self._seeds = seeds
         for site in self.sites:
             trace = None if traces is None else traces[site.index]
             if self.ledger.recorder is not None:
                 trace = RecordingTrace(self.ledger.recorder, site.index, trace)
-            self._start(site, (build or recipe.build)(options), site.index, view, trace)
+            sealed_by = None if guard is None else guard(site.name)
+            self._start(site, (build or recipe.build)(options), site.index, view, trace, guard=sealed_by)
             self.ledger.install(site, view)
-        if options.detect is not None:
+        if options.detect is not None or guard is not None:
             for site in self.sites:
-                site.pump()  # who listens for silence has something to do from the start
+                site.pump()  # who listens for silence, or needs keys, has something to do from the start
         # Flags are exact, unless nobody wants them or coarse bundles may hide concurrency.
         wanted = options.on_concurrent != "ignore" and not options.coarse
         self.ledger.judges_flags = wanted and not gather and sees_concurrency(self.sites[0].stack)
@@ -253,7 +257,7 @@ class Sim:
         that of a member that has crashed or left by then."""
         if self.ledger.recorder is not None:
             raise UsageError("a run with newcomers cannot be recorded: record=False")
-        refuse_late(find(self.order))
+        refuse_late(find(self.order), self._options.detect)
         namesakes = sum(site.name == name for site in self.sites)
         self._names[name] = index = len(self.sites)
         at = self.now if at is None else at
@@ -266,6 +270,7 @@ class Sim:
             places=Places(self._seeds or (), address),
             founds=self._founds,
             traced=self._is_traced,
+            guard=None if self._guard is None else self._guard(name),
         )
         site = Site(self, index, name, newcomer)
         self.sites.append(site)
@@ -322,6 +327,7 @@ class Sim:
         view: View,
         trace: Trace | None,
         cuts: Sequence[int] = (),
+        guard: Guard | None = None,
         places: Places | None = None,
     ) -> None:
         site.stack = Stack(
@@ -332,6 +338,7 @@ class Sim:
             trace=trace,
             datagram_max=self._datagram_max,
             now=self.now,
+            guard=guard,
             places=places,
         )
         site.view = view
@@ -353,7 +360,16 @@ class Sim:
         site.newcomer = site.wake = None
         recipe = find(view.recipe)
         layers = recipe.build(recipe.keep(self._options, self._recipe.name))
-        self._start(site, layers, newcomer.me, view, trace, newcomer.cuts, newcomer.places)
+        self._start(
+            site,
+            layers,
+            newcomer.me,
+            view,
+            trace,
+            newcomer.cuts,
+            guard=newcomer.guard,
+            places=newcomer.places,
+        )
         self.ledger.install(site, view)
         site.stack.receive(newcomer.backlog, now=self.now)
         site.pump()

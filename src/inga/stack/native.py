@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from inga.model.errors import WireError
 from inga.model.packet import DATA, HEADER_MAX, Buffer, Packet
 from inga.model.view import View
+from inga.stack.backlog import Backlog
 from inga.wire.packet import (
     HEAD,
     INDEX_MAX,
@@ -29,6 +30,12 @@ class Outsider(NamedTuple):
     address: Hashable
 
 
+class Direct(NamedTuple):
+    """The same, where only it is to get what is sent, by whatever way there is to it."""
+
+    address: Hashable
+
+
 AHEAD_MAX = 1024
 """Datagrams of a view that is not installed here yet; what is more is repaired."""
 
@@ -44,7 +51,7 @@ class NativeWire:
 
     def __init__(self, stack: "Stack") -> None:
         self.stack = stack
-        self.ahead: list[tuple[bytes, Hashable]] = []  # of views not installed here yet
+        self.ahead = Backlog(AHEAD_MAX)  # of views not installed here yet
         self.tag = stack.group  # by which packets of the view in force are known
         self.next_tag: int | None = None  # the same of the view that may follow, if a change is under way
         self.past: dict[int, View] = {}  # closed views by their tags, the newest last
@@ -54,27 +61,39 @@ class NativeWire:
         # Told of all that is sent to members, while some of them have to be reached in another way as well.
         self.also: Callable[[Address, Datagram], None] | None = None
 
-    def read(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
-        """What datagrams hold that is of a view in force, or of no view at all."""
+    def read(self, batch: Iterable[tuple[Buffer, Hashable]], *, is_hearsay: bool = False) -> list[Packet]:
+        """What datagrams hold that is of a view in force, or of no view at all. With `is_hearsay` others repair them as they
+        were, so that they say nothing about whether their sender is still there, and are read also when it is not: what
+        brought them has looked after that."""
+        guard = self.stack.guard
+        opened = batch if guard is None else guard.open(batch, self.stack.now)
+        return self._read_opened(opened, is_hearsay=is_hearsay)
+
+    def _read_opened(
+        self, batch: Iterable[tuple[Buffer, Hashable]], *, is_hearsay: bool = False
+    ) -> list[Packet]:
         packets: list[Packet] = []
         stack = self.stack
         tag, births, sizes, me, left = self.tag, self.births, stack.sizes, stack.me, stack.left
+        checked = stack.covers != "nothing"
         heard, now = stack.heard, stack.now
         for data, address in batch:
             try:
-                packet = decode(data, tag if births is None else self._tag_from(data), sizes, me)
+                of = tag if births is None else self._tag_from(data)
+                packet = decode(data, of, sizes, me, checked=checked)
             except WireError as error:
                 packet = self._read_otherwise(error.reason, data, address)
             if packet is None:
                 continue
             if packet.view != OUTSIDE:
-                if packet.lent is not (packet.src in left):
+                is_gone = packet.src in left
+                if packet.lent is not is_gone and not (is_hearsay and is_gone):
                     # It said that nothing more is to be expected, or others did: only they hand it round.
                     stack.counts["late"] += 1
                     if packet.src in stack.failed and not packet.lent:
                         self._read_late(stack.view, data, address)
                     continue
-                if not packet.lent:
+                if not packet.lent and not is_hearsay:
                     heard[packet.src] = now
             packet.where = address
             packets.append(packet)
@@ -95,7 +114,7 @@ class NativeWire:
                     packet.dst = 1 << packet.to
             counts["bytes"] += len(packet.body)
             if packet.encoded is None:
-                packet.encoded = [encode(packet, self.group_of(packet)), None]
+                packet.encoded = [self.encode(packet), None]
             full, bare = packet.encoded
             if packet.dst is None:
                 if packet.to is None:
@@ -110,7 +129,7 @@ class NativeWire:
                     transmit(member, full)
                     continue
                 if bare is None:
-                    bare = packet.encoded[1] = encode(packet, self.group_of(packet), bare=True)
+                    bare = packet.encoded[1] = self.encode(packet, bare=True)
                 transmit(member, bare)
 
     def _transmit_also(self, to: "Address", datagram: "Datagram") -> None:
@@ -124,7 +143,11 @@ class NativeWire:
         stack = self.stack
         to = None if address is None or stack.chain.hook("read") is not None else Outsider(address)
         stack.counts["control"] += 1
-        stack.transmit(to, encode(packet, self.group_of(packet)))
+        stack.transmit(to, self.encode(packet))
+
+    def encode(self, packet: Packet, *, bare: bool = False) -> Buffer | list[Buffer]:
+        """A packet's bytes, as packets of this group are known and checked."""
+        return encode(packet, self.group_of(packet), bare=bare, covers=self.stack.covers)
 
     def group_of(self, packet: Packet) -> int:
         """What a packet carries to be known by: what belongs to no view is for all who know the group's name."""
@@ -149,6 +172,12 @@ class NativeWire:
         """By what packets of a view are known."""
         return view_tag(self.stack.identity, view)
 
+    def prepare(self, view: View, secret: bytes) -> None:
+        """In a secured group: that view, with this secret, may follow."""
+        guard, me = self.stack.guard, view.index(self.stack.member)
+        assert guard is not None and me is not None
+        guard.expect(self.tag_of(view), view, me, secret)
+
     def is_past(self, tag: int) -> bool:
         """Whether that is the tag of a view that is closed here."""
         return any(self.tag_of(view) == tag for view in self.past.values())
@@ -156,6 +185,8 @@ class NativeWire:
     def enter(self, view: View) -> None:
         """This view is in force from now on."""
         self.tag = self.tag_of(view)
+        if self.stack.guard is not None:
+            self.stack.guard.enter(self.tag, view, self.stack.me, self.stack.now)
         datagram_max = self.stack.datagram_max
         # The largest body that fits one datagram beside its header and a vector or two.
         self.body_max = datagram_max - min(HEADER_MAX + 6 * len(view), datagram_max // 2)
@@ -165,6 +196,11 @@ class NativeWire:
         """The same, of what the application may put into it: the order may add to a body."""
         body_max, overhead = self.body_max, self.stack.chain.hook("overhead")
         return body_max if overhead is None else max(body_max - overhead(len(self.stack.view)), body_max // 2)
+
+    def is_elsewhere(self, packet: Packet) -> bool:
+        """Whether it comes from another address than its sender's, as far as that is known."""
+        known = self.stack.addresses.get(packet.src)
+        return known is not None and packet.where is not None and packet.where != known
 
     def close(self, view: View) -> None:
         """That view ends: what still comes of it is late."""
@@ -177,8 +213,17 @@ class NativeWire:
     def catch_up(self) -> None:
         """Read what came too early for the views before this one."""
         if self.ahead:
-            waiting, self.ahead = self.ahead, []
-            self.stack.receive(waiting, now=self.stack.now)
+            waiting, self.ahead = self.ahead, Backlog(AHEAD_MAX)
+            read = (
+                self.stack.chain.hook("read") or self._read_opened
+            )  # what is of this wire was opened already
+            if packets := read(waiting):
+                self.stack.chain.lowest(packets)
+
+    def take_in(self, data: bytes) -> None:
+        """Read a datagram that a member has handed on; with what brought it, it was opened already."""
+        if packets := self._read_opened([(data, None)]):
+            self.stack.chain.lowest(packets)
 
     def _read_otherwise(self, reason: str, data: Buffer, address: Hashable) -> Packet | None:
         if reason in ("view", "group") and view_of(data) == OUTSIDE:
@@ -194,13 +239,20 @@ class NativeWire:
         return None
 
     def _keep_for_next(self, data: Buffer, address: Hashable) -> None:
+        if self.stack.chain.hook("read") is None:
+            self.keep_ahead(data, source_of(data), address)
+        self._note_ahead(view_of(data))
+
+    def keep_ahead(self, data: Buffer, source: int, address: Hashable) -> None:
+        """A datagram is of the next view: it is read once that is installed."""
+        if not self.ahead.keep(data, source, address):
+            self.stack.reject("early")
+
+    def _note_ahead(self, number: int) -> None:
         """Who speaks in the next view has installed it."""
-        stack = self.stack
-        stack.counts["ahead"] += 1
-        if len(self.ahead) < AHEAD_MAX:
-            self.ahead.append((bytes(data), address))
-        for watch in stack.chain.hooks("ahead"):
-            watch(view_of(data))
+        self.stack.counts["ahead"] += 1
+        for watch in self.stack.chain.hooks("ahead"):
+            watch(number)
 
     def _read_late(self, view: View, data: Buffer, address: Hashable) -> None:
         """A packet of a view that is closed here: it took its time, or its sender does not know."""
@@ -223,7 +275,8 @@ class NativeWire:
         stack = self.stack
         try:
             # A sender that means another group of this name may have our index in its group.
-            packet = decode(data, stack.lobby, {OUTSIDE: INDEX_MAX}, INDEX_MAX)
+            checked = stack.covers != "nothing"
+            packet = decode(data, stack.lobby, {OUTSIDE: INDEX_MAX}, INDEX_MAX, checked=checked)
         except WireError as error:
             stack.reject(error.reason)
             return None
