@@ -16,7 +16,7 @@ from inga.model.packet import Packet
 from inga.model.view import View
 from inga.secure import guard as guard_module
 from inga.secure.credentials import KnownSecret
-from inga.secure.guard import HANDSHAKES, HANDSHAKES_A_SECOND, KNOCK_EVERY, GroupGuard
+from inga.secure.guard import HANDSHAKES_A_SECOND, KNOCK_EVERY, GroupGuard
 from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, GOOD_FOR, KNOCK, PADDED, Handshake
 from inga.secure.sealing import AES, ReceivingKey, SendingKey, derive
 from inga.secure.views import ViewKeys
@@ -241,7 +241,7 @@ def test_a_cookie_cannot_be_made_or_used_elsewhere(few: None, wire: Wire) -> Non
     stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes)
     for _ in range(int(HANDSHAKES)):  # from now on cookies are asked for
         if alice._knocks.has(wire.now, HANDSHAKES / 2):
-            alice._knocks.spend(wire.now)
+            alice._knocks.take(wire.now)
     alice.open([(stranger.knock(0.0), "here")], wire.now)
     cookie = stranger.read_cookie(stranger.read(wire.answers("alice")[0])[1])
     assert cookie is not None

@@ -34,7 +34,7 @@ from inga.secure.handshake import (
 )
 from inga.secure.sealing import AES, CHACHA, HEAD, KEY, MAGIC, TAG, VERSION, Forged, ReceivingKey, SendingKey
 from inga.secure.views import ViewKeys
-from inga.stack.budget import Budget
+from inga.stack.budget import Supply
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import EVERYBODY, Address, Datagram, joined
 from inga.wire.packet import HEAD as PACKET_HEAD
@@ -157,7 +157,7 @@ class GroupGuard:
             tuple[bytes, bytes], Channel
         ] = {}  # by process and its key: handshakes that are over
         self._knocks, self._cookies, self._answers, self._confirms = (
-            Budget(HANDSHAKES_A_SECOND, HANDSHAKES) for _ in range(4)
+            Supply(HANDSHAKES_A_SECOND, HANDSHAKES) for _ in range(4)
         )
         self._asks_cookies = self._handshake.is_long(name)
         self._own: bytes | None = None  # the secret of the next view, if we make it
@@ -273,7 +273,7 @@ class GroupGuard:
                 self._tell(address, WRONG[str(error)])
             raise
 
-    def _spend(self, budget: Budget) -> None:
+    def _spend(self, budget: Supply) -> None:
         """Do something that others make us do, unless they make us do too much."""
         if not budget.take(self._now):
             raise Forged("flood")
