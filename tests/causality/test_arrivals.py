@@ -22,7 +22,7 @@ def test_by_hand() -> None:
     assert arrivals.add(2)
     assert arrivals.expected == 4
     assert not arrivals.add(2)
-    assert arrivals.early == {6}
+    assert arrivals.early.keys() == {6}
 
 
 @given(st.lists(st.integers(1, 40), max_size=120), st.integers(0, 45))
@@ -30,11 +30,12 @@ def test_like_a_set(numbers: list[int], below: int) -> None:
     arrivals = Arrivals()
     seen: set[int] = set()
     for number in numbers:
-        assert arrivals.add(number) == (number not in seen)
+        assert arrivals.add(number, 10 * number) == (number not in seen)
         seen.add(number)
         first_missing = next(n for n in range(1, 100) if n not in seen)
         assert arrivals.expected == first_missing
-        assert arrivals.early == {n for n in seen if n > first_missing}
+        assert arrivals.early.keys() == {n for n in seen if n > first_missing}
+        assert arrivals.early_bytes == sum(10 * n for n in seen if n > first_missing)
         runs = arrivals.missing(below)
         assert [n for low, high in runs for n in range(low, high)] == sorted(set(range(1, below)) - seen)
         assert all(low < high for low, high in runs)

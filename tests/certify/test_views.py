@@ -12,7 +12,7 @@ from inga.recipes import find
 from inga.trace import Row
 
 from .test_answers import failed, named
-from .views_world import Run, apart, failing
+from .views_world import Run, apart, apart_and_open, failing
 from .world import Trace, renumbered
 
 ORDERS = ("none", "fifo", "vector", "co", "sco", "relay", "object", "total")
@@ -42,6 +42,22 @@ def test_whatever_fails_the_claims_hold(order: str, happens: Callable[[str], Run
     late = [row for rows in run.trace[5:] for row in rows if row.step == "deliver"]
     assert len(late) > 50, "those who came back are processes with deliveries"
     assert any(row.step == "suspect" for rows in run.trace for row in rows)
+
+
+@pytest.mark.parametrize("order", ["vector", "total"])
+def test_parts_that_both_let_somebody_in_do_not_mean_two_by_one_number(order: str) -> None:
+    """And whoever was to come in, and never did, keeps nothing open."""
+    run = apart_and_open(order)
+    certificate = certified(run)
+    assert {check.name: (check.verdict, check.reason) for check in certificate.checks} == {
+        check.name: ("pass", "") for check in certificate.checks
+    }
+    assert any(not rows for rows in run.trace)
+    views = [row for rows in run.trace for row in rows if row.step == "view"]
+    let_in = {row.ref for row in views if row.ref is not None and row.view > 1}
+    assert {"joined 5", "joined 6"} <= let_in and any(
+        row.note == "grace" for rows in run.trace for row in rows
+    )
 
 
 def test_copies_of_objects_keep_their_processes_over_views() -> None:

@@ -10,6 +10,7 @@ from inga.certify.local import Chunks
 from inga.recipes import Options, find
 from inga.sim.simulator import Sim
 from inga.stack.stack import Stack
+from inga.trace import Row
 from inga.trace.memory import MemoryTrace
 from inga.trace.numbering import Census
 from inga.trial.workload import Workload
@@ -37,7 +38,7 @@ class MemoryTraces(Census):
 class _Book:
     def __init__(self, whole: MemoryTraces, stack: Stack) -> None:
         self._whole, self._stack = whole, stack
-        self.number, self.past = whole.number, whole.past
+        self.number, self.past, self.reserve = whole.number, whole.past, whole.reserve
 
     def trace(self, process: int, name: str = "") -> MemoryTrace:
         whole, index = self._whole, self.number(process, name)
@@ -61,7 +62,7 @@ class Run:
         """A trace of this run, whole or with something planted, in chunks."""
         recipe, rows = find(self.order), [renumbered(each) for each in trace]
         processes = [
-            Process(name, min(row.view for row in mine), len(mine), complete=True, crashed=at in self.crashed)
+            Process(name, first_view(mine), len(mine), complete=True, crashed=at in self.crashed)
             for at, (name, mine) in enumerate(zip(self.names, rows, strict=True))
         ]
         return Chunks(
@@ -72,6 +73,10 @@ class Run:
             guarantees=recipe.guarantees,
             order=self.order,
         )
+
+
+def first_view(rows: list[Row]) -> int | None:
+    return min((row.view for row in rows), default=None)
 
 
 @cache
@@ -98,25 +103,53 @@ def apart(order: str) -> Run:
     return _run(order, happens, until=6.0, hosted=False)
 
 
-def _run(order: str, happens: Callable[[Sim], None], *, until: float, hosted: bool) -> Run:
+@cache
+def apart_and_open(order: str) -> Run:
+    """Two parts, each of which lets somebody in; somebody else wants to come into either, and is gone before it is there."""
+
+    def happens(sim: Sim) -> None:
+        frank, grace = sim.join("frank", 1.3), sim.join("grace", 1.3)
+        heidi, ivan = sim.join("heidi", 1.5), sim.join("ivan", 1.5)
+        here, there = [*sim.sites[:3], frank, heidi], [*sim.sites[3:5], grace, ivan]
+        sim.at(0.6, sim["alice"], lambda: sim.network.part(here, there))
+        for site in (heidi, ivan):
+            sim.at(1.515, site, site.crash)
+        for site in (frank, grace):
+            site.load(Workload(len(NAMES), 20, 64, 20), 1.5)
+        sim.at(2.9, sim["alice"], sim.network.heal)
+
+    return _run(order, happens, until=5.0, hosted=False, messages=60, partition="all")
+
+
+def _run(
+    order: str,
+    happens: Callable[[Sim], None],
+    *,
+    until: float,
+    hosted: bool,
+    messages: int = 100,
+    partition: str | None = None,
+) -> Run:
     recipe = find(order)
     objects = OBJECTS if hosted else None
     layout = recipe.layout(NAMES, objects, {})
     names = list(NAMES) if layout is None else layout.processes.names
     traces = MemoryTraces(names)
-    options = Options(detect=0.4, rejoin=True)
+    options = Options(detect=0.4, rejoin=True, partition=partition)
     sim = Sim(*NAMES, order=order, seed=1, objects=objects, options=options, recording=traces, record=False)
     if hosted:
         _call(sim)
     else:
-        sim.load(Workload(len(NAMES), 100, 64, 20))
+        sim.load(Workload(len(NAMES), messages, 64, 20))
     happens(sim)
     sim.run(until)
     gone = [site.stack for site in sim.sites if site.has_crashed and site.newcomer is None]
     crashed = {at for stack in gone for at in traces.numbers(stack.view.processes[stack.me])}
-    highest = max(traces.traces)
-    trace: Trace = [traces.traces[at].rows for at in range(highest + 1)]
-    known = tuple(traces.people[at] for at in range(len(trace)))
+    highest = max(site.stack.view.total for site in sim.sites if site.newcomer is None)
+    unborn = {at for at in range(traces.size(highest)) if at not in traces.traces}
+    trace: Trace = [[] if at in unborn else traces.traces[at].rows for at in range(traces.size(highest))]
+    known = tuple(traces.people.get(at, f"process {at}") for at in range(len(trace)))
+    crashed |= unborn
     return Run(order, trace, known, frozenset(crashed), None if layout is None else layout.conflicts)
 
 

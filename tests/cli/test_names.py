@@ -7,14 +7,18 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from inga.cli.main import main
+from inga.corba.broker.idl import SystemException
 from inga.corba.broker.naming import NamingContext, to_name
 from inga.corba.orb.lookup import resolve
 from inga.corba.orb.orb import Orb
 from inga.corba.wire.reference import read
+from inga.keys.authority import Authority
+from inga.keys.identity import Identity
 
 pytestmark = pytest.mark.network
 
@@ -29,11 +33,11 @@ def serve(*words: str) -> "subprocess.Popen[str]":
     )  # fmt: skip
 
 
-def use(*services: str) -> None:
+def use(*services: str, tls: Identity | None = None) -> None:
     """Bind by the first reference, resolve by all."""
 
     async def bind_and_resolve() -> None:
-        async with Orb() as orb:
+        async with Orb(tls=tls) as orb:
             await orb.proxy(NamingContext, services[0]).bind(to_name("lunch.group"), GROUP)
             for service in services:
                 assert await resolve(orb, service, "lunch.group") == GROUP
@@ -64,6 +68,20 @@ def test_one_object_of_json() -> None:
     use(told["ior"])
     names.send_signal(signal.SIGINT)
     assert names.communicate(timeout=SECONDS)[0] == ""
+
+
+def test_names_over_tls(tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    authority = Authority.make("lunch")
+    names = serve("--tls", str(authority.issue("names", hosts=["127.0.0.1"]).save(tmp_path / "names.pem")))
+    assert names.stdout is not None
+    ior, corbaloc = names.stdout.readline().strip(), names.stdout.readline().strip()
+    assert corbaloc.startswith("corbaloc:ssliop:1.2@127.0.0.1:")
+    use(ior, corbaloc, tls=authority.issue("alice"))
+    with pytest.raises(SystemException, match="NO_PERMISSION"):
+        use(ior)
+    names.send_signal(signal.SIGTERM)
+    assert names.communicate(timeout=SECONDS) == ("", "")
 
 
 def test_what_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

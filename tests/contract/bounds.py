@@ -55,9 +55,11 @@ from inga.recipes import Options, find
 from inga.session.alarms import Alarms
 from inga.session.closing import Cut
 from inga.session.gathering import Gathering
+from inga.session.hearing import Hearing
 from inga.session.history import EACH, LastMessages
 from inga.session.newcomer import Newcomer
 from inga.session.session import Session
+from inga.stack.backlog import Backlog
 from inga.stack.layer import Layer
 from inga.stack.places import Places
 from inga.stack.stack import Stack, joined
@@ -66,7 +68,7 @@ from inga.wire.packet import HEAD, decode, encode
 from inga.wire.told import Told, said
 
 from ..session.town import Town, of_session
-from ..stack.harness import NAMES, Net, Probe, Top
+from ..stack.harness import NAMES, Net, Probe, Top, resealed
 
 Attempt = Callable[[int], bool]
 
@@ -101,6 +103,28 @@ def datagrams_of_the_next_view(n: int) -> bool:
     net.inject(0, *[data] * n)
     assert net.stacks[0].counts["ahead"] == n
     return len(net.stacks[0].wire.ahead) == n
+
+
+@bound("stack.backlog.SOURCE_BYTES_MAX")
+def octets_of_one_source_that_come_too_early(n: int) -> bool:
+    backlog = Backlog(100)
+    return backlog.keep(bytes(n - 10), 1, None) and backlog.keep(bytes(10), 1, None)
+
+
+@bound("stack.backlog.BYTES_MAX")
+def octets_that_come_too_early(n: int) -> bool:
+    backlog = Backlog(100)
+    return all(
+        backlog.keep(bytes(n // 8 + (n % 8 if source == 7 else 0)), source, None) for source in range(8)
+    )
+
+
+@bound("session.hearing.SOURCES_MAX")
+def addresses_that_are_remembered(n: int) -> bool:
+    hearing = Hearing()
+    for address in range(n):
+        hearing.hears_from(address, float(address))
+    return len(hearing._sources) == n
 
 
 @bound("stack.native.PAST_MAX")
@@ -226,7 +250,7 @@ def members_that_a_greeting_lists(n: int) -> bool:
     stack = Stack(find("none").build(Options(greet=True)), 0, view, rng=Random(0))
     stack.tick(0.0)
     texts = [bytes(joined(data)) for _, data in stack.ready().send]
-    told = json.loads(texts[0][texts[0].index(b"{") :])
+    told = json.loads(texts[0][texts[0].index(b"{") : -4])
     return bool(told["members"] == list(view.names))
 
 
@@ -507,7 +531,7 @@ def members_that_a_header_can_tell_apart(n: int) -> bool:
     source = (n - 1).to_bytes(4, "big")[-2:]
     data = bytearray(joined(encode(Packet(1, 1, b"x"), 0)))
     data[HEAD.size - 10 : HEAD.size - 8] = source
-    packet = decode(bytes(data), 0, {1: n}, 1 << 20)
+    packet = decode(resealed(data), 0, {1: n}, 1 << 20)
     return packet is not None and packet.src == n - 1
 
 

@@ -12,8 +12,19 @@ import pytest
 
 import inga
 from inga.model.packet import Packet
+from inga.net import tcp
 from inga.net.join import identity
-from inga.net.tcp import FRAME_MAX, GREETING_MAX, HELLO, RECONNECT
+from inga.net.tcp import (
+    BUFFER_MIN,
+    DOUBLES_MAX,
+    FRAME_MAX,
+    FRAMES_TURN,
+    GREETING_MAX,
+    HELLO,
+    OUTSIDERS_MAX,
+    RECONNECT,
+    STRANGERS_OF_HOST_MAX,
+)
 from inga.recipes import Options, find
 from inga.session.session import Session
 from inga.stack.stack import Stack
@@ -22,12 +33,13 @@ from inga.trial.workload import Workload
 from inga.wire.packet import OUTSIDE, encode, group_id
 from inga.wire.told import said
 
+from ..stack.harness import resealed
 from .helpers import LOOPS, Party, Place, Run, take, text, texts, until
 from .trials import judged, play
 
 pytestmark = pytest.mark.network
 
-REASONS = {"truncated", "foreign", "version", "group", "stranger", "length", "view"}
+REASONS = {"truncated", "foreign", "version", "check", "group", "stranger", "length", "view"}
 
 
 @contextmanager
@@ -67,9 +79,10 @@ def nonsense(rng: Random, groups: list[inga.Group]) -> Iterator[bytes]:
         yield some[: rng.randrange(len(some))]
         yield rng.choice(theirs)
         yield some[:2] + b"\7" + some[3:]  # another version
-        yield some[:10] + b"\0\7" + some[12:]  # no member
-        yield some[:12] + b"\0\0\0\7" + some[16:]  # another view
-        yield some + b"more"
+        yield resealed(some[:10] + b"\0\7" + some[12:])  # no member
+        yield resealed(some[:12] + b"\0\0\0\7" + some[16:])  # another view
+        yield resealed(some + b"more")
+        yield some[:-1] + bytes([some[-1] ^ 1])  # a wrong bit
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -247,26 +260,105 @@ def test_connections_cut_while_members_talk(run: Run, party: Party, loop: str) -
     assert judged(run(main(), loop=loop), workload) == {}
 
 
-def test_an_impostor_does_not_take_the_place_of_a_member_for_good(run: Run, party: Party) -> None:
-    """Nothing is signed, so it can greet as alice; when it is gone, bob still knows alice's connection."""
+def greeting(place: tuple[str, int]) -> bytes:
+    """What a member says first that listens there."""
+    return frame(HELLO + "{}:{}".format(*place).encode())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_an_impostor_does_not_take_the_place_of_a_member(run: Run, party: Party, loop: str) -> None:
+    """Nothing is signed, so it can greet as alice; as long as alice is connected that brings it nothing."""
 
     async def main() -> None:
         async with party(2, "tcp") as (alice, bob):
             carrier: Any = bob.carrier
             place = alice.carrier.place  # type: ignore[attr-defined]
-            reader, writer = await asyncio.open_connection(*carrier.place)
             alices = carrier.connections[place]
-            writer.write(frame(HELLO + "{}:{}".format(*place).encode()))
-            await until(lambda: carrier.connections[place] is not alices)
-            writer.write(struct.pack(">I", FRAME_MAX + 1))
-            while await reader.read(1 << 16):
-                pass
-            writer.close()
-            await until(lambda: carrier.connections.get(place) is alices)
+            calls = [await asyncio.open_connection(*carrier.place) for _ in range(DOUBLES_MAX + 1)]
+            for _, writer in calls:
+                writer.write(greeting(place))
+            await until(lambda: carrier.counts["refused"] == 2)  # too many of them; the latest are there
+            assert carrier.connections[place] is alices
             bob.post(b"to alice")
             assert await texts(alice, 1) == ["to alice"]
+            alices._transport.abort()
+            await until(lambda: carrier.connections[place] is not alices)
+            for reader, writer in calls:
+                writer.close()
+                while await reader.read(1 << 16):
+                    pass
+            bob.post(b"once more")
+            assert await texts(alice, 1) == ["once more"]
+
+    run(main(), loop=loop)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_callers_that_do_not_greet_make_room(run: Run, party: Party, loop: str) -> None:
+    """They cost little, and none of them keeps a member out."""
+
+    async def main() -> None:
+        async with party(2, "tcp") as (alice, bob):
+            carrier: Any = bob.carrier
+            calls = [await asyncio.open_connection(*carrier.place) for _ in range(STRANGERS_OF_HOST_MAX + 3)]
+            await until(lambda: carrier.counts["refused"] == 3)
+            for reader, _ in calls[:3]:
+                await hung_up(reader)
+            strangers = [each for each in carrier._all if each.place is None]
+            assert len(strangers) == STRANGERS_OF_HOST_MAX
+            assert sum(len(each._buffer) for each in strangers) < 64 * 512
+            carrier.connections[alice.carrier.place]._transport.abort()  # type: ignore[attr-defined]
+            alice.post(b"back again")
+            assert await texts(bob, 1) == ["back again"]
+            for _, writer in calls:
+                writer.close()
+
+    run(main(), loop=loop)
+
+
+def test_a_caller_that_does_not_greet_in_time(
+    run: Run, party: Party, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tcp, "GREETED_WITHIN", 0.05)
+
+    async def main() -> None:
+        async with party(2, "tcp") as (alice, bob):
+            reader, writer = await asyncio.open_connection(*bob.carrier.place)  # type: ignore[attr-defined]
+            writer.write(greeting(("127.0.0.1", 9))[:-1])
+            await hung_up(reader)
+            writer.close()
+            alice.post(b"x")
+            assert await texts(bob, 1) == ["x"] and bob.carrier.counts["refused"] == 1
 
     run(main())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_memory_grows_with_what_was_sent_and_turns_end(run: Run, party: Party, loop: str) -> None:
+    """A stranger that announces much gets no memory for it, and one that says much in little frames gets no longer turns."""
+
+    async def main() -> None:
+        async with party(2, "tcp") as (_alice, bob):
+            carrier: Any = bob.carrier
+            calls = []
+            for number in range(OUTSIDERS_MAX + 1):
+                place = ("127.0.0.1", 20_000 + number)
+                calls.append(await asyncio.open_connection(*carrier.place))
+                calls[-1][1].write(greeting(place) + struct.pack(">I", FRAME_MAX))
+                await until(lambda place=place: place in carrier.connections)
+            assert carrier.counts["refused"] == 1
+            outsiders = [each for each in carrier._all if each.place not in carrier._members]
+            assert len(outsiders) == OUTSIDERS_MAX
+            assert sum(len(each._buffer) for each in outsiders) <= OUTSIDERS_MAX * BUFFER_MIN
+            turns: list[int] = []
+            outsiders[-1]._deliver = lambda burst: turns.append(len(burst))
+            calls[-1][1].write(bytes(FRAME_MAX) + struct.pack(">I", 0) * 10_000)
+            await until(lambda: sum(turns) == 10_001)
+            assert max(turns) <= FRAMES_TURN
+            for _, writer in calls:
+                writer.close()
+
+    run(main(), loop=loop)
 
 
 def test_calls_that_are_hung_up_are_not_repeated_without_pause(

@@ -448,7 +448,7 @@ def test_the_trace_of_a_group_that_changes(
             await changing(groups, come)
 
     run(main())
-    assert verdicts(path) == dict.fromkeys(["integrity", "complete", "fifo", "stamps"], "pass")
+    assert verdicts(path) == dict.fromkeys([*CHECKED[:4], "views"], "pass")
     assert verdicts(path, CHECKED) | {"causal": ""} == dict.fromkeys(CHECKED[:4], "pass") | {"causal": ""}
     # Three who founded it; one more joins; the order changes twice; then they leave one by one.
     steps = Counter(row.step for row in _rows(path) if row.step in ("flush", "view"))
@@ -479,7 +479,7 @@ def test_a_trace_over_vector_views_is_causal(run: Run, meeting: Meeting, tmp_pat
                     await take(aiter(group), 1)
 
     run(main())
-    assert verdicts(path) == dict.fromkeys(CHECKED, "pass")
+    assert verdicts(path) == dict.fromkeys([*CHECKED, "views"], "pass")
 
 
 def test_a_latecomer_writes_a_trace_where_an_order_with_places_was_changed(
@@ -516,8 +516,52 @@ def test_what_a_trace_claims_after_a_gate(run: Run, meeting: Meeting, tmp_path: 
 
     run(main())
     assert [process.disclaims for process in read_processes(path)] == [[], [], ["causal", "fifo", "stamps"]]
-    assert verdicts(path) == {"integrity": "pass", "complete": "pass"}
+    assert verdicts(path) == {"integrity": "pass", "complete": "pass", "views": "pass"}
     assert verdicts(path, ["causal"]) != {"causal": "pass"}
+
+
+def test_one_that_was_let_in_and_never_began_leaves_no_doubt(
+    run: Run, meeting: Meeting, tmp_path: Path
+) -> None:
+    """Views name it, and it has no rows: not because they are lost."""
+    path, elsewhere = tmp_path / "trace", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "manifest.json").write_text("{")
+
+    async def main() -> None:
+        async with meeting(2, trace=path) as ((alice, bob), come):
+            with pytest.raises(inga.IngaError):
+                await come("cathy", trace=elsewhere)
+            await until(lambda: alice.view.left == bob.view.left == ("cathy",))
+            alice.post(b"still")
+            assert await texts(bob, 1) == ["still"]
+
+    run(main())
+    assert [process.name for process in read_processes(path)] == ["alice", "bob", "process 2"]
+    assert any((row.dst or 0) >> 2 & 1 for row in _rows(path) if row.step == "view")
+    assert verdicts(path, [*CHECKED, "views"]) == dict.fromkeys([*CHECKED, "views"], "pass")
+
+
+def test_one_that_cannot_write_a_trace_when_it_comes_back_fails_and_the_others_go_on(
+    run: Run, party: Party, tmp_path: Path
+) -> None:
+    path = tmp_path / "trace"
+
+    async def main() -> None:
+        async with party(2, trace=path, detect=0.3) as (alice, bob):
+            reading = asyncio.create_task(take(aiter(bob), 1))
+            (path / "events" / "2-00000.parquet").write_text("in the way")
+            for one, other in ((alice, "bob"), (bob, "alice")):
+                one.delay(other, 3600.0)
+            await until(lambda: len(alice.view) == len(bob.view) == 1)
+            for group in (alice, bob):
+                shape: Any = group.stack.layer("shape")
+                shape._peers.clear()  # also of those who are not in its view
+            with pytest.raises(inga.UsageError, match="already has rows of process 2"):
+                await reading
+            await until(lambda: alice.view.left == ("bob",))
+
+    run(main())
 
 
 def test_one_that_comes_back_is_another_process(run: Run, party: Party, tmp_path: Path) -> None:

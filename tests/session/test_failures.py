@@ -8,7 +8,7 @@ from inga.layers.reliable import Reliable
 from inga.recipes import Options
 from inga.session.closing import LENT_MAX
 
-from ..stack.harness import NAMES
+from ..stack.harness import NAMES, resealed
 from .town import Copy, Town, worded
 
 DETECT = 0.5
@@ -371,7 +371,7 @@ def test_nothing_is_taken_in_the_name_of_one_that_is_here() -> None:
     lent = bytearray(copy.data)
     lent[8] |= 0x40
     late = town.member("bob").counts["late"]
-    town.inject("bob", bytes(lent))
+    town.inject("bob", resealed(lent))
     assert town.member("bob").counts["late"] == late + 1 and b"genuine" not in town.texts("bob")
 
 

@@ -19,7 +19,7 @@ from inga.stack.stack import Stack, joined
 from inga.wire.packet import OUTSIDE, encode
 from inga.wire.told import said
 
-from ..stack.harness import SESSION, Flight, Net
+from ..stack.harness import SESSION, Flight, Net, resealed
 
 ORDERS = ("none", "fifo", "vector", "relay", "co", "sco", "total")
 BLOCKING = ("fifo", "vector", "co", "sco")
@@ -411,7 +411,7 @@ def test_what_can_be_said_again_by_anybody_moves_no_address(order: str) -> None:
     unknown = bytearray(first[0].data)
     unknown[3] = 99
     rejected = bob.rejected["kind"]
-    hear("mallory", Flight(0, 1, bytes(unknown)))
+    hear("mallory", Flight(0, 1, resealed(unknown)))
     assert bob.addresses == {0: "home"} and bob.rejected["kind"] == rejected + 1
     spoiled = first[0].data[:-1]
     hear("mallory", Flight(0, 1, spoiled))

@@ -6,10 +6,11 @@ from inga.layers.shape import Faults
 from inga.model.delivery import Batch
 from inga.model.errors import UsageError
 from inga.recipes import Options
-from inga.session.history import HISTORY_MAX
+from inga.session.history import HISTORY_MAX, KIND
 from inga.session.transfer import AHEAD
 from inga.sim import Sim
 from inga.sim.site import Site
+from inga.trace.memory import MemoryTrace
 
 NAMES = ("alice", "bob", "cathy")
 ORDERS = ("none", "fifo", "vector", "co", "sco", "relay", "object", "total")
@@ -246,6 +247,28 @@ def test_after_a_cut_of_the_network_those_of_the_smaller_part_take_the_state_of_
 
 
 # The last messages instead of a state
+
+
+@pytest.mark.parametrize(("history", "note"), [(None, "state"), (7, KIND)])
+def test_a_trace_says_who_gave_how_much(history: int | None, note: str) -> None:
+    state: list[bytes] = []
+    sim = Sim(
+        *NAMES,
+        record=False,
+        traces=[MemoryTrace(me, len(NAMES)) for me in range(len(NAMES))],
+        give=(lambda site: [site.name.encode() * 9000]) if history is None else None,
+        take=(lambda site, data: state.append(data)) if history is None else None,
+        history=history,
+    )
+    dave = MemoryTrace(len(NAMES), len(NAMES) + 1)
+    sim.trace_newcomers(lambda *newcomer: dave)
+    talk(sim, 0.3)
+    sim.join("dave", 0.2)
+    sim.run(4.0)
+    (row,) = [row for row in dave.rows if row.step == "state"]
+    assert (row.view, row.note) == (2, note) and row.peer in range(len(NAMES)) and row.n
+    if history is None:
+        assert state == [NAMES[row.peer].encode() * 9000] and row.n == len(state[0])
 
 
 @pytest.mark.parametrize("order", ORDERS)

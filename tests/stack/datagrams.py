@@ -9,7 +9,7 @@ from inga.recipes import Options
 from inga.wire.packet import OUTSIDE, decode, encode
 from inga.wire.told import said
 
-from .harness import FLOW, RELIABLE, Flight, Net, in_any_view
+from .harness import FLOW, RELIABLE, Flight, Net, in_any_view, resealed
 
 MEMBERS = 3
 GROUP = "lunch"
@@ -78,7 +78,7 @@ def captured(order: str) -> tuple[Flight, ...]:
 
 
 def spoiled(rng: Random, flights: tuple[Flight, ...]) -> bytes:
-    """A datagram with bytes changed, cut, added, or mixed with another."""
+    """A datagram with bytes changed, cut, added, or mixed with another; mostly with a check that fits it."""
     data = bytearray(rng.choice(flights).data)
     for _ in range(rng.choice((1, 1, 1, 2, 5))):
         at = rng.randrange(len(data) or 1)
@@ -94,7 +94,7 @@ def spoiled(rng: Random, flights: tuple[Flight, ...]) -> bytes:
             case _:
                 if data:
                     data[rng.choice((at, at % 12))] = rng.randrange(256)
-    return bytes(data)
+    return resealed(data) if rng.random() < 0.8 else bytes(data)
 
 
 def forged(rng: Random, flights: tuple[Flight, ...], group: int) -> bytes:
@@ -164,7 +164,7 @@ def garbage(rng: Random, flights: tuple[Flight, ...], net: Net, target: int) -> 
     """Something that no member of the group said to this one, at least not just now."""
     mine = [flight.data for flight in net.log[-300:] if flight.target == target]
     some = bytearray(rng.choice(flights).data)
-    what = rng.choice("empty random cut foreign version group view stranger own replay".split())
+    what = rng.choice("empty random cut flipped foreign version group view stranger own replay".split())
     match what:
         case "empty":
             some.clear()
@@ -172,19 +172,25 @@ def garbage(rng: Random, flights: tuple[Flight, ...], net: Net, target: int) -> 
             some[:] = rng.randbytes(rng.randrange(120))
         case "cut":
             del some[rng.randrange(len(some)) :]
+        case "flipped":
+            some[rng.randrange(len(some))] ^= 1 << rng.randrange(8)
         case "foreign":
             some[rng.randrange(2)] ^= 1 << rng.randrange(8)
         case "version":
             some[2] ^= 1 << rng.randrange(8)
         case "group":
             some[4 + rng.randrange(4)] ^= 1 << rng.randrange(8)
+            some[:] = resealed(some)
         case "view":
             some[10:12] = ((target + 1) % MEMBERS).to_bytes(2, "big")
             some[12 + rng.randrange(4)] ^= 1 << rng.randrange(8)
+            some[:] = resealed(some)
         case "stranger":
             some[10:12] = rng.randrange(MEMBERS, 2**16).to_bytes(2, "big")
+            some[:] = resealed(some)
         case "own":
             some[10:12] = target.to_bytes(2, "big")
+            some[:] = resealed(some)
         case "replay":
             some[:] = rng.choice(mine) if mine else b""
     return what, bytes(some)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from math import inf
 from random import Random
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from inga.model.delivery import Batch
 from inga.model.packet import Packet
@@ -36,6 +37,11 @@ class in_any_view(dict[int, int]):
 
     def get(self, view: int, default: Any = None) -> Any:
         return self.members
+
+
+def resealed(data: bytes | bytearray) -> bytes:
+    """A datagram that was changed on purpose, with the check that fits it now."""
+    return bytes(data[:-4]) + crc32(data[:-4]).to_bytes(4, "little")
 
 
 class Flight(NamedTuple):

@@ -18,7 +18,7 @@ from inga.recipes import Options, find, names, register
 from inga.stack.layer import Layer
 from inga.stack.stack import Stack
 
-from .harness import Net
+from .harness import Net, resealed
 
 VIEW = View.of("alice", "bob", "cathy")
 
@@ -164,7 +164,7 @@ def test_a_kind_nobody_knows_is_counted() -> None:
     net.send(0, b"x")
     data = bytearray(net.under_way[0].data)
     data[3] = 99
-    net.inject(1, bytes(data))
+    net.inject(1, resealed(data))
     assert net.stacks[1].rejected == {"kind": 1}
     assert net.texts(1) == []
 

@@ -21,10 +21,20 @@ from inga.trace.writer import TraceWriter
 from inga.wire.packet import HEAD, encode
 
 from .datagrams import GROUP, MEMBERS, busy_net, captured, forged, garbage, readable, spoiled, talk
-from .harness import NAMES, Flight, Net
+from .harness import NAMES, Flight, Net, resealed
 
 ORDERS = ("none", "fifo", "vector")
-WIRE_REASONS = ("truncated", "foreign", "version", "group", "stranger", "malformed", "length", "view")
+WIRE_REASONS = (
+    "truncated",
+    "foreign",
+    "version",
+    "check",
+    "group",
+    "stranger",
+    "malformed",
+    "length",
+    "view",
+)
 
 
 def receive(net: Net, member: int, *datagrams: bytes) -> None:
@@ -141,7 +151,7 @@ def test_garbage_does_no_harm(order: str, seed: int) -> None:
             receive(net, target, data)
         net.wait(0.01 * rng.random(), lose=lambda flight: rng.random() < 0.1)
     net.quiet()
-    assert len(kinds) == 10
+    assert len(kinds) == 11
     for member in range(MEMBERS):
         expected = [
             text.decode()
@@ -174,16 +184,17 @@ def test_each_kind_of_garbage_has_its_counter(order: str) -> None:
     good = flight.data
 
     def with_bytes(at: int, value: bytes) -> bytes:
-        return good[:at] + value + good[at + len(value) :]
+        return resealed(good[:at] + value + good[at + len(value) :])
 
     for reason, data in {
         "truncated": b"",
         "foreign": b"GET / HTTP/1.1\r\n\r\n....",
         "version": with_bytes(2, b"\x63"),
-        "group": Net(2, group="dinner").stacks[0].group.to_bytes(4, "big").join((good[:4], good[8:])),
+        "group": with_bytes(4, Net(2, group="dinner").stacks[0].group.to_bytes(4, "big")),
         "stranger": with_bytes(10, b"\x00\x09"),
         "view": with_bytes(12, b"\x00\x00\x00\x03"),
-        "length": good[:-1],
+        "length": resealed(good[:-1]),
+        "check": good[:-1],
         "kind": with_bytes(3, b"\x63"),
     }.items():
         net.inject(1, data)

@@ -1,6 +1,7 @@
 """The packet encoding: golden bytes for each section, round trips, and bytes that are no packet."""
 
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from inga.wire.packet import (
     FRAGMENTS_MAX,
     GATHERED_FROM,
     MESSAGES_MAX,
+    Covers,
     decode,
     encode,
     group_id,
@@ -45,9 +47,14 @@ def packet(src: int = 1, view: int = 1, body: bytes = b"", kind: int = 0, **sect
     return made
 
 
-def written(made: Packet, *, bare: bool = False) -> bytes:
-    data = encode(made, GROUP, bare=bare)
+def written(made: Packet, *, bare: bool = False, covers: Covers = "nothing") -> bytes:
+    data = encode(made, GROUP, bare=bare, covers=covers)
     return b"".join(data) if isinstance(data, list) else bytes(data)
+
+
+def read(data: Any, members: int = MEMBERS, me: int = ME, *, checked: bool = False) -> Packet | None:
+    """Without a check, so that whatever the bytes say is looked at."""
+    return decode(data, GROUP, in_any_view(members), me, checked=checked)
 
 
 def contents(made: Packet) -> dict[str, Any]:
@@ -58,41 +65,41 @@ def contents(made: Packet) -> dict[str, Any]:
 
 # magic version kind | group | sections src | view | body length | sections in the order of their bits | body
 GOLDEN = {
-    "nothing": (packet(), "696e0200 0a0b0c0d 00000001 00000001 00000000"),
+    "nothing": (packet(), "696e0300 0a0b0c0d 00000001 00000001 00000000"),
     "head": (
         packet(src=2, view=0x01020304, body=b"hi", kind=7),
-        "696e0207 0a0b0c0d 00000002 01020304 00000002 6869",
+        "696e0307 0a0b0c0d 00000002 01020304 00000002 6869",
     ),
-    "seq": (packet(seq=300), "696e0200 0a0b0c0d 00010001 00000001 00000000 ac02"),
+    "seq": (packet(seq=300), "696e0300 0a0b0c0d 00010001 00000001 00000000 ac02"),
     "stamp without changes": (
         packet(seq=1, stamp=Stamp((), 1)),
-        "696e0200 0a0b0c0d 00030001 00000001 00000000 01 0100",
+        "696e0300 0a0b0c0d 00030001 00000001 00000000 01 0100",
     ),
     "stamp": (
         packet(seq=2, stamp=Stamp(((0, 3), (3, 130)), 200)),
-        "696e0200 0a0b0c0d 00030001 00000001 00000000 02 c80102 0003 028201",
+        "696e0300 0a0b0c0d 00030001 00000001 00000000 02 c80102 0003 028201",
     ),
-    "lsn": (packet(lsn=128), "696e0200 0a0b0c0d 00040001 00000001 00000000 8001"),
-    "ack": (packet(ack=(0, 1, 200, 3)), "696e0200 0a0b0c0d 00080001 00000001 00000000 0001c80103"),
-    "room": (packet(room=(4, 3, 2, 1)), "696e0200 0a0b0c0d 00100001 00000001 00000000 04030201"),
+    "lsn": (packet(lsn=128), "696e0300 0a0b0c0d 00040001 00000001 00000000 8001"),
+    "ack": (packet(ack=(0, 1, 200, 3)), "696e0300 0a0b0c0d 00080001 00000001 00000000 0001c80103"),
+    "room": (packet(room=(4, 3, 2, 1)), "696e0300 0a0b0c0d 00100001 00000001 00000000 04030201"),
     "runs": (
         packet(kind=1, runs=((3, 5), (9, 10), (10, 300))),
-        "696e0201 0a0b0c0d 00200001 00000001 00000000 03 0302 0401 00a202",
+        "696e0301 0a0b0c0d 00200001 00000001 00000000 03 0302 0401 00a202",
     ),
-    "frag": (packet(frag=(1, 3), body=b"x"), "696e0200 0a0b0c0d 00400001 00000001 00000001 0103 78"),
-    "trace": (packet(trace=(9, 8, 7, 6)), "696e0200 0a0b0c0d 00800001 00000001 00000000 09080706"),
-    "dst": (packet(dst=0b1101), "696e0200 0a0b0c0d 01000001 00000001 00000000 010d"),
-    "dst of nobody": (packet(dst=0), "696e0200 0a0b0c0d 01000001 00000001 00000000 00"),
-    "ext": (packet(ext=b"abc"), "696e0200 0a0b0c0d 02000001 00000001 00000000 03616263"),
-    "urgent": (packet(urgent=True), "696e0200 0a0b0c0d 04000001 00000001 00000000"),
-    "bare": (packet(bare=True, dst=0b1), "696e0200 0a0b0c0d 09000001 00000001 00000000 0101"),
-    "partial": (packet(partial=True), "696e0200 0a0b0c0d 10000001 00000001 00000000"),
-    "count": (packet(count=300, body=b"x"), "696e0200 0a0b0c0d 20000001 00000001 00000001 ac02 78"),
-    "count of a piece": (packet(count=0), "696e0200 0a0b0c0d 20000001 00000001 00000000 00"),
-    "lent": (packet(seq=1, lent=True), "696e0200 0a0b0c0d 40010001 00000001 00000000 01"),
+    "frag": (packet(frag=(1, 3), body=b"x"), "696e0300 0a0b0c0d 00400001 00000001 00000001 0103 78"),
+    "trace": (packet(trace=(9, 8, 7, 6)), "696e0300 0a0b0c0d 00800001 00000001 00000000 09080706"),
+    "dst": (packet(dst=0b1101), "696e0300 0a0b0c0d 01000001 00000001 00000000 010d"),
+    "dst of nobody": (packet(dst=0), "696e0300 0a0b0c0d 01000001 00000001 00000000 00"),
+    "ext": (packet(ext=b"abc"), "696e0300 0a0b0c0d 02000001 00000001 00000000 03616263"),
+    "urgent": (packet(urgent=True), "696e0300 0a0b0c0d 04000001 00000001 00000000"),
+    "bare": (packet(bare=True, dst=0b1), "696e0300 0a0b0c0d 09000001 00000001 00000000 0101"),
+    "partial": (packet(partial=True), "696e0300 0a0b0c0d 10000001 00000001 00000000"),
+    "count": (packet(count=300, body=b"x"), "696e0300 0a0b0c0d 20000001 00000001 00000001 ac02 78"),
+    "count of a piece": (packet(count=0), "696e0300 0a0b0c0d 20000001 00000001 00000000 00"),
+    "lent": (packet(seq=1, lent=True), "696e0300 0a0b0c0d 40010001 00000001 00000000 01"),
     "lent, and nobody has the body": (
         packet(lent=True, bare=True, dst=0b1001),
-        "696e0200 0a0b0c0d 49000001 00000001 00000000 0109",
+        "696e0300 0a0b0c0d 49000001 00000001 00000000 0109",
     ),
     "all": (
         packet(
@@ -114,7 +121,7 @@ GOLDEN = {
             count=2,
             body=b"body",
         ),
-        "696e0200 0a0b0c0d 77ff0002 00000003 00000004"
+        "696e0300 0a0b0c0d 77ff0002 00000003 00000004"
         " 05 09010104 06 01020304 05060708 010101 0002 04030201 0103 00 02 626f6479",
     ),
 }
@@ -125,16 +132,23 @@ def test_golden_packets(name: str) -> None:
     made, text = GOLDEN[name]
     data = bytes.fromhex(text)
     assert written(made, bare=made.bare).hex(" ", -4) == data.hex(" ", -4)
-    found = decode(data, GROUP, in_any_view(MEMBERS), ME)
+    found = read(data)
     assert found is not None
     assert contents(found) == contents(made)
 
 
+@pytest.mark.parametrize("dst", [1 << MEMBERS, 0xFF, 0b10001])
+def test_destinations_that_are_no_members(dst: int) -> None:
+    """The octets of a set have room for more than there are members, and who answers one of these would look for it."""
+    with pytest.raises(WireError, match="malformed"):
+        read(written(packet(dst=dst)))
+
+
 def test_a_destination_set_of_several_bytes() -> None:
     made = packet(dst=1 << 9 | 1)
-    data = bytes.fromhex("696e0200 0a0b0c0d 01000001 00000001 00000000 020102")
+    data = bytes.fromhex("696e0300 0a0b0c0d 01000001 00000001 00000000 020102")
     assert written(made) == data
-    found = decode(data, GROUP, in_any_view(12), ME)
+    found = read(data, 12, ME)
     assert found is not None and found.dst == 1 << 9 | 1
 
 
@@ -189,7 +203,7 @@ def test_round_trip(case: tuple[Packet, int, int], bare: bool) -> None:
     made, members, me = case
     if bare:
         made.dst = (made.dst or 0) & ~(1 << me)
-    found = decode(written(made, bare=bare), GROUP, in_any_view(members), me)
+    found = read(written(made, bare=bare), members, me)
     assert found is not None
     if bare:
         made.bare, made.body = True, b""
@@ -203,7 +217,7 @@ def test_every_cut_and_every_addition_is_noticed(case: tuple[Packet, int, int], 
     cut = data.draw(st.integers(0, len(whole) - 1))
     for wrong in (whole[:cut], whole + data.draw(st.binary(min_size=1, max_size=9))):
         with pytest.raises(WireError):
-            decode(wrong, GROUP, in_any_view(members), me)
+            read(wrong, members, me)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -211,7 +225,7 @@ def test_every_truncation_of_a_golden_packet_is_a_wire_error(name: str) -> None:
     data = bytes.fromhex(GOLDEN[name][1])
     for end in range(len(data)):
         with pytest.raises(WireError):
-            decode(memoryview(data)[:end], GROUP, in_any_view(MEMBERS), ME)
+            read(memoryview(data)[:end])
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -231,12 +245,12 @@ def test_every_changed_byte_of_a_golden_packet_is_a_wire_error_or_a_packet(name:
 
 def outcome(data: bytearray) -> str:
     try:
-        found = decode(data, GROUP, in_any_view(MEMBERS), ME)
+        found = read(data)
     except WireError:
         return "error"
     if found is not None:  # None: it claims to be our own
         assert_sound(found)
-        again = decode(written(found, bare=found.bare), GROUP, in_any_view(MEMBERS), ME)
+        again = read(written(found, bare=found.bare))
         assert again is not None
         assert contents(again) == contents(found)
     return "packet"
@@ -264,7 +278,7 @@ def assert_sound(found: Packet) -> None:
 @given(st.binary(max_size=80))
 def test_any_bytes_are_a_wire_error_or_a_packet(data: bytes) -> None:
     assert outcome(bytearray(data)) in ("error", "packet")
-    behind_a_good_head = bytes.fromhex("696e0200 0a0b0c0d") + data
+    behind_a_good_head = bytes.fromhex("696e0300 0a0b0c0d") + data
     assert outcome(bytearray(behind_a_good_head)) in ("error", "packet")
 
 
@@ -276,7 +290,7 @@ def changed(at: int, value: int) -> bytes:
 
 def sections(bits: int, rest: str) -> bytes:
     """A packet of source 1 with these section bits and bytes, whether they fit or not."""
-    return bytes.fromhex(f"696e0200 0a0b0c0d {bits:04x}0001 00000001 00000000 {rest}")
+    return bytes.fromhex(f"696e0300 0a0b0c0d {bits:04x}0001 00000001 00000000 {rest}")
 
 
 @pytest.mark.parametrize(
@@ -286,7 +300,7 @@ def sections(bits: int, rest: str) -> bytes:
         ("truncated", written(packet())[:19]),
         ("foreign", changed(0, 0x49)),
         ("foreign", b"GET / HTTP/1.1\r\nHost: example\r\n\r\n"),
-        ("version", changed(2, 1)),
+        ("version", changed(2, 2)),
         ("group", changed(7, 0)),
         ("stranger", changed(11, MEMBERS)),
         ("malformed", sections(1 << 0, "00")),  # seq 0
@@ -294,7 +308,7 @@ def sections(bits: int, rest: str) -> bytes:
         ("malformed", sections(1 << 7, "00 00 8080808008 00")),  # and a vector that names it
         ("malformed", sections(1 << 11, "")),  # a bare header of what is for everybody
         ("malformed", sections(1 << 11 | 1 << 8, "0108")),  # and of what is for us
-        ("malformed", bytes.fromhex("696e0200 0a0b0c0d 09000001 00000001 00000001 0101 78")),  # with a body
+        ("malformed", bytes.fromhex("696e0300 0a0b0c0d 09000001 00000001 00000001 0101 78")),  # with a body
         ("malformed", sections(1 << 1, "0904 0001 0001 0001 0001")),  # more changes than other members
         ("malformed", sections(1 << 1, "0901 0101")),  # a change of the sender's own count
         ("malformed", sections(1 << 1, "0901 0401")),  # a change of member 4
@@ -318,12 +332,12 @@ def sections(bits: int, rest: str) -> bytes:
 )
 def test_what_is_wrong_has_a_reason(reason: str, data: bytes) -> None:
     with pytest.raises(WireError) as caught:
-        decode(data, GROUP, in_any_view(MEMBERS), ME)
+        read(data)
     assert caught.value.reason == reason
 
 
 def test_our_own_packet_is_nobodys() -> None:
-    assert decode(written(packet(src=ME, seq=1, body=b"mine")), GROUP, in_any_view(MEMBERS), ME) is None
+    assert read(written(packet(src=ME, seq=1, body=b"mine"))) is None
 
 
 def test_groups_are_told_apart_by_name() -> None:
@@ -336,9 +350,9 @@ def test_groups_are_told_apart_by_name() -> None:
 
 def test_a_body_is_borrowed_until_kept() -> None:
     buffer = bytearray(written(packet(seq=1, body=b"x" * 65)))
-    found = decode(memoryview(buffer), GROUP, in_any_view(MEMBERS), ME)
+    found = read(memoryview(buffer))
     assert found is not None and isinstance(found.body, memoryview)
-    kept = decode(memoryview(buffer), GROUP, in_any_view(MEMBERS), ME)
+    kept = read(memoryview(buffer))
     assert kept is not None
     kept.keep()
     buffer[-65:] = b"y" * 65  # the reader's buffer is used again
@@ -348,7 +362,7 @@ def test_a_body_is_borrowed_until_kept() -> None:
 
 def test_a_small_body_is_not_worth_borrowing() -> None:
     buffer = bytearray(written(packet(seq=1, body=b"x" * 64)))
-    found = decode(memoryview(buffer), GROUP, in_any_view(MEMBERS), ME)
+    found = read(memoryview(buffer))
     assert found is not None
     buffer[-64:] = b"y" * 64
     assert found.body == b"x" * 64
@@ -357,9 +371,57 @@ def test_a_small_body_is_not_worth_borrowing() -> None:
 @pytest.mark.parametrize("size", [GATHERED_FROM - 1, GATHERED_FROM])
 def test_a_large_body_is_left_for_the_socket_to_gather(size: int) -> None:
     body = bytes(size)
-    data = encode(packet(body=body), GROUP)
-    assert isinstance(data, list) == (size >= GATHERED_FROM)
-    if isinstance(data, list):
-        assert data[1] is body
-    found = decode(b"".join(data) if isinstance(data, list) else data, GROUP, in_any_view(MEMBERS), ME)
-    assert found is not None and found.body == body
+    for covers in ("nothing", "header", "all"):
+        data = encode(packet(body=body), GROUP, covers=covers)  # type: ignore[arg-type]
+        assert isinstance(data, list) == (size >= GATHERED_FROM)
+        if isinstance(data, list):
+            assert data[1] is body
+        found = read(b"".join(data) if isinstance(data, list) else data, checked=covers != "nothing")
+        assert found is not None and found.body == body
+
+
+# The check
+
+
+@pytest.mark.parametrize(
+    ("covers", "text"),
+    [
+        ("header", "696e0300 0a0b0c0d 00010001 00000001 00000002 05 {check} 6869"),
+        ("all", "696e0300 0a0b0c0d 80010001 00000001 00000002 05 6869 {check}"),
+    ],
+)
+def test_the_check_is_behind_what_it_covers(covers: Covers, text: str) -> None:
+    covered = bytes.fromhex(text.split("{")[0])
+    data = bytes.fromhex(text.format(check=crc32(covered).to_bytes(4, "little").hex()))
+    made = packet(seq=5, body=b"hi")
+    assert written(made, covers=covers) == data
+    found = read(data, checked=True)
+    assert found is not None and contents(found) == contents(made)
+
+
+@pytest.mark.parametrize("covers", ["header", "all"])
+@given(packets())
+def test_round_trip_with_a_check(covers: Covers, case: tuple[Packet, int, int]) -> None:
+    made, members, me = case
+    found = read(written(made, covers=covers), members, me, checked=True)
+    assert found is not None and contents(found) == contents(made)
+
+
+@pytest.mark.parametrize("covers", ["header", "all"])
+@pytest.mark.parametrize("name", GOLDEN)
+def test_every_flipped_bit_that_is_covered_is_noticed(name: str, covers: Covers) -> None:
+    made = GOLDEN[name][0]
+    data = bytearray(written(made, bare=made.bare, covers=covers))
+    covered = len(data) - (0 if covers == "all" or made.bare else len(made.body))
+    for bit in range(8 * covered):
+        data[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(WireError) as caught:
+            read(data, checked=True)
+        assert caught.value.reason == ("foreign" if bit < 16 else "version" if bit < 24 else "check")
+        data[bit // 8] ^= 1 << bit % 8
+
+
+def test_a_packet_without_a_check_is_none_where_checks_are_wanted() -> None:
+    with pytest.raises(WireError) as caught:
+        read(written(packet(seq=1, body=b"hello")), checked=True)
+    assert caught.value.reason == "check"

@@ -6,33 +6,36 @@ from inga.model.packet import Runs
 
 
 class Arrivals:
-    """The numbers seen from one sender: all below `expected`, and those in `early`."""
+    """The numbers seen from one sender: all below `expected`, and those in `early`, with the bytes that came with each."""
 
-    __slots__ = ("early", "expected")
+    __slots__ = ("early", "early_bytes", "expected")
 
     def __init__(self) -> None:
         self.expected = 1
-        self.early: set[int] = set()
+        self.early: dict[int, int] = {}
+        self.early_bytes = 0
 
-    def add(self, number: int) -> bool:
+    def add(self, number: int, size: int = 0) -> bool:
         """Whether it is new. Numbers far ahead are the caller's business to refuse."""
         if number == self.expected:
             number += 1
             early = self.early
             while number in early:
-                early.remove(number)
+                self.early_bytes -= early.pop(number)
                 number += 1
             self.expected = number
             return True
         if number < self.expected or number in self.early:
             return False
-        self.early.add(number)
+        self.early[number] = size
+        self.early_bytes += size
         return True
 
     def give_up(self) -> None:
         """What is missing will not come any more; if it does, it counts as a duplicate."""
         self.expected = max(self.early, default=self.expected - 1) + 1
         self.early.clear()
+        self.early_bytes = 0
 
     def missing(self, below: int) -> Runs:
         """Maximal runs `[low, high)` of numbers under `below` that have not come."""

@@ -22,7 +22,7 @@ from inga.cli.output import print_json
 from inga.lab import bench
 from inga.model.errors import UsageError
 
-NAMES = ("sim", "throughput", "latency", "check", "co", "sco", "remiop", "object", "views")
+NAMES = ("sim", "throughput", "latency", "check", "co", "sco", "remiop", "object", "views", "secure")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -101,6 +101,10 @@ def _measure(
 
         given = {"members": options.members or [4, 8], "sizes": options.sizes, "repetitions": repetitions}
         return bench_co.run(progress, **given, quick=options.quick), ""
+    if options.name == "secure":
+        from inga.lab import bench_secure
+
+        return bench_secure.run(progress, quick=options.quick, repetitions=repetitions), ""
     if options.name == "remiop":
         from inga.lab import bench_remiop
 

@@ -78,6 +78,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--order", default="causal", metavar="O", help=f"one of {', '.join(names())} (default causal)")
     add("--interface", metavar="I", help="multicast by this one, a name or address (default: as routed)")
+    add(
+        "--secret",
+        type=Path,
+        metavar="FILE",
+        help="all who talk have this secret, made by `inga keys secret`",
+    )
+    add("--identity", type=Path, metavar="FILE", help="who you are, made by `inga keys member`")
     add("--history", type=Path, metavar="FILE", help="keep what you type there, for the next time")
     add(
         "--linger",
@@ -167,6 +174,8 @@ async def _chat(options: argparse.Namespace, members: list[str] | dict[str, str]
         address=options.address,
         order=options.order,
         interface=options.interface,
+        secret=options.secret,
+        identity=options.identity,
         echo=True,
     ) as group:
         screen, view = _open_screen(options, group, history)

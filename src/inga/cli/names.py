@@ -2,6 +2,7 @@
 
   inga names
   inga names --port 0 --json
+  inga names --tls alice.pem           for whoever has a certificate of the same authority (inga keys)
   omniNames' clients:  nameclt -ORBInitRef NameService=corbaloc::127.0.0.1:2809/NameService list
 
 Prints the service's IOR and corbaloc URL, then serves until Ctrl-C. Names are kept in memory: they end with it.
@@ -17,6 +18,7 @@ from inga.cli.output import print_json
 from inga.corba.orb.lookup import serve_names
 from inga.corba.orb.orb import Orb
 from inga.corba.wire.reference import CORBALOC_PORT, to_corbaloc, to_ior
+from inga.keys.identity import Identity
 from inga.model.errors import UsageError
 from inga.net.loop import run as run_loop
 
@@ -36,6 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="PORT",
         help=f"0 takes a free one (default {CORBALOC_PORT})",
     )
+    add("--tls", metavar="FILE", help="speak TLS only, with the identity that `inga keys member` has made")
     add("--published", metavar="HOST", help="the host that references name (default: that of --host)")
 
 
@@ -55,7 +58,8 @@ async def _serve(options: argparse.Namespace) -> None:
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, asked.set)
-    async with Orb(options.host, options.port, published=options.published) as orb:
+    tls = None if options.tls is None else Identity.load(options.tls)
+    async with Orb(options.host, options.port, published=options.published, tls=tls) as orb:
         root = serve_names(orb)
         if options.json:
             print_json({"ior": to_ior(root), "corbaloc": to_corbaloc(root), "port": orb.port})

@@ -8,7 +8,7 @@ from collections import defaultdict
 from statistics import median
 
 from inga.lab.bench import BenchRow, SayProgress
-from inga.lab.bench_net import FIFO, Variant, _throughput
+from inga.lab.bench_net import FIFO, Variant, cost
 from inga.lab.co.played import Task, simulate
 from inga.sim.trials import simulate_trial
 from inga.trial.trial import Trial
@@ -43,7 +43,7 @@ def _cpu(progress: SayProgress, members: int, size: int, repetitions: int) -> li
     for repetition in range(repetitions):
         for variant in (CO, FIFO):
             progress(f"{members} members, {size} B, {variant.name} ({repetition + 1}/{repetitions})")
-            found[variant.order].append(_throughput(variant, members, size))
+            found[variant.order].append(cost(variant, members, size))
 
     def mid(order: str, key: str) -> float:
         return median(each[key] for each in found[order])

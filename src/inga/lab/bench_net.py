@@ -56,7 +56,7 @@ def throughput(
             for repetition in range(repetitions):
                 for variant in variants:
                     progress(f"{n} members, {size} B, {variant.name} ({repetition + 1}/{repetitions})")
-                    results[variant].append(_throughput(variant, n, size))
+                    results[variant].append(cost(variant, n, size))
             rows += _rows(f"{n} x {size} B", results)
     return rows
 
@@ -67,8 +67,8 @@ def causal_to_fifo(progress: SayProgress, *, members: int, size: int, pairs: int
     for pair in range(pairs):
         progress(f"causal against fifo, pair {pair + 1}/{pairs}")
         order = (FAST, FIFO) if pair % 2 == 0 else (FIFO, FAST)
-        cost = {variant: _throughput(variant, members, size)["cpu"] for variant in order}
-        ratios.append(cost[FAST] / cost[FIFO])
+        found = {variant: cost(variant, members, size)["cpu"] for variant in order}
+        ratios.append(found[FAST] / found[FIFO])
     return BenchRow(
         f"{members} x {size} B causal/fifo, {pairs} pairs", 1.0, median(ratios), "times the CPU", "fifo"
     )
@@ -103,18 +103,19 @@ def _rows(case: str, results: dict[Variant, list[dict[str, float]]]) -> list[Ben
 
     rows = []
     for variant in (FAST, EACH):
-        name, cost = f"{case} {variant.name}", mid(variant, "cpu")
+        name, ours = f"{case} {variant.name}", mid(variant, "cpu")
         baselines = [other for other in results if other not in (FAST, EACH)]
         rows += [
-            BenchRow(name, mid(other, "cpu"), cost, "us CPU/delivery", other.name) for other in baselines
+            BenchRow(name, mid(other, "cpu"), ours, "us CPU/delivery", other.name) for other in baselines
         ]
         note = f"{RAW.name}; {mid(variant, 'repairs'):g} repairs"
         rows.append(BenchRow(name, mid(RAW, "rate"), mid(variant, "rate"), "messages/s and receiver", note))
     return rows
 
 
-def _throughput(variant: Variant, members: int, size: int) -> dict[str, float]:
-    ends = play(variant, members, size)
+def cost(variant: Variant, members: int, size: int, **how: Any) -> dict[str, float]:
+    """What one run cost for each delivery, and how many there were in a second."""
+    ends = play(variant, members, size, **how)
     deliveries = _messages(variant, size) * (members - 1)
     return {
         "cpu": 1e6 * sum(end["cpu"] for end in ends) / (deliveries * members),
@@ -154,12 +155,13 @@ def play(
     return ends
 
 
-def round_trips(job: str, members: int, rounds: int, order: str = "causal") -> dict[str, float]:
-    """Microseconds that one in two and one in a hundred take longer than."""
+def round_trips(job: str, members: int, rounds: int, order: str = "causal", **how: Any) -> dict[str, float]:
+    """Microseconds that one in two and one in a hundred take longer than. `how`: more that the members are told."""
     names = [f"member{i}" for i in range(members)]
     via = f"udp://239.7.7.9:{free_ports(1, socket.SOCK_DGRAM)[0]}"
     configs = [
-        {"members": names, "name": name, "via": via, "order": order, "rounds": rounds} for name in names
+        {"members": names, "name": name, "via": via, "order": order, "rounds": rounds, **how}
+        for name in names
     ]
     with Cluster(f"inga.lab.jobs:{job}", configs) as cluster:
         cluster.gather("ready", timeout=SECONDS_MAX)

@@ -86,6 +86,7 @@ def join_bench(config: dict[str, Any], **more: Any) -> Any:
         interface="lo",
         order=config["order"],
         detect=config.get("detect", DEFAULTS["detect"]),
+        secret=config.get("secret"),
         **more,
     )
 

@@ -2,7 +2,8 @@
 
     send       number it, keep it until everybody has it
     receive    pass on what is new, in whatever order it comes; a hole is asked for after a moment
-    asked      send the same bytes again, to the one who asked
+    asked      send the same bytes again, to the one who asked, within a budget of its own; whoever asks for what was
+               never sent was told of it by somebody else, and is told how many we sent
     silence    while some member lacks a packet, say from time to time how many we sent: that reveals
                a lost last packet, and a lost acknowledgement
     reports    when an urgent packet or some layer wants it, all our counters leave at the end of
@@ -15,6 +16,7 @@ When all members have all packets, nobody sends anything.
 from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from inga.causality.arrivals import Arrivals
@@ -26,11 +28,21 @@ from inga.model.packet import Packet, Runs
 from inga.model.receipt import Receipt
 from inga.model.view import View
 from inga.session.alarms import Alarms, Backoff
+from inga.stack.budget import Budget, cost_of
 from inga.stack.layer import Layer
 from inga.wire.runs import RUNS_MAX
 
 LSN_WINDOW = 8192
 """How far ahead of a hole packets are taken: twice what flow control lets a sender have on its way."""
+
+EARLY_BYTES, EARLY_BYTES_MIN = 32 << 20, 1 << 20
+"""Bytes taken ahead of holes, of all members in equal parts, and of each at least: more than a window of any of them."""
+
+LOOKS = 4
+"""Numbers of a request that are looked at, in multiples of those that are sent again."""
+
+REPLAYED = 16.0
+"""What it costs a member's budget that a packet of it came again and is acknowledged again: anybody can send it again."""
 
 _BEAT, _REPORT, _NACK = range(3)
 _BEATING, _REPORTING = (_BEAT, 0), (_REPORT, 0)
@@ -80,9 +92,11 @@ class Reliable(NumberedLender, Layer):
         self._acked = [0] * n  # the lsn up to which each member has our packets
         self._receipts: deque[tuple[int, Receipt]] = deque()
         self._repaired: dict[tuple[int, int], float] = {}  # (member, lsn) -> when
+        self._answers = [Budget() for _ in range(n)]  # to each member, for what it asks
         self._beat_due = 0.0  # when the next heartbeat is wanted: at or after its alarm
         # as a receiver
         self._arrived = [Arrivals() for _ in range(n)]
+        self._early_max = max(EARLY_BYTES // n, EARLY_BYTES_MIN)
         self._known = [0] * n  # highest lsn each member is known to have used
         self._nack_wait = [self._new_wait() for _ in range(n)]
         self._progress = [0.0] * n
@@ -156,13 +170,15 @@ class Reliable(NumberedLender, Layer):
             if not lsn or lsn >= arrived.expected + LSN_WINDOW:
                 self.stack.reject("lsn", packet)
                 continue
-            if packet.urgent:
-                self.stack.want_report()
-            elif packet.partial:
-                self._owe(src)
+            if arrived.early_bytes > self._early_max and lsn != arrived.expected:
+                self.stack.reject("early", packet)
+                continue
             if lsn > self._known[src]:
                 self._known[src] = lsn
-            if not arrived.add(lsn):
+            is_new = arrived.add(lsn, len(packet.body))
+            if packet.urgent or packet.partial:
+                self._owe_report(packet, is_new=is_new)
+            if not is_new:
                 self.stack.row("duplicate", src, n=lsn)
                 continue
             meet(packet, fresh=True)
@@ -174,6 +190,17 @@ class Reliable(NumberedLender, Layer):
             self.above(out)
             if len(self.stack.peers) > 1:
                 self._keep(out)
+
+    def _owe_report(self, packet: Packet, *, is_new: bool) -> None:
+        """A packet wants to be acknowledged, once more if it came before: that acknowledgement may have been lost."""
+        if not is_new and self.stack.is_elsewhere(packet):
+            return  # somebody else sent it again
+        if not is_new and not self._answers[packet.src].take(self.stack.now, REPLAYED):
+            self.stack.reject("budget", packet)
+        elif packet.urgent:
+            self.stack.want_report()
+        else:
+            self._owe(packet.src)
 
     def _owe(self, src: int) -> None:
         """A partial bundle came. Its sender waits for one acknowledgement: one receiver answers at once, the others
@@ -194,15 +221,22 @@ class Reliable(NumberedLender, Layer):
         if packet.runs is not None:
             self._repair(packet.src, packet.runs)
         if packet.urgent:
-            self._heartbeat_from(packet.src, packet.lsn)
+            self._heartbeat_from(packet)
 
-    def _heartbeat_from(self, src: int, lsn: int) -> None:
+    def _heartbeat_from(self, packet: Packet) -> None:
         """A member says how many packets it sent: that reveals missing last packets. Answer with our counters."""
+        src, lsn = packet.src, packet.lsn
         arrived = self._arrived[src]
         if lsn >= arrived.expected + LSN_WINDOW:
             self.stack.reject("lsn")
             return
-        if lsn > self._known[src]:
+        if not self._answers[src].take(self.stack.now):
+            self.stack.reject("budget")
+            return
+        if packet.partial:  # we have asked for more than there is, since somebody else spoke of it
+            self._known[src] = max(lsn, *arrived.early, 0)
+            self._note_hole(src)
+        elif lsn > self._known[src]:
             self._known[src] = lsn
         if self._known[src] >= arrived.expected:
             self._note_hole(src)
@@ -259,21 +293,34 @@ class Reliable(NumberedLender, Layer):
     # Sending packets again
 
     def _repair(self, member: int, runs: Runs) -> None:
-        now, repaired = self.stack.now, self._repaired
+        now, repaired, budget = self.stack.now, self._repaired, self._answers[member]
+        if not budget.take(now):
+            self.stack.reject("budget")
+            return
+        if runs and runs[-1][1] > self._last + 1:
+            self._say_last(member, denies=True)
         batch: list[Packet] = []
-        for low, high in runs:
-            for lsn in range(max(low, self._everywhere + 1), min(high, self._last + 1)):
-                if len(batch) >= self._settings.repairs_max:
-                    break
-                packet = self._sent.get(lsn)
-                if packet is None:
-                    continue
-                if now - repaired.get((member, lsn), -1.0) < self._settings.nack_delay:
-                    self.stack.row("repair_suppressed", member, n=lsn)
-                    continue
-                repaired[member, lsn] = now
-                self.stack.row("repair", member, n=lsn)
-                batch.append(packet.copy_to(member))
+        spared = self._settings.nack_again / 2  # it does not ask again before
+        asked = (
+            lsn
+            for low, high in runs
+            for lsn in range(max(low, self._acked[member] + 1), min(high, self._last + 1))
+        )
+        for lsn in islice(asked, LOOKS * self._settings.repairs_max):
+            if len(batch) >= self._settings.repairs_max:
+                break
+            packet = self._sent.get(lsn)
+            if packet is None:
+                continue
+            if now - repaired.get((member, lsn), -1.0) < spared:
+                self.stack.row("repair_suppressed", member, n=lsn)
+                continue
+            if not budget.take(now, cost_of(len(packet.body))):
+                self.stack.reject("budget")
+                break
+            repaired[member, lsn] = now
+            self.stack.row("repair", member, n=lsn)
+            batch.append(packet.copy_to(member))
         if batch:
             self.stack.counts["repair"] += len(batch)
             self.stack.emit(batch)
@@ -315,13 +362,17 @@ class Reliable(NumberedLender, Layer):
         if all(self._acked[m] >= self._last for m in self.stack.peers):
             return
         # To all members, even if only one lags: sent the way that data goes, a heartbeat cannot overtake data.
-        packet = self._packet(None)
-        packet.lsn = self._last
-        packet.urgent = True
-        self.stack.row("control", note="heartbeat")
-        self.stack.emit([packet])
+        self._say_last(None)
         self._beat_due = now + self.heartbeat.next(self.stack.rng)
         self._alarms.set(_BEATING, self._beat_due)
+
+    def _say_last(self, member: int | None, *, denies: bool = False) -> None:
+        """Tell how many packets we sent, and perhaps that more were asked for; whoever hears it answers."""
+        packet = self._packet(member)
+        packet.lsn = self._last
+        packet.urgent, packet.partial = True, denies
+        self.stack.row("control", member, note="heartbeat")
+        self.stack.emit([packet])
 
     # Lending packets of a member that is gone
 

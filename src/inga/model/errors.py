@@ -11,6 +11,17 @@ class UsageError(IngaError):
     """A call that cannot be right: unknown name, too large, closed group, a level the recipe lacks."""
 
 
+class KeysError(UsageError):
+    """A secret, a key or a certificate that is not what it should be. `reason` is one word for counters.
+
+    The text never shows a secret, nor what was given in place of one.
+    """
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
 class WouldBlock(IngaError):
     """The flow window is closed, and the caller asked not to wait."""
 

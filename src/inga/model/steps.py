@@ -68,6 +68,10 @@ class Book(Protocol):
         """Where rows of that process go: opened when it is first asked for."""
         ...
 
+    def reserve(self, count: int, least: int) -> Sequence[int]:
+        """Numbers for so many new members, from `least` on, that no other part of the group gives to anybody."""
+        ...
+
     def past(self, view: int) -> int | None:
         """The number from which each process counts its messages in a view; None if it goes on where it was. With
         objects it cannot: nobody knows how many messages the copies of others have sent."""

@@ -17,7 +17,7 @@ from inga.model.errors import UsageError
 from inga.model.packet import Buffer
 from inga.net.address import LOOPBACK_DATAGRAM, Interface, Via, place_of
 from inga.net.log import log
-from inga.stack.native import Outsider
+from inga.stack.native import Direct, Outsider
 from inga.stack.stack import Address, Datagram
 
 ArrivedDatagrams = list[tuple[Buffer, Hashable]]
@@ -41,6 +41,7 @@ class Carrier(ABC):
 
     datagram_max = LOOPBACK_DATAGRAM
     granted = RECEIVE_BUFFER  # bytes of receive buffer, as the kernel counts them
+    is_loopback = False  # whether datagrams never leave this machine
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -158,10 +159,7 @@ class MulticastCarrier(UdpCarrier):
         self._interface = interface
         self.addresses: dict[int, Hashable] = {}  # the stack's
         self.datagram_max = interface.datagram_max
-
-    @property
-    def is_loopback(self) -> bool:
-        return self._interface.address.startswith("127.")
+        self.is_loopback = interface.address.startswith("127.")
 
     async def open(self, deliver: Deliver) -> None:
         interface = socket.inet_aton(self._interface.address)
@@ -195,8 +193,12 @@ class MulticastCarrier(UdpCarrier):
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
         # Whom we have not heard yet has no address, nor has who is no member: theirs goes to everybody.
-        address = self.addresses.get(to, self._target) if isinstance(to, int) else self._target
-        self._write(datagram, address)  # type: ignore[arg-type]
+        address: Hashable = self._target
+        if isinstance(to, int):
+            address = self.addresses.get(to, address)
+        elif isinstance(to, Direct):
+            address = to.address
+        self._write(datagram, cast(tuple[str, int], address))
 
 
 class UnicastCarrier(UdpCarrier):
@@ -206,6 +208,7 @@ class UnicastCarrier(UdpCarrier):
         super().__init__()
         self._me = me
         self._members = addresses
+        self.is_loopback = addresses[me][0].startswith("127.")
         if any(not host.startswith("127.") for host, _ in addresses):
             self.datagram_max = 1500 - 28
 
@@ -227,7 +230,7 @@ class UnicastCarrier(UdpCarrier):
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
         if to is not None:
-            address = outside(to) if isinstance(to, Outsider) else self._members[to]
+            address = self._members[to] if isinstance(to, int) else outside(to)
             if address is not None:
                 self._write(datagram, address)
             return
@@ -236,7 +239,7 @@ class UnicastCarrier(UdpCarrier):
                 self._write(datagram, place)
 
 
-def outside(to: Outsider) -> tuple[str, int] | None:
+def outside(to: Outsider | Direct) -> tuple[str, int] | None:
     """Where one is that is no member: as its datagrams say, or as people do."""
     return place_of(to.address) if isinstance(to.address, str) else cast(tuple[str, int], to.address)
 

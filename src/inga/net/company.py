@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeVar
 from inga.model.errors import NotReady, UsageError
 from inga.model.view import Member, View
 from inga.net.log import log
+from inga.net.options import ForgedListener
 from inga.stack.stack import Stack
 
 MISSED_SECONDS = 5.0
@@ -29,11 +30,22 @@ class Awaited(NamedTuple):
         return len(here) >= self.at_least and self.names <= {*here}
 
 
+FORGED_EVERY = 1.0
+"""Seconds between two calls of `on_forged`: whoever floods a group is not to make the application work."""
+
+STRANGERS_NAMED = 3
+"""Of those who could not prove who they are, how many are named to one who waits."""
+
+
 class Company:
     """The members of a live group, as far as they are here."""
 
-    def __init__(self, group: str, stack: Stack, *, is_open: bool = False) -> None:
-        """`is_open`: nobody has named the members, so that there may be more than there are now."""
+    def __init__(self, group: str, stack: Stack, *, is_open: bool, on_forged: ForgedListener | None) -> None:
+        """`is_open`: nobody has named the members, so that there may be more than there are now. `on_forged` is told what
+        was dropped."""
+        self._on_forged = on_forged
+        self._forged = 0  # as many as it was told of
+        self._tells_forged_at = 0.0  # it is not told before that
         self.present: dict[Member, None] = {}  # others that were met and have not left
         self.watchers: list[tuple[Awaited, asyncio.Future[None]]] = []  # who waits for whom
         self.group = group
@@ -96,6 +108,8 @@ class Company:
     def notice(self) -> None:
         """Look who has come and who has left, and tell those who want to know."""
         stack = self._stack
+        if self._on_forged is not None:
+            self._notice_forged(self._on_forged)
         seen = (stack.view, len(stack.met), len(stack.left))
         if seen == self._seen:
             return
@@ -113,13 +127,19 @@ class Company:
                 if wanted.is_met(self.here) and not future.done():
                     future.set_result(None)
 
+    def _notice_forged(self, listener: ForgedListener) -> None:
+        now, count = self._loop.time(), self._stack.rejected.total()
+        if count > self._forged and now >= self._tells_forged_at:
+            self._forged, self._tells_forged_at = count, now + FORGED_EVERY
+            self._tell(listener, dict(self._stack.rejected))
+
     def _tell(self, listener: Callable[[Told], None], told: Told) -> None:
         """What a listener raises goes to the event loop's exception handler, and concerns nobody else."""
         try:
             listener(told)
         except Exception as error:
             self._loop.call_exception_handler(
-                {"message": "Exception in a listener for members that join or leave", "exception": error}
+                {"message": "Exception in a listener for what happens in a group", "exception": error}
             )
 
     def _missing(self, wanted: "Awaited") -> tuple[str, ...]:
@@ -131,7 +151,9 @@ class Company:
         there, count = (
             (len(here & wanted.names), len(wanted.names)) if wanted.names else (len(here), wanted.at_least)
         )
-        return f"{there} of {count} members are here" + (f", missing are {missing}" if missing else "")
+        strangers = [] if self._stack.guard is None else self._stack.guard.strangers[:STRANGERS_NAMED]
+        parts = [f"{there} of {count} members are here", *([f"missing are {missing}"] if missing else [])]
+        return ", ".join([*parts, *strangers])
 
     def _warn(self, wanted: "Awaited") -> None:
         log.warning("group %s: %s", self.group, self._who_is_missing(wanted))

@@ -17,6 +17,7 @@ from inga.net.carrier import Carrier
 from inga.net.company import Company, NameListener, ViewListener
 from inga.net.driver import Driver
 from inga.net.objects import ObjectCalls
+from inga.net.options import ForgedListener
 from inga.net.reading import Reading
 from inga.net.receipt import LiveReceipt, receipts_of_a_group
 from inga.net.states import StateHooks, States
@@ -46,9 +47,11 @@ class Group(ObjectCalls):
         is_open: bool = False,
         refuses_concurrent: bool = False,
         states: StateHooks | None = None,
+        on_forged: ForgedListener | None = None,
     ) -> None:
-        """`is_addressed`: members are reached one by one, where their view says. `is_open`: nobody has named them. `refuses_concurrent`: a message that is concurrent with one the application knows ends its iteration. `states`: what the application
-        gives to those who join, and takes as one."""
+        """`is_addressed`: members are reached one by one, where their view says. `is_open`: nobody has named them.
+        `refuses_concurrent`: a message that is concurrent with one the application knows ends its iteration. `states`: what
+        the application gives to those who join, and takes as one. `on_forged` is told what was dropped."""
         self.name = name
         self.me = me
         self.stack = stack
@@ -59,7 +62,7 @@ class Group(ObjectCalls):
         self._is_addressed = is_addressed
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
-        self._company = Company(name, stack, is_open=is_open)
+        self._company = Company(name, stack, is_open=is_open, on_forged=on_forged)
         self._reading = Reading(stack.view, self._take, self._company.reach)
         self._error: BaseException | None = None
         self._driver = Driver(
@@ -158,6 +161,11 @@ class Group(ObjectCalls):
     def waits(self) -> dict[str, float]:
         """For whom sending has waited, and for how many seconds in all: members that read too slowly, or do not answer."""
         return self._session().pressure.waits
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """Datagrams and packets that were dropped, by reason: noise, strangers, and what they forge."""
+        return dict(self.stack.rejected)
 
     def all_but(self, *names: str) -> list[str]:
         """Everybody else but these: `to=group.all_but(d.sender)` is for all who did not ask."""
@@ -395,7 +403,7 @@ class Group(ObjectCalls):
     def disclaim(self) -> None:
         """The trace was begun under another order: say what is promised no longer."""
         if self.traces is not None:
-            self.traces.disclaim(*(set(CHECKS) - set(self.recipe.guarantees)))
+            self.traces.disclaim(*(set(CHECKS) - set(self.recipe.claims(full=True))))
 
     def _begin_anew(self) -> None:
         """The others had taken us for dead, and we came in as a new member: what we had sent before may be lost."""

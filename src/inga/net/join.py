@@ -15,6 +15,7 @@ from inga.model.view import Member, View
 from inga.net.address import Via, choose_interface, parse_host_port, parse_via
 from inga.net.carrier import ArrivedDatagrams, Carrier, MulticastCarrier, UnicastCarrier
 from inga.net.group import Group, addresses_of
+from inga.net.guarding import guard_of, warn_plain
 from inga.net.log import log
 from inga.net.options import JoinOptions, complete
 from inga.net.receipt import receipts_of_a_group
@@ -25,6 +26,7 @@ from inga.net.traces import FOUNDERS, LiveTraces
 from inga.objects.hosting import Layout
 from inga.recipes import Options, Recipe, find, refuse_late, refuse_unsafe
 from inga.recipes.options import PLACE
+from inga.secure.sealing import OVERHEAD
 from inga.session.door import NAME_MAX
 from inga.session.newcomer import Newcomer
 from inga.session.pressure import WARN_AFTER
@@ -112,6 +114,11 @@ async def join(
     layout = recipe.layout([name] if is_open else founders, objects, chosen.protocol)
     meant = recipe.name + "+matrix" * matrix + policy + _same_objects(layout)
     known_as = identity(group, meant, founders)
+    guard = guard_of(said, recipe, group, name)
+    if guard is not None:
+        carrier.datagram_max -= OVERHEAD
+    elif recipe.wire == "inga" and not carrier.is_loopback:
+        warn_plain(group)
     loop = asyncio.get_running_loop()
     rng = Random(said["seed"])
     if trace is not None:
@@ -130,6 +137,7 @@ async def join(
             founds=None if late else recipe.name,
             traced=trace is not None,
             accepts=chosen.accepts,
+            guard=guard,
         )
         door = _Door(carrier, newcomer, loop, file, is_addressed=is_addressed)
         await door.knock()
@@ -159,6 +167,8 @@ async def join(
         now=loop.time(),
         birth=Random().getrandbits(30) + 1 if recipe.changes_with(said["detect"]) else None,
         places=None if newcomer is None else newcomer.places,
+        guard=guard,
+        covers="header" if carrier.is_loopback else "all",  # memory does not change bits
     )
     carrier.learns(stack.addresses)
     traces: LiveTraces | None = None
@@ -192,6 +202,7 @@ async def join(
         is_open=is_open,
         refuses_concurrent=refuses_concurrent,
         states=states,
+        on_forged=said["on_forged"],
     )
     live.traces = traces
     try:
@@ -242,6 +253,10 @@ class _Door:
         """Ask until we are let in, or told why not."""
         try:
             await self._carrier.open(self._receive)
+        except BaseException:
+            self._carrier.close()
+            raise
+        try:
             if self._file is not None:  # only now: the line of whoever has our address is not ours to replace
                 for place in self._file.enter():
                     self._newcomer.places.learn(place)
@@ -251,10 +266,9 @@ class _Door:
             raise
 
     def turn_away(self) -> None:
-        """It does not join after all; nobody is to wait for it."""
-        if self._newcomer.view is not None:
-            for to, datagram in self._newcomer.goodbye():
-                self._carrier.transmit(to, datagram)
+        """It does not join after all; nobody is to wait for it, nor to let it in."""
+        for to, datagram in self._newcomer.goodbye():
+            self._carrier.transmit(to, datagram)
         self._carrier.close()
         if self._file is not None:
             self._file.leave()
@@ -270,6 +284,8 @@ class _Door:
         else:
             newcomer = self._newcomer
             newcomer.receive(burst, now=self._loop.time())
+            for to, datagram in newcomer.output(self._loop.time()):
+                self._carrier.transmit(to, datagram)
             self._know()
             self._heard.set()
 

@@ -8,11 +8,14 @@ and nothing after it; `await g(chunks)` takes them at the newcomer, before its f
 last ten messages instead, `history=2.5` those of the last 2.5 seconds. See docs/protocols/membership.md.
 """
 
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from difflib import get_close_matches
 from math import inf
 from typing import Any, TypedDict, cast
 
+from inga.keys.identity import Identity
+from inga.keys.secret import Secret
 from inga.layers.numbers import check_seconds
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
@@ -32,6 +35,10 @@ GiveState = Callable[[], Any]
 
 TakeState = Callable[[AsyncIterator[bytes]], Any]
 """Takes the state of another member's application."""
+
+
+ForgedListener = Callable[[dict[str, int]], Any]
+"""Takes how many datagrams were dropped so far, by reason."""
 
 
 class JoinOptions(TypedDict, total=False):
@@ -74,7 +81,16 @@ class JoinOptions(TypedDict, total=False):
     datagram_max: int | None  # bytes of the largest datagram
     window: int | None  # bytes on their way, as the kernel counts them; None: by what the kernel grants
     queue_max: int  # unread bytes above which we let senders wait
-    secret: bytes | None
+    # of security
+    secret: (
+        Secret | str | os.PathLike[str] | None
+    )  # what all members know: a Secret, its text, or "file:PATH"
+    identity: (
+        Identity | str | os.PathLike[str] | None
+    )  # who we are by the group's authority, or a file with it
+    on_forged: (
+        ForgedListener | None
+    )  # told at most once a second what was dropped, by reason, if there is more
     # for tests
     faults: Faults | None  # what the network does to datagrams that come in
     seed: int | None  # of everything random
@@ -104,6 +120,8 @@ DEFAULTS: JoinOptions = {
     "window": None,
     "queue_max": 16 << 20,
     "secret": None,
+    "identity": None,
+    "on_forged": None,
     "faults": None,
     "seed": None,
 }
@@ -128,12 +146,12 @@ def complete(options: JoinOptions) -> JoinOptions:
         check_seconds("detect", said["detect"])
         if said["detect"] < DETECT_MIN:
             raise UsageError(f"detect is at least {DETECT_MIN:g} s: a busy machine is silent for as long")
+    if said["on_forged"] is not None and not callable(said["on_forged"]):
+        raise UsageError(f"on_forged is a function, not {said['on_forged']!r}")
     check_partition(said["partition"])
     check_policy(said["slow"])
     check_seconds("patience", said["patience"])
     _check_states(said)
-    if said["secret"] is not None:
-        raise UsageError("groups with a secret are not built yet")
     if said["trace_level"] not in ("full", "deliveries"):
         raise UsageError(f"trace_level is full or deliveries, not {said['trace_level']!r}")
     return said

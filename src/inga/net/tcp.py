@@ -4,10 +4,17 @@ Members are known by where they listen. Of two the one with the lower address co
 connection breaks; a newcomer calls everybody until it is known. A connection begins with a frame that says where the
 caller listens. A frame that finds too much queued is dropped, and `reliable` repairs it: TCP is one more lossy link, that
 only happens to lose little.
+
+Anybody can call. Who has not said where it listens has a few hundred bytes and seconds for it, and makes room for the next
+caller when there are many; who says so has a buffer that grows with what it sends, and a turn as long as everybody's. Who
+says that it listens where another does that is connected has to wait until that connection ends.
 """
 
 import asyncio
+import logging
+import socket
 import struct
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from contextlib import suppress
 from typing import cast
@@ -16,13 +23,34 @@ from inga.model.errors import UsageError
 from inga.net.address import LOOPBACK_DATAGRAM, parse_host_port
 from inga.net.carrier import BACKLOG_MAX, ArrivedDatagrams, Carrier, Deliver, outside
 from inga.net.log import log
-from inga.stack.native import Outsider
+from inga.stack.native import Direct, Outsider
 from inga.stack.stack import Address, Datagram
 
 FRAME_MAX = 1 << 20
 HELLO = b"inga"
 GREETING_MAX = 300
 """Bytes of the first frame."""
+
+GREETED_WITHIN = 5.0
+"""Seconds within which it has to come."""
+
+STRANGERS_MAX, STRANGERS_OF_HOST_MAX = 256, 64
+"""Callers that have not greeted yet, in all and from one host: the oldest makes room. A member greets at once."""
+
+OUTSIDERS_MAX = 128
+"""Callers that have greeted and are no members, or not yet; the same."""
+
+DOUBLES_MAX = 4
+"""Connections with one member: one is used, the others wait until that ends."""
+
+BUFFER_MIN, BUFFER_MAX = 16 * 1024, 4 * LOOPBACK_DATAGRAM
+"""Bytes read in one turn: at first, and once there is much to read."""
+
+FRAMES_TURN = 256
+"""Frames read before others in the loop get a turn, however small they are."""
+
+DEAD_AFTER = 10
+"""Seconds without an acknowledgement after which the kernel ends a connection."""
 
 LENGTH = struct.Struct(">I")
 
@@ -42,13 +70,14 @@ class TcpCarrier(Carrier):
         """`late`: the others run already, and do not know us yet."""
         super().__init__()
         self.place = addresses[me]
+        self.is_loopback = self.place[0].startswith("127.")
         self._members = addresses
         self._late = late
         self._server: asyncio.Server | None = None
         self._connectors: dict[HostPort, asyncio.Task[None]] = {}
         self._deliver: Deliver | None = None
         self.connections: dict[HostPort, _Connection] = {}
-        self._all: set[_Connection] = set()
+        self._all: dict[_Connection, None] = {}  # the oldest first
         self._closed = False
 
     async def open(self, deliver: Deliver) -> None:
@@ -83,7 +112,7 @@ class TcpCarrier(Carrier):
             self._connectors[place] = task
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
-        if isinstance(to, Outsider):
+        if isinstance(to, Outsider | Direct):
             place = outside(to)
             if place is not None:
                 if place not in self.connections:
@@ -105,6 +134,38 @@ class TcpCarrier(Carrier):
                 task.cancel()
         for connection in list(self._all):
             connection.close()
+
+    def came(self, connection: "_Connection") -> None:
+        """Somebody calls: who has called long ago and not said who it is makes room."""
+        strangers = [each for each in self._all if each.place is None]
+        hosts = Counter(each.host for each in strangers)
+        crowd = [each for each in strangers if each.host == connection.host]
+        if hosts[connection.host] >= STRANGERS_OF_HOST_MAX:
+            crowd[0].refuse("too many callers of one host that do not greet")
+        elif len(strangers) >= STRANGERS_MAX:
+            strangers[0].refuse("too many callers that do not greet")
+        self._all[connection] = None
+
+    def greeted(self, connection: "_Connection", place: HostPort) -> None:
+        """A caller says where it listens. That another said so before counts for more, as long as that is there."""
+        same = [each for each in self._all if each.place == place and each is not self.connections.get(place)]
+        outsiders = [each for each in self._all if each.place not in (None, *self._members)]
+        if len(same) + 1 >= DOUBLES_MAX:
+            same[0].refuse("too many callers that are one member")
+        elif place not in self._members and len(outsiders) >= OUTSIDERS_MAX:
+            outsiders[0].refuse("too many callers that are no members")
+        connection.place = place
+        self.connections.setdefault(place, connection)
+
+    def lost(self, connection: "_Connection") -> None:
+        """A connection has ended: another with the same member takes its place."""
+        self._all.pop(connection, None)
+        place = connection.place
+        if place is not None and self.connections.get(place) is connection:
+            del self.connections[place]
+            for other in self._all:
+                if other.place == place:
+                    self.connections.setdefault(place, other)
 
     def _write(self, place: HostPort, datagram: Datagram) -> None:
         connection = self.connections.get(place)
@@ -136,30 +197,35 @@ class _Connection(asyncio.BufferedProtocol):
     def __init__(self, carrier: TcpCarrier, deliver: Deliver, place: HostPort | None) -> None:
         self._carrier = carrier
         self._deliver = deliver
-        self._place = place  # of the one at the other end, once it is known
+        self.place = place  # of the one at the other end, once it is known
+        self.host = ""  # from which it calls
         self._transport: asyncio.Transport | None = None
-        self._buffer = bytearray(4 * LOOPBACK_DATAGRAM)
+        self._loop = asyncio.get_running_loop()
+        self._buffer = bytearray(LENGTH.size + GREETING_MAX if place is None else BUFFER_MIN)
         self._filled = 0
-        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._is_paused = False  # it has had its turn, and there is more to read
+        self._patience: asyncio.TimerHandle | None = None
+        self.lost: asyncio.Future[None] = self._loop.create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are none of asyncio's, but have all their methods.
         self._transport = transport = cast(asyncio.Transport, transport)
-        self._carrier._all.add(self)
         transport.set_write_buffer_limits(high=BACKLOG_MAX)
-        if self._place is not None:
-            host, port = self._carrier.place
-            hello = HELLO + f"{host}:{port}".encode()
-            transport.write(LENGTH.pack(len(hello)) + hello)
-            self._carrier.connections[self._place] = self
+        _end_when_dead(transport.get_extra_info("socket"))
+        if self.place is None:
+            self.host = (transport.get_extra_info("peername") or ("",))[0]
+            self._patience = self._loop.call_later(GREETED_WITHIN, self.refuse, "no greeting in time")
+            self._carrier.came(self)
+            return
+        self._carrier._all[self] = None
+        host, port = self._carrier.place
+        hello = HELLO + f"{host}:{port}".encode()
+        transport.write(LENGTH.pack(len(hello)) + hello)
+        self._carrier.connections[self.place] = self  # whom we have called is where it listens
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._carrier._all.discard(self)
-        if self._place is not None and self._carrier.connections.get(self._place) is self:
-            del self._carrier.connections[self._place]
-            for other in self._carrier._all:  # who greets as a member may not be it
-                if other._place == self._place:
-                    self._carrier.connections[self._place] = other
+        self._end_patience()
+        self._carrier.lost(self)
         if not self.lost.done():
             self.lost.set_result(None)
 
@@ -175,6 +241,7 @@ class _Connection(asyncio.BufferedProtocol):
         return True
 
     def close(self) -> None:
+        self._end_patience()
         if self._transport is not None:
             self._transport.close()
 
@@ -183,51 +250,90 @@ class _Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, count: int) -> None:
         self._filled += count
+        self._read()
+
+    def _read(self) -> None:
+        """Read the frames that have come, as many as make a turn."""
+        transport = self._transport
+        assert transport is not None
+        if transport.is_closing():
+            return
         burst: ArrivedDatagrams = []
         view = memoryview(self._buffer)
-        at = 0
-        while self._filled - at >= 4:
+        at = needed = 0
+        while self._filled - at >= 4 and len(burst) < FRAMES_TURN:
             (size,) = LENGTH.unpack_from(view, at)
-            if size > FRAME_MAX:
-                self._refuse(f"a frame of {size} bytes")
+            if size > (GREETING_MAX if self.place is None else FRAME_MAX):
+                self.refuse(f"a frame of {size} bytes")
                 return
             if self._filled - at - 4 < size:
-                self._make_room(at, size + 4)
+                needed = size + 4
                 break
             frame = view[at + 4 : at + 4 + size]
             at += 4 + size
-            if self._place is None:
+            if self.place is None:
                 if not self._greeted(frame):
                     return
             else:
-                burst.append((frame, cast(Hashable, self._place)))
+                burst.append((frame, cast(Hashable, self.place)))
         if burst:
             self._deliver(burst)
-        rest = self._filled - at
-        if at and rest:
-            self._buffer[:rest] = self._buffer[at : self._filled]
-        if at:
-            self._filled = rest
+        self._make_room(at, needed)
+        is_paused = len(burst) == FRAMES_TURN
+        if is_paused is not self._is_paused and not transport.is_closing():
+            self._is_paused = is_paused
+            transport.pause_reading() if is_paused else transport.resume_reading()
+        if is_paused:
+            self._loop.call_soon(self._read)
 
     def _greeted(self, frame: memoryview) -> bool:
         """The first frame of whoever calls us says where it listens."""
         try:
-            if len(frame) > GREETING_MAX or frame[:4] != HELLO:
+            if frame[:4] != HELLO:
                 raise UsageError("no greeting")
-            self._place = parse_host_port(bytes(frame[4:]).decode(), "a caller")
+            place = parse_host_port(bytes(frame[4:]).decode(), "a caller")
         except (UsageError, UnicodeDecodeError):
-            self._refuse("no greeting of a member")
+            self.refuse("no greeting of a member")
             return False
-        self._carrier.connections[self._place] = self
+        self._end_patience()
+        self._carrier.greeted(self, place)
         return True
 
     def _make_room(self, at: int, needed: int) -> None:
-        """A frame larger than the buffer: enlarge it once, within FRAME_MAX."""
-        if needed > len(self._buffer):
-            self._buffer = self._buffer + bytearray(needed - len(self._buffer) + 4)
+        """Move what was not read to the front. A buffer that was full is doubled, as long as there may be that much to read:
+        nobody gets more memory than it fills."""
+        size, rest = len(self._buffer), self._filled - at
+        most = BUFFER_MIN if size < BUFFER_MIN else min(2 * size, max(BUFFER_MAX, needed))
+        if size < most and self.place is not None and (self._filled == size or size < BUFFER_MIN):
+            larger = bytearray(most)
+            larger[:rest] = self._buffer[at : self._filled]
+            self._buffer = larger
+        elif at and rest:
+            self._buffer[:rest] = self._buffer[at : self._filled]
+        self._filled = rest
 
-    def _refuse(self, why: str) -> None:
+    def _end_patience(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def refuse(self, why: str) -> None:
+        """Hang up."""
         self._carrier.counts["refused"] += 1
-        log.warning("a TCP connection was closed: %s", why)
-        self.close()
+        is_first = self._carrier.counts["refused"] == 1  # a person need not read what a stranger can repeat
+        log.log(logging.WARNING if is_first else logging.DEBUG, "a TCP connection was closed: %s", why)
+        self._carrier.lost(self)
         self._filled = 0
+        self.close()
+
+
+def _end_when_dead(sock: socket.socket | None) -> None:
+    """Let the kernel find out that nobody is at the other end any more (Linux; elsewhere it takes longer)."""
+    if sock is None:
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    with suppress(OSError, AttributeError):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * DEAD_AFTER)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, DEAD_AFTER)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, DEAD_AFTER // 4))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)

@@ -6,13 +6,15 @@ traces begin.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from inga.model.errors import IngaError, TraceError, UsageError
+from inga.model.steps import Trace
 from inga.stack.stack import Stack
-from inga.trace.manifest import Manifest
+from inga.trace.manifest import Manifest, claim
+from inga.trace.memory import MemoryTrace
 from inga.trace.numbering import Census
 from inga.trace.reader import read_description
 from inga.trace.writer import TraceWriter
@@ -53,23 +55,53 @@ class LiveTraces(Census):
         self._ended: list[asyncio.Future[None]] = []  # traces of what we were before, that are being closed
         self._disclaimed: list[str] = []
 
-    def trace(self, process: int, name: str = "") -> TraceWriter:
+    def trace(self, process: int, name: str = "") -> Trace:
+        """Raises what is wrong with the directory when we begin. When we come back, in the middle of a change, the group
+        fails of it instead, and nobody reads the rows that are still written."""
         if (process, name) not in self._open:
             if not name:
                 self._end()
             index, n = self.number(process, name), max(self.size(self._stack.view.total), len(self.names))
-            trace = _LiveTrace(
-                self._directory,
-                index,
-                self._name(index, process, name),
-                n,
-                full=self._full,
-                origin=self._origin,
-                on_failure=self._stack.fail,
-            )
-            trace.disclaim(*self._disclaimed)
-            self._open[process, name] = trace
+            try:
+                self._open[process, name] = self._begin(index, self._name(index, process, name), n)
+            except IngaError as error:
+                if not self._ended:
+                    raise
+                self._stack.fail(error)
+                return MemoryTrace(index, n)
         return self._open[process, name]
+
+    def _begin(self, index: int, name: str, n: int) -> "_LiveTrace":
+        failed = self._stack.fail
+        trace = _LiveTrace(
+            self._directory, index, name, n, full=self._full, origin=self._origin, on_failure=failed
+        )
+        trace.disclaim(*self._disclaimed)
+        return trace
+
+    def reserve(self, count: int, least: int) -> Sequence[int]:
+        """A number is reserved by a file in the directory, which only one can make. If that cannot be done, numbers are
+        given all the same: a view is worth more than a trace of it."""
+        found: list[int] = []
+        process = least
+        try:
+            while len(found) < count:
+                if self._claim(process):
+                    found.append(process)
+                process += 1
+        except TraceError as error:
+            self._stack.notice(f"other parts of the group may give newcomers the same numbers: {error}")
+            found += range(process, process + count - len(found))
+        return found
+
+    def _claim(self, process: int) -> bool:
+        """Reserve the number of a member, and of the copies of objects that it will have."""
+        mine, *copies = self.numbers(process)
+        if not claim(self._directory, mine):
+            return False
+        for copy in copies:
+            claim(self._directory, copy)
+        return True
 
     def disclaim(self, *checks: str) -> None:
         """Say that the run no longer claims these, for what is done at this member."""
@@ -96,11 +128,18 @@ class LiveTraces(Census):
         return self._loop.run_in_executor(None, lambda: trace.close(complete, crashed=crashed))
 
     def _name(self, index: int, process: int, name: str) -> str:
-        """What the trace calls a process; one that came back is another one than before."""
+        """What the trace calls a process that begins; one that came back is another one than before. UsageError if
+        somebody else has begun under its number, which then was not reserved."""
         if index < len(self.names):
             return self.names[index]
+        found = read_description(self._directory)
+        if index in found.known and found.known[index].has_begun:
+            raise UsageError(
+                f"{self._directory} has a process {index} already, {found.known[index].name!r}: two parts of the group "
+                "have let somebody in under that number"
+            )
         person = self._stack.member.name
-        if person in read_description(self._directory).manifest.processes[: self.number(process)]:
+        if person in found.manifest.processes[: self.number(process)]:
             person = f"{person} ({self.number(process)})"
         return f"{person}/{name}" if name else person
 

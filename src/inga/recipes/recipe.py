@@ -105,10 +105,11 @@ class Recipe:
 
     def claims(self, *, full: bool, deliver: str | None = None, objects: bool = False) -> list[str]:
         """The guarantees that a trace can show; one of deliveries only holds no control rows. Of a group
-        with objects it shows their order, whether or not there are messages besides."""
-        if objects:
-            return ["object"]
-        return [name for name in self.promises(deliver) if full or name != "quiet"]
+        with objects it shows their order, whether or not there are messages besides. Where members that fail
+        are excluded it shows that those who are left agree, on who they are and on what they delivered."""
+        shown = ("object",) if objects else self.promises(deliver)
+        views = ["views"] if self.wire == "inga" and not self.unsafe else []
+        return [*(name for name in shown if full or name != "quiet"), *views]
 
     def layout(
         self, names: Sequence[str], objects: Mapping[str, Any] | None, protocol: Mapping[str, Any]

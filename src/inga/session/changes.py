@@ -40,12 +40,19 @@ from inga.session.description import described, next_view, view_told
 from inga.session.door import Accepts, Door
 from inga.session.leading import FlushReport, Leading
 from inga.session.questions import Questions
+from inga.session.reserved import ReservedNumbers
 from inga.session.wishes import BuildByName, RecipeRequest, Wishes, made
 from inga.stack.stack import Done, Stack
 from inga.wire.told import TEXT_MAX, Told
 
 if TYPE_CHECKING:
     from inga.session.session import Session
+
+ATTEMPTS_MAX = 1024
+"""Attempts by which another member can be ahead of us: each has its reason, and a later one ends it within moments."""
+
+VIEWS_MAX = 1 << 20
+"""Views by which another part of the group can be ahead of ours."""
 
 DISSOLVES = 3
 """Times that members are told at once that they are let go."""
@@ -58,6 +65,7 @@ class Changes:
         self._session = session
         self._build = build
         self._door = Door(session, accepts)
+        self._numbers = ReservedNumbers()
         self._questions = Questions(session, self._answer)
         self.wishes = Wishes(session, self._questions, build)
         self._attempt = 0  # the latest that we know of in this view
@@ -96,6 +104,7 @@ class Changes:
         led, self._change, self._closing, self._attempt = self._change, None, None, 0
         self._dissolves = None
         self._unaware.clear()
+        self._numbers.view()
         self._questions.renew()
         if led is not None:
             self._unaware = set(self.stack.others)
@@ -157,9 +166,11 @@ class Changes:
         self._session.parts.leave_home(host, part)
         self.wake = NEVER
 
-    def enter(self, view: View, cuts: list[int]) -> None:
-        """One that was without a view is in one."""
-        self.cuts = cuts
+    def enter(self, view: View, told: Told) -> None:
+        """One that was without a view is in one, and was told this about it."""
+        self.cuts = cuts = told.numbers("cuts")
+        if self.stack.guard is not None:
+            self.stack.wire.prepare(view, self.stack.guard.unwrap(told.text("host"), told.text("secret")))
         self.stack.views.install(view, made(self._build, view.recipe), None, cuts)
 
     def go_on_alone(self) -> None:
@@ -167,6 +178,7 @@ class Changes:
         delivered in the view that we left is lost for us."""
         stack = self.stack
         before = stack.view.members[stack.me]
+        (mine,) = self._numbers.reserve(stack, [stack.member])
         view = replace(
             stack.view,
             number=stack.view.number + 1,
@@ -176,9 +188,11 @@ class Changes:
             failed=tuple(name for name in stack.view.names if name != before.name),
             leader=stack.member.incarnation,
             attempt=self._attempt + 1,
-            processes=(stack.view.total,),
-            total=stack.view.total + 1,
+            processes=(mine,),
+            total=mine + 1,
         )
+        if stack.guard is not None:
+            self.stack.wire.prepare(view, stack.guard.fresh())
         stack.views.install(view, made(self._build, view.recipe), None, self.cuts)
 
     def ahead(self, number: int) -> None:
@@ -237,6 +251,8 @@ class Changes:
             return
         if not self.leads or (host and host != [self.stack.member.signed]):
             return  # another one is asked
+        if told.number("view") > self.stack.view.number + VIEWS_MAX:
+            raise WireError("malformed", "a view far beyond ours")
         member = self._door.look(told, address)
         if member is not None:
             self._welcome(member, address)
@@ -307,6 +323,7 @@ class Changes:
             max(stack.view.number, number) + 1,
             self._attempt,
             people,
+            self._numbers.reserve(stack, people),
             recipe=stack.view.recipe if request is None else request.recipe,
             parts=self._door.parts(people),
         )
@@ -346,8 +363,20 @@ class Changes:
 
     def _welcome(self, person: Member, address: Hashable) -> None:
         """Tell a newcomer that it is a member: in which view, and what was before."""
+        guard, secret = self.stack.guard, ""
+        if guard is not None:
+            address = guard.address_of(person.name)
+            found = guard.secret_for(person.name)
+            if found is None:
+                return
+            secret = found
         if self._questions.is_first(person.identity, "welcome"):
-            what = {"cuts": self.cuts, "group": self._session.digest}
+            what = {
+                "cuts": self.cuts,
+                "group": self._session.digest,
+                "secret": secret,
+                "host": self.stack.member.name,
+            }
             missed = self._session.slow.missed_by(person)
             self._session.answer(address, "welcome", **described(self.stack.view), **what, missed=missed)
 
@@ -377,6 +406,8 @@ class Changes:
             return
         if max(gone, default=0) >= len(stack.view):
             raise WireError("malformed", "somebody is gone who never was here")
+        if view.number > stack.view.number + VIEWS_MAX or view.attempt > self._attempt + ATTEMPTS_MAX:
+            raise WireError("malformed", "a view far beyond those that can follow")
         if closing is not None and closing.rank >= (src, view.attempt):
             return
         if any(member not in gone for member in range(src)) or src in gone:
@@ -420,6 +451,9 @@ class Changes:
     def _on_cut(self, src: int, told: Told) -> None:
         cut, closing = Cut.read(told, len(self.stack.view)), self._followed(src, told)
         if closing is not None:
+            if self.stack.guard is not None:
+                name = self.stack.view.names[src]
+                self.stack.wire.prepare(closing.view, self.stack.guard.unwrap(name, cut.secret))
             closing.hear_cut(cut)
 
     def _on_reached(self, src: int, told: Told) -> None:
@@ -453,7 +487,7 @@ class Changes:
     def _on_refused(self, src: int, told: Told) -> None:
         key, asker, wish = key_of(told), told.number("asker"), told.number("wish")
         why, closing = told.text("why"), self._closing
-        if closing is not None and closing.key == key and not closing.installing:
+        if closing is not None and (closing.key, closing.leader) == (key, src) and not closing.installing:
             self._closing = None
             self._session.quorum.promised.discard(src)
             self.stack.views.reopen()

@@ -70,15 +70,15 @@ def next_view(
     number: int,
     attempt: int,
     newcomers: list[Member],
+    fresh: Sequence[int],
     *,
     recipe: str,
     parts: Sequence[tuple[str, ...]] = (),
 ) -> View:
-    """The view that follows the one in force: without the members that are gone, with those who come; of these, some may
-    be other `parts` of the group."""
+    """The view that follows the one in force: without the members that are gone, with those who come, who are `fresh`
+    processes of the trace; some of them may be other `parts` of the group."""
     view = stack.view
     stay = [index for index in range(len(view)) if index not in stack.left]
-    fresh = range(view.total, view.total + len(newcomers))
     return View(
         number,
         (*(view.members[index] for index in stay), *newcomers),
@@ -90,6 +90,6 @@ def next_view(
         leader=stack.member.incarnation,
         attempt=attempt,
         processes=(*(view.processes[index] for index in stay), *fresh),
-        total=view.total + len(newcomers),
+        total=max([view.total - 1, *fresh]) + 1,
         merged=(tuple(view.names[index] for index in stay), *parts) if parts else (),
     )

@@ -39,6 +39,12 @@ def piece_size(stack: Stack) -> int:
     return max(min(PIECE, room - HEAD), 64)
 
 
+def note_state(stack: Stack, giver: int, octets: int, of: str) -> None:
+    """A trace says that a state has come."""
+    if stack.trace is not None:
+        stack.trace.row("state", stack.now, stack.view.number, peer=giver, n=octets, note=of)
+
+
 class Handover:
     """Asks for states, and gives them; part of the session."""
 
@@ -90,8 +96,7 @@ class Handover:
         self._again.reset()
         if len(come) == total:
             self._take(topic, bytes(self._come.pop(topic)))
-            if stack.trace is not None:
-                stack.trace.row("state", stack.now, stack.view.number, peer=packet.src, n=total, note=topic)
+            note_state(stack, packet.src, total, topic)
         elif len(come) // max(len(packet.body), 1) % PIECES == 0:
             self._ask(topic, holders)
 

@@ -64,6 +64,8 @@ class Leading:
         self._gone = set(stack.left)
         self._slow = sorted(slow & stack.left)
         # What members are told at the beginning.
+        # Of the next view, in a secured group: for those who will be in it.
+        self._secret = None if stack.guard is None else stack.guard.fresh()
         self.flush = {**described(view), "gone": sorted(self._gone), "slow": self._slow}
         self._reports: dict[int, FlushReport] = {}
         self._dealt: dict[int, dict[int, Holdings]] | None = None
@@ -88,8 +90,12 @@ class Leading:
             if not self._round and all(report.is_all for report in self._reports.values()):
                 self._round = 1
             for member in sorted(missing):
+                secret = self._secret_for(member)
+                if secret is None:
+                    continue  # it is not known yet how to tell it in private
                 if self._questions.is_first(member, "cut", self.view.attempt, self._round):
-                    self._questions.tell(member, "cut", **self.key, **self._cut_for(member, self._dealt))
+                    cut = self._cut_for(member, self._dealt)
+                    self._questions.tell(member, "cut", **self.key, **cut, secret=secret)
         return missing
 
     def out_of_reach(self, patience: float) -> set[int]:
@@ -151,6 +157,12 @@ class Leading:
             "missed": {str(slow): [[self._said_by(k, slow) for k in range(n)]] for slow in self._slow},
             **self._states(),
         }
+
+    def _secret_for(self, member: int) -> str | None:
+        guard = self._stack.guard
+        if guard is None or self._secret is None:
+            return ""
+        return guard.wrap(self._stack.view.names[member], self._secret)
 
     def _said_by(self, member: int, to: int | None) -> int:
         """Messages of a member to another, or to everybody; of one that is gone, as many as have come anywhere."""

@@ -10,18 +10,36 @@ from collections.abc import Hashable, Iterable, Sequence
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Buffer, Packet
 from inga.model.view import Member, View
+from inga.secure.handshake import is_secured
 from inga.session.alarms import Backoff
 from inga.session.asking import Asking
 from inga.session.description import named, view_told
 from inga.session.door import Accepts
 from inga.session.gathering import Gathering
 from inga.session.questions import PAUSE, PAUSE_MAX
-from inga.session.session import Session
+from inga.session.session import Session, is_impostor
+from inga.stack.backlog import Backlog
+from inga.stack.guard import Guard
 from inga.stack.native import Outsider
 from inga.stack.places import Places
 from inga.stack.stack import EVERYBODY, Address, Datagram
-from inga.wire.packet import INDEX_MAX, OUTSIDE, decode, encode, group_id, kind_of, view_of, view_tag
+from inga.wire.packet import (
+    HEAD,
+    INDEX_MAX,
+    OUTSIDE,
+    Covers,
+    decode,
+    encode,
+    group_id,
+    kind_of,
+    source_of,
+    view_of,
+    view_tag,
+)
 from inga.wire.told import Told, said
+
+STRANGE_FOR = 3.0
+"""Seconds for which one waits where somebody is there and nobody can be understood."""
 
 PAUSED_FOR = 3.0
 """Seconds for which one asks where nobody may be let in, before it gives up: another part may let it in."""
@@ -62,10 +80,16 @@ class Newcomer:
         founds: str | None = None,
         traced: bool = False,
         accepts: Accepts | None = None,
+        guard: Guard | None = None,
     ) -> None:
         """`group` and `lobby` are those of the stack that it will have, and so are the `places`. `wants`: the kind of state
         that it takes. `founds`: the order of the group that it founds with others, `traced` or not, if nobody lets it in;
-        None: it waits. `accepts`: the driver's objections to these."""
+        None: it waits. `accepts`: the driver's objections to these. `guard` is that of the stack."""
+        self.guard = guard
+        self._lobby_name = group if lobby is None else lobby
+        self._is_secured = False  # those who are there speak so that we cannot understand them
+        self._since = now
+        self._covers: Covers = "all" if guard is None else "nothing"
         self.member = member
         self._identity = group
         self.group = group_id(group)
@@ -74,7 +98,7 @@ class Newcomer:
         self.cuts: list[int] = []  # of each process, what it had sent in views that are closed
         self.refused: UsageError | None = None
         self._paused_at: float | None = None  # since when those who answer are too few to let anybody in
-        self.backlog: list[tuple[bytes, Hashable]] = []
+        self.backlog = Backlog(BACKLOG_MAX)
         self.places = places or Places()
         self.wake = now
         self._founds, self._traced, self._accepts = founds, traced, accepts
@@ -91,14 +115,24 @@ class Newcomer:
         assert index is not None
         return index
 
+    def output(self, now: float) -> list[tuple[Address, Datagram]]:
+        """What is to be said at once to those who were heard."""
+        return [] if self.guard is None else self.guard.seal([], now)
+
     def tick(self, now: float) -> list[tuple[Address, Datagram]]:
         """Ask (again), or found the group."""
+        said = self._tick(now)
+        return said if self.guard is None else self.guard.seal(said, now)
+
+    def _tick(self, now: float) -> list[tuple[Address, Datagram]]:
         if self._asking.gives_up(now):
             self._gathering.begin_again(now)
         if self._founds is not None and self._asking.host is None:
             self._look_round(now)
             if self.view is not None:
                 return []
+        elif now - self._since >= STRANGE_FOR:
+            self._refuse_stranger()
         self.wake = now + self._pause.next(STEADY)
         self._look_round_by(now)
         asked = self._asking.hello(self.member, f"{self.group:08x}", 0, now, self._wants)
@@ -111,7 +145,7 @@ class Newcomer:
         chosen = self._gathering.chosen(self.member, now)
         if chosen == self.member.identity:
             founders = self._gathering.founders(self.member, now)
-            if founders is not None:
+            if founders is not None and (len(founders) > 1 or not self._refuse_stranger()):
                 self._found(founders)
         elif chosen is not None:
             self._asking.heard(chosen, now)
@@ -119,17 +153,9 @@ class Newcomer:
     def _found(self, founders: tuple[Member, ...]) -> None:
         assert self._founds is not None
         names = tuple(person.name for person in founders)
-        self._enter(
-            View(
-                1,
-                founders,
-                self._founds,
-                self._traced,
-                joined=names,
-                leader=self.member.incarnation,
-                attempt=1,
-            )
-        )
+        leader = self.member.incarnation
+        view = View(1, founders, self._founds, self._traced, joined=names, leader=leader, attempt=1)
+        self._enter(view, None if self.guard is None else self.guard.fresh())
 
     def _look_round_by(self, now: float) -> None:
         if self._founds is not None and self._asking.host is None:
@@ -139,26 +165,35 @@ class Newcomer:
         """It does not join after all: whoever has let it in is not to wait for it."""
         member, view = self.member, 0 if self.view is None else self.view.number
         signed = {**named(member), "group": f"{self.group:08x}"}
-        return self._to_all(said("goodbye", **signed, view=view, itself=False, bound=False))
+        words = self._to_all(said("goodbye", **signed, view=view, itself=False, bound=False))
+        return words if self.guard is None else self.guard.seal(words, self.wake)
 
     def _to_all(self, content: bytes) -> list[tuple[Address, Datagram]]:
         packet = Packet(NOBODY, OUTSIDE, kind=Session.id)
         packet.ext = content
-        datagram = encode(packet, self.lobby)
+        datagram = encode(packet, self.lobby, covers=self._covers)
         return [(EVERYBODY, datagram), *((Outsider(place), datagram) for place in self.places)]
 
     def receive(self, batch: Iterable[tuple[Buffer, Hashable]], *, now: float) -> None:
+        if self.guard is not None and self.view is None:
+            batch = self.guard.open(batch, now)
         for data, address in batch:
+            if self.guard is None and is_secured(data, self._lobby_name):
+                self._is_secured = True
             if kind_of(data, self.lobby) == Session.id and view_of(data) == OUTSIDE:
-                self._hear(data, now)
-            elif len(self.backlog) < BACKLOG_MAX:
-                self.backlog.append((bytes(data), address))
+                self._hear(data, address, now)
+            elif len(data) >= HEAD.size:
+                self.backlog.keep(data, source_of(data), address)
 
-    def _hear(self, data: Buffer, now: float) -> None:
+    def _hear(self, data: Buffer, address: Hashable, now: float) -> None:
         try:
-            packet = decode(data, self.lobby, {OUTSIDE: INDEX_MAX}, INDEX_MAX)
-            if packet is not None and self.view is None:
-                self._learn(Told.read(packet.ext), now)
+            packet = decode(data, self.lobby, {OUTSIDE: INDEX_MAX}, INDEX_MAX, checked=self.guard is None)
+            if packet is None or self.view is not None:
+                return
+            told = Told.read(packet.ext)
+            if is_impostor(self.guard, told, address):
+                return
+            self._learn(told, now)
         except WireError:
             return  # not readable, so no answer
 
@@ -174,13 +209,15 @@ class Newcomer:
                 if self._asking.heard(told.identity, now):
                     self.wake = now
             case "welcome" if told.text("group") == f"{self.group:08x}":
-                view, cuts = view_told(told), told.numbers("cuts")
+                view, cuts, secret = view_told(told), told.numbers("cuts"), None
                 if view.index(self.member) is not None:
-                    self._enter(view, cuts)
+                    if self.guard is not None:
+                        secret = self.guard.unwrap(told.text("host"), told.text("secret"))
+                    self._enter(view, secret, cuts)
             case "again":
                 # It was a member and taken for dead before it heard that it was one: it comes back as a new one.
                 if told.identity == self.member.identity:
-                    self.member = self.member.reborn()
+                    self.member = self.member.reborn(told.number("free"))
             case "paused" if told.identity == self.member.identity:
                 self._paused_at = now if self._paused_at is None else self._paused_at
                 if now - self._paused_at >= PAUSED_FOR:
@@ -188,6 +225,15 @@ class Newcomer:
             case "closed":
                 if told.identity == self.member.identity:
                     self._refuse(told.text("why"))
+
+    def _refuse_stranger(self) -> bool:
+        """Give up if those who are there cannot be understood, or do not understand us."""
+        strangers = [] if self.guard is None or self.guard.has_company else self.guard.strangers
+        if strangers:
+            self._refuse(f"somebody is in this group, but {strangers[0]}")
+        elif self._is_secured:
+            self._refuse("the group of this name is secured: pass secret= or identity=")
+        return self.refused is not None
 
     def _refuse(self, why: str) -> None:
         self.refused = UsageError(f"{self.member.name!r} cannot join: {why}")
@@ -208,7 +254,9 @@ class Newcomer:
         self._gathering.saw(self.member, person, host[0][:2] if host else None, now)
         self._look_round_by(now)
 
-    def _enter(self, view: View, cuts: Sequence[int] = ()) -> None:
+    def _enter(self, view: View, secret: bytes | None, cuts: Sequence[int] = ()) -> None:
         self.view, self.cuts = view, list(cuts)
         tag = view_tag(self._identity, view)
-        self.backlog = [each for each in self.backlog if kind_of(each[0], tag) is not None]
+        if self.guard is not None and secret is not None:
+            self.guard.expect(tag, view, self.me, secret)
+        self.backlog.retain(lambda data: kind_of(data, tag) is not None)

@@ -209,9 +209,13 @@ class Presence:
         """Somebody has gone on without us, from the view in which we still are."""
         stack = self._session.stack
         who = told.identity
-        if told.text("group") != self._session.digest or who != stack.member.identity or stack.leaving:
+        if told.text("group") != self._session.digest or who != stack.member.identity:
             return
         if told.large("spoken_in") != stack.wire.tag_of(stack.view):
+            return
+        if stack.leaving:  # then everybody knows
+            self._unaware.clear()
+            self.wake = NEVER
             return
         leaders = told.numbers("leader")
         if not leaders or self._session.quorum.yields(leaders[0]):

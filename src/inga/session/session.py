@@ -2,6 +2,7 @@
 
     presence   who is here, who has left: `presence`
     silence    who is not heard any more: `silence`
+    detours    who is heard by others and not by us: `detours`
     changes    views: members that join, leave or fail, other orders: `changes`
     quorum     whether a part of the group may go on without the others: `quorum`
     parts      other parts of the group, if it has fallen apart: `parts`
@@ -22,8 +23,10 @@ from inga.model.packet import Packet
 from inga.model.view import View
 from inga.session.alarms import NEVER
 from inga.session.changes import Changes
+from inga.session.detours import Detours
 from inga.session.door import Accepts
 from inga.session.handover import Handover
+from inga.session.hearing import Hearing
 from inga.session.parts import Parts
 from inga.session.presence import Presence
 from inga.session.pressure import Pressure
@@ -32,10 +35,25 @@ from inga.session.silence import Silence
 from inga.session.slow import PATIENCE, Slow
 from inga.session.transfer import Transfer
 from inga.session.wishes import BuildByName
+from inga.stack.guard import Guard
 from inga.stack.layer import Layer
 from inga.stack.stack import Done
 from inga.wire.packet import OUTSIDE
 from inga.wire.told import Told, said
+
+SPOKEN_FOR = ("here", "hello")
+"""What everybody says of itself alone."""
+
+SPOKEN_OF = ("goodbye", "farewell", "excluded", "double")
+"""What everybody says of itself, and members of others: who is no member any more, or none yet, sends nobody away."""
+
+
+def is_impostor(guard: Guard | None, told: Told, address: Hashable, members: tuple[str, ...] = ()) -> bool:
+    """Whether somebody speaks of itself under a name that it has not proven, or of others without being a member."""
+    if guard is None or told.do not in SPOKEN_FOR + SPOKEN_OF:
+        return False
+    others = members if told.do in SPOKEN_OF else ()
+    return not guard.speaks_for(address, told.text("name"), *others)
 
 
 class Session(Layer):
@@ -68,11 +86,13 @@ class Session(Layer):
         member that holds up the others for longer than `patience`. `open`: nobody has named the members beforehand.
         `gives`, `wants`: the kinds of state that the
         application has for newcomers, and takes as one."""
+        self.hearing = Hearing()
         self.changes_views = build is not None
         self.presence = Presence(self, greet=greet, config=dict(config or {}))
         self.changes = Changes(self, build, accepts)
         self.pressure = Pressure(self)
         self.silence = Silence(self, detect)
+        self.detours = Detours(self)
         self.quorum = Quorum(self, partition)
         self.slow = Slow(self, slow, patience)
         self.parts = Parts(self, rejoin=rejoin, is_open=open)
@@ -102,6 +122,8 @@ class Session(Layer):
     # Hooks
 
     def view(self, view: View) -> None:
+        self.hearing.view(len(view))
+        self.detours.view()
         self.parts.view(view)
         self.changes.view(view)
         self.presence.view()
@@ -112,10 +134,16 @@ class Session(Layer):
         self.transfer.view(view)
 
     def control(self, packet: Packet) -> None:
-        if self.stack.leaving or self.parts.is_homeless:
+        if self.parts.is_homeless:
+            return
+        if not self.hearing.hears(packet.src, self.stack.now):
+            self.stack.reject("budget", packet)
             return
         try:
-            self._hear(packet, Told.read(packet.ext))
+            told = Told.read(packet.ext)
+            if self.stack.leaving and told.do != "passed":
+                return
+            self._hear(packet, told)
         except WireError as error:
             self.stack.reject(error.reason, packet)
             return
@@ -128,8 +156,14 @@ class Session(Layer):
                 pass  # that it was said is all there is to it
             case "suspect":
                 self.silence.on_suspect(src, told)
+            case "unmet":
+                self.silence.on_unmet(src, told)
             case "heard":
                 self.silence.on_heard(src, told)
+            case "pass":
+                self.detours.on_pass(packet, told)
+            case "passed":
+                self.detours.on_passed(packet, told)
             case "slow":
                 self.slow.on_slow(src, told)
             case "reading":
@@ -151,8 +185,13 @@ class Session(Layer):
 
     def outside(self, packet: Packet, address: Hashable) -> None:
         """What belongs to no view: of members, of newcomers, and of anybody else who knows the group's name."""
+        if not self.hearing.hears_from(address, self.stack.now):
+            self.stack.reject("budget")
+            return
         try:
             told = Told.read(packet.ext)
+            if is_impostor(self.stack.guard, told, address, self.stack.view.names):
+                raise WireError("impostor", f"{told.do!r} in the name of another")
             if told.do == "here":
                 self.presence.on_here(packet, told)
             elif told.do == "goodbye":
@@ -225,6 +264,7 @@ class Session(Layer):
     def gone(self, member: int) -> None:
         self.presence.gone(member)
         self.silence.gone(member)
+        self.detours.gone(member)
         self.quorum.review()
         self.transfer.gone(member)
         if not self.stack.leaving:

@@ -24,7 +24,7 @@ from inga.model.packet import Packet
 from inga.model.view import Member, View
 from inga.session.alarms import NEVER, Backoff
 from inga.session.description import People
-from inga.session.handover import AGAIN, AGAIN_MAX, PIECE, PIECES, STATE_MAX, piece_size
+from inga.session.handover import AGAIN, AGAIN_MAX, PIECE, PIECES, STATE_MAX, note_state, piece_size
 from inga.session.pressure import WARN_AFTER
 from inga.wire.told import TEXT_MAX, Told
 
@@ -40,7 +40,7 @@ REFUSES_FOR = 10.0
 GOES_ON = "+"
 """What one says to lack that is being served by one that is here."""
 
-Identity = tuple[str, int]
+Person = tuple[str, int]
 
 
 class OutgoingState:
@@ -94,12 +94,12 @@ class Transfer:
         self.lacks = False
         self.incoming: IncomingState | None = None
         self.stop_at: View | None = None  # where the application, having joined, has to have a state
-        self.outgoing: dict[Identity, OutgoingState] = {}
-        self._identity: Identity | None = None  # as which we were in the view before
+        self.outgoing: dict[Person, OutgoingState] = {}
+        self._identity: Person | None = None  # as which we were in the view before
         self._lack: People | None = None  # as the cut before this view said, if we were there
         self._give: People = []
-        self._unserved: set[Identity] = set()  # whom nobody gives what they lack
-        self._donor: Identity | None = None
+        self._unserved: set[Person] = set()  # whom nobody gives what they lack
+        self._donor: Person | None = None
         self._is_anew = False  # we have said that we lack a state anew
         self._refusal: str | None = None  # why one who was to give a state did not
         self._refuses_until = 0.0
@@ -233,7 +233,7 @@ class Transfer:
             told = {"offset": outgoing.offset + at, "ask": is_last, "all": is_all}
             self._say(to, "state", told, body)
 
-    def _drop(self, person: Identity) -> None:
+    def _drop(self, person: Person) -> None:
         outgoing = self.outgoing.pop(person, None)
         if outgoing is not None:
             outgoing.is_gone = True
@@ -276,6 +276,7 @@ class Transfer:
         self.wake = stack.now + self._again.next(stack.rng)
         if is_all:
             incoming.is_whole, self.lacks, self.wake = True, False, NEVER
+            note_state(stack, packet.src, incoming.offset, self.wants)
         if asks:
             self._fetch()
 

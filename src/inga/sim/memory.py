@@ -32,7 +32,11 @@ ALLOWED: Mapping[str, Allowance] = {
         lambda n: 8192, "packets of others, until their next word says that everybody has them"
     ),
     "Hop._kept": Allowance(lambda n: 8192, "the same"),
-    "Changes.cuts": Allowance(lambda n: 4096, "of each that ever was a member of a traced group, a number"),
+    "Changes.cuts": Allowance(
+        lambda n: 4096,
+        "of each that ever was a member of a traced group, a number: as many as each row of its trace has, so that a trace "
+        "gets too large long before; a newcomer is told all of them in one datagram, which has room for some thousands",
+    ),
     "Door._former": Allowance(lambda n: 256, "who was a member: an incarnation never is again"),
     "Matrix._changed": Allowance(lambda n: n * n, "each cell that changed since it was last told"),
     "Peer.kept": Allowance(

@@ -76,7 +76,7 @@ class MemberTraces:
     def __init__(self, recording: Recording, stack: Stack) -> None:
         self._recording = recording
         self._stack = stack
-        self.number, self.past = recording.number, recording.past
+        self.number, self.past, self.reserve = recording.number, recording.past, recording.reserve
 
     def trace(self, process: int, name: str = "") -> TraceWriter:
         return self._recording.trace(process, name, self._stack)

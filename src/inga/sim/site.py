@@ -5,7 +5,7 @@ the end of a turn `pump` does what the stack asks for, as a driver over sockets 
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from inga.recipes import find
 from inga.session.newcomer import Newcomer
 from inga.session.session import Session
 from inga.sim.states import SiteStates
-from inga.stack.stack import Stack, joined
+from inga.stack.stack import Address, Datagram, Stack
 from inga.trial.workload import HEADER, Workload
 
 if TYPE_CHECKING:
@@ -161,7 +161,13 @@ class Site:
         self.pump()
 
     def leave(self) -> None:
-        """Send nothing more, and go once everybody else was heard and has everything, as a group does that is closed."""
+        """Send nothing more, and go once everybody else was heard and has everything, as a group does that is closed. Who is
+        no member yet says that it does not want to be one."""
+        if self.newcomer is not None:
+            for address, datagram in self.newcomer.goodbye():
+                self.sim.network.ask(self, address, datagram)
+            self.has_left = True
+            return
         self._member().flush()
         self.leaves_by = self._timeline.now + LINGER
         self.waiting.clear()
@@ -224,6 +230,7 @@ class Site:
             if self._timeline.now < self.starts_at:
                 return
             newcomer.receive([datagram], now=self._timeline.now)
+            self._transmit(newcomer.output(self._timeline.now))
             self._ask(newcomer)
             return
         self.stack.receive([datagram], now=self._timeline.now)
@@ -235,15 +242,17 @@ class Site:
 
     def knock(self, due: float) -> None:
         """One who wants to join asks everybody, until it is let in or refused."""
-        newcomer, sim = self.newcomer, self.sim
+        newcomer = self.newcomer
         if newcomer is None or self.wake != due:
             return
         self.wake = None
-        for _address, datagram in newcomer.tick(self._timeline.now):
-            for other in sim.sites:
-                if other is not self:
-                    sim.network.copy(self, other, joined(datagram))
+        self._transmit(newcomer.tick(self._timeline.now))
         self._ask(newcomer)
+
+    def _transmit(self, sends: Iterable[tuple[Address, Datagram]]) -> None:
+        """As one that is no member yet."""
+        for address, datagram in sends:
+            self.sim.network.ask(self, address, datagram)
 
     def _ask(self, newcomer: Newcomer) -> None:
         """It is a member, was refused, or asks again when it wants to."""
@@ -364,7 +373,7 @@ class Site:
         if stack.view is not self.view:
             self._installed()
         for address, datagram in ready.send:
-            sim.network.transmit(self, address if isinstance(address, int) else None, datagram)
+            sim.network.transmit(self, address, datagram)
         if self.states is not None:
             self.states.follow(ready.deliver)
         for item in ready.deliver:

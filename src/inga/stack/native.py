@@ -1,11 +1,12 @@
 """The native wire: datagrams to packets and back, for the views in force, those to come, and for no view at all."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inga.model.errors import WireError
 from inga.model.packet import DATA, HEADER_MAX, Buffer, Packet
 from inga.model.view import View
+from inga.stack.backlog import Backlog
 from inga.wire.packet import (
     HEAD,
     INDEX_MAX,
@@ -20,11 +21,17 @@ from inga.wire.packet import (
 )
 
 if TYPE_CHECKING:
-    from inga.stack.stack import Stack
+    from inga.stack.stack import Address, Datagram, Stack
 
 
 class Outsider(NamedTuple):
     """One that is no member, known by the address from which it wrote, or by the place where it said that it is."""
+
+    address: Hashable
+
+
+class Direct(NamedTuple):
+    """The same, where only it is to get what is sent, by whatever way there is to it."""
 
     address: Hashable
 
@@ -44,25 +51,36 @@ class NativeWire:
 
     def __init__(self, stack: "Stack") -> None:
         self.stack = stack
-        self.ahead: list[tuple[bytes, Hashable]] = []  # of views not installed here yet
+        self.ahead = Backlog(AHEAD_MAX)  # of views not installed here yet
         self.tag = stack.group  # by which packets of the view in force are known
         self.next_tag: int | None = None  # the same of the view that may follow, if a change is under way
         self.past: dict[int, View] = {}  # closed views by their tags, the newest last
         # In a first view, which members know before they have met: which process each is, as far as that is known.
         # Another one of the same name is not it, and nothing it says is taken for the first one's word.
         self.births: list[int | None] | None = None
+        # Told of all that is sent to members, while some of them have to be reached in another way as well.
+        self.also: Callable[[Address, Datagram], None] | None = None
 
     def read(self, batch: Iterable[tuple[Buffer, Hashable]], *, is_hearsay: bool = False) -> list[Packet]:
         """What datagrams hold that is of a view in force, or of no view at all. With `is_hearsay` others repair them as they
         were, so that they say nothing about whether their sender is still there, and are read also when it is not: what
         brought them has looked after that."""
+        guard = self.stack.guard
+        opened = batch if guard is None else guard.open(batch, self.stack.now)
+        return self._read_opened(opened, is_hearsay=is_hearsay)
+
+    def _read_opened(
+        self, batch: Iterable[tuple[Buffer, Hashable]], *, is_hearsay: bool = False
+    ) -> list[Packet]:
         packets: list[Packet] = []
         stack = self.stack
         tag, births, sizes, me, left = self.tag, self.births, stack.sizes, stack.me, stack.left
+        checked = stack.covers != "nothing"
         heard, now = stack.heard, stack.now
         for data, address in batch:
             try:
-                packet = decode(data, tag if births is None else self._tag_from(data), sizes, me)
+                of = tag if births is None else self._tag_from(data)
+                packet = decode(data, of, sizes, me, checked=checked)
             except WireError as error:
                 packet = self._read_otherwise(error.reason, data, address)
             if packet is None:
@@ -84,7 +102,7 @@ class NativeWire:
     def write(self, batch: list[Packet]) -> None:
         """Encode what leaves, once for all who get the same."""
         stack = self.stack
-        counts, transmit = stack.counts, stack.transmit
+        counts, transmit = stack.counts, stack.transmit if self.also is None else self._transmit_also
         for packet in batch:
             if packet.kind == DATA:
                 counts["data"] += 1
@@ -96,7 +114,7 @@ class NativeWire:
                     packet.dst = 1 << packet.to
             counts["bytes"] += len(packet.body)
             if packet.encoded is None:
-                packet.encoded = [encode(packet, self.group_of(packet)), None]
+                packet.encoded = [self.encode(packet), None]
             full, bare = packet.encoded
             if packet.dst is None:
                 if packet.to is None:
@@ -111,8 +129,13 @@ class NativeWire:
                     transmit(member, full)
                     continue
                 if bare is None:
-                    bare = packet.encoded[1] = encode(packet, self.group_of(packet), bare=True)
+                    bare = packet.encoded[1] = self.encode(packet, bare=True)
                 transmit(member, bare)
+
+    def _transmit_also(self, to: "Address", datagram: "Datagram") -> None:
+        self.stack.transmit(to, datagram)
+        if self.also is not None:
+            self.also(to, datagram)
 
     def answer(self, packet: Packet, address: Hashable) -> None:
         """Send something to one who is no member: by this wire, which all can read, whatever wire its group has. To
@@ -120,7 +143,11 @@ class NativeWire:
         stack = self.stack
         to = None if address is None or stack.chain.hook("read") is not None else Outsider(address)
         stack.counts["control"] += 1
-        stack.transmit(to, encode(packet, self.group_of(packet)))
+        stack.transmit(to, self.encode(packet))
+
+    def encode(self, packet: Packet, *, bare: bool = False) -> Buffer | list[Buffer]:
+        """A packet's bytes, as packets of this group are known and checked."""
+        return encode(packet, self.group_of(packet), bare=bare, covers=self.stack.covers)
 
     def group_of(self, packet: Packet) -> int:
         """What a packet carries to be known by: what belongs to no view is for all who know the group's name."""
@@ -145,6 +172,12 @@ class NativeWire:
         """By what packets of a view are known."""
         return view_tag(self.stack.identity, view)
 
+    def prepare(self, view: View, secret: bytes) -> None:
+        """In a secured group: that view, with this secret, may follow."""
+        guard, me = self.stack.guard, view.index(self.stack.member)
+        assert guard is not None and me is not None
+        guard.expect(self.tag_of(view), view, me, secret)
+
     def is_past(self, tag: int) -> bool:
         """Whether that is the tag of a view that is closed here."""
         return any(self.tag_of(view) == tag for view in self.past.values())
@@ -152,6 +185,8 @@ class NativeWire:
     def enter(self, view: View) -> None:
         """This view is in force from now on."""
         self.tag = self.tag_of(view)
+        if self.stack.guard is not None:
+            self.stack.guard.enter(self.tag, view, self.stack.me, self.stack.now)
         datagram_max = self.stack.datagram_max
         # The largest body that fits one datagram beside its header and a vector or two.
         self.body_max = datagram_max - min(HEADER_MAX + 6 * len(view), datagram_max // 2)
@@ -168,13 +203,17 @@ class NativeWire:
             self.past[self.tag ^ birth] = view
         while len({view.number for view in self.past.values()}) > PAST_MAX:
             del self.past[next(iter(self.past))]
-        self.next_tag = self.births = None
+        self.next_tag = self.births = self.also = None
 
     def catch_up(self) -> None:
         """Read what came too early for the views before this one."""
         if self.ahead:
-            waiting, self.ahead = self.ahead, []
-            self.stack.receive(waiting, now=self.stack.now)
+            waiting, self.ahead = self.ahead, Backlog(AHEAD_MAX)
+            read = (
+                self.stack.chain.hook("read") or self._read_opened
+            )  # what is of this wire was opened already
+            if packets := read(waiting):
+                self.stack.chain.lowest(packets)
 
     def _read_otherwise(self, reason: str, data: Buffer, address: Hashable) -> Packet | None:
         if reason in ("view", "group") and view_of(data) == OUTSIDE:
@@ -191,13 +230,13 @@ class NativeWire:
 
     def _keep_for_next(self, data: Buffer, address: Hashable) -> None:
         if self.stack.chain.hook("read") is None:
-            self.keep_ahead(data, address)
+            self.keep_ahead(data, source_of(data), address)
         self._note_ahead(view_of(data))
 
-    def keep_ahead(self, data: Buffer, address: Hashable) -> None:
+    def keep_ahead(self, data: Buffer, source: int, address: Hashable) -> None:
         """A datagram is of the next view: it is read once that is installed."""
-        if len(self.ahead) < AHEAD_MAX:
-            self.ahead.append((bytes(data), address))
+        if not self.ahead.keep(data, source, address):
+            self.stack.reject("early")
 
     def _note_ahead(self, number: int) -> None:
         """Who speaks in the next view has installed it."""
@@ -226,7 +265,8 @@ class NativeWire:
         stack = self.stack
         try:
             # A sender that means another group of this name may have our index in its group.
-            packet = decode(data, stack.lobby, {OUTSIDE: INDEX_MAX}, INDEX_MAX)
+            checked = stack.covers != "nothing"
+            packet = decode(data, stack.lobby, {OUTSIDE: INDEX_MAX}, INDEX_MAX, checked=checked)
         except WireError as error:
             stack.reject(error.reason)
             return None

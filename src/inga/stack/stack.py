@@ -26,18 +26,19 @@ from inga.model.receipt import Receipt
 from inga.model.steps import Book, Trace
 from inga.model.view import View
 from inga.stack.chain import Chain
+from inga.stack.guard import Guard
 from inga.stack.layer import Layer
-from inga.stack.native import NativeWire, Outsider
+from inga.stack.native import Direct, NativeWire, Outsider
 from inga.stack.places import Places
 from inga.stack.views import Views
-from inga.wire.packet import group_id
+from inga.wire.packet import Covers, group_id
 
 EVERYBODY = None
 """The address of a datagram for all other members."""
 
 
-Address = int | Outsider | None
-"""A member's index, somebody who is no member, or EVERYBODY."""
+Address = int | Outsider | Direct | None
+"""A member's index, somebody who is no member, one by its address alone, or EVERYBODY."""
 
 Datagram = Buffer | list[Buffer]
 
@@ -96,12 +97,16 @@ class Stack:
         sizes: dict[int, int] | None = None,
         birth: int | None = None,
         places: Places | None = None,
+        guard: Guard | None = None,
+        covers: Covers = "all",
     ) -> None:
         """`group` is what members agree on, `lobby` what also those know who do not: packets that belong to no view
         carry that. `beneath` names services the network itself provides, such as "reliable" in a test.
         `sizes` is for one who joins a board: how many members the earlier views had whose packets still come. `birth`
         tells this process from others of its name, in a first view that members know before they have met. `places`: where
-        somebody may be who is in no view of ours."""
+        somebody may be who is in no view of ours. `guard` seals what leaves, and opens what comes. `covers`: what of our
+        packets their check covers; what others cover we check, unless nobody has a check."""
+        self.guard = guard
         self.me = me
         self.member = view.members[me]
         self.now = now
@@ -113,6 +118,7 @@ class Stack:
         self.lobby = self.group if lobby is None else group_id(lobby)
         self.receipt = receipt
         self.datagram_max = datagram_max
+        self.covers: Covers = covers if guard is None else "nothing"  # what is sealed needs no check
         self.writable = True
         self.passable = True  # what is passed down now leaves at once; else company is worth waiting for
         self.closing = False  # the view is being closed: nothing more is sent in it
@@ -126,9 +132,11 @@ class Stack:
         self.taken_count = 0  # how many of them the application has taken
         # packets sent: data (repairs included), control, repair, nack; bytes
         self.counts: Counter[str] = Counter()
-        self.rejected: Counter[str] = Counter()  # datagrams and packets dropped, by reason
+        # datagrams and packets dropped, by reason
+        self.rejected: Counter[str] = Counter() if guard is None else guard.rejected
         self.met: set[int] = set()  # members of whom something was accepted
         self.addresses: dict[int, Hashable] = {}  # the address of each member that was met
+        self.doubted: set[int] = set()  # members that may be elsewhere than they were
         self.places = places or Places()  # where members of other views may be
         self.left: set[int] = set()  # members that have left or failed, for good
         self.failed: set[int] = set()  # of these, those that did not say so
@@ -182,6 +190,8 @@ class Stack:
         for layer in self._timed:
             if layer.wake is not None and layer.wake <= now:
                 layer.tick(now)
+        if self.guard is not None and self.guard.wake is not None and self.guard.wake <= now:
+            self.guard.tick(now)
 
     def taken(self, packets: list[Packet], *, now: float) -> None:
         """The application has begun these packets, in this order."""
@@ -215,6 +225,11 @@ class Stack:
             due = layer.wake
             if due is not None and (wake is None or due < wake):
                 wake = due
+        if self.guard is not None:
+            self.to_send = self.guard.seal(self.to_send, self.now)
+            if turn and self.guard.wake is not None:
+                wake = self.guard.wake if wake is None else min(wake, self.guard.wake)
+            self._notices += self.guard.told()
         ready = Ready(self.to_send, self.to_deliver, wake, self.writable, self._error, self._notices)
         self.to_send, self.to_deliver = [], []
         if self._notices:
@@ -378,12 +393,19 @@ class Stack:
         said before can be said again by anybody, from anywhere."""
         src = packet.src
         self.met.add(src)
-        if packet.where is not None and (fresh or src not in self.addresses):
+        if packet.where is not None and (fresh or not (src in self.addresses or src in self.doubted)):
             self.addresses[src] = packet.where
+            self.doubted.discard(src)
+
+    def is_elsewhere(self, packet: Packet) -> bool:
+        """Whether it comes from another address than its sender's, as far as that is known."""
+        known = self.addresses.get(packet.src)
+        return known is not None and packet.where is not None and packet.where != known
 
     def doubt(self, member: int) -> None:
-        """A member may not be where we think: what is for it goes to everybody until it is heard again."""
+        """A member may not be where we think: what is for it goes to everybody until something new comes of it."""
         self.addresses.pop(member, None)
+        self.doubted.add(member)
 
     def gone(self, member: int, *, failed: bool = False) -> None:
         """A member has left or failed, for good: tell the layers. Where a view without it follows, what it said last

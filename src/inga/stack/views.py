@@ -202,6 +202,7 @@ class Views:
         stack.me = me
         stack.met = {new for new, old in enumerate(places) if old in stack.met}
         known = {new: stack.addresses[old] for new, old in enumerate(places) if old in stack.addresses}
+        stack.doubted.clear()
         stack.addresses.clear()  # drivers look into it
         stack.addresses.update(known)
         stack.heard = [stack.now if old is None else stack.heard[old] for old in places]

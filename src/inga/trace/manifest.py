@@ -7,6 +7,7 @@ not know are kept, since a newer writer or a person may have put them there.
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import get_ident
@@ -82,6 +83,11 @@ class ProcessFile:
     def write(self, directory: str | os.PathLike[str]) -> None:
         write_json(process_path(directory, self.process), self.to_json())
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the process was ever there, and may have rows: not if its number was only claimed."""
+        return not (self.complete and self.crashed) or self.last_pos > 0
+
     @classmethod
     def parse(cls, text: str | bytes, where: str) -> Self:
         content = load_json(text, where)
@@ -104,16 +110,41 @@ def mark_crashed(directory: str | os.PathLike[str], process: int, name: str) -> 
     known.write(directory)
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Replace a file as a whole."""
+def claim(directory: str | os.PathLike[str], process: int) -> bool:
+    """Reserve the number of a process that is to begin; False if somebody has it.
+
+    Until it begins, and writes a file of its own, its file says that it has crashed and lost nothing: nobody waits for
+    the rows of a process that never was.
+    """
+    unborn = ProcessFile(process, f"process {process}", complete=True, crashed=True)
+    return write_json(process_path(directory, process), unborn.to_json(), anew=True)
+
+
+def write_json(path: Path, content: dict[str, Any], *, anew: bool = False) -> bool:
+    """Replace a file as a whole; `anew`: only if there is none. Whether it was written."""
     hidden = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}.tmp")  # a writer has two threads
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         hidden.write_text(text, encoding="utf-8")
+        if anew:
+            return _is_linked(hidden, path)
         os.replace(hidden, path)
     except OSError as error:
         raise TraceError(f"{path} cannot be written: {error.strerror}.") from error
+    finally:
+        with suppress(OSError):
+            hidden.unlink()
+    return True
+
+
+def _is_linked(file: Path, path: Path) -> bool:
+    """Give a file another name, unless that is taken; of several that try, one succeeds."""
+    try:
+        os.link(file, path)
+    except FileExistsError:
+        return False
+    return True
 
 
 def load_json(text: str | bytes, where: str) -> dict[str, Any]:
@@ -122,7 +153,7 @@ def load_json(text: str | bytes, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:  # ValueError: also for bytes that are not UTF-8
         raise TraceError(f"{where} is not JSON: {error}.") from error
     if not isinstance(content, dict):
-        raise TraceError(f"{where} must hold a JSON object, not {_show(content)}.")
+        raise TraceError(f"{where} must hold a JSON object, not {shown(content)}.")
     return content
 
 
@@ -209,9 +240,13 @@ def _check(content: dict[str, Any], rules: dict[str, Rule], where: str) -> None:
             if required:
                 raise TraceError(f'{where} has no "{key}".')
         elif not is_right(content[key]):
-            raise TraceError(f'{where}: "{key}" must be {words}, not {_show(content[key])}.')
+            raise TraceError(f'{where}: "{key}" must be {words}, not {shown(content[key])}.')
 
 
-def _show(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=repr)
+def shown(value: Any) -> str:
+    """A value of JSON in a message, shortened."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=repr)
+    except RecursionError:  # it was read with a little more of the stack to spare
+        return "something nested too deeply"
     return text if len(text) <= 60 else text[:57] + "..."

@@ -33,6 +33,7 @@ class Census:
         self._founders = founders
         self._copies = {name: at for at, name in enumerate(names) if at >= founders}
         self._objects = list(dict.fromkeys(copy.rpartition("/")[2] for copy in self._copies))
+        self._reserved = founders  # no member that may come has a lower number
 
     def number(self, process: int, name: str = "") -> int:
         if process < self._founders:
@@ -46,6 +47,12 @@ class Census:
         """All processes of the trace that a member is: itself, and its copies."""
         names = [name for name in self._objects if process >= self._founders or self._has(process, name)]
         return [self.number(process), *(self.number(process, name) for name in names)]
+
+    def reserve(self, count: int, least: int) -> Sequence[int]:
+        """Numbers for members that come, which nobody else gets that reserves them here."""
+        first = max(self._reserved, least)
+        self._reserved = first + count
+        return range(first, first + count)
 
     def _has(self, founder: int, name: str) -> bool:
         return f"{self.names[founder]}/{name}" in self._copies

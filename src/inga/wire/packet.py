@@ -12,10 +12,15 @@ A fixed head, then only the sections in use, in the order of their bits, then th
     16  4  body length       so that a cut datagram is noticed
 
 Numbers in the head are big-endian; numbers in sections are varints.
+
+A check of 4 bytes, a little-endian CRC-32, stands behind what it covers: head and sections, or (bit `COVERED`) the body,
+too. It is looked at before anything else is believed, so that a datagram with wrong bits is nothing but a lost one.
+Nobody is kept out by it: who can write packets can write checks. A layer that authenticates datagrams needs none.
 """
 
 from collections.abc import Mapping
 from struct import Struct
+from typing import Literal
 from zlib import crc32
 
 from inga.model.errors import WireError
@@ -27,7 +32,7 @@ from inga.wire.runs import get_runs, put_runs
 from inga.wire.vector import get_vector, put_vector
 
 MAGIC = 0x696E
-VERSION = 2
+VERSION = 3
 HEAD = Struct(">HBBIHHII")
 
 SEQ = 1 << 0  # seq
@@ -45,6 +50,14 @@ BARE = 1 << 11
 PARTIAL = 1 << 12
 COUNT = 1 << 13  # messages in the body, if not one
 LENT = 1 << 14  # another member sends it for one that is gone
+COVERED = 1 << 15  # the check is behind the body and covers that, too
+
+Covers = Literal["nothing", "header", "all"]
+"""What the check of a packet covers; "nothing": there is none."""
+
+CHECK = Struct("<I")
+RIGHT = 0x2144DF1C
+"""The CRC-32 of any bytes with their own CRC-32 behind them."""
 
 GATHERED_FROM = 16 * 1024
 """Bodies from this size are not copied behind their header: the socket gathers both."""
@@ -71,7 +84,9 @@ def view_tag(identity: str, view: View) -> int:
     return group_id(f"{identity}\n{view.text}" if view.attempt else identity)
 
 
-def encode(packet: Packet, group: int, *, bare: bool = False) -> Buffer | list[Buffer]:
+def encode(
+    packet: Packet, group: int, *, bare: bool = False, covers: Covers = "all"
+) -> Buffer | list[Buffer]:
     """The packet's bytes; `bare` leaves out the body, for those to whom it is not addressed."""
     sections = 0
     out = bytearray(20)
@@ -123,18 +138,27 @@ def encode(packet: Packet, group: int, *, bare: bool = False) -> Buffer | list[B
     if bare or packet.bare:
         sections |= BARE
         body = b""
+    is_covered = covers == "all"
+    if is_covered:
+        sections |= COVERED
     HEAD.pack_into(out, 0, MAGIC, VERSION, packet.kind, group, sections, packet.src, packet.view, len(body))
+    if covers == "header":
+        out += CHECK.pack(crc32(out))
     if len(body) >= GATHERED_FROM:
-        return [out, body]
+        return [out, body, CHECK.pack(crc32(body, crc32(out)))] if is_covered else [out, body]
     out += body
+    if is_covered:
+        out += CHECK.pack(crc32(out))
     return out
 
 
-def decode(data: Buffer, group: int, sizes: Mapping[int, int], me: int) -> Packet | None:
+def decode(
+    data: Buffer, group: int, sizes: Mapping[int, int], me: int, *, checked: bool = True
+) -> Packet | None:
     """The packet in a datagram, its body borrowed from `data`. None: our own, come back to us.
 
-    `sizes` tells how many members the views in force have. Anything else raises WireError with the
-    reason: truncated, foreign, version, group, view, stranger, malformed, length.
+    `sizes` tells how many members the views in force have. `checked`: it has a check. Anything else raises WireError
+    with the reason: truncated, foreign, version, check, group, view, stranger, malformed, length.
     """
     if len(data) < 20:
         raise WireError("truncated", f"{len(data)} bytes are no packet")
@@ -143,6 +167,8 @@ def decode(data: Buffer, group: int, sizes: Mapping[int, int], me: int) -> Packe
         raise WireError("foreign", "not an inga packet")
     if version != VERSION:
         raise WireError("version", f"version {version}")
+    if checked and crc32(data if sections & COVERED else data[: len(data) - size]) != RIGHT:
+        raise WireError("check", "bits have changed on the way")
     if group_ != group:
         raise WireError("group", "a packet of another group")
     members = sizes.get(view)
@@ -154,13 +180,23 @@ def decode(data: Buffer, group: int, sizes: Mapping[int, int], me: int) -> Packe
         raise WireError("stranger", f"source {src} of {members} members")
     packet = Packet(src, view, b"", None, kind)
     at = _get_sections(packet, sections, data, members) if sections else 20
-    if at + size != len(data):
-        raise WireError("length", f"body of {len(data) - at} bytes, announced {size}")
+    if checked and not sections & COVERED:
+        at += 4
+    end = at + size
+    if end + (4 if checked and sections & COVERED else 0) != len(data):
+        raise WireError("length", f"{len(data)} bytes, with a body of {size} from {at} on")
     if packet.bare and (size or packet.dst is None or (packet.dst >> me & 1 and not packet.lent)):
         raise WireError("malformed", "a bare header for one who gets the body")
     if size:
-        packet.body = memoryview(data)[at:] if size > 64 else bytes(data[at:])
+        packet.body = memoryview(data)[at:end] if size > 64 else bytes(data[at:end])
     return packet
+
+
+def reseal(data: bytearray) -> None:
+    """Give a packet whose bytes were changed the check that fits them: for tests, and for those who play strangers."""
+    *_, sections, _, _, size = HEAD.unpack_from(data)
+    end = len(data) - 4 - (0 if sections & COVERED else size)
+    CHECK.pack_into(data, end, crc32(memoryview(data)[:end]))
 
 
 def view_of(data: Buffer) -> int:
@@ -226,6 +262,8 @@ def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> 
         if size > (members + 7) // 8 or at + size > len(data):
             raise WireError("malformed", "a destination set larger than the view")
         packet.dst = int.from_bytes(data[at : at + size], "little")
+        if packet.dst >> members:
+            raise WireError("malformed", "a destination that is no member")
         at += size
     if sections & EXT:
         size, at = get(data, at)

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from inga.corba.broker.idl import Long, SystemException, interface
+from inga.corba.broker.idl import Long, SystemException, interface, oneway
 from inga.corba.orb.iiop import Limits
-from inga.corba.orb.orb import Orb
+from inga.corba.orb.orb import Orb, within
 from inga.corba.wire import giop
 from inga.corba.wire.giop import KeyAddr, LocateRequest, Request
 
@@ -29,6 +29,7 @@ HUGE = giop.MAGIC + bytes((1, 2, 0, 0)) + b"\xff\xff\xff\xff"
 class Desk:
     def __init__(self) -> None:
         self.begun = 0
+        self.notes = 0
         self.gate = asyncio.Event()
 
     def add(self, values: list[Long]) -> Long:
@@ -36,6 +37,10 @@ class Desk:
 
     def large(self, size: Long) -> bytes:
         return bytes(size)
+
+    @oneway
+    def note(self) -> None:
+        self.notes += 1
 
     async def wait(self, number: Long) -> Long:
         self.begun += 1
@@ -199,17 +204,21 @@ def test_slow_senders_and_half_messages(run: Run) -> None:
             silent = await it.enemy()
             patient = await it.enemy(WHOLE)  # between two messages one may wait
             await until(lambda: it.server.buffered == 2 + 11 + 40 + len(HALF))
-            skip(20.0)
+            skip(9.0)
+            await it.goes_on()
+            assert not silent.reader.at_eof()
+            skip(11.0)
+            await until(lambda: it.server.counts["late"] == 1)
+            assert await silent.rest() == b""  # a first word is not waited for that long
             await halves[2].say(HALF[40:41])  # one octet more is no new beginning
             await it.goes_on()
             skip(20.0)
-            await until(lambda: it.server.counts["late"] == 4)
+            await until(lambda: it.server.counts["late"] == 5)
             for enemy in halves:
                 assert await enemy.rest() == b""
             assert it.server.buffered == 0
-            for enemy in (silent, patient):
-                await enemy.say(WHOLE)
-                assert (await enemy.reader.readexactly(12))[:4] == giop.MAGIC
+            await patient.say(WHOLE)
+            assert (await patient.reader.readexactly(12))[:4] == giop.MAGIC
 
     run(main())
 
@@ -325,10 +334,13 @@ def test_requests_under_way_are_bounded(run: Run) -> None:
             assert it.desk.begun == 5  # the others wait their turn
             second = await it.enemy(b"".join(wait[:5]))
             await until(lambda: it.desk.begun == 8)
+            third = asyncio.ensure_future(it.proxy.wait(9))  # the first of its connection, whatever others do
+            await until(lambda: it.desk.begun == 9)
             with pytest.raises(SystemException, match="TRANSIENT: too many requests") as caught:
                 await it.proxy.wait(1)
             assert caught.value.completed == "no"
             it.desk.gate.set()
+            assert await third == 9
             for enemy, replies in ((first, 20), (second, 5)):
                 numbers = []
                 for _ in range(replies):
@@ -336,6 +348,26 @@ def test_requests_under_way_are_bounded(run: Run) -> None:
                     reply = giop.decode(head + await enemy.reader.readexactly(giop.read_header(head).size))
                     numbers.append(reply.message.request_id)  # type: ignore[union-attr]
                 assert sorted(numbers) == list(range(replies))
+
+    run(main())
+
+
+def test_no_more_is_read_than_there_are_turns_for(run: Run) -> None:
+    async def main() -> None:
+        enemies, read_at_once, most = 60, 1 << 18, 0
+        async with scene() as it:
+            for _ in range(enemies):
+                await it.enemy()
+            for enemy in it.enemies:
+                enemy.writer.write(
+                    40_000 * giop.encode(LocateRequest(1, KeyAddr(b"desk")))
+                )  # a megabyte and more
+            for _ in range(15):
+                await it.goes_on()
+                most = max(most, *(each.buffered for each in it.server.connections))
+            assert 0 < most < read_at_once + 1000
+            for enemy in it.enemies:
+                enemy.writer.transport.abort()
 
     run(main())
 
@@ -370,6 +402,92 @@ def test_fragments_that_never_end(run: Run) -> None:
             ]
             assert is_refused(await (await it.enemy(b"".join(many))).rest())
             assert it.server.counts == {"too_large": 1, "malformed": 1}
+
+    run(main())
+
+
+def test_nobody_waits_for_all_that_others_have_sent(run: Run) -> None:
+    """Two hundred clients send questions without a pause. Whoever asks once waits for about one of each of them."""
+
+    async def main() -> None:
+        enemies, locates = 200, 0
+        async with scene() as it:
+            locate = it.orb.broker.locate
+
+            def counted(decoded: Any) -> bytes:
+                nonlocal locates
+                locates += 1
+                return locate(decoded)
+
+            it.orb.broker.locate = counted  # type: ignore[method-assign]
+            question = giop.encode(LocateRequest(1, KeyAddr(b"desk")))
+            for _ in range(enemies):
+                await it.enemy()
+            await until(lambda: len(it.server.connections) == enemies + 1)
+            for enemy in it.enemies:
+                enemy.writer.write(80 * question)  # all at the same moment
+            for _ in range(5):
+                before = locates
+                await it.goes_on()
+                assert locates - before < 3 * enemies
+            assert 0 < locates < 40 * enemies, "they were still at it"
+            for enemy in it.enemies:
+                enemy.writer.transport.abort()
+
+    run(main())
+
+
+def test_oneway_requests_of_somebody_who_is_gone(run: Run) -> None:
+    async def main() -> None:
+        async with scene() as it:
+            note = giop.encode(Request(1, KeyAddr(b"desk"), "note", 0))
+            enemy = await it.enemy()
+            enemy.writer.write(500 * note)
+            await enemy.close()
+            await until(lambda: it.desk.notes == 500)
+            await until(lambda: len(it.server.connections) == 1)
+            assert it.server.buffered == 0
+
+    run(main())
+
+
+def test_idle_connections_end_in_good_order(run: Run) -> None:
+    async def main() -> None:
+        async with scene() as it:
+            assert it.client.client.connections == 1
+            idle = await it.enemy(giop.encode(LocateRequest(1, KeyAddr(b"desk"))))
+            await idle.reader.readexactly(giop.HEADER_SIZE + 8)
+            waiting = asyncio.ensure_future(within(it.proxy, 1000.0).wait(5))
+            await until(lambda: it.desk.begun == 1)
+            skip(181.0)
+            await until(lambda: it.server.counts == {"idle": 1})
+            assert await idle.rest() == giop.encode(giop.CloseConnection())
+            it.desk.gate.set()
+            assert await waiting == 5  # a connection that waits for an answer is not idle
+            skip(181.0)
+            await until(lambda: it.server.counts == {"idle": 2})
+            await until(lambda: it.client.client.connections == 0)
+
+    run(main())
+
+
+def test_one_host_has_a_part_of_the_connections(run: Run) -> None:
+    async def main() -> None:
+        async with scene(connections_max=20, host_connections_max=4) as it:
+            wait = request("wait", lambda out: out.long(1))
+            for _ in range(3):
+                await it.enemy(wait)
+            await until(lambda: it.desk.begun == 3)
+            await it.enemy(WHOLE)  # in the place of the one that is idle: the client's
+            await until(lambda: it.server.counts == {"displaced": 1})
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", it.orb.port, local_addr=("127.0.0.2", 0)
+            )
+            writer.write(WHOLE)
+            assert await reader.readexactly(4) == giop.MAGIC  # from elsewhere there is room
+            writer.close()
+            assert it.server.counts == {"displaced": 1}
+            it.desk.gate.set()
 
     run(main())
 

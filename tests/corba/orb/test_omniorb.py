@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from inga.corba.orb.lookup import find, resolve, serve_names
 from inga.corba.orb.memberships import Multicast
 from inga.corba.orb.orb import Orb
 from inga.corba.wire.reference import GroupIdentity, Iiop, Reference, group_reference, read, to_ior
+from inga.keys.authority import CERTIFICATE, Authority
 
 from ...net.helpers import SECONDS, FreePort, Run, until
 from .kitchen import MENU, Closed, Course, Kitchen, Numbers, OurKitchen, Room, SoldOut
@@ -90,8 +92,8 @@ async def running(*command: str | bytes, **more: Any) -> AsyncIterator[asyncio.s
         await process.communicate()
 
 
-async def output(*command: str | bytes) -> tuple[int, str, str]:
-    async with running(*command) as process:
+async def output(*command: str | bytes, **more: Any) -> tuple[int, str, str]:
+    async with running(*command, **more) as process:
         out, error = await process.communicate()
         assert process.returncode is not None
         return process.returncode, out.decode("latin-1"), error.decode("latin-1")
@@ -285,9 +287,10 @@ def test_a_compiled_client_finds_our_servant_by_name(run: Run, kitchen: str) -> 
 
 
 @asynccontextmanager
-async def serving(kitchen: str) -> AsyncIterator[str]:
+async def serving(kitchen: str, *options: str, **more: Any) -> AsyncIterator[str]:
     """The compiled server; its IOR."""
-    async with running(kitchen, "serve", "-ORBendPoint", "giop:tcp:127.0.0.1:") as process:
+    options = options or ("-ORBendPoint", "giop:tcp:127.0.0.1:")
+    async with running(kitchen, "serve", *options, **more) as process:
         assert process.stdout is not None
         yield (await process.stdout.readline()).decode().strip()
 
@@ -395,3 +398,84 @@ def only_loopback() -> Iterator[None]:
     os.environ.pop("OMNIORB_CONFIG")
     if before is not None:
         os.environ["OMNIORB_CONFIG"] = before
+
+
+# TLS
+
+
+class Secured:
+    """Identities of one authority: one for us, one in files as omniORB wants them."""
+
+    def __init__(self, folder: Path) -> None:
+        found = find_library("omnisslTP4")
+        if found is None:
+            pytest.skip("omniORB's transport for TLS is not installed; as root, `make packages` installs it")
+        self.environment = {**os.environ, "LD_PRELOAD": found}
+        authority = Authority.make("lunch")
+        self.ours = authority.issue("alice", hosts=["127.0.0.1"])
+        authority.save(folder)
+        authority.issue("omni", hosts=["127.0.0.1"]).save(folder / "omni.pem")
+        self.trusting = ("-ORBsslCAFile", str(folder / CERTIFICATE))
+        self.options = (
+            *self.trusting,
+            "-ORBsslKeyFile",
+            str(folder / "omni.pem"),
+            "-ORBsslKeyPassword",
+            "none",
+        )
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Secured:
+    pytest.importorskip("cryptography")
+    return Secured(tmp_path)
+
+
+def test_nameclt_uses_our_naming_service_over_tls(run: Run, secured: Secured) -> None:
+    nameclt = tool("nameclt")
+
+    async def main() -> None:
+        async with Orb(tls=secured.ours) as orb:
+            root = serve_names(orb)
+
+            async def ask(where: str, *words: str) -> tuple[int, str, str]:
+                init = ("-ORBInitRef", f"NameService={where}")
+                return await output(nameclt, *init, *words, env=secured.environment)
+
+            url = f"corbaloc:ssliop:1.2@127.0.0.1:{orb.port}/NameService"
+            for where in (to_ior(root), url):
+                assert await ask(where, *secured.options, "list") == (0, "", "")
+            assert orb.server.counts == {}
+            assert (await ask(url, *secured.trusting, "list"))[0] == 1  # which shows no certificate
+            assert set(orb.server.counts) == {"handshake"}
+
+    run(main())
+
+
+def test_a_compiled_client_calls_our_servant_over_tls(run: Run, kitchen: str, secured: Secured) -> None:
+    async def main() -> None:
+        async with Orb(tls=secured.ours, limits=IN_PIECES) as orb:
+            servant = OurKitchen()
+            servant.reference = orb.activate(servant)
+            code, out, error = await output(
+                kitchen, "call", to_ior(servant.reference), *secured.options, env=secured.environment
+            )
+            assert (code, out) == (0, EXPECTED), error
+            assert orb.server.counts == {}
+
+    run(main())
+
+
+def test_our_client_calls_a_compiled_server_over_tls(run: Run, kitchen: str, secured: Secured) -> None:
+    async def main() -> None:
+        options = ("-ORBendPoint", "giop:ssl:127.0.0.1:", *secured.options)
+        async with serving(kitchen, *options, env=secured.environment) as ior, Orb(tls=secured.ours) as orb:
+            (way,) = read(ior).iiop()
+            assert way.port == 0 and way.secure is not None and way.member is None
+            await call_everything(orb, orb.proxy(Kitchen, ior), 2)
+            stranger = Authority.make("lunch").issue("alice")
+            async with Orb(tls=stranger) as other:
+                with pytest.raises(SystemException, match="NO_PERMISSION"):
+                    await other.proxy(Kitchen, ior).area()
+
+    run(main())

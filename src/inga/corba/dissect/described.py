@@ -18,6 +18,7 @@ COMPONENTS = {
     33: "TAG_CSI_SEC_MECH_LIST",
     39: "TAG_GROUP",
     40: "TAG_GROUP_IIOP",
+    references.MEMBER: "member of inga",
 }
 
 
@@ -77,6 +78,10 @@ def _component(component: Tagged, *, of_group: bool) -> dict[str, Any]:
             return {**content, "group": group_of(references.decode_group(data))}
         if tag == references.TAG_GROUP_IIOP:
             return {**content, "object": _iiop(references.decode_group_iiop(data))}
+        if tag == references.TAG_SSL_SEC_TRANS:
+            return {**content, "secure": references.decode_secure(data)._asdict()}
+        if tag == references.MEMBER:
+            return {**content, "member": references.decode_member(data)}
         if tag == references.JACORB_GROUP_IIOP and of_group:
             found = _iiop(references.decode_group_iiop(data))
             return {**content, "name": "TAG_GROUP_IIOP as JacORB numbers it", "object": found}
@@ -131,6 +136,11 @@ def _what(tagged: dict[str, Any]) -> str:
         return _object_text(tagged)
     if "group" in tagged:
         return f"group {group_text(tagged['group'])}"
+    if "secure" in tagged:
+        way = tagged["secure"]
+        return f"TLS port {way['port']}, supports 0x{way['supports']:x}, requires 0x{way['requires']:x}"
+    if "member" in tagged:
+        return printable(tagged["member"])
     if "object" in tagged:
         return _object_text(tagged["object"])
     return f"{len(tagged['data']) // 2} octets"

@@ -19,7 +19,7 @@ from inga.model.view import View
 from inga.recipes.options import PLACE
 from inga.session.session import Session
 from inga.stack.layer import Layer
-from inga.wire.packet import OUTSIDE, encode
+from inga.wire.packet import OUTSIDE
 
 DOMAIN = "inga"
 OPERATION = "inga"
@@ -57,7 +57,7 @@ class Envelope(Layer):
             if packet.to is not None and packet.dst is None and not packet.lent:
                 packet.dst = 1 << packet.to
             if packet.encoded is None:
-                packet.encoded = [encode(packet, self.stack.wire.group_of(packet)), None]
+                packet.encoded = [self.stack.wire.encode(packet), None]
             data = packet.encoded[0]
             wrap = oneway_requests(self.lobby if packet.view == OUTSIDE else self.profile).encode
             self._request_id = (self._request_id + 1) % REQUEST_IDS

@@ -115,7 +115,7 @@ class MiopPackets(Layer):
         unique_id = fragment.unique_id
         sender, base = miop.read_id(unique_id) or (0, 0)
         if sender not in self.members and self._is_ahead(sender):
-            self.stack.wire.keep_ahead(data, address)
+            self.stack.wire.keep_ahead(data, sender, address)
         start = len(data) - len(fragment.payload)
         packet = Packet(self.members.get(sender, STRANGER), view, memoryview(data))
         packet.piece = Piece(

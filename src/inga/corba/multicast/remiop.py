@@ -30,13 +30,14 @@ from inga.corba.multicast import reported
 from inga.corba.multicast.fragments import STRANGER, Piece, peer_of
 from inga.corba.multicast.lending import StreamLender
 from inga.corba.multicast.rate import Rate
-from inga.corba.multicast.reported import HEARD, SENDERS_MAX, Stream, start_of
+from inga.corba.multicast.reported import HEARD, REQUESTS, SENDERS_MAX, Stream, start_of
 from inga.corba.wire.miop import NACK, STATE, ControlPacket
 from inga.layers.numbers import check_choice, check_delay, check_number, check_seconds, check_switch
 from inga.model.errors import Gap
 from inga.model.packet import DATA, Packet
 from inga.model.view import View
 from inga.session.alarms import Alarms, Backoff
+from inga.stack.budget import Budget
 
 RATE_MIN, RATE_MAX = 10_000_000, 1_000_000_000
 """Bits a second. More than a Python process sends, so that nobody waits who has no slow receiver."""
@@ -126,6 +127,7 @@ class ReMiop(StreamLender):
         self._is_asked = False  # somebody wants to hear of us
         self._fresh = 0  # packets that came since our last report
         self.rate = Rate(self._settings.rmin, self._settings.rmax, self.size)
+        self._strangers = Budget(REQUESTS, REQUESTS)  # requests of those of whom nothing else is known
         super().view(view)
         give_up = sum(self._wait(times) + self._settings.tnack for times in range(self._settings.repeats + 1))
         # After which a message that is not whole gets no more packets.
@@ -325,10 +327,15 @@ class ReMiop(StreamLender):
             self._hear_report(control)
 
     def _hear_request(self, control: ControlPacket) -> None:
+        asker = self._streams.get(control.sender)
+        if not (self._strangers if asker is None else asker.requests).take(self.stack.now):
+            self.stack.reject("budget")
+            return
         ours: list[int] = []
         for sender, number in control.entries:
             if sender == self.miop.sender:
-                ours.append(number)
+                if self._everywhere < number <= self._last:  # or it cannot be missing anywhere
+                    ours.append(number)
                 packet = self._own.get(number)
             else:
                 stream = self._streams.get(sender)

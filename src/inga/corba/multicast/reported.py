@@ -29,6 +29,7 @@ from inga.model.packet import DATA, Packet
 from inga.model.receipt import Receipt
 from inga.model.view import View
 from inga.session.pressure import Unread
+from inga.stack.budget import Budget
 
 SIZE = 512
 """Packets kept of each sender."""
@@ -42,6 +43,9 @@ HEARD = 5.0
 NEW_LIFE = 1 << 16
 """A sender that is so far ahead of itself was started again: numbers begin with the second it starts in."""
 
+REQUESTS = 500.0
+"""Requests for repair that are heeded, of each sender, a second and at once: each waits for others' a while before it asks."""
+
 WINDOW_MIN = 16
 """Packets on their way that any receiver can take."""
 
@@ -54,7 +58,7 @@ def start_of(number: int) -> int:
 class Stream:
     """What has come of one sender, by number."""
 
-    __slots__ = ("arrived", "baseline", "buffer", "known", "member", "missing", "sender", "told")
+    __slots__ = ("arrived", "baseline", "buffer", "known", "member", "missing", "requests", "sender", "told")
 
     def __init__(self, sender: int, member: int, baseline: int) -> None:
         self.sender = sender
@@ -66,6 +70,7 @@ class Stream:
         self.buffer: dict[int, Packet] = {}  # for repairs: the newest `size` numbers
         self.missing: dict[int, int] = {}  # numbers that have not come: how often they were asked for again
         self.told = baseline - 1  # what we last reported
+        self.requests = Budget(REQUESTS, REQUESTS)  # that are heeded
 
     @property
     def stable(self) -> int:

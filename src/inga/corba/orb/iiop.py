@@ -4,11 +4,16 @@ Nothing that a peer does may cost more than its bounds in `Limits`:
 
     a call too large                         IMP_LIMIT for this one, from GIOP 1.2 on; its octets are dropped as they come
     any other message too large, or no GIOP  MessageError, and the connection is closed
+    no message, or no handshake, in time     closed
     a message that is not finished in time   closed
     replies that are not read                nothing more is read from there, then closed
-    too many requests under way              nothing more is read from there; in all: TRANSIENT at once
-    too many connections                     the one idle for longest is closed; it may come again
+    too many requests under way              nothing more is read from there; in all: TRANSIENT at once, but for one a connection
+    too many connections, in all or of one   the one idle for longest is closed; it may come again
+    host; a long time without a request
     too much buffered in all                 the connection that holds most of it is closed
+
+Connections take turns, a message each, so that whoever sends a single one waits for one of each other at most, and not
+for all that they have sent.
 
 A client keeps one connection to each server and sends all requests over it. Replies come in any order. A server may
 close an idle connection in good order (CloseConnection): requests that it had not begun are then sent again.
@@ -17,11 +22,12 @@ close an idle connection in good order (CloseConnection): requests that it had n
 import asyncio
 import inspect
 import os
+import ssl
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from inga.corba.broker.dispatch import (
     TEXT_UNAGREED,
@@ -32,6 +38,8 @@ from inga.corba.broker.dispatch import (
     agreed_text,
 )
 from inga.corba.broker.idl import SystemException, UserException
+from inga.corba.orb.tls import CALLER, Tls, TlsChannel
+from inga.corba.orb.turns import Turns
 from inga.corba.wire import giop
 from inga.corba.wire.framing import MESSAGE_MAX, Framer, Oversized
 from inga.corba.wire.giop import (
@@ -46,10 +54,17 @@ from inga.corba.wire.giop import (
     Request,
 )
 from inga.corba.wire.reference import address_text
-from inga.model.errors import IngaError, UsageError, WireError
+from inga.model.errors import IngaError, KeysError, UsageError, WireError
+from inga.model.packet import Buffer
 from inga.net.log import log
 
 REQUEST_ID_MAX = (1 << 32) - 1
+HANDSHAKE = "handshake"
+"""Why those are refused to whom we do not talk."""
+FAREWELL_SECONDS = 1.0
+"""Until a server that does not say goodbye is left without it."""
+LOOKED_AT = 1 << 14
+"""Octets in which messages are looked for in one turn."""
 BEGUN_AGAIN_MAX = 3
 """How often a request is sent again because the server closed the connection before it began with it."""
 
@@ -63,10 +78,16 @@ class Limits:
     buffered_max: int = 64 << 20
     """Octets kept for messages that are not complete or not begun, all connections together."""
     connections_max: int = 512
+    host_connections_max: int = 256
+    """Connections from one host."""
     requests_max: int = 64
     """Requests under way on one connection."""
     running_max: int = 1024
-    """Requests under way in all."""
+    """Requests under way in all. Beyond it each connection may have one."""
+    greeting_seconds: float = 10.0
+    """For whoever connects to shake hands, with TLS, and to begin with its first message."""
+    idle_seconds: float = 180.0
+    """After which a connection without requests is closed in good order."""
     message_seconds: float = 30.0
     """For a message, once begun, to come; and for replies to be read."""
     connect_seconds: float = 10.0
@@ -78,6 +99,18 @@ class Limits:
     def __post_init__(self) -> None:
         if self.fragment_size:
             giop.fragments(b"", self.fragment_size)  # which refuses what is too small
+
+
+class Endpoint(NamedTuple):
+    """Where a server listens; with TLS, whose certificate it has to show: a member's or, without one, the host's."""
+
+    host: str
+    port: int
+    tls: bool = False
+    member: str | None = None
+
+    def __str__(self) -> str:
+        return address_text(self.host, self.port)
 
 
 class _Connection(asyncio.Protocol):
@@ -110,9 +143,13 @@ class _Connection(asyncio.Protocol):
             return
         size = self.limits.fragment_size
         if 0 < size < len(data) and data[5] >= 2:
-            self.transport.writelines(giop.fragments(data, size))
+            self.transport.writelines(map(self.sealed, giop.fragments(data, size)))
         else:
-            self.transport.write(data)
+            self.transport.write(self.sealed(data))
+
+    def sealed(self, data: bytes) -> bytes:
+        """What goes over the connection for these octets, if we and not the transport do TLS."""
+        return data
 
     def close(self, message: giop.GiopMessage | None = None) -> None:
         """End the connection, with a last word."""
@@ -126,7 +163,7 @@ class _Connection(asyncio.Protocol):
         if self.transport is not None:
             self.transport.abort()
 
-    def messages(self, data: bytes) -> list[bytes]:
+    def messages(self, data: Buffer) -> list[bytes]:
         """The messages that are complete with this."""
         found = self.framer.feed(data)
         while self.framer.oversized:
@@ -153,9 +190,11 @@ class _Connection(asyncio.Protocol):
 class Server:
     """Listens, and has a broker answer. `counts` says what was refused and why."""
 
-    def __init__(self, broker: Broker, limits: Limits | None = None) -> None:
+    def __init__(self, broker: Broker, limits: Limits | None = None, tls: Tls | None = None) -> None:
         self.broker = broker
         self.limits = limits or Limits()
+        self.tls = tls
+        self.turns = Turns()
         self.counts: Counter[str] = Counter()
         self.connections: dict[_Serving, None] = {}
         self.buffered = 0
@@ -178,6 +217,7 @@ class Server:
         """Stop listening, give up what runs, and tell the clients."""
         if self._sweep is not None:
             self._sweep.cancel()
+        self.turns.end()
         if self._server is not None:
             self._server.close()
         active = [each for each in self.connections if each.active]
@@ -194,8 +234,13 @@ class Server:
 
     def admit(self, newcomer: "_Serving") -> bool:
         """Room for one more, if need be at the expense of the one idle for longest."""
-        if len(self.connections) >= self.limits.connections_max:
-            idle = [each for each in self.connections if not each.active]
+        crowd = [each for each in self.connections if each.host == newcomer.host]
+        is_full = len(crowd) >= self.limits.host_connections_max
+        if not is_full:
+            crowd = list(self.connections)
+            is_full = len(crowd) >= self.limits.connections_max
+        if is_full:
+            idle = [each for each in crowd if not each.active]
             if not idle:
                 self.counts["refused"] += 1
                 return False
@@ -227,16 +272,22 @@ class Server:
 
     @property
     def _sweep_seconds(self) -> float:
-        return self.limits.message_seconds / 4
+        limits = self.limits
+        return min(limits.message_seconds, limits.greeting_seconds, limits.idle_seconds) / 4
 
     def _look(self) -> None:
-        """Close the connections of peers that neither go on sending nor read."""
+        """Close the connections of peers that neither go on sending nor read, and those that nobody uses."""
         loop = asyncio.get_running_loop()
         now = loop.time()
-        for connection in [each for each in self.connections if each.is_late(now)]:
-            self.counts["late"] += 1
-            self.forget(connection)
-            connection.abort()
+        for connection in list(self.connections):
+            if connection.is_late(now):
+                self.counts["late"] += 1
+                self.forget(connection)
+                connection.abort()
+            elif not connection.active and now - connection.used > self.limits.idle_seconds:
+                self.counts["idle"] += 1
+                connection.close(CloseConnection())
+                self.forget(connection)
         self._sweep = loop.call_later(self._sweep_seconds, self._look)
 
 
@@ -247,9 +298,15 @@ class _Serving(_Connection):
         super().__init__(server.limits)
         self._server = server
         self._text = TEXT_UNAGREED
+        self._unread: deque[memoryview] = deque()
         self._pending: deque[bytes] = deque()
-        self._pending_size = 0
+        self._kept = 0  # octets in both
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._channel = None if server.tls is None else server.tls.accept()
+        self._lost = False
+        self.host: str | None = None
+        self.peer: str | None = None
+        """The member whose certificate the client has shown."""
         self.under_way = 0
         self.counted = 0
         self.spoke = False
@@ -257,37 +314,55 @@ class _Serving(_Connection):
     @property
     def active(self) -> bool:
         """Whether a request of this client is being worked on."""
-        return bool(self.under_way or self._pending)
+        return bool(self.under_way or self._pending or self._unread)
 
     @property
     def buffered(self) -> int:
         """Octets that wait for others or for their turn."""
-        return self.framer.buffered + self._pending_size
+        return self.framer.buffered + self._kept
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        self.host = (transport.get_extra_info("peername") or (None,))[0]
         if not self._server.admit(self):
             self.abort()
 
+    def write(self, data: bytes) -> None:
+        if (
+            self._channel is None or self._channel.is_open
+        ):  # Before hands are shaken nobody is there to talk to.
+            super().write(data)
+
+    def close(self, message: giop.GiopMessage | None = None) -> None:
+        if message is not None:
+            self.write(giop.encode(message))
+        if self._channel is not None and self.transport is not None and not self.transport.is_closing():
+            self.transport.write(self._channel.end())
+        super().close()
+
+    def sealed(self, data: bytes) -> bytes:
+        return data if self._channel is None else self._channel.send(data)
+
     def connection_lost(self, error: Exception | None) -> None:
-        self._pending.clear()
-        self._server.forget(self)
+        self._lost, self.blocked = True, None
+        self._server.turns.add(self)  # What came is carried out: it may be oneway, and wants no answer.
 
     def data_received(self, data: bytes) -> None:
         if self not in self._server.connections:
             return  # On its way out.
-        try:
-            found = self.messages(data)
-        except WireError as error:
-            self._refuse(error)
-            return
-        self._pending.extend(found)
-        self._pending_size += sum(map(len, found))
-        self._work()
+        self._unread.append(memoryview(data))
+        self._kept += len(data)
+        self._server.turns.add(self)
+        if self._unread:  # Others are before us.
+            self._read_on(False)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._work()
+        self._server.turns.add(self)
+
+    def is_late(self, now: float) -> bool:
+        is_silent = not self.spoke and self.begun is None and not self.active
+        return super().is_late(now) or (is_silent and now - self.used > self.limits.greeting_seconds)
 
     def oversized(self, message: Oversized) -> None:
         if message.header.kind is not giop.Kind.REQUEST:
@@ -300,26 +375,82 @@ class _Serving(_Connection):
     def _refuse(self, error: WireError) -> None:
         """Whoever sends this is not understood, and nothing after it can be."""
         self._server.counts[error.reason] += 1
-        self.close(MessageError())
+        self._discard()
+        self.close(None if error.reason == HANDSHAKE else MessageError())
         self._server.forget(self)
 
-    def _work(self) -> None:
-        """Begin what may begin, and read more only if nothing is left over."""
-        while self._pending and self.blocked is None and self.under_way < self.limits.requests_max:
-            data = self._pending.popleft()
-            self._pending_size -= len(data)
-            try:
-                self._message(giop.decode(data, text=self._text))
-            except WireError as error:
-                self._pending.clear()
-                self._refuse(error)
-                return
+    def _discard(self) -> None:
+        """Nothing more of what came is looked at."""
+        self._unread.clear()
+        self._pending.clear()
+        self._kept = 0
+
+    def turn(self) -> bool:
+        """Do the next thing; whether there is another that could be done now."""
+        if self not in self._server.connections:
+            self._discard()
+            return False
+        try:
+            if self._may_begin:
+                self._do_next()
+        except WireError as error:
+            self._refuse(error)
+            return False
+        is_left = bool(self._pending or self._unread)
+        can_go_on = is_left and self._may_begin
+        if self._lost and not can_go_on:
+            self._discard()
+            self._server.forget(self)
+            return False
+        self._read_on(not is_left and self.blocked is None)
+        return can_go_on
+
+    def _read_on(self, wanted: bool) -> None:
+        """Read more only if nothing is left over."""
         if self.transport is not None and not self.transport.is_closing():
-            if self._pending or self.blocked is not None:
-                self.transport.pause_reading()
-            else:
+            if wanted:
                 self.transport.resume_reading()
+            else:
+                self.transport.pause_reading()
         self._server.account(self)
+
+    @property
+    def _may_begin(self) -> bool:
+        return self.blocked is None and self.under_way < self.limits.requests_max
+
+    def _do_next(self) -> None:
+        """Carry out one message, or look for messages among the octets that came."""
+        if not self._pending and self._unread:
+            data = self._unread.popleft()
+            if len(data) > LOOKED_AT:
+                self._unread.appendleft(data[LOOKED_AT:])
+            data = data[:LOOKED_AT]
+            self._kept -= len(data)
+            found = self.messages(data if self._channel is None else self._opened(self._channel, data))
+            self._pending.extend(found)
+            self._kept += sum(map(len, found))
+        if self._pending:
+            message = self._pending.popleft()
+            self._kept -= len(message)
+            self._message(giop.decode(message, text=self._text))
+
+    def _opened(self, channel: TlsChannel, data: memoryview) -> bytes:
+        """What came, in the clear: nothing until hands are shaken."""
+        assert self.transport is not None and self._server.tls is not None
+        was_shaken = channel.is_shaken
+        try:
+            clear = channel.receive(data)
+            if channel.is_shaken and not was_shaken:
+                self.peer = self._server.tls.peer(channel.certificate())
+        except ssl.SSLError as error:
+            raise WireError("tls" if channel.is_shaken else HANDSHAKE, str(error)) from None
+        except KeysError as error:
+            raise WireError(HANDSHAKE, str(error)) from None
+        finally:
+            self.transport.write(channel.outgoing())  # also why it failed
+        if channel.is_over:
+            self.close()
+        return clear
 
     def _message(self, decoded: Decoded) -> None:
         message = decoded.message
@@ -327,16 +458,19 @@ class _Serving(_Connection):
         if isinstance(message, Request):
             self._request(decoded, message)
         elif isinstance(message, LocateRequest):
-            self.write(self._server.broker.locate(decoded))
+            if not self._lost:
+                self.write(self._server.broker.locate(decoded))
         elif isinstance(message, CancelRequest):
             self.framer.forget(message.request_id)
             task = self._tasks.pop(message.request_id, None)
             if task is not None:
                 task.cancel()
         elif isinstance(message, CloseConnection):
+            self._discard()
             self.close()
         elif isinstance(message, MessageError):
             self._server.counts["not_understood"] += 1
+            self._discard()
             self.close()
         else:
             raise WireError("malformed", f"a {decoded.header.kind.name} to a server")
@@ -350,21 +484,26 @@ class _Serving(_Connection):
         outcome = self._server.broker.request(decoded)
         if not isinstance(outcome, ServantCall):
             self._answer(outcome)
-        elif len(self._server.running) >= self.limits.running_max:
+        elif self.under_way and len(self._server.running) >= self.limits.running_max:
             self._server.counts["busy"] += 1
             self._answer(outcome.failed(SystemException("TRANSIENT", "too many requests", completed="no")))
         else:
             self._begin(outcome)
 
     def _begin(self, invocation: ServantCall) -> None:
+        token = CALLER.set(self.peer)  # a task that is created below has it, too
         try:
             result = invocation.call()
+            if inspect.isawaitable(result):
+                self._begin_task(invocation, result)
+            else:
+                self._answer(invocation.returned(result))
         except (Exception, asyncio.CancelledError) as error:
             self._answer(_failed(invocation, error))
-            return
-        if not inspect.isawaitable(result):
-            self._answer(invocation.returned(result))
-            return
+        finally:
+            CALLER.reset(token)
+
+    def _begin_task(self, invocation: ServantCall, result: Awaitable[Any]) -> None:
         self.under_way += 1
         request_id = invocation.exchange.request.request_id
         task = self.loop.create_task(self._finish(invocation, result))
@@ -389,7 +528,7 @@ class _Serving(_Connection):
                 del self._tasks[request_id]
             self.under_way -= 1
             self.used = self.loop.time()
-            self._work()
+            self._server.turns.add(self)
 
     def _answer(self, reply: bytes | None) -> None:
         if reply is not None:
@@ -416,7 +555,7 @@ class NotBegun(IngaError):
 class _Calling(_Connection):
     """Our connection to one server."""
 
-    def __init__(self, client: "Client", address: tuple[str, int]) -> None:
+    def __init__(self, client: "Client", address: Endpoint) -> None:
         super().__init__(client.limits)
         self._client = client
         self.address = address
@@ -424,6 +563,8 @@ class _Calling(_Connection):
         self._number = 0
         self._writers: list[asyncio.Future[None]] = []
         self.gone: Exception | None = None
+        self.heard = False
+        self.ended = self.loop.create_future()
 
     def next_id(self) -> int:
         """A number that no request under way has."""
@@ -433,6 +574,7 @@ class _Calling(_Connection):
                 return self._number
 
     def data_received(self, data: bytes) -> None:
+        self.heard = True
         try:
             for each in self.messages(data):
                 self._message(giop.decode(each))
@@ -462,7 +604,10 @@ class _Calling(_Connection):
 
     def connection_lost(self, error: Exception | None) -> None:
         why = f"the connection broke ({error})" if error is not None else "it closed the connection"
+        if self.address.tls and not self.heard:
+            why += " before it said anything; it may not trust our certificate"
         self._end(_broken(self.address, why))
+        self.ended.set_result(None)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -502,24 +647,27 @@ class _Calling(_Connection):
 class Client:
     """Connections to servers, each shared by all requests to it."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, tls: Tls | None = None) -> None:
         self.limits = limits or Limits()
-        self._connections: dict[tuple[str, int], _Calling] = {}
-        self._connecting: dict[tuple[str, int], asyncio.Task[_Calling]] = {}
+        self.tls = tls
+        self._connections: dict[Endpoint, _Calling] = {}
+        self._connecting: dict[Endpoint, asyncio.Task[_Calling]] = {}
 
     @property
     def connections(self) -> int:
         """How many are open."""
         return len(self._connections)
 
-    async def call(self, address: tuple[str, int], make: Callable[[int], bytes]) -> Decoded:
+    async def call(self, address: Endpoint, make: Callable[[int], bytes]) -> Decoded:
         """Send the request that `make` writes under a number, and wait for its answer.
 
         If the caller is cancelled, the server is told that nobody waits any more.
         """
+        why: Exception = NotBegun()
         for _ in range(BEGUN_AGAIN_MAX):
             connection = await self._connected(address)
             if connection.gone is not None:
+                why = connection.gone
                 continue
             request_id = connection.next_id()
             data = make(request_id)
@@ -534,9 +682,11 @@ class Client:
                 if connection.waiting.pop(request_id, None) is not None:
                     connection.write(giop.encode(CancelRequest(request_id), minor=data[5]))
                 raise
+        if not isinstance(why, NotBegun):
+            raise why
         raise _broken(address, "it keeps closing the connection", completed="no")
 
-    async def send(self, address: tuple[str, int], make: Callable[[int], bytes]) -> None:
+    async def send(self, address: Endpoint, make: Callable[[int], bytes]) -> None:
         """Send a oneway request."""
         connection = await self._connected(address)
         connection.write(make(connection.next_id()))
@@ -548,16 +698,22 @@ class Client:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        for connection in list(self._connections.values()):
+        connections = list(self._connections.values())
+        for connection in connections:
             connection.shut()
         await asyncio.sleep(0)  # The transports get the turn they close in.
+        farewells = [each.ended for each in connections if each.address.tls]
+        if farewells:  # TLS waits for the other side to say goodbye, too.
+            await asyncio.wait(farewells, timeout=FAREWELL_SECONDS)
+            for connection in connections:
+                connection.abort()
 
     def forget(self, connection: _Calling) -> None:
         """It is of no more use."""
         if self._connections.get(connection.address) is connection:
             del self._connections[connection.address]
 
-    async def _connected(self, address: tuple[str, int]) -> _Calling:
+    async def _connected(self, address: Endpoint) -> _Calling:
         connection = self._connections.get(address)
         if connection is None:
             task = self._connecting.get(address)
@@ -576,27 +732,46 @@ class Client:
             await connection.writable()
         return connection
 
-    def _no_longer_connecting(self, address: tuple[str, int], task: asyncio.Task[_Calling]) -> None:
+    def _no_longer_connecting(self, address: Endpoint, task: asyncio.Task[_Calling]) -> None:
         del self._connecting[address]
         if not task.cancelled():
             task.exception()  # Those who wanted the connection may have given up before it failed.
 
-    async def _connect(self, address: tuple[str, int]) -> _Calling:
-        loop = asyncio.get_running_loop()
+    async def _connect(self, address: Endpoint) -> _Calling:
         self._make_room(self._connections.values())
         try:
             async with asyncio.timeout(self.limits.connect_seconds):
-                _, connection = await loop.create_connection(lambda: _Calling(self, address), *address)
+                connection = await self._open(address)
         except TimeoutError:
             why = f"no answer within {self.limits.connect_seconds:g} s"
+        except (ssl.SSLError, KeysError) as error:
+            reason = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else str(error)
+            why = f"{address} is not who it should be, or does not trust us: {reason}"
+            raise SystemException("NO_PERMISSION", why, completed="no") from None
         except (OSError, ValueError) as error:
             why = _reason(error)
         else:
             self._connections[address] = connection
             return connection
-        raise SystemException(
-            "TRANSIENT", f"{address_text(*address)} cannot be reached: {why}", completed="no"
+        raise SystemException("TRANSIENT", f"{address} cannot be reached: {why}", completed="no")
+
+    async def _open(self, address: Endpoint) -> _Calling:
+        loop = asyncio.get_running_loop()
+        secure: dict[str, Any] = {}
+        if address.tls:
+            assert self.tls is not None, "a way by TLS is chosen only where there is TLS"
+            secure = {"ssl": self.tls.context_for(address.member), "server_hostname": address.host}
+        transport, connection = await loop.create_connection(
+            lambda: _Calling(self, address), address.host, address.port, **secure
         )
+        if self.tls is not None and address.tls:
+            try:
+                shown = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+                self.tls.peer(shown, address.member)
+            except KeysError:
+                connection.abort()
+                raise
+        return connection
 
     def _make_room(self, connections: Iterable[_Calling]) -> None:
         """At the bound, the connection unused for longest goes, if any is unused."""
@@ -607,8 +782,8 @@ class Client:
             min(idle, key=lambda each: each.used).shut()
 
 
-def _broken(address: tuple[str, int], why: str, completed: str = "maybe") -> SystemException:
-    return SystemException("COMM_FAILURE", f"{address_text(*address)} is gone: {why}", completed=completed)
+def _broken(address: Endpoint, why: str, completed: str = "maybe") -> SystemException:
+    return SystemException("COMM_FAILURE", f"{address} is gone: {why}", completed=completed)
 
 
 def _reason(error: OSError | ValueError) -> str:

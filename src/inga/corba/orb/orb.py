@@ -13,15 +13,30 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from ssl import SSLContext
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from inga.corba.broker.call import Answered, OutgoingCall, code_set_component, ways
 from inga.corba.broker.dispatch import Adapter, Broker, Gateway, ImplicitObject, NotAGroupObject
 from inga.corba.broker.idl import IdlInterface, Operation, SystemException, interface_of
-from inga.corba.orb.iiop import REQUEST_ID_MAX, Client, Limits, Server, answered_within
+from inga.corba.orb.iiop import REQUEST_ID_MAX, Client, Endpoint, Limits, Server, answered_within
 from inga.corba.orb.memberships import Channels, Multicast
-from inga.corba.wire.reference import TAG_GROUP, Iiop, Reference, Uipmc, encode_iiop, read
+from inga.corba.orb.tls import Tls
+from inga.corba.wire.giop import Tagged
+from inga.corba.wire.reference import (
+    TAG_GROUP,
+    Iiop,
+    Reference,
+    SecureTransport,
+    Uipmc,
+    address_text,
+    encode_iiop,
+    encode_member,
+    encode_secure,
+    read,
+)
+from inga.keys.identity import Identity
 from inga.model.errors import IngaError, UsageError, WireError
 from inga.net.log import log
 
@@ -35,7 +50,8 @@ class Orb:
     """Everything that one process needs to call objects and to have its own called.
 
     `host` and `port` are where it listens; `published` is the host that references name, if others have to use another
-    name for it. `deadline` is in seconds, None for none.
+    name for it. `deadline` is in seconds, None for none. With `tls` nothing goes over a connection in the clear: references name
+    a port for TLS alone, and objects that have none are not called.
     """
 
     def __init__(
@@ -46,6 +62,7 @@ class Orb:
         published: str | None = None,
         deadline: float | None = DEADLINE,
         limits: Limits | None = None,
+        tls: Tls | Identity | SSLContext | None = None,
         multicast: Multicast | None = None,
         little: bool = False,
     ) -> None:
@@ -53,8 +70,9 @@ class Orb:
         self.published = published or host
         self.deadline = _checked(deadline)
         self.broker = Broker()
-        self.server = Server(self.broker, limits)
-        self.client = Client(limits)
+        self.tls = None if tls is None else Tls.of(tls)
+        self.server = Server(self.broker, limits, self.tls)
+        self.client = Client(limits, self.tls)
         self.channels = Channels(self.broker, multicast or Multicast())
         self._following: set[asyncio.Task[None]] = set()
         self._request_number = 0
@@ -62,7 +80,8 @@ class Orb:
         self._open = False
 
     async def __aenter__(self) -> Self:
-        self.port = await self.server.open(self.host, self.port)
+        if self.serves:
+            self.port = await self.server.open(self.host, self.port)
         self._open = True
         self.broker.on_change = self._follow
         return self
@@ -78,6 +97,11 @@ class Orb:
         await self.client.close()
 
     # Our objects
+
+    @property
+    def serves(self) -> bool:
+        """Whether others can call us: with TLS, whether there is a certificate to show them."""
+        return self.tls is None or self.tls.serving is not None
 
     def adapter(self, name: str = "") -> Adapter:
         """An adapter: a room of object ids of its own."""
@@ -97,13 +121,26 @@ class Orb:
         servant = room.servant(object_id)
         if servant is None:
             raise UsageError(f"There is no object under {object_id!r}.")
-        where = Iiop(self.published, self.port, room.key(object_id), components=(code_set_component(),))
+        if not self.serves:
+            raise UsageError("The Orb was given a TLS context to call with, and none to serve with.")
+        where = self._where(room.key(object_id))
         return Reference(interface_of(servant).repository_id, (encode_iiop(where),))
+
+    def _where(self, key: bytes) -> Iiop:
+        """The way to an object of ours."""
+        components: tuple[Tagged, ...] = (code_set_component(),)
+        if self.tls is None:
+            return Iiop(self.published, self.port, key, components=components)
+        components += (encode_secure(SecureTransport(self.port)),)
+        if self.tls.member is not None:
+            components += (encode_member(self.tls.member),)
+        return Iiop(self.published, 0, key, components=components)
 
     def local(self, reference: Reference) -> Any | None:
         """Our object, if the reference leads to one."""
         for way in reference.iiop():
-            if (way.host, way.port) == (self.published, self.port):
+            port = way.port if self.tls is None else getattr(way.secure, "port", None)
+            if (way.host, port) == (self.published, self.port):
                 return self.broker.servant(way.key)
         return None
 
@@ -199,14 +236,29 @@ class Orb:
         for last, way in enumerate(found, 1 - len(found)):
             make = call.writer(way, little=self._little)
             try:
+                endpoint = self._endpoint(way)
                 if call.oneway:
-                    await self.client.send((way.host, way.port), make)
+                    await self.client.send(endpoint, make)
                     return Answered(None)
-                return call.take(await self.client.call((way.host, way.port), make))
+                return call.take(await self.client.call(endpoint, make))
             except SystemException as error:
                 if last == 0 or error.completed != "no" or error.name != "TRANSIENT":
                     raise
         raise AssertionError("a reference without profiles was refused before")
+
+    def _endpoint(self, way: Iiop) -> Endpoint:
+        """Where to connect to. Nothing is called in the clear by an Orb that has TLS, whatever a reference says."""
+        if self.tls is None:
+            if way.port:
+                return Endpoint(way.host, way.port)
+            why = f"the object at {way.host} is reached by TLS only: Orb(tls=...)"
+        elif (secure := way.secure) is None:
+            why = f"{address_text(way.host, way.port)} is not reached by TLS, and nothing is called in the clear"
+        elif not self.tls.calls:
+            why = "the Orb was given no TLS context to call with"
+        else:
+            return Endpoint(way.host, secure.port, tls=True, member=way.member)
+        raise SystemException("NO_PERMISSION", why, completed="no")
 
     async def _multicast(self, call: OutgoingCall, way: Uipmc) -> None:
         self._request_number = self._request_number % REQUEST_ID_MAX + 1

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from inga.corba.wire import giop
 from inga.corba.wire.giop import HEADER_SIZE, Header, Kind
 from inga.model.errors import WireError
+from inga.model.packet import Buffer
 
 MESSAGE_MAX = 1 << 20
 """Octets of the largest message that is taken, fragments together."""
@@ -56,7 +57,7 @@ class Framer:
         passes_over: bool = False,
     ) -> None:
         self._message_max = message_max
-        self._fragmented_max = fragmented_max
+        self.fragmented_max = fragmented_max
         self._passes_over = passes_over
         self.oversized: list[
             Oversized
@@ -72,7 +73,7 @@ class Framer:
         """Octets kept until the rest of their message comes."""
         return len(self._data) + self._fragmented
 
-    def feed(self, data: bytes) -> list[bytes]:
+    def feed(self, data: Buffer) -> list[bytes]:
         """The messages that are complete now."""
         messages: list[bytes] = []
         buffer = self._data
@@ -140,7 +141,7 @@ class Framer:
         if header.kind not in _DIVISIBLE:
             raise WireError("malformed", f"a {header.kind.name} in fragments")
         key = giop.fragment_id(data, header)
-        if key in self._open or len(self._open) >= self._fragmented_max:
+        if key in self._open or len(self._open) >= self.fragmented_max:
             raise WireError("malformed", "a fragmented message too many")
         begun = self._open[key] = _Open(header)
         self._add(begun, data)

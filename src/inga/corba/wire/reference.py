@@ -15,13 +15,17 @@ As text a reference is `IOR:` and the encapsulation in hexadecimal, or a URL:
 
     corbaloc:miop:1.0@1.0-DOMAIN-GROUP[-VERSION]/ADDRESS:PORT[;iiop:HOST:PORT/KEY][,iiop:HOST:PORT/KEY]
     corbaloc:iiop:1.2@HOST:PORT/KEY
+    corbaloc:ssliop:1.2@HOST:PORT/KEY             over TLS
+
+An object that is reached by TLS has its port for it in a component, TAG_SSL_SEC_TRANS, and port 0 in the profile if it is reached by
+nothing else. A component of ours says whose certificate the server has.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from inga.corba.wire.cdr import Decoder, Encoder
@@ -31,10 +35,14 @@ from inga.model.packet import Buffer
 
 TAG_INTERNET_IOP = 0
 TAG_UIPMC = 3
+TAG_SSL_SEC_TRANS = 20
 TAG_GROUP = 39
 TAG_GROUP_IIOP = 40
 JACORB_GROUP_IIOP = 0
 """Under this number JacORB keeps what others keep under TAG_GROUP_IIOP."""
+
+MEMBER = 0x696E6702
+"""Our own component: the name of the member whose certificate the server has. Others pass over it."""
 
 MIOP_VERSION = (1, 0)
 IIOP_VERSION = (1, 2)
@@ -45,6 +53,15 @@ GROUP_ID_MAX = (1 << 64) - 1
 REF_VERSION_MAX = (1 << 32) - 1
 
 Version = tuple[int, int]
+
+
+class SecureTransport(NamedTuple):
+    """How to reach an object by TLS: the port, and what the server can do and asks for (Security::AssociationOptions)."""
+
+    port: int
+    supports: int = 0x66
+    """Integrity, confidentiality, trust in the server and in the client."""
+    requires: int = 0x66
 
 
 class GroupIdentity(NamedTuple):
@@ -70,6 +87,16 @@ class Iiop:
     def group(self) -> GroupIdentity | None:
         """The group for which this is a gateway."""
         return _group_of(self.components)
+
+    @property
+    def secure(self) -> SecureTransport | None:
+        """The way by TLS, if there is one."""
+        return next((decode_secure(data) for tag, data in self.components if tag == TAG_SSL_SEC_TRANS), None)
+
+    @property
+    def member(self) -> str | None:
+        """The member whose certificate the server has."""
+        return next((decode_member(data) for tag, data in self.components if tag == MEMBER), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +150,35 @@ class Reference:
 
 
 # Components
+
+
+def encode_secure(way: SecureTransport, *, little: bool = False) -> Tagged:
+    """The component that says where and how an object is reached by TLS."""
+    encoder = Encoder.encapsulation(little=little)
+    encoder.ushort(way.supports)
+    encoder.ushort(way.requires)
+    encoder.ushort(way.port)
+    return Tagged(TAG_SSL_SEC_TRANS, encoder.data())
+
+
+def decode_secure(data: Buffer) -> SecureTransport:
+    """What a TAG_SSL_SEC_TRANS component says."""
+    decoder = Decoder.encapsulation(data)
+    supports, requires, port = decoder.ushort(), decoder.ushort(), decoder.ushort()
+    return SecureTransport(port, supports, requires)
+
+
+def encode_member(name: str) -> Tagged:
+    """The component that says whose certificate the server has."""
+    return Tagged(MEMBER, name.encode())
+
+
+def decode_member(data: Buffer) -> str:
+    """The name in such a component."""
+    try:
+        return bytes(data).decode()
+    except UnicodeDecodeError:
+        raise WireError("malformed", "the name of a member that is no UTF-8") from None
 
 
 def encode_group(group: GroupIdentity, *, little: bool = False) -> Tagged:
@@ -296,7 +352,7 @@ def _short(text: str) -> str:
 
 # corbaloc
 
-_ADDRESS = re.compile(r",(?=miop:|iiop:|:)")
+_ADDRESS = re.compile(r",(?=miop:|iiop:|ssliop:|:)")
 """Between addresses: a comma may also stand in an object key."""
 _VERSION = re.compile(r"(?:([0-9])\.([0-9])@)?(.*)", re.DOTALL)
 _MIOP = re.compile(
@@ -321,15 +377,17 @@ def _read_corbaloc(addresses: str) -> Reference:
             profile = _read_miop(rest)
             group = profile.group
             profiles.append(encode_uipmc(profile))
-        elif protocol in ("iiop", ""):
+        elif protocol in ("iiop", "ssliop", ""):
             body = _read_iiop(rest, group)
+            if protocol == "ssliop":
+                body = _by_tls(body)
             if body.key:  # Addresses that share a key name it once, behind the last of them.
                 profiles += (encode_iiop(replace(each, key=body.key)) for each in (*keyless, body))
                 keyless = []
             else:
                 keyless.append(body)
         else:
-            raise UsageError(f"corbaloc: {_short(address)} is neither miop: nor iiop:.")
+            raise UsageError(f"corbaloc: {_short(address)} is neither miop: nor iiop: nor ssliop:.")
     if keyless:
         raise UsageError("corbaloc: an iiop address ends with / and the key of the object.")
     return Reference("", tuple(profiles))
@@ -373,9 +431,21 @@ def _read_iiop(text: str, group: GroupIdentity | None) -> Iiop:
     if group is not None and version == (1, 0):
         raise UsageError("corbaloc: the gateway of a group speaks IIOP 1.1 or newer.")
     components = () if group is None else (encode_group(group),)
-    return Iiop(
-        ipv6 or host, _port(port or str(CORBALOC_PORT)), unquote_to_bytes(key or ""), version, components
-    )
+    return Iiop(ipv6 or host, _port(port or str(CORBALOC_PORT)), _object_key(key or ""), version, components)
+
+
+def _object_key(text: str) -> bytes:
+    try:
+        return unquote_to_bytes(text)
+    except UnicodeEncodeError:  # octets of a command line that are no text
+        raise UsageError(f"corbaloc: {_short(text)} is no text; write its octets as %XX.") from None
+
+
+def _by_tls(body: Iiop) -> Iiop:
+    if body.version == (1, 0):
+        raise UsageError("corbaloc: ssliop is IIOP 1.1 or newer.")
+    secure = encode_secure(SecureTransport(body.port))
+    return replace(body, port=0, components=(*body.components, secure))
 
 
 def _split_version(text: str, default: Version) -> tuple[Version, str]:
@@ -408,7 +478,20 @@ def to_corbaloc(reference: Reference) -> str:
     addresses += [_iiop_url(each) for each in reference.iiop()]
     if not addresses:
         raise UsageError("This reference has no profile that a corbaloc URL can name.")
-    return "corbaloc:" + ",".join(addresses)
+    url = "corbaloc:" + ",".join(addresses)
+    if _named(read(url)) != _named(reference):  # of others: any octets can be a host, any number a port
+        raise UsageError(f"{_short(url)} would not name the same: a corbaloc URL cannot say this reference.")
+    return url
+
+
+def _named(reference: Reference) -> tuple[list[Any], list[Any]]:
+    """What a URL says of a reference."""
+
+    def where(body: Iiop | None) -> Any:
+        return body and (body.host, body.port, body.key, body.version)
+
+    groups = [(each.address, each.port, each.group, where(each.group_iiop)) for each in reference.multicast()]
+    return groups, [where(each) for each in reference.iiop()]
 
 
 def _miop_url(profile: Uipmc) -> str:
@@ -425,7 +508,10 @@ def _miop_url(profile: Uipmc) -> str:
 
 def _iiop_url(body: Iiop) -> str:
     key = quote_from_bytes(body.key, safe=_SAFE)
-    return f"iiop:{body.version[0]}.{body.version[1]}@{address_text(body.host, body.port)}/{key}"
+    protocol, port = "iiop", body.port
+    if not port and (secure := body.secure) is not None:
+        protocol, port = "ssliop", secure.port
+    return f"{protocol}:{body.version[0]}.{body.version[1]}@{address_text(body.host, port)}/{key}"
 
 
 def address_text(host: str, port: int) -> str:

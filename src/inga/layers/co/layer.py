@@ -2,7 +2,7 @@
 
     data          kind data   seq
     nack          our kind
-    confirmation  our kind    seq; urgent = it is a poll
+    confirmation  our kind    seq; urgent = it is a poll, partial = it denies that there is more
 
 each with an extension, see `wire.co`.
 """
@@ -109,7 +109,7 @@ class Co(NumberedLender, MachineOrder):
                 return self.machine.asked(CoNack(src, runs, expected, free))
             case CoExtension(free, tuple() as expected, confirmed=tuple() as confirmed) if seq:
                 return self.machine.confirmed(
-                    Confirmation(src, seq, expected, confirmed, free, packet.urgent)
+                    Confirmation(src, seq, expected, confirmed, free, packet.urgent, packet.partial)
                 )
         return "malformed"
 
@@ -251,7 +251,7 @@ class Co(NumberedLender, MachineOrder):
 
     def _confirm(self, to: int | None, word: Confirmation) -> None:
         packet = self._word(to, pack(CoExtension(word.free, word.expected, confirmed=word.confirmed)))
-        packet.seq, packet.urgent = word.seq, word.poll
+        packet.seq, packet.urgent, packet.partial = word.seq, word.poll, word.denies
         self.stack.row("poll" if word.poll else "control", to)
         self.stack.emit([packet])
 

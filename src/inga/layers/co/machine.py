@@ -20,6 +20,7 @@ it; docs/protocols/co.md has the rules, by the letters and numbers that the comm
 """
 
 from collections import deque
+from itertools import islice
 from math import inf
 from typing import Any
 
@@ -39,6 +40,7 @@ from inga.layers.co.parts import (
 from inga.layers.machine import ALL, GaveUp
 from inga.model.packet import Runs
 from inga.session.alarms import WAIT_MAX, Alarms
+from inga.stack.budget import cost_of
 
 FULL_EVERY = 32
 """One in so many messages of a sender carries the whole vector: a receiver that lacks some waits for no more than that."""
@@ -98,9 +100,14 @@ class CoMachine(CoOrdering):
         for k, number in enumerate(word.confirmed):
             moved |= self.reported_confirmed.rise(k, src, number) != SAME
         self._learn_sent([(src, word.seq)])
+        if word.denies:
+            self._forget_rumours(src, word.seq)
+            self._asked_below[src] = min(self._asked_below[src], self.known_sent[src])
         if moved:
             self.progress_at = self.now
         if word.poll:
+            if not self._answers[src].take(self.now):
+                return "budget"
             self._confirm(src)
         return None
 
@@ -110,8 +117,7 @@ class CoMachine(CoOrdering):
             return "forged"
         if self._merge(nack.src, nack.expected, nack.free):
             self.progress_at = self.now
-        self._repair(nack.src, nack.runs)
-        return None
+        return self._repair(nack.src, nack.runs)
 
     def stages(self) -> None:
         """R3, P1 to P3, the flow rule and L2: run after every event, or after a batch of them."""
@@ -284,14 +290,17 @@ class CoMachine(CoOrdering):
 
     def _confirm(self, to: int | None, *, poll: bool = False) -> None:
         """Send our confirmation to one member, or to all: to all, nothing is owed any more."""
-        numbers = (self.expected[self.me], tuple(self.expected), tuple(self.known_accepted.lowest))
-        word = Confirmation(self.me, *numbers, self.buffers_free, poll)
+        word = self._word(poll=poll)
         if to is None:
             self.dirty = False
             self._alarms.clear((CONFIRM, ALL))
             self._told_free = word.free
             self._spoke()
         self.events.append(CoControlSent(to, word))
+
+    def _word(self, *, poll: bool = False, denies: bool = False) -> Confirmation:
+        numbers = (self.expected[self.me], tuple(self.expected), tuple(self.known_accepted.lowest))
+        return Confirmation(self.me, *numbers, self.buffers_free, poll, denies)
 
     def _merge(self, src: int, expected: ExpectedNumbers, free: int) -> bool:
         """K2: take over what a member says it has accepted. Whether any of it is new."""
@@ -385,13 +394,21 @@ class CoMachine(CoOrdering):
                 CoControlSent(src, CoNack(self.me, runs, tuple(self.expected), self.buffers_free), again)
             )
 
-    def _repair(self, member: int, runs: Runs) -> None:
-        lacking = [
-            message
-            for seq, message in self.unreleased.items()
-            if any(low <= seq < high for low, high in runs)
-        ]
-        self._send_again(member, lacking)
+    def _repair(self, member: int, runs: Runs) -> str | None:
+        budget, first, end = (
+            self._answers[member],
+            self.known_accepted.lowest[self.me],
+            self.expected[self.me],
+        )
+        if not budget.take(self.now):
+            return "budget"
+        if runs and runs[-1][1] > end:  # somebody else spoke of these: say how many there are
+            self.events.append(CoControlSent(member, self._word(denies=True)))
+        asked = (seq for low, high in runs for seq in range(max(low, first), min(high, end)))
+        lacking = [self.unreleased[seq] for seq in islice(asked, REPAIRS_MAX) if seq in self.unreleased]
+        within = [message for message in lacking if budget.take(self.now, cost_of(message.size))]
+        self._send_again(member, within)
+        return "budget" if len(within) < len(lacking) else None
 
     def _resend_after(self) -> float:
         """How long we wait for confirmations: longer than they usually take, on a busy machine too."""

@@ -169,6 +169,12 @@ class CoOrdering(Machine):
                 known_sent[k] = number
                 self._heard_of.add(k)
 
+    def _forget_rumours(self, src: int, number: int) -> None:
+        """A member denies that it has used the numbers from there on, of which somebody spoke. If it has by now, it sends
+        them until they are accepted."""
+        self.known_sent[src] = max(number, self.expected[src], max(self.early[src], default=0) + 1)
+        self._heard_of.add(src)
+
     def _read_from(self, src: int, seq: int) -> None:
         """Read the vectors of early messages, as long as each follows one whose vector is known."""
         early = self.early[src]

@@ -115,6 +115,7 @@ class Confirmation(NamedTuple):
     confirmed: ExpectedNumbers
     free: int
     poll: bool = False  # the receiver is asked for its own confirmation
+    denies: bool = False  # the receiver has asked for numbers that were never used
 
 
 class CoNack(NamedTuple):

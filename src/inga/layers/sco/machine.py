@@ -18,6 +18,7 @@ corrections are those of docs/protocols/sco.md, whose names of rules appear here
 """
 
 from collections import deque
+from itertools import islice
 from math import inf
 from typing import Any
 
@@ -35,6 +36,7 @@ from inga.layers.sco.parts import (
     ScoSettings,
 )
 from inga.layers.sco.talking import ASK, CONFIRM, FLOW, FOUND, RESEND, Talking
+from inga.stack.budget import cost_of
 
 SMOOTHING = 8
 """How many answers the smoothed answer time is averaged over."""
@@ -71,17 +73,21 @@ class ScoMachine(Talking):
             return "forged"
         to = request.src
         self._merge(to, request.ack, request.buf, request.have)
-        outstanding = self._outstanding.get(to)
+        budget, outstanding = self._answers[to], self._outstanding.get(to)
+        if not budget.take(self.now):
+            return "budget"
+        if (
+            request.runs and request.runs[-1][1] > self.lsn[to]
+        ):  # somebody else spoke of these: say how many there are
+            self._tell(to, poll=False, denies=True)
         if not outstanding:
             return None
         first = outstanding[0].lsn
-        again: list[ScoMessage] = []
-        for low, high in request.runs:
-            for lsn in range(max(low, first), min(high, self.lsn[to])):
-                if len(again) < self.settings.resends_max:
-                    again.append(outstanding[lsn - first])
+        asked = (lsn for low, high in request.runs for lsn in range(max(low, first), min(high, self.lsn[to])))
+        lacking = [outstanding[lsn - first] for lsn in islice(asked, self.settings.resends_max)]
+        again = [copy for copy in lacking if budget.take(self.now, cost_of(copy.size))]
         self._resend(to, again)
-        return None
+        return "budget" if len(again) < len(lacking) else None
 
     def stages(self) -> None:
         """C3, F2, L4, the flow rule and L1: run after every event, or after a batch of them."""

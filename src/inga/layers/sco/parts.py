@@ -137,6 +137,7 @@ class Control(NamedTuple):
     buf: int
     poll: bool
     have: int = 1  # the lsn expected next from the receiver
+    denies: bool = False  # the receiver has asked for numbers that were never used
 
 
 class ScoNack(NamedTuple):

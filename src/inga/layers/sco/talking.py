@@ -73,9 +73,21 @@ class Talking(ScoOrdering):
         elif control.lsn > self.known_sent.get(src, 1):
             self.known_sent[src] = control.lsn
             self._heard_of.add(src)
+        if control.denies:
+            self._forget_rumours(src, control.lsn)
         if control.poll:
+            if not self._answers[src].take(self.now):
+                return "budget"
             self._to_answer.add(src)
         return None
+
+    def _forget_rumours(self, src: int, lsn: int) -> None:
+        """A member denies that it has used the numbers from there on, of which somebody spoke. If it has by now, it sends
+        them until they are accepted."""
+        known = max(lsn, self.expected_lsn[src], max(self.early.get(src, ()), default=0) + 1)
+        self.known_sent[src] = known
+        self._asked_below[src] = min(self._asked_below.get(src, 1), known)
+        self._heard_of.add(src)
 
     def confirm_now(self, member: int) -> None:
         """Confirm at once, instead of waiting for data to ride on, if a confirmation is owed."""
@@ -125,14 +137,14 @@ class Talking(ScoOrdering):
         else:
             self._alarms.set((CONFIRM, member), due)
 
-    def _tell(self, member: int, *, poll: bool) -> None:
+    def _tell(self, member: int, *, poll: bool, denies: bool = False) -> None:
         """CTL, with all we have accepted that concerns its receiver."""
         self._forget_debt(member)
         if self.is_behind:
             self._told_behind.add(member)
         numbers = (self.seq, self.lsn[member], self._acks_for(member), self.buffers_free)
         self.events.append(
-            ScoControlSent(member, Control(self.me, *numbers, poll, self.expected_lsn[member]))
+            ScoControlSent(member, Control(self.me, *numbers, poll, self.expected_lsn[member], denies))
         )
 
     def _acks_for(self, member: int) -> NumberPairs:

@@ -1,0 +1,1 @@
+"""What members prove themselves by: secrets that a group shares, authorities, and the certificates they issue."""

@@ -1,0 +1,84 @@
+"""What a live member needs to be in a secured group: what it was given, checked, and a guard made of it."""
+
+import os
+import time
+from functools import cache
+
+from inga.keys.identity import Identity
+from inga.keys.secret import Secret
+from inga.model.errors import UsageError
+from inga.net.log import log
+from inga.net.options import JoinOptions
+from inga.recipes import Recipe
+from inga.secure.credentials import Certified, Credentials, KnownSecret
+from inga.secure.guard import Guard
+from inga.secure.sealing import AES, CHACHA, load_ciphers
+
+FILE = "file:"
+"""Before the path of a file, where a text could also be the thing itself."""
+
+
+def guard_of(said: JoinOptions, recipe: Recipe, group: str, name: str) -> Guard | None:
+    """The guard of a member that was given a secret or an identity; None for one without."""
+    credentials = _credentials(said, name)
+    if credentials is None:
+        return None
+    if recipe.wire != "inga":
+        raise UsageError(
+            f"order {recipe.name!r} speaks a wire format of others, which has no place for a secret or an identity"
+        )
+    load_ciphers()
+    return Guard(group, name, credentials, entropy=os.urandom, kind=fastest())
+
+
+@cache
+def warn_plain(group: str) -> None:
+    """Say once that a group is open to everybody who reaches its network."""
+    log.warning(
+        "group %s is not secured: whoever reaches its network can read what is said in it, speak in the name of members and "
+        "stall it; pass secret= or identity=, which `inga keys` makes",
+        group,
+    )
+
+
+def _credentials(said: JoinOptions, name: str) -> Credentials | None:
+    secret, identity = said["secret"], said["identity"]
+    if secret is not None and identity is not None:
+        raise UsageError("a group has a secret or certificates: pass secret or identity, not both")
+    if secret is not None:
+        return KnownSecret(_secret(secret))
+    if identity is None:
+        return None
+    known = identity if isinstance(identity, Identity) else Identity.load(identity)
+    if known.name != name:
+        raise UsageError(f"the certificate is that of {known.name!r}, not of {name!r}")
+    known.check(time.time())
+    return Certified(known, time.time)
+
+
+def _secret(said: Secret | str | os.PathLike[str]) -> Secret:
+    if isinstance(said, Secret):
+        return said
+    if isinstance(said, os.PathLike):
+        return Secret.load(said)
+    if isinstance(said, str):
+        return Secret.load(said.removeprefix(FILE)) if said.startswith(FILE) else Secret.parse(said)
+    raise UsageError(
+        f"secret is a Secret, its text, or the path of a file as 'file:PATH', not {type(said).__name__}"
+    )
+
+
+@cache
+def fastest() -> int:
+    """The cipher that this machine does faster, tried once."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
+
+    data, times = bytes(16384), {}
+    for kind, cipher in ((AES, AESGCM(bytes(32))), (CHACHA, ChaCha20Poly1305(bytes(32)))):
+        tries = []
+        for _ in range(5):
+            start = time.perf_counter()
+            cipher.encrypt(bytes(12), data, None)
+            tries.append(time.perf_counter() - start)
+        times[kind] = min(tries)
+    return min(times, key=lambda kind: times[kind])

@@ -1,0 +1,1 @@
+"""Groups that nobody else can read, disturb or join."""

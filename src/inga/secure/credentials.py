@@ -1,0 +1,84 @@
+"""By what a process proves that it may be in a group, and by what it judges others.
+
+secret        all know one secret of at least 128 bits; whoever knows it may join under any name
+certificate   an authority has signed each member's name and key; all know the authority
+"""
+
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from inga.keys.identity import Identity
+from inga.keys.secret import Secret
+from inga.model.errors import WireError
+from inga.secure.sealing import derive
+from inga.wire.told import Told
+
+SECRET, CERTIFICATE = 1, 2
+
+
+class Credentials(Protocol):
+    """What a handshake needs of either kind."""
+
+    kind: int
+    base: bytes
+    """What all keys of the group's handshakes depend on."""
+
+    def prove(self, role: str, transcript: bytes) -> dict[str, Any]:
+        """What shows the other side that it is us, in this very handshake."""
+        ...
+
+    def judge(self, role: str, transcript: bytes, name: str, told: Told) -> None:
+        """Raise KeysError unless the other side has shown that it may be a member of that name."""
+        ...
+
+
+class KnownSecret:
+    """Who knows the secret can read what the handshake says, and nobody else: there is nothing more to prove."""
+
+    kind = SECRET
+
+    def __init__(self, secret: Secret) -> None:
+        self.base = derive(secret.octets, "inga secure 1", "secret")
+
+    def prove(self, role: str, transcript: bytes) -> dict[str, Any]:
+        return {}
+
+    def judge(self, role: str, transcript: bytes, name: str, told: Told) -> None:
+        return
+
+
+class Certified:
+    """A signature over the handshake, by the key that the authority has certified for a name."""
+
+    kind = CERTIFICATE
+    base = derive(b"", "inga secure 1", "certificate")
+
+    def __init__(self, identity: Identity, clock: Callable[[], float]) -> None:
+        """`clock` tells the seconds since 1970, for certificates that expire."""
+        self._identity = identity
+        self._clock = clock
+
+    def prove(self, role: str, transcript: bytes) -> dict[str, Any]:
+        signature = self._identity.sign(signed(role, transcript))
+        return {
+            "certificate": b64encode(self._identity.certificate).decode(),
+            "signature": b64encode(signature).decode(),
+        }
+
+    def judge(self, role: str, transcript: bytes, name: str, told: Told) -> None:
+        try:
+            certificate = b64decode(told.text("certificate"), validate=True)
+            signature = b64decode(told.text("signature"), validate=True)
+        except (Base64Error, ValueError):
+            raise WireError("malformed", "no certificate, or no signature") from None
+        from inga.keys.certificates import check_certificate
+
+        verifier = check_certificate(certificate, self._identity.trusted, name, self._clock())
+        verifier.verify(signature, signed(role, transcript))
+
+
+def signed(role: str, transcript: bytes) -> bytes:
+    """What is signed: the role keeps either side from sending the other's words back to it."""
+    return b"inga secure 1 " + role.encode() + b" " + transcript

@@ -1,0 +1,614 @@
+"""Between a member's stack and the network: everything that leaves is sealed, and nothing else comes in.
+
+    channel    with another process, after a handshake: what belongs to no view goes over these, one copy for each; so
+               does what is for one member alone, as the secret of the next view is
+    view       what is said in a view is sealed once, with its sender's key in that view
+
+What cannot be opened is counted by its reason, and costs no more than to see that. Before somebody has proven who it is
+nothing is remembered of it; answers to those who knock have a budget, and when many knock, only those are answered who
+show that they are where they say.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+from inga.model.errors import KeysError, WireError
+from inga.model.packet import Buffer
+from inga.model.text import printable
+from inga.model.view import View
+from inga.secure.credentials import Credentials
+from inga.secure.handshake import (
+    ANSWER,
+    CONFIRM,
+    COOKIE,
+    GOOD_FOR,
+    KNOCK,
+    NO_COOKIE,
+    Answer,
+    Confirmed,
+    Handshake,
+    Knock,
+    Other,
+)
+from inga.secure.sealing import AES, CHACHA, HEAD, KEY, MAGIC, TAG, VERSION, Forged, ReceivingKey, SendingKey
+from inga.secure.views import ViewKeys
+from inga.stack.native import Direct, Outsider
+from inga.stack.stack import EVERYBODY, Address, Datagram, joined
+from inga.wire.packet import HEAD as PACKET_HEAD
+from inga.wire.packet import MAGIC as PACKET_MAGIC
+from inga.wire.packet import OUTSIDE, view_of
+from inga.wire.told import Told, said
+
+PLAIN = PACKET_MAGIC.to_bytes(2, "big")
+"""How a datagram begins that nobody has sealed."""
+
+PAST_MAX = 4
+"""Closed views whose datagrams are still opened: their senders may not know that they are closed."""
+
+EXPECTED_MAX = 4
+"""Views to come whose keys are known: attempts of a change."""
+
+CHANNELS_MAX = 1024
+"""Processes with which there is a channel; of more, the one that was silent for longest loses its own."""
+
+CHANNELS_EACH = 8
+"""Channels with one process that are kept: it may have heard less of its latest handshakes than we."""
+
+ADDRESSES_EACH = 4
+"""Addresses by which one process is known, the latest that it spoke from."""
+
+NAMESAKES_MAX = 4
+"""Processes of one name that are told a secret that is for that name: those heard last."""
+
+SILENT_MAX = 60.0
+"""Seconds after which a process that is in no view of ours and says nothing is forgotten."""
+
+KNOCK_EVERY = 0.02
+"""Seconds between two knocks at one door, at least."""
+
+LOOK, LOOK_MAX = 0.02, 1.0
+"""Seconds between two looks for members without a channel: first, and after doubling."""
+
+HANDSHAKES, HANDSHAKES_A_SECOND = 512.0, 200.0
+"""Words of handshakes of one kind that are worked on at once, and how many more each second."""
+
+HEARD_WITHIN = 1.0
+"""Seconds within which one that is heard needs no other channel."""
+
+WAITING_MAX = 8
+"""Words for one that has no channel yet, and words to all that one gets that was late."""
+
+WAITING_FOR = 0.5
+"""Seconds for which they are kept."""
+
+WRONG = {
+    "plain": "speaks in this group without a secret or certificate",
+    "unproven": "has another secret",
+    "credentials": "has a secret where others have certificates, or certificates where others have a secret",
+}
+"""What people are told of those who cannot prove who they are."""
+
+FAILED_MAX = 64
+"""Others whose failures are told to a person."""
+
+
+class Channel:
+    """One other process that has proven who it is."""
+
+    __slots__ = ("address", "confirm", "heard", "id", "is_ours", "name", "receiving", "sending", "since")
+
+    def __init__(
+        self,
+        other: Other,
+        address: Hashable,
+        now: float,
+        *,
+        is_ours: bool,
+        kind: int,
+        table: dict[bytes, ReceivingKey],
+    ) -> None:
+        """`is_ours`: we have knocked. `table`: where its key is found by what datagrams say."""
+        keys = other.keys
+        said, heard = (keys.forth, keys.back) if is_ours else (keys.back, keys.forth)
+        self.id = other.id
+        self.name = other.name
+        self.is_ours = is_ours
+        self.address = address
+        self.since = self.heard = now
+        self.confirm: bytes | None = None  # repeated until it is clear that it has come
+        self.sending = SendingKey(said, now, kind)
+        self.receiving = ReceivingKey(heard, self, table)
+
+
+class Budget:
+    """How much work others can make us do."""
+
+    __slots__ = ("_left", "_since")
+
+    def __init__(self) -> None:
+        self._left, self._since = HANDSHAKES, 0.0
+
+    def has_half(self, now: float) -> bool:
+        return self._refill(now) >= HANDSHAKES / 2
+
+    def spend(self, now: float) -> None:
+        """Do it once, or raise Forged: too many want that."""
+        if self._refill(now) < 1.0:
+            raise Forged("flood")
+        self._left -= 1.0
+
+    def _refill(self, now: float) -> float:
+        self._left = min(HANDSHAKES, self._left + (now - self._since) * HANDSHAKES_A_SECOND)
+        self._since = now
+        return self._left
+
+
+class Guard:
+    """Seals and opens for one process; pure: time and octets in, octets out."""
+
+    def __init__(
+        self,
+        group: str,
+        name: str,
+        credentials: Credentials,
+        *,
+        entropy: Callable[[int], bytes],
+        kind: int,
+    ) -> None:
+        """`group` is the name that all members know it by, `name` our own. `entropy(n)` gives `n` random octets. `kind`: the
+        cipher for what we say; others may use another."""
+        self._name = name
+        self._entropy = entropy
+        self._kind = kind
+        self._handshake = Handshake(group, credentials, entropy)
+        self._by_id: dict[bytes, ReceivingKey] = {}
+        self._channels: dict[bytes, Channel] = {}  # by process, who was heard last at the end
+        self._by_name: dict[str, Channel] = {}
+        self._by_address: dict[str, Channel] = {}
+        self._knocked: dict[Address, float] = {}
+        self._waiting: dict[
+            str, deque[tuple[float, bytes]]
+        ] = {}  # words by address, until there is a channel
+        self._recent: deque[tuple[float, bytes]] = deque(maxlen=WAITING_MAX)  # words to all
+        self._keys: ViewKeys | None = None
+        self._past: deque[ViewKeys] = deque()
+        self._expected: dict[int, ViewKeys] = {}
+        self._made: dict[
+            tuple[bytes, bytes], Channel
+        ] = {}  # by process and its key: handshakes that are over
+        self._knocks, self._cookies, self._answers, self._confirms = Budget(), Budget(), Budget(), Budget()
+        self._asks_cookies = self._handshake.is_long(name)
+        self._own: bytes | None = None  # the secret of the next view, if we make it
+        self._look = LOOK
+        self._out: list[tuple[Address, Datagram]] = []  # what we say ourselves
+        self._now = 0.0
+        self.wake: float | None = None
+        self.rejected: Counter[str] = Counter()  # datagrams, by reason
+        self._notices: list[str] = []
+        self.failures: dict[
+            str, str
+        ] = {}  # what is wrong with those who could not prove who they are, by address
+
+    # What comes
+
+    def open(self, batch: Iterable[tuple[Buffer, Hashable]], now: float) -> list[tuple[Buffer, Hashable]]:
+        """The packets in these datagrams that somebody has sealed who may speak so."""
+        self._now = now
+        by_id, unpack, rejected = self._by_id, HEAD.unpack_from, self.rejected
+        found: list[tuple[Buffer, Hashable]] = []
+        for data, address in batch:
+            try:
+                if len(data) < HEAD.size:
+                    raise Forged("truncated")
+                magic, version, kind, key_id, counter = unpack(data)
+                if magic != MAGIC or version != VERSION:
+                    raise Forged("plain" if data[:2] == PLAIN else "foreign")
+                if kind != AES and kind != CHACHA:
+                    self._hear(data, address)
+                    continue
+                key = by_id.get(key_id)
+                if key is None:
+                    raise Forged("key")
+                plain = key.open(data, kind, key_id, counter)
+                owner = key.owner
+                if type(owner) is Channel:
+                    if not self._hear_from(owner, plain, address):
+                        continue
+                elif not owner.may_say(plain):
+                    raise Forged("impostor")
+                found.append((plain, address))
+            except (Forged, WireError) as error:
+                rejected[str(error) if type(error) is Forged else error.reason] += 1  # type: ignore[union-attr]
+                if str(error) == "plain":
+                    self._tell(address, WRONG["plain"])
+        return found
+
+    def _hear_from(self, channel: Channel, plain: bytes, address: Hashable) -> bool:
+        """Somebody speaks over its channel; whether that is for the stack."""
+        channel.confirm = None
+        self._found(self._channels[channel.id], address)
+        if not plain:
+            return False  # that it was said is all there is to it
+        if plain[:2] != PLAIN:
+            self._hear_word(channel, Told.read(plain))
+            return False
+        if len(plain) < PACKET_HEAD.size or view_of(plain) != OUTSIDE:
+            raise Forged("impostor")
+        return True
+
+    def _found(self, channel: Channel, address: Hashable) -> None:
+        """It is there, at this moment."""
+        where = _text(address)
+        if where not in self._by_address:
+            known = [each for each, other in self._by_address.items() if other.id == channel.id]
+            for each in known[: 1 - ADDRESSES_EACH]:
+                del self._by_address[each]
+        channel.heard, channel.address = self._now, address
+        self._by_address.pop(where, None)  # the latest stands last
+        self._by_address[where] = self._by_name[channel.name] = channel
+
+    def _hear_word(self, channel: Channel, told: Told) -> None:
+        """What guards say to each other: the keys of a first view."""
+        keys = self._keys
+        if keys is None or not keys.is_first or told.large("tag") != keys.tag:
+            return
+        index = keys.index_of(channel.name)
+        if index is None:
+            return
+        if told.do == "key" and index not in keys.receiving:
+            keys.learn(index, _key(told.text("key")), self._by_id)
+        if told.do == "key" and told.flag("asks"):
+            self._give_key(channel, keys, asks=False)
+
+    # Handshakes
+
+    def _hear(self, data: Buffer, address: Hashable) -> None:
+        try:
+            kind, content = self._handshake.read(data)
+            if kind == KNOCK:
+                self._on_knock(self._handshake.read_knock(content), address)
+            elif kind == COOKIE:
+                cookie = self._handshake.read_cookie(content)
+                if cookie is not None:
+                    self._cookies.spend(self._now)
+                    self._knock(Direct(address), cookie)
+            elif kind == ANSWER:
+                answer = self._handshake.read_answer(content)
+                if answer is not None:
+                    self._on_answer(answer, address)
+            elif kind == CONFIRM:
+                confirmed = self._handshake.read_confirm(content)
+                if confirmed is not None:
+                    self._on_confirm(confirmed, address)
+            else:
+                raise Forged("malformed")
+        except KeysError as error:
+            self.rejected[error.reason] += 1
+            self._tell(address, f"cannot prove who it is: {error}")
+        except Forged as error:
+            if str(error) in WRONG:
+                self._tell(address, WRONG[str(error)])
+            raise
+
+    def _on_knock(self, knock: Knock, address: Hashable) -> None:
+        if knock.id == self._handshake.id:
+            return  # our own, come back to us
+        channel = self._channels.get(knock.id)
+        if channel is not None and self._now - channel.heard < HEARD_WITHIN:
+            return  # it is there already
+        if (knock.id, knock.public) in self._made:
+            return  # it has confirmed this one
+        handshake, now, where = self._handshake, self._now, _text(address)
+        asks = self._asks_cookies or not self._knocks.has_half(now)
+        if asks and not handshake.is_there(knock, where, now):
+            self._out.append((Direct(address), handshake.cookie(knock, where, now)))
+            return
+        self._knocks.spend(now)
+        self._out.append((Direct(address), handshake.answer(knock, self._name, now)))
+        self._wake_by(now + GOOD_FOR)
+
+    def _on_answer(self, answer: Answer, address: Hashable) -> None:
+        if (answer.id, answer.public) in self._made:
+            return  # it has answered before
+        self._answers.spend(self._now)
+        other, public = self._handshake.judge(answer, self._now)
+        channel = self._channel(other, address, is_ours=True)
+        channel.confirm = self._handshake.confirm(public, other, self._name)
+        self._out.append((Direct(address), channel.confirm))
+        self._open_channel(channel, answer.public)
+
+    def _on_confirm(self, confirmed: Confirmed, address: Hashable) -> None:
+        knock = confirmed.knock
+        known = self._made.get((knock.id, knock.public))
+        if known is not None:
+            self._say(known, b"")  # it has not heard that we heard it
+            return
+        self._confirms.spend(self._now)
+        channel = self._channel(self._handshake.finish(confirmed, self._now), address, is_ours=False)
+        self._open_channel(channel, knock.public)
+        self._say(channel, b"")
+
+    def _channel(self, other: Other, address: Hashable, *, is_ours: bool) -> Channel:
+        """What we speak over with one that has proven its name, unless it took the place of another for that."""
+        known = self._channels.get(other.id)
+        if known is not None and known.name != other.name:
+            raise Forged("impostor")
+        return Channel(other, address, self._now, is_ours=is_ours, kind=self._kind, table=self._by_id)
+
+    def _open_channel(self, channel: Channel, public: bytes) -> None:
+        """There is somebody that we can speak with; `public` is its key in this handshake, which never counts again."""
+        self._made[channel.id, public] = channel
+        known = self._channels.get(channel.id)
+        # Two who knock at each other's door at once have two channels; what comes over either is heard.
+        if (
+            known is None
+            or channel.is_ours is (self._handshake.id < channel.id)
+            or known.is_ours is channel.is_ours
+        ):
+            self._channels[channel.id] = channel
+        self._found(self._channels[channel.id], channel.address)
+        self.failures.pop(_text(channel.address), None)
+        self._expire()
+        keys = self._keys
+        if keys is not None and keys.is_first and keys.index_of(channel.name) is not None:
+            self._give_key(channel, keys, asks=True)
+        waiting = self._waiting.pop(_text(channel.address), ())
+        for since, word in (*self._recent, *waiting):
+            if self._now - since <= WAITING_FOR:
+                self._say(channel, word)
+
+    def _expire(self) -> None:
+        """Forget those who are silent and in no view of ours."""
+        names = set() if self._keys is None else {*self._keys.view.names}
+        by_silence = sorted(self._channels.values(), key=lambda channel: channel.heard)
+        for channel in by_silence:
+            is_silent = self._now - channel.heard > SILENT_MAX and channel.name not in names
+            if is_silent or len(self._channels) > CHANNELS_MAX:
+                self._drop(channel.id)
+        of_process: Counter[bytes] = Counter()
+        for made, channel in reversed(list(self._made.items())):
+            of_process[channel.id] += 1
+            # By now the keys of its handshake are forgotten, and nobody can make it again.
+            if of_process[channel.id] > CHANNELS_EACH and self._now - channel.since > GOOD_FOR:
+                self._made.pop(made).receiving.forget()
+
+    def _drop(self, process: bytes) -> None:
+        """Forget one, and see to it that nothing it said in a handshake can be said again: the same keys would be made, and
+        counted from the start."""
+        del self._channels[process]
+        for each in [key for key in self._made if key[0] == process]:
+            self._made.pop(each).receiving.forget()
+        for table in (self._by_name, self._by_address):
+            for key in [key for key, channel in table.items() if channel.id == process]:
+                del table[key]
+        self._handshake.forget()
+
+    def _knock(self, to: Address, cookie: bytes = NO_COOKIE) -> None:
+        """Say that we are there, to one or to all who hear it."""
+        now = self._now
+        if cookie == NO_COOKIE:
+            if now - self._knocked.get(to, -1.0) < KNOCK_EVERY:
+                return
+            if len(self._knocked) > CHANNELS_MAX:
+                self._knocked.clear()
+            self._knocked[to] = now
+        self._out.append((to, self._handshake.knock(now, cookie)))
+        self._wake_by(now + GOOD_FOR)
+
+    def _wake_by(self, when: float) -> None:
+        self.wake = when if self.wake is None else min(self.wake, when)
+
+    # What leaves
+
+    def seal(self, sends: Sequence[tuple[Address, Datagram]], now: float) -> list[tuple[Address, Datagram]]:
+        """The datagrams for these packets, and our own."""
+        self._now = now
+        sealed: list[tuple[Address, Datagram]] = []
+        last: Datagram | None = None
+        last_sealed: Datagram = b""
+        for to, datagram in sends:
+            if datagram is not last:
+                plain = joined(datagram) if type(datagram) is list else datagram
+                if view_of(plain) == OUTSIDE:  # type: ignore[arg-type]
+                    self._say_outside(to, bytes(plain))  # type: ignore[arg-type]
+                    continue
+                if self._keys is None:
+                    continue
+                last, last_sealed = datagram, self._keys.sending.seal(plain, now)  # type: ignore[arg-type]
+            sealed.append((to, last_sealed))
+        if self._out:
+            sealed += self._out
+            self._out = []
+        return sealed
+
+    def _say_outside(self, to: Address, word: bytes) -> None:
+        """What belongs to no view: to one process, or to all that there are and those that are about to be heard."""
+        if to is EVERYBODY:
+            self._recent.append((self._now, word))
+            self._expire()
+            for channel in list(self._channels.values()):
+                self._say(channel, word)
+            self._knock(EVERYBODY)
+            return
+        known = self._channel_to(to)
+        if known is not None:
+            self._say(known, word)
+            return
+        if isinstance(to, (Outsider, Direct)):
+            if len(self._waiting) >= CHANNELS_MAX:
+                self._waiting.clear()
+            self._waiting.setdefault(_text(to.address), deque(maxlen=WAITING_MAX)).append((self._now, word))
+        self._knock(to)
+
+    def _channel_to(self, to: Address) -> Channel | None:
+        if isinstance(to, (Outsider, Direct)):
+            return self._by_address.get(_text(to.address))
+        if to is EVERYBODY or self._keys is None or to >= len(self._keys.view):
+            return None
+        return self._by_name.get(self._keys.view.names[to])
+
+    def _say(self, channel: Channel, word: bytes) -> None:
+        to = Direct(channel.address)
+        if channel.confirm is not None:
+            self._out.append((to, channel.confirm))
+        self._out.append((to, channel.sending.seal(word, self._now)))
+
+    def _give_key(self, channel: Channel, keys: ViewKeys, *, asks: bool) -> None:
+        self._say(channel, said("key", tag=keys.tag, key=keys.sending.secret.hex(), asks=asks))
+
+    # Views
+
+    def fresh(self) -> bytes:
+        """The secret of a view to come."""
+        return self._entropy(KEY)
+
+    def expect(self, tag: int, view: View, me: int, secret: bytes) -> None:
+        """This view may follow: what is said in it can be read from now on."""
+        if tag in self._expected or any(each.tag == tag for each in (self._keys, *self._past) if each):
+            return  # the same keys once more would count from the start
+        keys = ViewKeys(tag, view, me, secret, self._now, is_first=False, kind=self._kind)
+        keys.learn_all(self._by_id)
+        self._expected[tag] = keys
+        while len(self._expected) > EXPECTED_MAX:
+            self._expected.pop(next(iter(self._expected))).forget()
+
+    def enter(self, tag: int, view: View, me: int, now: float) -> None:
+        """This view is in force from now on."""
+        self._now = now
+        if self._keys is not None and self._keys.tag == tag:
+            return
+        keys = self._expected.pop(tag, None)
+        if keys is None:
+            keys = ViewKeys(tag, view, me, self.fresh(), now, is_first=True, kind=self._kind)
+        for other in self._expected.values():
+            other.forget()
+        self._expected.clear()
+        if self._keys is not None:
+            self._past.append(self._keys)
+            if len(self._past) > PAST_MAX:
+                self._past.popleft().forget()
+        self._keys = keys
+        self._look, self.wake = LOOK, now
+
+    def secret_for(self, name: str) -> str | None:
+        """The secret of the view in force, for a member that has just come into it; None: that one is not there, or has spoken
+        in it before. Then it is another process that asks, which would count from the start."""
+        keys = self._keys
+        index = None if keys is None or keys.is_first else keys.index_of(name)
+        return (
+            None if keys is None or index is None or keys.has_spoken(index) else self.wrap(name, keys.secret)
+        )
+
+    def wrap(self, name: str, secret: bytes) -> str | None:
+        """The secret of the next view, for one member's eyes; None: there is no channel with it yet."""
+        if name == self._name:
+            self._own = secret
+            return ""
+        namesakes = [channel for channel in self._channels.values() if channel.name == name]
+        if not namesakes:
+            self._knock(EVERYBODY)
+            return None
+        namesakes.sort(key=lambda channel: -channel.heard)
+        wrapped = (joined(each.sending.seal(secret, self._now)).hex() for each in namesakes[:NAMESAKES_MAX])
+        return " ".join(wrapped)
+
+    def unwrap(self, name: str, text: str) -> bytes:
+        """What that member has wrapped for us."""
+        if name == self._name:
+            own, self._own = self._own, None
+            if own is None:
+                raise WireError("key", "a secret of our own that we have not made")
+            return own
+        for octets in map(_octets, text.split()):
+            if len(octets) != HEAD.size + KEY + TAG:
+                raise WireError("malformed", "no secret of a view")
+            _, _, kind, key_id, counter = HEAD.unpack_from(octets)
+            key = self._by_id.get(key_id)
+            if key is None or type(key.owner) is not Channel or key.owner.name != name:
+                continue  # for another process of our name
+            if kind not in (AES, CHACHA):
+                raise WireError("malformed", "no secret of a view")
+            try:
+                return key.open(octets, kind, key_id, counter)
+            except Forged as error:
+                raise WireError(str(error), "a secret that cannot be read") from None
+        raise WireError("key", "a secret from one with whom there is no channel")
+
+    def tick(self, now: float) -> None:
+        """Look for members of the view in force with whom there is no channel, or whose keys are missing."""
+        self._now = now
+        self.wake = self._handshake.expire(now)
+        keys = self._keys
+        if keys is None:
+            return
+        others = [i for i in range(len(keys.view)) if i != keys.me]
+        strangers = [i for i in others if keys.view.names[i] not in self._by_name]
+        for index in strangers if len(strangers) <= 2 else [EVERYBODY]:
+            self._knock(index)
+        unknown = keys.unknown() if keys.is_first else []
+        for index in unknown:
+            channel = self._by_name.get(keys.view.names[index])
+            if channel is not None:
+                self._give_key(channel, keys, asks=True)
+        if strangers or unknown:
+            self._wake_by(now + self._look)
+            self._look = min(2 * self._look, LOOK_MAX)
+
+    # For the session
+
+    def speaks_for(self, address: Hashable, *names: str) -> bool:
+        """Whether the one that speaks from there has proven that it is called so, or one of these."""
+        channel = self._by_address.get(_text(address))
+        return channel is not None and channel.name in names
+
+    def address_of(self, name: str) -> Hashable:
+        """Where the one of that name was heard last."""
+        channel = self._by_name.get(name)
+        return None if channel is None else channel.address
+
+    @property
+    def strangers(self) -> list[str]:
+        """What is wrong with those who are in a group of this name and could not prove who they are."""
+        return [f"whoever is at {printable(where)} {why}" for where, why in self.failures.items()]
+
+    @property
+    def has_company(self) -> bool:
+        """Whether anybody has proven who it is."""
+        return bool(self._channels)
+
+    def told(self) -> list[str]:
+        """What a person is to know, since the last call."""
+        told, self._notices = self._notices, []
+        return told
+
+    def _tell(self, address: Hashable, why: str) -> None:
+        """Tell a person, once of each that fails."""
+        where = _text(address)
+        if where not in self.failures and len(self.failures) < FAILED_MAX:
+            self._notices.append(f"whoever is at {printable(where)} {why}")
+            self._knock(Direct(address))  # so that it sees the difference, too
+        if len(self.failures) < FAILED_MAX:
+            self.failures[where] = why
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError("what guards a group is not pickled: it has keys")
+
+
+def _text(address: Hashable) -> str:
+    """An address as people write it: members say it so, and sockets as a pair."""
+    return f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address)
+
+
+def _octets(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise WireError("malformed", "no octets") from None
+
+
+def _key(text: str) -> bytes:
+    octets = _octets(text)
+    if len(octets) != KEY:
+        raise WireError("malformed", "no key")
+    return octets

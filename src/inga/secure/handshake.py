@@ -1,0 +1,350 @@
+"""How two processes that have never met agree on keys that only they know.
+
+    knock     A, to anybody: a fresh public key; with a secret, proof that its sender knows it
+    cookie    B, when many knock: come again with this, so that we know that you are where you say
+    answer    B to A: a fresh public key of its own, and, sealed, who B is and its proof
+    confirm   A to B: sealed, who A is and its proof
+
+Both keys are forgotten two minutes later at most: who finds a secret or a private key after that cannot read what was
+said before. B remembers nothing of A until A has proven who it is: B's key follows from A's knock and from something only
+B knows, and is computed once more when A confirms.
+
+A knock is as long as a cookie and, nearly always, longer than an answer; where it is not, a cookie is asked for. So nobody
+can be flooded in somebody else's name.
+
+The two results, one key for each direction, depend on both public keys, on who takes which part, on the group's name
+and on its secret. Rejected: a key that all members share from the start, as the group's secret could be; then
+whoever learns it later reads everything that was ever recorded.
+"""
+
+import hmac
+from collections.abc import Callable
+from hashlib import sha256
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from inga.model.errors import WireError
+from inga.model.packet import Buffer
+from inga.secure.credentials import CERTIFICATE, SECRET, Credentials
+from inga.secure.sealing import KEY, MAGIC, TAG, VERSION, Forged, derive
+from inga.wire.told import Told, said
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+KNOCK, COOKIE, ANSWER, CONFIRM = 1, 2, 3, 4
+
+ID = 16
+"""Octets by which a process is known, made when it starts."""
+
+PROOF = 16
+TALKS = Struct(">HBBB4s")
+"""Magic, version, kind; credentials; which group."""
+
+PADDED = {SECRET: 256, CERTIFICATE: 1024}
+"""Octets of a knock, and of a cookie, by credentials: answers hold these, and should not be longer."""
+
+FRESH_FOR, GOOD_FOR = 60.0, 120.0
+"""Seconds for which a key begins handshakes, and for which it ends them. Then it is forgotten."""
+
+SECURED = MAGIC.to_bytes(2, "big")
+"""How everything begins that is said in secured groups."""
+
+NO_COOKIE = bytes(PROOF)
+
+
+class Knock(NamedTuple):
+    """Somebody is there."""
+
+    id: bytes
+    public: bytes
+    cookie: bytes
+
+
+class Answer(NamedTuple):
+    """Somebody has heard us knock."""
+
+    id: bytes
+    public: bytes
+    salt: bytes
+    head: bytes
+    sealed: bytes
+
+
+class Confirmed(NamedTuple):
+    """Somebody whose knock was answered shows who it is."""
+
+    knock: Knock
+    head: bytes
+    sealed: bytes
+
+
+class Keys(NamedTuple):
+    """What both sides of one handshake know: the beginning of all they agree on."""
+
+    transcript: bytes
+    answer: bytes
+    confirm: bytes
+    forth: bytes  # from the one that knocked
+    back: bytes
+
+    def __repr__(self) -> str:
+        return "<Keys of a handshake>"
+
+
+class ShortLived:
+    """Octets made by chance that only we know: the newest for what begins, those before for what is under way."""
+
+    def __init__(self, entropy: Callable[[int], bytes]) -> None:
+        self._entropy = entropy
+        self._known: list[tuple[float, bytes]] = []  # since when, the newest first
+
+    def newest(self, now: float) -> bytes:
+        if not self._known or now - self._known[0][0] >= FRESH_FOR:
+            self._known.insert(0, (now, self._entropy(KEY)))
+        return self._known[0][1]
+
+    def good(self, now: float) -> list[bytes]:
+        self.expire(now)
+        return [octets for _, octets in self._known]
+
+    def expire(self, now: float) -> float | None:
+        """Forget what was good for long enough; when there is more to forget."""
+        self._known = [each for each in self._known if now - each[0] < GOOD_FOR]
+        return self._known[-1][0] + GOOD_FOR if self._known else None
+
+    def clear(self) -> None:
+        self._known.clear()
+
+
+class Handshake:
+    """Makes and reads the words of handshakes of one group, by one process."""
+
+    def __init__(self, group: str, credentials: Credentials, entropy: Callable[[int], bytes]) -> None:
+        """`entropy(n)` gives `n` random octets."""
+        self._credentials = credentials
+        self._entropy = entropy
+        self._padded = PADDED[credentials.kind]
+        self._privates = ShortLived(entropy)  # with which we knock
+        self._locals = ShortLived(entropy)  # from which those follow with which we answer
+        self._group = derive(b"", "group", group)
+        self._knocking = derive(credentials.base, "knock", self._group)
+        self.id: bytes = entropy(ID)
+
+    def _head(self, kind: int) -> bytes:
+        return TALKS.pack(MAGIC, VERSION, kind, self._credentials.kind, self._group[:4])
+
+    def read(self, data: Buffer) -> tuple[int, bytes]:
+        """The kind of a word of this group, and the word; Forged if it is none, or of another one, or if its sender does not
+        know the secret."""
+        try:
+            magic, version, kind, credentials, group = TALKS.unpack_from(data)
+        except Exception:
+            raise Forged("truncated") from None
+        if (magic, version) != (MAGIC, VERSION):
+            raise Forged("version")
+        if group != self._group[:4]:
+            raise Forged("group")
+        if credentials != self._credentials.kind:
+            raise Forged("credentials")
+        content, proof = bytes(data[:-PROOF]), bytes(data[-PROOF:])
+        if not hmac.compare_digest(proof, self._proof(content)):
+            raise Forged("unproven")
+        return int(kind), content
+
+    def forget(self) -> None:
+        """No handshake that is under way comes to an end, and nothing that was said in one can be said again."""
+        self._privates.clear()
+        self._locals.clear()
+
+    def expire(self, now: float) -> float | None:
+        """Forget keys that nobody needs any more; when there is more to forget."""
+        due = self._privates.expire(now), self._locals.expire(now)
+        return min((each for each in due if each is not None), default=None)
+
+    # What is said
+
+    def knock(self, now: float, cookie: bytes = NO_COOKIE) -> bytes:
+        public = public_of(self._privates.newest(now))
+        return self._proven(self._pad(self._head(KNOCK) + self.id + public + cookie))
+
+    def read_knock(self, data: bytes) -> Knock:
+        knock, public, cookie, rest = self._parts(data, ID, KEY, PROOF)
+        self._check_padding(data, rest)
+        return Knock(knock, public, cookie)
+
+    def is_long(self, name: str) -> bool:
+        """Whether our answers are longer than knocks."""
+        sealed = said("answer", name=name, **self._credentials.prove("answer", b""))
+        return TALKS.size + 2 * ID + KEY + PROOF + len(sealed) + TAG + PROOF > self._padded
+
+    def is_there(self, knock: Knock, address: str, now: float) -> bool:
+        """Whether it shows a cookie that was sent there, and not long ago."""
+        return any(
+            hmac.compare_digest(knock.cookie, _cookie(local, knock, address))
+            for local in self._locals.good(now)
+        )
+
+    def cookie(self, knock: Knock, address: str, now: float) -> bytes:
+        """What one that knocks from there is to say when it knocks once more."""
+        cookie = _cookie(self._locals.newest(now), knock, address)
+        return self._proven(self._pad(self._head(COOKIE) + knock.id + self.id + cookie))
+
+    def read_cookie(self, data: bytes) -> bytes | None:
+        """The cookie, if it is for us."""
+        whose, _, cookie, rest = self._parts(data, ID, ID, PROOF)
+        self._check_padding(data, rest)
+        return cookie if whose == self.id else None
+
+    def answer(self, knock: Knock, name: str, now: float) -> bytes:
+        """Our part, for one that knocked."""
+        private = _private_for(self._locals.newest(now), knock)
+        public = public_of(private)
+        keys = self._keys(private, knock.public, knock.id, knock.public, self.id, public)
+        salt = self._entropy(PROOF)  # what is said may differ when it is said again, and so does its key
+        proof = self._credentials.prove("answer", keys.transcript)
+        head = self._head(ANSWER) + knock.id + self.id + public + salt
+        return self._proven(head + _seal(derive(keys.answer, salt), said("answer", name=name, **proof), head))
+
+    def read_answer(self, data: bytes) -> "Answer | None":
+        """What somebody says that has heard us knock; None if it is not for us."""
+        whose, other, public, salt, sealed = self._parts(data, ID, ID, KEY, PROOF)
+        return Answer(other, public, salt, data[: -len(sealed)], sealed) if whose == self.id else None
+
+    def judge(self, answer: "Answer", now: float) -> "tuple[Other, bytes]":
+        """Who has answered our knock, and the public key of ours that it was made for."""
+        for private in self._privates.good(now):
+            public = public_of(private)
+            keys = self._keys(private, answer.public, self.id, public, answer.id, answer.public)
+            try:
+                content = _open(derive(keys.answer, answer.salt), answer.sealed, answer.head)
+            except Forged:
+                continue
+            return self._judged("answer", keys, answer.id, Told.read(content)), public
+        raise Forged("stale")
+
+    def confirm(self, public: bytes, other: "Other", name: str) -> bytes:
+        """Who we are, for one that answered. Made once for each answer, and repeated as it is."""
+        proof = self._credentials.prove("confirm", other.keys.transcript)
+        head = self._head(CONFIRM) + self.id + other.id + public
+        return self._proven(head + _seal(other.keys.confirm, said("confirm", name=name, **proof), head))
+
+    def read_confirm(self, data: bytes) -> "Confirmed | None":
+        """Of which knock somebody wants to prove that it was its own; None if that is not for us."""
+        other, whose, public, sealed = self._parts(data, ID, ID, KEY)
+        if whose != self.id:
+            return None
+        return Confirmed(Knock(other, public, NO_COOKIE), data[: -len(sealed)], sealed)
+
+    def finish(self, confirmed: "Confirmed", now: float) -> "Other":
+        """Who it is that knocked, and has confirmed."""
+        knock = confirmed.knock
+        for local in self._locals.good(now):
+            private = _private_for(local, knock)
+            keys = self._keys(private, knock.public, knock.id, knock.public, self.id, public_of(private))
+            try:
+                content = _open(keys.confirm, confirmed.sealed, confirmed.head)
+            except Forged:
+                continue
+            return self._judged("confirm", keys, knock.id, Told.read(content))
+        raise Forged("stale")
+
+    # Inside
+
+    def _proof(self, content: bytes) -> bytes:
+        """Keeps those out who do not know the secret, before anything costs more than this."""
+        return hmac.digest(self._knocking, content, "sha256")[:PROOF]
+
+    def _proven(self, content: bytes) -> bytes:
+        return content + self._proof(content)
+
+    def _pad(self, content: bytes) -> bytes:
+        return content.ljust(self._padded - PROOF, b"\0")
+
+    def _check_padding(self, data: bytes, rest: bytes) -> None:
+        if len(data) != self._padded - PROOF or rest.strip(b"\0"):
+            raise Forged("malformed")
+
+    def _parts(self, data: bytes, *sizes: int) -> list[bytes]:
+        """The parts of a word behind its head, and the rest."""
+        parts, at = [], TALKS.size
+        for size in sizes:
+            parts.append(data[at : at + size])
+            at += size
+        if len(data) < at:
+            raise Forged("truncated")
+        return [*parts, data[at:]]
+
+    def _judged(self, role: str, keys: Keys, other: bytes, told: Told) -> "Other":
+        name = told.text("name")
+        if told.do != role:
+            raise WireError("malformed", f"{told.do!r} is not {role!r}")
+        self._credentials.judge(role, keys.transcript, name, told)
+        return Other(other, name, keys)
+
+    def _keys(self, private: bytes, theirs: bytes, a: bytes, from_a: bytes, b: bytes, from_b: bytes) -> Keys:
+        shared = _exchange(private, theirs)
+        kind = bytes([self._credentials.kind])
+        transcript = sha256(b"inga secure 1" + kind + self._group + a + from_a + b + from_b).digest()
+        root = derive(self._credentials.base, "pair", shared, transcript)
+        answer, confirm, forth, back = (derive(root, name) for name in ("answer", "confirm", "forth", "back"))
+        return Keys(transcript, answer, confirm, forth, back)
+
+
+def is_secured(data: Buffer, group: str) -> bool:
+    """Whether it is a word of somebody in a secured group of that name."""
+    if len(data) < TALKS.size or data[:2] != SECURED:
+        return False
+    _, _, kind, _, which = TALKS.unpack_from(data)
+    return kind == KNOCK and bool(which == derive(b"", "group", group)[:4])
+
+
+class Other(NamedTuple):
+    """One that has proven who it is."""
+
+    id: bytes
+    name: str
+    keys: Keys
+
+
+def _private_for(local: bytes, knock: Knock) -> bytes:
+    return derive(local, "private", knock.id, knock.public)
+
+
+def _cookie(local: bytes, knock: Knock, address: str) -> bytes:
+    return derive(local, "cookie", knock.id, address)[:PROOF]
+
+
+def public_of(private: bytes) -> bytes:
+    return _load(private).public_key().public_bytes_raw()
+
+
+def _load(private: bytes) -> "X25519PrivateKey":
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+    return X25519PrivateKey.from_private_bytes(private)
+
+
+def _exchange(private: bytes, theirs: bytes) -> bytes:
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+
+    try:
+        return _load(private).exchange(X25519PublicKey.from_public_bytes(theirs))
+    except ValueError:  # a point that would make the result known to all
+        raise Forged("forged") from None
+
+
+def _seal(key: bytes, content: bytes, head: bytes) -> bytes:
+    """A key that seals one thing only needs no counter."""
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+    return ChaCha20Poly1305(key).encrypt(bytes(12), content, head)
+
+
+def _open(key: bytes, content: bytes, head: bytes) -> bytes:
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+    try:
+        return ChaCha20Poly1305(key).decrypt(bytes(12), content, head)
+    except Exception:  # InvalidTag, of a package that is imported late
+        raise Forged("stale") from None

@@ -1,0 +1,52 @@
+"""To how much the session listens: words are small, but each makes somebody read, think and answer.
+
+Members have a budget each. So has everybody else by the address it writes from, and so have addresses that nobody has seen
+before, in all: who floods the group from one address, or from invented ones, is heard no more often than a few newcomers,
+and takes nothing from those who were heard before.
+"""
+
+from collections.abc import Hashable
+
+from inga.stack.budget import Budget
+
+WORDS = 5000.0
+"""Words of a member that are heard, a second and at once: states are handed over by them, piece by piece."""
+
+OUTSIDE_WORDS, OUTSIDE_WORDS_MAX = 200.0, 64.0
+"""Words of one address that belong to no view, a second and at once. A newcomer repeats itself after 5 ms at first."""
+
+ADDRESSES, ADDRESSES_MAX = 500.0, 1024.0
+"""Addresses that were not heard before, a second and at once."""
+
+SOURCES_MAX = 4096
+"""Addresses that are remembered, the latest."""
+
+
+class Hearing:
+    """Who may still be heard; part of the session."""
+
+    def __init__(self) -> None:
+        self._members: list[Budget] = []
+        self._sources: dict[Hashable, Budget] = {}
+        self._strange = Budget(ADDRESSES, ADDRESSES_MAX)
+
+    def view(self, members: int) -> None:
+        self._members = [Budget(WORDS, WORDS) for _ in range(members)]
+
+    def hears(self, member: int, now: float) -> bool:
+        """Whether one more word of a member is heard."""
+        return self._members[member].take(now)
+
+    def hears_from(self, address: Hashable, now: float) -> bool:
+        """Whether one more word from an address is heard; all are, if the driver knows none."""
+        if address is None:
+            return True
+        budget = self._sources.pop(address, None)
+        if budget is None:
+            if not self._strange.take(now):
+                return False
+            budget = Budget(OUTSIDE_WORDS, OUTSIDE_WORDS_MAX)
+            if len(self._sources) >= SOURCES_MAX:
+                del self._sources[next(iter(self._sources))]
+        self._sources[address] = budget
+        return budget.take(now)

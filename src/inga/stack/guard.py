@@ -1,0 +1,78 @@
+"""What a stack needs of whatever stands between it and the network, where there is something: see `inga.secure`."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from inga.model.packet import Buffer
+from inga.model.view import View
+
+if TYPE_CHECKING:
+    from inga.stack.stack import Address, Datagram
+
+
+class Guard(Protocol):
+    """Seals what leaves and opens what comes, so that strangers neither read nor disturb a group."""
+
+    wake: float | None
+    rejected: Counter[str]
+
+    def open(self, batch: Iterable[tuple[Buffer, Hashable]], now: float) -> list[tuple[Buffer, Hashable]]:
+        """The packets in these datagrams that somebody has sealed who may speak so."""
+        ...
+
+    def seal(
+        self, sends: "Sequence[tuple[Address, Datagram]]", now: float
+    ) -> "list[tuple[Address, Datagram]]":
+        """The datagrams for these packets, and what the guard says itself."""
+        ...
+
+    def tick(self, now: float) -> None:
+        """Its time has come."""
+        ...
+
+    def told(self) -> list[str]:
+        """What a person is to know, since the last call."""
+        ...
+
+    @property
+    def strangers(self) -> list[str]:
+        """What is wrong with those who are in a group of this name and could not prove who they are."""
+        ...
+
+    @property
+    def has_company(self) -> bool:
+        """Whether anybody has proven who it is."""
+        ...
+
+    def enter(self, tag: int, view: View, me: int, now: float) -> None:
+        """This view is in force from now on."""
+        ...
+
+    def expect(self, tag: int, view: View, me: int, secret: bytes) -> None:
+        """This view, which has that secret, may follow."""
+        ...
+
+    def fresh(self) -> bytes:
+        """The secret of a view to come."""
+        ...
+
+    def secret_for(self, name: str) -> str | None:
+        """The secret of the view in force, for a member that has just come into it; None: that one is not there."""
+        ...
+
+    def wrap(self, name: str, secret: bytes) -> str | None:
+        """A secret for one member's eyes; None: it is not there yet."""
+        ...
+
+    def unwrap(self, name: str, text: str) -> bytes:
+        """The secret that a member has wrapped for us; WireError if it has not."""
+        ...
+
+    def speaks_for(self, address: Hashable, *names: str) -> bool:
+        """Whether whoever speaks from there has proven that it is called so, or one of these."""
+        ...
+
+    def address_of(self, name: str) -> Hashable:
+        """Where the one of that name was heard last."""
+        ...

@@ -1,0 +1,200 @@
+"""Secured groups over real sockets: members understand each other, and nobody else does."""
+
+import asyncio
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import inga
+from inga.keys.authority import Authority
+from inga.keys.identity import Identity
+from inga.keys.secret import Secret
+from inga.model.errors import KeysError
+from inga.net.guarding import warn_plain
+
+from .helpers import CARRIERS, FreePort, Party, Place, Run, texts, until
+
+pytestmark = pytest.mark.network
+
+SECRET, OTHER = Secret(bytes(range(32))), Secret(bytes(range(1, 33)))
+
+
+@pytest.fixture
+def anywhere(free_port: FreePort) -> dict[str, Any]:
+    """A place where nobody is named."""
+    return {"via": f"udp://239.7.7.7:{free_port()}", "interface": "lo"}
+
+
+def certified(*names: str) -> dict[str, Identity]:
+    authority = Authority.make("the office")
+    return {name: authority.issue(name) for name in names}
+
+
+@pytest.mark.parametrize("via", CARRIERS)
+@pytest.mark.parametrize("order", ["causal", "total"])
+def test_who_knows_the_secret_talks(run: Run, party: Party, via: str, order: str) -> None:
+    async def talk() -> None:
+        async with party(via=via, order=order, secret=SECRET) as (alice, bob, cathy):
+            await alice.send(b"lunch?")
+            assert await texts(bob, 1) == ["lunch?"]
+            await bob.send(b"yes")
+            assert await texts(cathy, 2) == ["lunch?", "yes"]
+            assert alice.rejected == bob.rejected == cathy.rejected == {}
+
+    run(talk())
+
+
+def test_who_has_a_certificate_talks_and_comes_late(
+    run: Run, group_name: str, anywhere: dict[str, Any]
+) -> None:
+    people = certified("alice", "bob")
+
+    async def talk() -> None:
+        async with (
+            inga.join(group_name, "alice", identity=people["alice"], **anywhere) as alice,
+            inga.join(group_name, "bob", identity=people["bob"], **anywhere) as bob,
+        ):
+            await asyncio.gather(alice.ready(2), bob.ready(2))
+            await bob.send(b"here I am")
+            assert await texts(alice, 1) == ["here I am"]
+
+    run(talk())
+
+
+@pytest.mark.parametrize("bad", ["another secret", "no secret", "a certificate"])
+def test_who_does_not_know_the_secret_is_told(
+    run: Run, group_name: str, anywhere: dict[str, Any], bad: str
+) -> None:
+    options: dict[str, Any] = {
+        "another secret": {"secret": OTHER},
+        "no secret": {},
+        "a certificate": {"identity": certified("bob")["bob"]},
+    }[bad]
+    said = {
+        "another secret": "has another secret",
+        "no secret": "is secured: pass secret= or identity=",
+        "a certificate": "has a secret where others have certificates",
+    }[bad]
+    told: list[dict[str, int]] = []
+
+    async def talk() -> None:
+        async with inga.join(group_name, "alice", secret=SECRET, on_forged=told.append, **anywhere) as alice:
+            with pytest.raises(inga.UsageError, match=said):
+                async with inga.join(group_name, "bob", **options, **anywhere):
+                    pass
+            await until(lambda: told)
+            assert alice.here == ("alice",)
+            reason = {"another secret": "unproven", "no secret": "plain", "a certificate": "credentials"}[bad]
+            assert alice.rejected[reason] > 0
+            assert told[0].keys() >= {reason}
+
+    run(talk())
+
+
+def test_certificates_of_another_authority_are_refused(
+    run: Run, group_name: str, anywhere: dict[str, Any]
+) -> None:
+    ours, theirs = certified("alice")["alice"], certified("bob")["bob"]
+
+    async def talk() -> None:
+        async with inga.join(group_name, "alice", identity=ours, **anywhere) as alice:
+            with pytest.raises(inga.UsageError, match="cannot prove who it is"):
+                async with inga.join(group_name, "bob", identity=theirs, **anywhere):
+                    pass
+            assert alice.here == ("alice",)
+
+    run(talk())
+
+
+def test_ready_says_that_somebody_has_another_secret(run: Run, place: Place, group_name: str) -> None:
+    where = place("udp", 2)
+
+    async def talk() -> None:
+        async with (
+            inga.join(group_name, "alice", secret=SECRET, **where) as alice,
+            inga.join(group_name, "bob", secret=OTHER, **where) as bob,
+        ):
+            await until(lambda: alice.rejected.get("unproven") and bob.rejected.get("unproven"))
+            for group in (alice, bob):
+                with pytest.raises(inga.NotReady, match="has another secret"):
+                    await group.ready(timeout=0.01)
+
+    run(talk())
+
+
+def test_nothing_that_is_said_is_readable_on_the_network(
+    run: Run, group_name: str, free_port: FreePort
+) -> None:
+    port, heard = free_port(), []
+
+    async def talk() -> None:
+        where = {"via": f"udp://239.7.7.7:{port}", "interface": "lo", "members": ["alice", "bob"]}
+        async with (
+            inga.join(group_name, "alice", secret=SECRET, **where) as alice,
+            inga.join(group_name, "bob", secret=SECRET, **where) as bob,
+        ):
+            await asyncio.gather(alice.ready(), bob.ready())
+            await alice.send(b"the treasure is under the oak")
+            assert await texts(bob, 1) == ["the treasure is under the oak"]
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tap:
+        tap.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        tap.bind(("239.7.7.7", port))
+        tap.setsockopt(
+            socket.IPPROTO_IP,
+            socket.IP_ADD_MEMBERSHIP,
+            socket.inet_aton("239.7.7.7") + socket.inet_aton("127.0.0.1"),
+        )
+        tap.setblocking(False)
+        run(talk())
+        while True:
+            try:
+                heard.append(tap.recv(65536))
+            except BlockingIOError:
+                break
+    assert heard
+    everything = b"".join(heard)
+    for word in (b"treasure", b"alice", b"bob", group_name.encode(), b"hello", b'"do"'):
+        assert word not in everything
+
+
+def test_what_is_given_is_checked(run: Run, place: Place, tmp_path: Path) -> None:
+    where = place("udp", 3)
+    bob = certified("bob")["bob"]
+    cases: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"secret": "sesame"}, KeysError, "passphrases can be guessed"),
+        ({"secret": 7}, inga.UsageError, "a Secret, its text"),
+        ({"secret": SECRET, "identity": bob}, inga.UsageError, "not both"),
+        ({"identity": bob}, inga.UsageError, "that of 'bob', not of 'alice'"),
+        ({"secret": SECRET, "order": "remiop"}, inga.UsageError, "no place for a secret"),
+        ({"on_forged": 3}, inga.UsageError, "on_forged is a function"),
+    ]
+
+    async def try_all() -> None:
+        for options, error, text in cases:
+            with pytest.raises(error, match=text):
+                async with inga.join("room", "alice", **{**where, **options}):
+                    pass
+
+    run(try_all())
+
+
+def test_a_secret_is_read_from_a_file(run: Run, party: Party, tmp_path: Path) -> None:
+    path = SECRET.save(tmp_path / "secret")
+
+    async def talk() -> None:
+        each = {"alice": {"secret": path}, "bob": {"secret": f"file:{path}"}}
+        async with party(members=2, each=each) as (alice, bob):
+            await alice.send(b"x")
+            assert await texts(bob, 1) == ["x"]
+
+    run(talk())
+
+
+def test_plain_groups_say_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    warn_plain.cache_clear()
+    warn_plain("room")
+    warn_plain("room")
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["group room is not secured"]
