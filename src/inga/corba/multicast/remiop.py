@@ -313,6 +313,7 @@ class ReMiop(StreamLender):
         super()._stop_asking(stream)
 
     def _forget(self, stream: Stream) -> None:
+        self._stop_asking(stream)
         for number in stream.buffer:
             self._repairs.clear((stream.sender, number))
         super()._forget(stream)
