@@ -19,7 +19,7 @@ def test_the_demo_shows_fifo_breaking_and_causal_keeping(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "demo"
-    words = f"demo --out {out} --members 4 --messages 2000 --loss 0.1 --no-open --quiet --json".split()
+    words = f"demo --out {out} --members 4 --messages 500 --loss 0.1 --no-open --quiet --json".split()
     assert main(words) == 0
     found = json.loads(capsys.readouterr().out)
     checks = {order: {c["name"]: c for c in each["checks"]} for order, each in found["orders"].items()}

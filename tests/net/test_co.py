@@ -203,5 +203,5 @@ def test_a_live_run_is_certified(spark: Any, tmp_path: Path) -> None:
     assert (result.violations, result.delivered) == (0, 6000)
     _, certificate = check_trace(str(trace), session=spark)
     assert {each.name: each.verdict for each in certificate.checks} == dict.fromkeys(
-        "integrity complete fifo stamps causal atomic quiet".split(), "pass"
+        "integrity complete fifo stamps causal atomic quiet views".split(), "pass"
     )

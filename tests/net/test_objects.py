@@ -407,7 +407,7 @@ def test_members_write_rows_of_their_copies(run: Run, party: Party, tmp_path: Pa
     run(main())
     manifest = read_manifest(tmp_path / "run")
     assert manifest.processes == ["alice", "bob", "alice/hits", "bob/hits"]
-    assert manifest.conflicts is not None and manifest.guarantees == ["object"]
+    assert manifest.conflicts is not None and manifest.guarantees == ["object", "views"]
     for copy in (2, 3):
         found = [(row.step, row.op, row.src) for row in rows(tmp_path / "run", copy)]
         assert [each for each in found if each[0] == "start"][:2] == [

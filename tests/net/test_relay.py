@@ -46,7 +46,10 @@ def test_a_rough_world(run: Run, party: Party, via: str, echo: bool, tmp_path: P
 
     run(main())
     manifest = read_manifest(tmp_path / "trace")
-    assert (manifest.order, manifest.guarantees) == ("relay", "integrity complete fifo stamps causal".split())
+    assert (manifest.order, manifest.guarantees) == (
+        "relay",
+        "integrity complete fifo stamps causal views".split(),
+    )
     sent = {(row.src, row.seq): row.deps for row in rows(tmp_path / "trace") if row.step == "send"}
     for row in rows(tmp_path / "trace"):
         if row.step in ("deliver", "take"):

@@ -52,11 +52,13 @@ def test_who_has_a_certificate_talks_and_comes_late(
     people = certified("alice", "bob")
 
     async def talk() -> None:
-        async with inga.join(group_name, "alice", identity=people["alice"], **anywhere) as alice:
-            async with inga.join(group_name, "bob", identity=people["bob"], **anywhere) as bob:
-                await asyncio.gather(alice.ready(2), bob.ready(2))
-                await bob.send(b"here I am")
-                assert await texts(alice, 1) == ["here I am"]
+        async with (
+            inga.join(group_name, "alice", identity=people["alice"], **anywhere) as alice,
+            inga.join(group_name, "bob", identity=people["bob"], **anywhere) as bob,
+        ):
+            await asyncio.gather(alice.ready(2), bob.ready(2))
+            await bob.send(b"here I am")
+            assert await texts(alice, 1) == ["here I am"]
 
     run(talk())
 

@@ -101,4 +101,4 @@ def test_other_orders_have_no_objects() -> None:
     ):
         find("causal").check(Options(objects={"hits": Counter}))
     assert find("causal").layout(NAMES, None, {}) is None
-    assert find("total").claims(full=True, objects=True) == ["object"]
+    assert find("total").claims(full=True, objects=True) == ["object", "views"]

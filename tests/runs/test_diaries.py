@@ -93,6 +93,28 @@ def test_one_that_comes_back_by_itself_is_another_member() -> None:
     assert broken(alice, bob, [*cathy, -1, -4]) == {"integrity": 1}, "which was not for it"
 
 
+def test_what_is_part_of_a_state_is_not_to_be_taken() -> None:
+    """Cathy comes back in view 3, and before it has a state there is view 4. What was sent in view 3 is in the state at view
+    4, and its application sees neither; but it may have said something in view 3 itself."""
+    new = ("alice", "bob", "cathy2")
+    alice = [
+        *survivor("alice"),
+        came(3, *new, me="alice"),
+        sends(3, *new, me="alice"),
+        [1, None],
+        -6,
+        came(4, *new, me="alice"),
+        sends(4, *new, me="alice"),
+        [4, None],
+    ]
+    bob = [*survivor("bob"), came(3, *new, me="bob"), -1, -6, came(4, *new, me="bob"), -4]
+    cathy = [came(1, *ALL, me="cathy"), sends(3, *new, me="cathy2"), [6, None]]
+    state, last = {"state": [2, 7]}, came(4, *new, me="cathy2")
+    assert broken(alice, bob, [*cathy, state, last, -4]) == {}
+    assert broken(alice, bob, [*cathy, last, -4]) == {"complete": 1}
+    assert broken(alice, bob, [*cathy, state, last]) == {"complete": 1}, "which came after it"
+
+
 def test_a_message_that_nobody_sent() -> None:
     assert broken([came(1, *ALL, me="alice"), -9], [], []) == {"integrity": 1}
 

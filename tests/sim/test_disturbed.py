@@ -71,6 +71,35 @@ def test_objects_have_one_state_afterwards(order: str, what: dict[str, object]) 
     assert result.to_json()["committed"] > 50
 
 
+def test_one_that_was_stopped_and_may_not_come_back_is_told_so() -> None:
+    story: list[str] = []
+    trial = Trial(
+        "causal", members=3, messages=100, rate=20.0, detect=0.5, pause=1, pause_for=2.0, rejoin=False
+    )
+    course = simulate_trial(trial, say=story.append).course
+    assert course is not None and not course.unsettled and course.views == 2
+    assert any("told that it is excluded after" in line for line in story)
+    assert not any(" back after " in line for line in story)
+
+
+@pytest.mark.parametrize(
+    ("order", "policy"), [("causal", "expel"), ("co", "expel"), ("sco", "skip"), ("total", "skip")]
+)
+def test_one_that_reads_nothing_is_left_out(order: str, policy: str) -> None:
+    """With `skip` it comes back, and knows what it missed."""
+    story: list[str] = []
+    how = {"members": 3, "messages": 400, "size": 2000, "rate": 40.0}
+    trial = Trial(order, slow="bob", slow_policy=policy, patience=1.0, **how)  # type: ignore[arg-type]
+    result = simulate_trial(trial, say=story.append)
+    assert result.violations == 0, result.witnesses
+    course = result.course
+    assert course is not None and not course.unsettled
+    assert course.views == {"expel": 2, "skip": 3}[policy]
+    assert 1.0 < course.settled["bob reads nothing"] < trial.stall_for
+    assert ("bob reads again" in course.settled) == (policy == "skip")
+    assert sum("bob is told what it missed: " in line for line in story) == (policy == "skip")
+
+
 def test_a_slow_reader_slows_the_others_down() -> None:
     """Nothing is lost; who sends waits for the one that reads slowly."""
     fast = simulate_trial(Trial(members=3, messages=600, size=500, rate=300.0))

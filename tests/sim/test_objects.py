@@ -260,7 +260,7 @@ def test_a_trace_has_a_process_for_every_copy(tmp_path: Path) -> None:
     manifest = read_manifest(tmp_path / "run")
     copies = [f"{name}/{tally}" for name in NAMES for tally in ("tally1", "tally2")]
     assert manifest.processes == [*NAMES, *copies]
-    assert manifest.guarantees == ["object"] and manifest.complete
+    assert manifest.guarantees == ["object", "views"] and manifest.complete
     pairs = [["add", "look"], ["look", "put"], ["look", "take"], ["put", "put"]]
     assert manifest.conflicts == dict.fromkeys(copies, pairs)
     clients = [row for process in range(3) for row in rows(tmp_path / "run", process)]

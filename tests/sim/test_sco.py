@@ -84,7 +84,7 @@ def test_a_trace_claims_what_its_level_promises(tmp_path: Path, deliver: str, pr
     result = simulate_trial(Trial("sco", messages=10, subset=2, loss=0.1, deliver=deliver), tmp_path / "run")
     assert result.violations == 0
     manifest = read_manifest(tmp_path / "run")
-    assert set(manifest.guarantees) == promised
+    assert set(manifest.guarantees) == {*promised, "views"}
     assert manifest.receipt == "accept"
 
 

@@ -91,6 +91,18 @@ def test_who_skips_comes_back_and_is_told_exactly_what_it_missed(order: str) -> 
     sim.check()
 
 
+def test_who_comes_back_is_told_once_what_it_missed() -> None:
+    """Also if the welcome comes twice before the application has its turn."""
+    sim = group("vector", "skip")
+    dave = sim["dave"]
+    receive = dave.stack.receive
+    dave.stack.receive = lambda batch, *, now: receive([*batch, *batch], now=now)  # type: ignore[method-assign]
+    sim.run(SLOW_UNTIL + 5.0)
+    assert dave.stack.view.joined == ("dave",)
+    assert len([item for item in dave.items if isinstance(item, Missed)]) == 1
+    sim.check()
+
+
 def test_what_was_sent_to_some_is_missed_by_those() -> None:
     sim = group("vector", "skip")
     for _ in range(7):

@@ -48,6 +48,8 @@ def test_so_is_one_in_which_something_befalls_members() -> None:
         "pause_for": 2.5,
         "partition": "alice,bob/cathy@1+2",
         "slow": "bob",
+        "slow_policy": "skip",
+        "patience": 2.5,
     }
     for rejoin in (None, False, True):
         trial = Trial(members=5, detect=0.5, rejoin=rejoin, rate=100.0, delay=(0.0, 0.5), **befallen)  # type: ignore[arg-type]
@@ -98,6 +100,9 @@ def test_a_manifest_has_the_conflicts_that_there_are() -> None:
         ({"pause": 1, "pause_for": 0.0}, "--pause-for is a number of seconds above 0"),
         ({"detect": -1.0}, "--detect is a number of seconds above 0"),
         ({"slow": "zoe"}, "--slow: no member 'zoe'; there are alice, bob, cathy, dave"),
+        ({"slow_policy": "skip"}, "--slow-policy says what becomes of a slow member: name one with --slow"),
+        ({"slow": "bob", "slow_policy": "kill"}, "--slow-policy is one of wait, expel, skip, not 'kill'"),
+        ({"slow": "bob", "patience": 0.0}, "--patience is a number of seconds above 0"),
         ({"members": 0}, "a group of 0 members"),
         ({"size": 3}, "--size is at least 4"),
         ({"subset": 4}, "there are 3 others"),

@@ -4,6 +4,7 @@
   inga sim --order fifo --schedule 'A!1 1>B B!2 2>C'
   inga sim --members 8 --crash 2 --return 2
   inga sim --order total --members 5 --partition alice,bob,cathy/dave,erin@2+3
+  inga sim --slow bob --slow-policy skip --patience 2
   inga sim --order object --objects 2 --members 5 --loss 0.05 --trace objects
 
 Ends with 0 if the order kept all it promises, 1 if not. Times are in milliseconds.
@@ -18,6 +19,7 @@ from typing import Any
 from inga.cli.output import print_json
 from inga.model.errors import UsageError
 from inga.recipes import Options, Recipe, find, names, refuse_late
+from inga.session.slow import PATIENCE, POLICIES
 from inga.sim.board import replay
 from inga.sim.schedule import letter
 from inga.sim.simulator import Unquiet
@@ -111,6 +113,20 @@ def add_mishap_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--slow", metavar="NAME", help="a member whose application reads slowly")
     add(
+        "--slow-policy",
+        choices=POLICIES,
+        default="wait",
+        help="what becomes of it: all wait (default); with expel and skip it stops to read, is excluded, and comes back "
+        "with skip when it reads again",
+    )
+    add(
+        "--patience",
+        type=float,
+        default=PATIENCE,
+        metavar="S",
+        help=f"seconds that all wait before (default {PATIENCE:g})",
+    )
+    add(
         "--detect",
         type=float,
         metavar="S",
@@ -163,12 +179,11 @@ def check_trial_options(options: argparse.Namespace) -> None:
     if options.join < 0:
         raise UsageError("--join is the number of members that come later, so not below 0")
     if options.join or options.crash or options.pause or options.partition:
-        refuse_late(recipe)
+        refuse_late(recipe, options.detect or DETECT)
     recipe.level_of(options.deliver)
     asked: dict[str, Any] = {name: getattr(options, name, False) for name in ("matrix", "coarse")}
-    recipe.build(
-        Options(deliver=options.deliver, protocol=dict(options.option), **asked)
-    )  # or says what is wrong
+    asked |= {"deliver": options.deliver, "slow": options.slow_policy}
+    recipe.build(Options(protocol=dict(options.option), **asked))  # or says what is wrong
     if options.objects is not None:
         _check_objects(recipe, options)
     elif options.misdeclare is not None:
@@ -182,6 +197,8 @@ def _check_objects(recipe: Recipe, options: argparse.Namespace) -> None:
     """What does not go together with objects."""
     if not recipe.objects:
         raise UsageError(f"--objects: order {recipe.name!r} has no objects; use --order object or total")
+    if options.slow is not None:
+        raise UsageError("--objects: calls are not read by an application, so nobody is slow with --slow")
     if options.join or options.subset is not None:
         raise UsageError("--objects: every member has a copy from the start, so not with --join or --subset")
     CallLoad(options.members, options.messages or 0, options.objects)

@@ -47,6 +47,11 @@ class Outcome:
     tables: dict[str, Table] = field(default_factory=dict)
     text: str = ""
     pages: list[Path] = field(default_factory=list)
+    is_binding: bool = False  # what is claimed is promised by us: a claim that does not hold is a failure
+
+    @property
+    def has_failed(self) -> bool:
+        return self.is_binding and any(claim.verdict != HOLDS for claim in self.claims)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -403,7 +403,7 @@ class Group(ObjectCalls):
     def disclaim(self) -> None:
         """The trace was begun under another order: say what is promised no longer."""
         if self.traces is not None:
-            self.traces.disclaim(*(set(CHECKS) - set(self.recipe.guarantees)))
+            self.traces.disclaim(*(set(CHECKS) - set(self.recipe.claims(full=True))))
 
     def _begin_anew(self) -> None:
         """The others had taken us for dead, and we came in as a new member: what we had sent before may be lost."""

@@ -51,6 +51,7 @@ class _Reader:
         self._numbers: dict[str, int] = {}  # ours, by view
         self._sends_in: View | None = None
         self._reads = 0  # our number when we read
+        self._has_state = False  # of the others, at the view that comes next
 
     def advance(self) -> bool:
         """Whether there was anything whose turn has come."""
@@ -75,17 +76,23 @@ class _Reader:
             self._oracle.take(self._reads, -entry)
         elif isinstance(entry, list):
             self._send(*entry)
+        elif "state" in entry:
+            self._has_state = True
         elif seen := _seen(entry, "view"):
             self._reads = self._enter(seen)
+            if self._has_state:
+                self._oracle.skip(self._reads, self._roll.epoch_of(seen[0]))
+                self._has_state = False
         elif seen := _seen(entry, "in"):
             self._enter(seen)
             self._sends_in = seen[0]
         return True
 
     def _enter(self, seen: tuple[View, Member]) -> int:
-        """Go through all views up to this one."""
+        """Go through all views up to this one. Those of which the application has taken the outcome as a state it never saw."""
         while seen[0].text not in self._numbers:
-            view, me = self._views.pop(0) if self._views else seen
+            is_next = bool(self._views) and self._views[0][0].number <= seen[0].number
+            view, me = self._views.pop(0) if is_next else seen
             if view.text not in self._numbers:
                 self._numbers[view.text] = self._roll.enter(me, self._entered, view)
                 self._entered = view

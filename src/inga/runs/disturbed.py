@@ -80,10 +80,11 @@ def run(
         "trace": None if trace is None else str(trace),
         "course": stage.chronicle.finish(stopped),
     }
+    states = {configs[at]["join"]["name"]: end["states"] for at, end in enumerate(ends) if end}
     if trial.objects is not None:
-        states = {configs[at]["join"]["name"]: end["states"] for at, end in enumerate(ends) if end}
         lossy = any(mishap.do == "cut" for mishap in planned) and not trial.is_primary
         return judge_calls(trial, configs, diaries, states, lossy=lossy).result(order=recipe.name, **measured)
+    measured["course"].states = len({str(each) for each in states.values()})
     oracle = judge_talk(trial, diaries, stage.gone)
     return Result.of(oracle, recipe.name, recipe.promises(trial.deliver), **measured)
 
@@ -196,8 +197,14 @@ class LiveStage:
                     self._go_on(index, (line["done"], line["idle"]))
                 case "excluded":
                     self.gone.add(index)
+                    self.chronicle.excluded(self._names[index], self.now)
+                case "merged":
+                    self.chronicle.merges(self._names[index], line["parts"], self.now)
+                case "missed":
+                    self.chronicle.missed(self._names[index], line["messages"], self.now)
                 case "error":
                     raise WorkerDied(f"{self._names[index]}: {line['text']}")
+        self.chronicle.look(self.now)
         for index in self._alive:
             if (how := self._cluster.has_ended(index)) is not None:
                 raise WorkerDied(f"{self._names[index]} {how}")
@@ -234,6 +241,8 @@ class LiveStage:
             if mishap.do == "crash":
                 self.gone.add(index)
                 self._mark_crashed(index)
+        elif mishap.do in ("stall", "read"):
+            self._cluster.tell(mishap.do, self._last_of(mishap.name))
         elif self._network is not None and mishap.do in ("cut", "heal"):
             self._network.cut(mishap.parts) if mishap.do == "cut" else self._network.heal()
         else:

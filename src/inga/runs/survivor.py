@@ -8,12 +8,14 @@ it is true also of a process that was killed:
     {"in": ...}     what is sent from here on is sent in this view
     [7, null]       sent message 7, to everybody or to these; of objects: asked request 7, and in another line what came of it
     -5              took message 5
+    {"state": ...}  took the state that the others had at the next view
 """
 
 import asyncio
 import json
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from random import Random
 from time import monotonic, process_time
@@ -21,6 +23,7 @@ from typing import Any
 
 from inga.model.delivery import Delivery
 from inga.model.errors import Excluded, IngaError
+from inga.model.event import Missed
 from inga.model.view import View
 from inga.net.group import Group
 from inga.net.join import join
@@ -44,8 +47,11 @@ LOOK_SECONDS = 0.005
 async def play(config: dict[str, Any], link: WorkerLink) -> None:
     """One member, from joining to leaving."""
     trial = Trial(**config["trial"])
-    async with join(**joining(config, objects=trial.classes(trial.misdeclare))) as group:
-        survivor = (Talker if trial.objects is None else Caller)(group, trial, config, link)
+    heard = HeardState()
+    more = heard.handlers if trial.echo and trial.objects is None else {}
+    async with join(**joining(config, objects=trial.classes(trial.misdeclare), **more)) as group:
+        group.on_merge(lambda view: link.say("merged", parts=view.merged))
+        survivor = (Talker if trial.objects is None else Caller)(group, trial, config, link, heard)
         watching = asyncio.create_task(survivor.watch())
         if config["waits"]:
             await group.ready()
@@ -63,18 +69,49 @@ async def play(config: dict[str, Any], link: WorkerLink) -> None:
     link.say("closed", counts=dict(group.stack.counts), cpu=cpu, stopped=survivor.stopped, states=states)
 
 
+class HeardState:
+    """The state of an application: how many messages the group has delivered, and the sum of their numbers. Members that hear
+    themselves (`--echo`) have the same, in whatever order they heard them, and give it to those who come back."""
+
+    def __init__(self) -> None:
+        self.count = self.total = 0
+        self.note: Callable[[Any], None] = lambda entry: None  # in the diary
+
+    def add(self, number: int) -> None:
+        self.count += 1
+        self.total += number
+
+    @property
+    def handlers(self) -> dict[str, Any]:
+        """With which to join."""
+        return {"on_state_request": self._give, "on_state": self._take}
+
+    def _give(self) -> Iterator[bytes]:
+        yield json.dumps([self.count, self.total]).encode()
+
+    async def _take(self, chunks: AsyncIterator[bytes]) -> None:
+        self.count, self.total = json.loads(b"".join([bytes(chunk) async for chunk in chunks]))
+        self.note({"state": [self.count, self.total]})
+
+
 class Survivor(ABC):
     """What one member does, whoever else is there."""
 
-    def __init__(self, group: Group, trial: Trial, config: dict[str, Any], link: WorkerLink) -> None:
+    def __init__(
+        self, group: Group, trial: Trial, config: dict[str, Any], link: WorkerLink, heard: HeardState
+    ) -> None:
         self.done = 0  # taken, or answered
         self.stopped = 0.0  # the longest time for which nothing came, while we had something to say
         self._group = group
         self._trial = trial
+        self._heard = heard
+        heard.note = self._note
         self._me: int = config["me"]  # among all processes of the run
         self._everybody: int = config["processes"]
         self._link = link
         self._has_said_all = False
+        self._reads = asyncio.Event()  # unless we are told not to
+        self._reads.set()
         self._came: float | None = None  # when something last came
         self._diary = Path(config["diary"]).open("ab", buffering=0)  # noqa: SIM115 — as long as the process
 
@@ -90,9 +127,9 @@ class Survivor(ABC):
     def _is_idle(self) -> bool:
         return self._has_said_all and self._group.stack.settled
 
+    @abstractmethod
     def states(self) -> dict[str, Any]:
-        """Of the objects that we have copies of."""
-        return {}
+        """By name, what those who are there have alike in the end."""
 
     async def run(self) -> None:
         """Talk and listen, until we are told that it is over."""
@@ -123,8 +160,11 @@ class Survivor(ABC):
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _over(self) -> None:
-        while (await self._link.hear())["kind"] != "close":
-            pass
+        while (told := (await self._link.hear())["kind"]) != "close":
+            if told == "stall":
+                self._reads.clear()
+            elif told == "read":
+                self._reads.set()
 
     async def _talk_and_wait(self) -> None:
         await self._talk()
@@ -145,9 +185,11 @@ class Survivor(ABC):
 class Talker(Survivor):
     """Sends messages, and takes those of others."""
 
-    def __init__(self, group: Group, trial: Trial, config: dict[str, Any], link: WorkerLink) -> None:
-        super().__init__(group, trial, config, link)
-        self._slow = trial.slow == group.me
+    def __init__(
+        self, group: Group, trial: Trial, config: dict[str, Any], link: WorkerLink, heard: HeardState
+    ) -> None:
+        super().__init__(group, trial, config, link, heard)
+        self._slow = trial.slow == group.me and not trial.stalls
         self._sends_in: View | None = None  # as the diary has it
         self._answers: deque[tuple[int, list[str] | None]] = deque()  # sends that wait for a question
 
@@ -167,14 +209,22 @@ class Talker(Survivor):
         async for item in self._group.items():
             if isinstance(item, View):
                 self._note({"view": self._described(item)})
+            if isinstance(item, Missed):
+                self._link.say("missed", messages=item.messages)
             if not isinstance(item, Delivery):
                 continue
-            self._note(-number_of(item.data))
+            number = number_of(item.data)
+            self._note(-number)
+            self._heard.add(number)
             self._moved()
             if self._answers and self._group.stack.writable:
                 await self._send(*self._answers.popleft())
             if self._slow:
                 await asyncio.sleep(SLOW_READ)
+            await self._reads.wait()
+
+    def states(self) -> dict[str, Any]:
+        return {"heard": [self._heard.count, self._heard.total]} if self._trial.echo else {}
 
     async def _send(self, place: int, to: list[str] | None) -> None:
         """Sends what it is the turn of. Those who are not there get nothing."""

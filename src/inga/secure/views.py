@@ -45,14 +45,14 @@ class ViewKeys:
         self.me = me
         self.secret = b"" if is_first else secret
         self.is_first = is_first
-        self.sending = SendingKey(secret if is_first else self._secret_of(me), now, kind)
+        self.sending = SendingKey(secret if is_first else self.secret_of(me), now, kind)
         self.receiving: dict[int, ReceivingKey] = {}
 
     def learn_all(self, table: dict[bytes, ReceivingKey]) -> None:
         """As one that knows the secret of the view: how everybody else in it seals."""
         for index in range(len(self.view)):
             if index != self.me:
-                self.learn(index, self._secret_of(index), table)
+                self.learn(index, self.secret_of(index), table)
 
     def learn(self, index: int, secret: bytes, table: dict[bytes, ReceivingKey]) -> None:
         """How one member seals what it says in this view."""
@@ -76,5 +76,6 @@ class ViewKeys:
         """The member of that name, if there is one besides us."""
         return next((i for i, each in enumerate(self.view.names) if each == name and i != self.me), None)
 
-    def _secret_of(self, index: int) -> bytes:
+    def secret_of(self, index: int) -> bytes:
+        """What the keys of one member follow from, in a view that follows another."""
         return derive(self.secret, "sender", index.to_bytes(4, "big"), self.tag.to_bytes(8, "big"))

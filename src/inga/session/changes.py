@@ -170,7 +170,7 @@ class Changes:
         """One that was without a view is in one, and was told this about it."""
         self.cuts = cuts = told.numbers("cuts")
         if self.stack.guard is not None:
-            self._prepare(view, self.stack.guard.unwrap(told.text("host"), told.text("secret")))
+            self.stack.wire.prepare(view, self.stack.guard.unwrap(told.text("host"), told.text("secret")))
         self.stack.views.install(view, made(self._build, view.recipe), None, cuts)
 
     def go_on_alone(self) -> None:
@@ -192,15 +192,8 @@ class Changes:
             total=mine + 1,
         )
         if stack.guard is not None:
-            self._prepare(view, stack.guard.fresh())
+            self.stack.wire.prepare(view, stack.guard.fresh())
         stack.views.install(view, made(self._build, view.recipe), None, self.cuts)
-
-    def _prepare(self, view: View, secret: bytes) -> None:
-        """In a secured group: that view, with this secret, may follow."""
-        stack = self.stack
-        me = view.index(stack.member)
-        assert stack.guard is not None and me is not None
-        stack.guard.expect(stack.wire.tag_of(view), view, me, secret)
 
     def ahead(self, number: int) -> None:
         """A member that is in the next view knows that every member has reached the cut."""
@@ -460,7 +453,7 @@ class Changes:
         if closing is not None:
             if self.stack.guard is not None:
                 name = self.stack.view.names[src]
-                self._prepare(closing.view, self.stack.guard.unwrap(name, cut.secret))
+                self.stack.wire.prepare(closing.view, self.stack.guard.unwrap(name, cut.secret))
             closing.hear_cut(cut)
 
     def _on_reached(self, src: int, told: Told) -> None:

@@ -160,7 +160,9 @@ class Parts:
         view = view_told(told)
         session = self._session
         is_ours = told.text("group") == session.digest and view.index(session.stack.member) is not None
-        if self.is_homeless and is_ours:
+        if (
+            self.is_homeless and is_ours and session.stack.views.next is None
+        ):  # the same may come twice at once
             if self.reads_first:
                 session.slow.say_missed(told.counts("missed"))
             session.changes.enter(view, told)
@@ -173,7 +175,7 @@ class Parts:
             if told.do == "closed" and not stack.met and not self.rejoin:
                 stack.fail(Excluded(f"{stack.member.name!r} cannot join: {told.text('why')}"))
                 return
-            stack.member = stack.member.reborn()
+            stack.member = stack.member.reborn(told.number("free") if told.do == "again" else 0)
 
     def _ask(self, now: float) -> None:
         session = self._session

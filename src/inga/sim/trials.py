@@ -75,7 +75,7 @@ def load(sim: Sim, trial: Trial) -> None:
     """Give members what they have to say, and those who join later a time."""
     workload = trial.workload
     sim.load(workload)
-    if trial.slow is not None:
+    if trial.slow is not None and not trial.stalls:
         sim[trial.slow].pause_max = 2 * SLOW_READ  # half of it on average
     for name in member_names(trial.members + trial.join)[trial.members :]:
         sim.join(name, sim.rng.random() * workload.messages / workload.rate, workload)

@@ -3,6 +3,7 @@ down. Members that listen for silence never have nothing to say, so such a run e
 
 from collections.abc import Callable
 
+from inga.model.event import Missed
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
 from inga.trial.course import Chronicle, Course, TellStory
@@ -33,6 +34,8 @@ class Watched:
         self._sites = {site.name: site for site in sim.sites}  # of each name the one that is there
         self._parts: tuple[tuple[str, ...], ...] = ()  # of the network, while it is cut
         self._entered: dict[str, str] = {}  # the view that each was last seen in
+        self._heard: dict[Site, int] = {}  # events that its application was told of
+        self._excluded: set[Site] = set()
         self._done = done
         self._last = dict.fromkeys(self._sites, 0)
         self._moved = dict.fromkeys(self._sites, 0.0)  # when something last came to it
@@ -60,6 +63,8 @@ class Watched:
                 site.crash()
             case "pause" if site is not None:
                 site.pause(self._trial.pause_for)
+            case "stall" if site is not None:
+                site.stop_reading(self._trial.stall_for)
             case "return":
                 talks = self._trial.objects is None
                 workload = self._trial.rest_of_workload(sim.now) if talks else None
@@ -67,10 +72,22 @@ class Watched:
         sim.network.part(*([each for each in sim.sites if each.name in part] for part in self._parts))
         self._chronicle.befalls(mishap, sim.now)
 
+    def _hear(self, name: str, site: Site) -> None:
+        """What a member was told of itself."""
+        now = self._sim.now
+        for item in site.items[self._heard.get(site, 0) :]:
+            if isinstance(item, Missed):
+                self._chronicle.missed(name, item.messages, now)
+        self._heard[site] = len(site.items)
+        if site.is_excluded and site not in self._excluded:
+            self._excluded.add(site)
+            self._chronicle.excluded(name, now)
+
     def _look(self) -> None:
         """What has changed since we looked."""
         now = self._sim.now
         for name, site in self._sites.items():
+            self._hear(name, site)
             if site.newcomer is not None or site.has_left:
                 continue
             view = site.stack.view

@@ -180,7 +180,9 @@ class Stack:
     def receive(self, batch: Iterable[tuple[Buffer, Hashable]], *, now: float) -> None:
         """Take datagrams and where they came from. Whatever they hold, nothing is raised."""
         self.now = now
-        self.accept(self._read(batch))
+        packets = self._read(batch)
+        if packets:
+            self._lowest(packets)
 
     def tick(self, now: float) -> None:
         """Let layers act whose time has come."""
@@ -224,7 +226,7 @@ class Stack:
             if due is not None and (wake is None or due < wake):
                 wake = due
         if self.guard is not None:
-            self.to_send = self.guard.seal(self.to_send, self.now)
+            self.wire.seal(self.guard)
             if turn and self.guard.wake is not None:
                 wake = self.guard.wake if wake is None else min(wake, self.guard.wake)
             self._notices += self.guard.told()
@@ -322,11 +324,6 @@ class Stack:
         return next((layer for layer in self.layers if layer.name == name), None)
 
     # What layers do: packets
-
-    def accept(self, packets: list[Packet]) -> None:
-        """Hand packets that were read to the lowest layer."""
-        if packets:
-            self._lowest(packets)
 
     def reject(self, reason: str, packet: Packet | None = None) -> None:
         """Count something that cannot be right, and go on."""

@@ -18,6 +18,8 @@ DONE = {
     "return": ("{} starts again", "back"),
     "pause": ("{} stopped", "gone from the view"),
     "resume": ("{} goes on", "back"),
+    "stall": ("{} reads nothing", "gone from the view"),
+    "read": ("{} reads again", "back"),
     "join": ("{} comes", "a member"),
     "cut": ("the network is cut: {}", "one view in each part"),
     "heal": ("the network is whole again", "one view"),
@@ -25,7 +27,7 @@ DONE = {
 """What has happened, and how it ends, in words."""
 
 
-GOES = ("crash", "pause")
+GOES = ("crash", "pause", "stall")
 """After these the others go on without it."""
 
 
@@ -37,6 +39,10 @@ class Course:
     settled: dict[str, float] = field(default_factory=dict)
     stopped: dict[str, float] = field(default_factory=dict)  # longest time that nothing came to a survivor
     unsettled: list[str] = field(default_factory=list)  # mishaps after which they never agreed
+    merged: dict[str, list[list[list[str]]]] = field(
+        default_factory=dict
+    )  # live: by member, what `on_merge` was given: each time the parts that came together
+    states: int = 1  # live: different states of applications in the end, if these give theirs to newcomers
 
     @property
     def longest_stop(self) -> float:
@@ -60,11 +66,13 @@ class Course:
 
 
 class _Open(NamedTuple):
-    """A mishap that they have not got over: how it ends, in words, since when, and whom they are to go on without."""
+    """A mishap that they have not got over: how it ends, in words, since when, whom it befell, and whether they are to go on
+    without that one."""
 
     ends: str
     since: float
-    without: str
+    name: str
+    goes: bool
 
 
 class Chronicle:
@@ -80,6 +88,7 @@ class Chronicle:
         self.victims: set[str] = set()  # who was not there all the time
         self._people = list(people)
         self._present = set(self._people)
+        self._excluded: set[str] = set()  # who was told so, and does not come back
         self._say = say
         self._in: dict[str, str] = {}  # the view that each member is in
         self._members: dict[str, frozenset[str]] = {}  # of each view
@@ -89,6 +98,9 @@ class Chronicle:
     def befalls(self, mishap: Mishap, at: float) -> None:
         """It happens now."""
         name = mishap.name
+        if mishap.do in ("resume", "read") and name in self._excluded:
+            return
+        self._excluded.discard(name)
         if mishap.do in GOES:
             self._present.discard(name)
             self.victims.add(name)
@@ -106,7 +118,7 @@ class Chronicle:
         happened, ends = DONE[mishap.do]
         what = happened.format(name or " / ".join(" ".join(part) for part in mishap.parts))
         self._say(f"{at:.1f} s: {what}")
-        self._open[what] = _Open(f"{name} {ends}".strip(), at, name if mishap.do in GOES else "")
+        self._open[what] = _Open(f"{name} {ends}".strip(), at, name, mishap.do in GOES)
 
     def enters(self, name: str, number: int, view: str, members: Iterable[str], at: float) -> None:
         """A member is in a view from now on; `view` tells it from all others."""
@@ -118,11 +130,31 @@ class Chronicle:
         self._in[name] = view
         self.look(at)
 
+    def excluded(self, name: str, at: float) -> None:
+        """A member was told that it is none any more, and stays out."""
+        self._excluded.add(name)
+        self._present.discard(name)
+        for what, each in self._open.items():
+            if each.name == name and not each.goes:
+                self._open[what] = each._replace(ends=f"{name} told that it is excluded")
+        self.look(at)
+
+    def missed(self, name: str, messages: Mapping[str, int], at: float) -> None:
+        """A member that comes back was told how many messages it does not get, by sender."""
+        counts = ", ".join(f"{count} of {sender}" for sender, count in messages.items())
+        self._say(f"{at:.1f} s: {name} is told what it missed: {counts or 'nothing'}")
+
+    def merges(self, name: str, parts: list[list[str]], at: float) -> None:
+        """The application of a member was told that these parts of the group have come together."""
+        if not any(parts in told for told in self.course.merged.values()):
+            self._say(f"{at:.1f} s: parts come together: {' / '.join(' '.join(part) for part in parts)}")
+        self.course.merged.setdefault(name, []).append(parts)
+
     def look(self, at: float) -> None:
         """Do they agree?"""
         is_whole = self.is_whole
-        for what, (ends, since, without) in list(self._open.items()):
-            if is_whole or (without and self._are_without(without)):
+        for what, (ends, since, name, goes) in list(self._open.items()):
+            if is_whole or (goes and self._are_without(name)):
                 self.course.settled[what] = round(max(at - since, 0.0), 3)
                 self._say(f"{at:.1f} s: {ends} after {self.course.settled[what]:.2f} s")
                 del self._open[what]

@@ -5,6 +5,8 @@
     return  one that crashed starts again, under its name
     pause   it stands still for a while, then goes on as if nothing had happened (live: SIGSTOP)
     resume  which it does now (live: SIGCONT)
+    stall   its application reads nothing any more, until all others wait for it
+    read    it reads again
     cut     from now on nothing passes between these parts of the network
     heal    everything passes again
 """
@@ -15,6 +17,9 @@ from random import Random
 from typing import NamedTuple
 
 from inga.model.errors import UsageError
+
+STALLS_AT = 1.0
+"""Seconds after which an application stops to read that will."""
 
 BACK_AFTER = 1.0
 """Seconds after which one that crashed comes back, at least; twice as many at most."""
@@ -75,10 +80,13 @@ def draw_mishaps(
     pause: int = 0,
     pause_for: float = 0.0,
     cut: NetworkCut | None = None,
+    slow: str | None = None,
+    stall_for: float = 0.0,
 ) -> list[Mishap]:
-    """What befalls whom, in the order in which it happens, to members that talk for `length` seconds."""
+    """What befalls whom, in the order in which it happens, to members that talk for `length` seconds. `slow` is one whose
+    application stops to read, and to which nothing else happens."""
     rng = Random(f"{seed}/mishaps")
-    victims = rng.sample(list(people), crash + pause)
+    victims = rng.sample([name for name in people if name != slow], crash + pause)
     found: list[Mishap] = []
     for place, name in enumerate(victims[:crash]):
         at = length * (0.3 + 0.4 * rng.random())
@@ -88,6 +96,8 @@ def draw_mishaps(
     for name in victims[crash:]:
         at = length * (0.2 + 0.2 * rng.random())
         found += [Mishap(at, "pause", name), Mishap(at + pause_for, "resume", name)]
+    if slow is not None:
+        found += [Mishap(STALLS_AT, "stall", slow), Mishap(STALLS_AT + stall_for, "read", slow)]
     if cut is not None:
         found += [Mishap(cut.at, "cut", parts=cut.parts), Mishap(cut.ends, "heal")]
     return sorted(found)

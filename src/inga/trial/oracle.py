@@ -81,6 +81,9 @@ class Oracle:
         self._needed = [0] * members  # what caused anything taken at the site
         self._followed = [[0] * members for _ in range(members)]  # the same, by sender of the taken
         self._gone: set[int] = set()  # sites that crashed or left
+        self._skips: dict[
+            int, int
+        ] = {}  # sites that took a state: the epoch from which on they take messages
         self._lost: set[int] = set()  # sites that crashed, so that what they sent last may be lost
         self._views: list[list[SeenView]] = [[] for _ in range(members)]  # that the site has gone through
         self._sent_in: list[str] = []  # by place, the view in which a message was sent
@@ -137,6 +140,10 @@ class Oracle:
     def enter(self, site: int, name: str, members: Iterable[int], left: Iterable[int] = ()) -> None:
         """A site goes on to another view; `left` are those of the last one who took their leave."""
         self._views[site].append(SeenView(name, frozenset(members), frozenset(left) - self._lost))
+
+    def skip(self, site: int, epoch: int) -> None:
+        """What was sent to a site before that epoch is part of a state that it took, and is not to be taken any more."""
+        self._skips[site] = epoch
 
     def crash(self, site: int) -> None:
         """Nothing is expected of it any more, and what it sent last may be lost."""
@@ -223,14 +230,15 @@ class Oracle:
                 yield site, message, self._promised("complete", self.epoch_of(message))
 
     def _untaken(self) -> Iterator[tuple[int, int]]:
-        """Sites that are left, and the places of messages for them that they have not taken."""
+        """Sites that are left, and the places of messages for them that they have not taken. One that was let into a view
+        and never heard of that, or was let into another at the same time, gets nothing that was sent there."""
         for site in range(self.members):
-            was_there = self._views[site] or not any(
-                self._views
-            )  # else it was let in and never heard of that
-            if site not in self._gone and was_there:
+            if site not in self._gone:
+                first, names = self._skips.get(site, 0), {"", *(view.name for view in self._views[site])}
                 for index in _members(self._addressed[site] & ~self._taken[site]):
-                    yield site, index
+                    at = index + self._forgotten
+                    if self._sent_in[at] in names and self._epochs[at] >= first:
+                        yield site, index
 
     def _view_after(self, site: int, index: int) -> "SeenView | None":
         """The view to which a site went on from that in which a message was sent."""

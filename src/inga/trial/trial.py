@@ -15,10 +15,11 @@ from inga.model.errors import UsageError
 from inga.objects.declare import ObjectClass
 from inga.recipes import Options, find
 from inga.recipes.options import UNSAID
+from inga.session.slow import DENY_WITHIN, PATIENCE, POLICIES
 from inga.trace.manifest import Manifest
 from inga.trial.calls import CallLoad, tally_class
 from inga.trial.manifest import manifest_of
-from inga.trial.mishaps import Mishap, NetworkCut, draw_mishaps
+from inga.trial.mishaps import STALLS_AT, Mishap, NetworkCut, draw_mishaps
 from inga.trial.people import member_names
 from inga.trial.workload import RATE, Workload
 
@@ -39,7 +40,10 @@ SLOW_READ = 0.005
 SLOW_QUEUE = 32 << 10
 """Unread bytes above which senders wait for it."""
 
-SAID = {"back": "return", "pause_for": "pause-for"}
+STALL_ROOM = 4 << 10
+"""The same, and bytes on their way per sender, where one is to be expelled because it reads nothing: so that all wait soon."""
+
+SAID = {"back": "return", "pause_for": "pause-for", "slow_policy": "slow-policy"}
 """Fields that have another name on the command line."""
 
 NOT_TOLD = ("seed", "option", "objects", "misdeclare", "via", "unsafe", "timeout")
@@ -73,6 +77,8 @@ class Trial:
     partition: str | None = None  # who is cut off from whom, and when: A,B/C,D@2+3
     policy: str | None = None  # which parts go on while it is cut: primary or all; None: as the order prefers
     slow: str | None = None  # a member whose application reads slowly
+    slow_policy: str = "wait"  # what becomes of it; unless the others wait, it stops to read altogether
+    patience: float = PATIENCE  # for which they wait, otherwise
     detect: float | None = None  # silence that is forgiven
     rejoin: bool | None = None  # who was excluded comes back; None: where somebody is paused or cut off
     matrix: bool = False
@@ -103,6 +109,12 @@ class Trial:
             raise UsageError("--detect is a number of seconds above 0")
         if self.slow is not None and self.slow not in self.people:
             raise UsageError(f"--slow: no member {self.slow!r}; there are {', '.join(self.people)}")
+        if self.slow_policy not in POLICIES:
+            raise UsageError(f"--slow-policy is one of {', '.join(POLICIES)}, not {self.slow_policy!r}")
+        if self.slow is None and self.slow_policy != "wait":
+            raise UsageError("--slow-policy says what becomes of a slow member: name one with --slow")
+        if not 0 < self.patience < inf:
+            raise UsageError("--patience is a number of seconds above 0")
         _ = self.workload, self.cut  # or says what is wrong
 
     @property
@@ -124,7 +136,8 @@ class Trial:
         """Sends of a member that still talks when all mishaps are over."""
         if not self.is_disturbed:
             return self.messages
-        lasts = max(3.0, self.pause_for if self.pause else 0.0, 0.0 if self.cut is None else self.cut.ends)
+        ends = [self.pause_for if self.pause else 0.0, 0.0 if self.cut is None else self.cut.ends]
+        lasts = max(3.0, *ends, STALLS_AT + self.stall_for if self.stalls else 0.0)
         return ceil((lasts + 2 * (1 + (self.forgives or 0.0))) * self._rate)
 
     def rest_of_workload(self, at: float) -> Workload:
@@ -139,7 +152,18 @@ class Trial:
     @property
     def is_disturbed(self) -> bool:
         """Whether anything befalls members, so that the group changes by itself."""
-        return bool(self.crash or self.pause or self.partition)
+        return bool(self.crash or self.pause or self.partition or self.stalls)
+
+    @property
+    def stalls(self) -> bool:
+        """Whether the slow one stops to read, so that the others go on without it."""
+        return self.slow is not None and self.slow_policy != "wait"
+
+    @property
+    def stall_for(self) -> float:
+        """Seconds for which it does not read: until all others wait, have waited long enough, and agree whose fault it is."""
+        room = 2 * STALL_ROOM + DATAGRAM  # a sender waits when a whole bundle does
+        return room / (self._rate * self.size) + self.patience + 2 * DENY_WITHIN
 
     @property
     def mishaps(self) -> list[Mishap]:
@@ -153,12 +177,15 @@ class Trial:
             pause=self.pause,
             pause_for=self.pause_for,
             cut=self.cut,
+            slow=self.slow if self.stalls else None,
+            stall_for=self.stall_for,
         )
 
     @property
     def forgives(self) -> float | None:
         """Seconds of silence after which a member is excluded, if anything is said or follows about that."""
-        return self.detect or (DETECT if self.is_disturbed else None)
+        on_others_wire = self.join and find(self.order).wire != "inga"  # where nobody comes otherwise
+        return self.detect or (DETECT if self.is_disturbed or on_others_wire else None)
 
     @property
     def returns(self) -> bool:
@@ -168,7 +195,12 @@ class Trial:
     @property
     def queue_max(self) -> int:
         """Unread bytes above which senders wait: few where somebody reads slowly, so that it shows."""
-        return UNSAID.queue_max if self.slow is None else SLOW_QUEUE
+        return UNSAID.queue_max if self.slow is None else STALL_ROOM if self.stalls else SLOW_QUEUE
+
+    @property
+    def room(self) -> int | None:
+        """Bytes on their way per sender, if anything is said or follows about that."""
+        return self.window or (STALL_ROOM if self.stalls and find(self.order).window else None)
 
     @property
     def load(self) -> CallLoad:
@@ -204,9 +236,11 @@ class Trial:
             rejoin=self.returns,
             # Where no network is cut those who are silent are gone, however many they are.
             partition=self.policy
-            or ("all" if self.partition is None and find(self.order).wire == "inga" else None),
+            or ("all" if self.partition is None and find(self.order).changes_with(self.forgives) else None),
+            slow=self.slow_policy,
+            patience=self.patience,
             queue_max=self.queue_max,
-            flow={"window": self.window or WINDOW_MAX},
+            flow={"window": self.room or WINDOW_MAX},
         )
 
     def manifest(self, source: str, *, full: bool, **more: Any) -> Manifest:

@@ -18,6 +18,7 @@ from inga.corba.multicast.fragments import (
     Piece,
     Strategy,
     control_packet,
+    first_number,
     peer_of,
     the,
 )
@@ -27,8 +28,8 @@ from inga.layers.numbers import check_number, check_switch
 from inga.model.packet import DATA, Packet
 from inga.model.receipt import Receipt
 from inga.model.view import View
-from inga.session.budget import Budget
 from inga.session.pressure import Unread
+from inga.stack.budget import Supply
 
 SIZE = 512
 """Packets kept of each sender."""
@@ -49,6 +50,11 @@ WINDOW_MIN = 16
 """Packets on their way that any receiver can take."""
 
 
+def start_of(number: int) -> int:
+    """Where a sender began that is at this number now, unless that was long ago: at a multiple of NEW_LIFE."""
+    return max(1, number & -NEW_LIFE)
+
+
 class Stream:
     """What has come of one sender, by number."""
 
@@ -64,7 +70,7 @@ class Stream:
         self.buffer: dict[int, Packet] = {}  # for repairs: the newest `size` numbers
         self.missing: dict[int, int] = {}  # numbers that have not come: how often they were asked for again
         self.told = baseline - 1  # what we last reported
-        self.requests = Budget(REQUESTS, REQUESTS)  # that are heeded
+        self.requests = Supply(REQUESTS, REQUESTS)  # that are heeded
 
     @property
     def stable(self) -> int:
@@ -107,6 +113,8 @@ class Reported(Strategy):
         stack = self.stack
         self.miop = the(MiopPackets, stack)
         self.is_public = self.miop.is_public
+        if view.attempt:  # whose numbers nobody needs to announce
+            self.first, self.announced = first_number(stack.wire.tag), False
         self._datagram = min(the(MiopFragments, stack).datagram, stack.datagram_max)
         # as a sender
         self._last = self.first - 1  # number of our newest packet that has left
@@ -137,8 +145,9 @@ class Reported(Strategy):
         unnumbered = [packet for packet in batch if not packet.lsn]
         if unnumbered:
             self.below(unnumbered)
-        self._waiting.extend([(now, packet) for packet in batch if packet.lsn])
-        self._pump()
+        if len(unnumbered) < len(batch):
+            self._waiting.extend([(now, packet) for packet in batch if packet.lsn])
+            self._pump()
 
     def _pump(self) -> None:
         """Let go what may leave; when nobody is left to have it, that makes room for more."""
@@ -280,6 +289,8 @@ class Reported(Strategy):
                 if packet.src >= 0 and not self.announced:
                     self.stack.meet(packet)
                 if type(what) is ControlPacket:
+                    if packet.src >= 0 and not self.is_public:
+                        self.stack.heard[packet.src] = self.stack.now  # nobody says this for another
                     self._hear(what)
                 elif self._receive(packet, what):
                     out.append(packet)
@@ -356,7 +367,8 @@ class Reported(Strategy):
             self.stack.row("duplicate", peer_of(stream.member), n=number)
             return False
         packet.keep()
-        if self.keeps and number > stream.known - self.size and stream.member not in self.stack.left:
+        is_of_use = stream.member not in self.stack.left or self.stack.views.follow
+        if self.keeps and number > stream.known - self.size and is_of_use:
             stream.buffer[number] = packet
         if number >= stream.baseline:
             stream.arrived.add(number)

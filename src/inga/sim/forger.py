@@ -1,0 +1,185 @@
+"""A stranger in the simulator: it hears everything, can send anything from any address, and has no keys.
+
+It repeats what it has heard, at once or much later, to whom it was for or to its sender; changes bits; speaks the wire's
+language without a seal (goodbyes, ghosts, other views, data far ahead); knocks as one with another secret would. After a
+member of the group is gone it has that member's keys, too, and speaks as anybody in the views that the member was in.
+
+What it does is drawn from a seed of its own, so that the run without it is the same run.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from inga.keys.secret import Secret
+from inga.model.packet import DATA, Packet
+from inga.secure.credentials import KnownSecret
+from inga.secure.guard import GroupGuard
+from inga.secure.sealing import AES, SendingKey
+from inga.session.session import Session
+from inga.sim.site import Site
+from inga.stack.stack import joined
+from inga.wire.packet import OUTSIDE, encode, group_id
+from inga.wire.told import said
+
+if TYPE_CHECKING:
+    from inga.sim.simulator import Sim
+
+HEARD_MAX = 400
+"""Datagrams that it remembers; of more, any."""
+
+EVERY = 0.005
+"""Seconds of virtual time between two of its datagrams, on average."""
+
+
+FAR = 1 << 20
+"""Datagrams that nobody sends in one run."""
+
+
+SECRET, NO_SECRET = Secret(bytes(range(32))), Secret(bytes(range(1, 33)))
+"""What members of a secured group know, and what a stranger tries."""
+
+
+def guards(secret: Secret, seed: int) -> Callable[[str], GroupGuard]:
+    """Make guards for members that know a secret; everything random follows from a seed."""
+    rng = Random(f"guards {seed}")
+    return lambda name: GroupGuard("", name, KnownSecret(secret), entropy=rng.randbytes, kind=AES)
+
+
+class Forger:
+    """Sends `count` datagrams between now and `until`, to any member."""
+
+    def __init__(
+        self, sim: "Sim", seed: int, count: int, until: float, stranger: Callable[[str], GroupGuard]
+    ) -> None:
+        """`stranger` makes the guard of one that has another secret."""
+        self._sim = sim
+        self._rng = Random(f"forger {seed}")
+        self._heard: list[tuple[bytes, Site, Site]] = []
+        self._left = count
+        self._until = until
+        self._stranger = stranger("mallory")
+        self._former: dict[str, GroupGuard] = {}  # of members that are gone
+        sim.network.listeners.append(self._hear)
+        self._plan_next()
+
+    def _hear(self, source: Site, target: Site, data: bytes) -> None:
+        if len(self._heard) < HEARD_MAX:
+            self._heard.append((data, source, target))
+        else:
+            self._heard[self._rng.randrange(HEARD_MAX)] = (data, source, target)
+
+    def _plan_next(self) -> None:
+        at = self._sim.now + self._rng.expovariate(1 / EVERY)
+        if self._left > 0 and at < self._until:
+            self._left -= 1
+            self._sim.at(at, self._sim.sites[0], self._act)
+
+    def _act(self) -> None:
+        rng, sim = self._rng, self._sim
+        for site in sim.sites:
+            if site.has_left and site.newcomer is None and isinstance(site.stack.guard, GroupGuard):
+                self._former[site.name] = site.stack.guard
+        forge = rng.choice(
+            (
+                self._noise,
+                self._repeated,
+                self._reflected,
+                self._flipped,
+                self._plain,
+                self._foreign,
+                self._old,
+            )
+        )
+        forged = forge()
+        if forged is not None:
+            data, target = forged
+            target = target or rng.choice(sim.sites)
+            source = rng.choice(sim.sites)
+            sim.timeline.push(sim.now, Site.arrive, target, (data, source.name))
+        self._plan_next()
+
+    def _noise(self) -> tuple[bytes, Site | None]:
+        return self._rng.randbytes(self._rng.choice((0, 1, 19, 20, 36, 200))), None
+
+    def _repeated(self) -> tuple[bytes, Site | None] | None:
+        if not self._heard:
+            return None
+        data, _, target = self._rng.choice(self._heard)
+        return data, target if self._rng.random() < 0.7 else None
+
+    def _reflected(self) -> tuple[bytes, Site | None] | None:
+        if not self._heard:
+            return None
+        data, source, _ = self._rng.choice(self._heard)
+        return data, source
+
+    def _flipped(self) -> tuple[bytes, Site | None] | None:
+        if not self._heard:
+            return None
+        data, _, target = self._rng.choice(self._heard)
+        changed = bytearray(data)
+        for _ in range(self._rng.choice((1, 1, 2, 8))):
+            if changed:
+                changed[self._rng.randrange(len(changed))] ^= 1 << self._rng.randrange(8)
+        return bytes(changed), target
+
+    def _plain(self) -> tuple[bytes, Site | None]:
+        """What would harm a group that is not secured."""
+        return joined(self._forged_packet()), None
+
+    def _foreign(self) -> tuple[bytes, Site | None] | None:
+        """What one says that has another secret."""
+        words = self._stranger.seal([(None, joined(self._word("hello")))], self._sim.now)
+        return (joined(words[-1][1]), None) if words else None
+
+    def _old(self) -> tuple[bytes, Site | None] | None:
+        """What a former member can say: as anybody in the views that it was in."""
+        in_force = {site.stack.wire.tag for site in self._sim.sites if site.is_member}
+        memory = [each for guard in self._former.values() for each in (guard._keys, *guard._past)]
+        keys = [each for each in memory if each is not None and each.tag not in in_force]
+        if not keys:
+            return None
+        known = self._rng.choice(keys)
+        secret = known.secret if known.is_first else known.secret_of(self._rng.randrange(len(known.view)))
+        sending = SendingKey(secret, self._sim.now, AES)
+        sending._counter = FAR + self._left  # further than anybody has counted, so that it is no repetition
+        return joined(sending.seal(joined(self._forged_packet()), self._sim.now)), None
+
+    def _forged_packet(self) -> Any:
+        rng, sim = self._rng, self._sim
+        site = rng.choice(sim.sites)
+        if site.newcomer is not None:
+            return self._word("hello")
+        view, tag = site.stack.view, site.stack.wire.tag
+        src = rng.randrange(len(view))
+        match rng.randrange(4):
+            case 0:
+                return self._word(rng.choice(("goodbye", "hello", "part", "excluded", "double", "lost")))
+            case 1:
+                packet = Packet(src, view.number, b"forged", kind=DATA)
+                packet.seq = rng.choice((1, 2, site.stack.counts["data"] + 1, 10**6))
+                return encode(packet, tag)
+            case 2:
+                packet = Packet(src, view.number, kind=Session.id)
+                packet.ext = said(
+                    rng.choice(("use", "suspect", "dissolve", "refused", "cannot")), recipe="none"
+                )
+                return encode(packet, tag)
+        packet = Packet(src, view.number + 1, b"ahead", kind=DATA)
+        packet.seq = 1
+        return encode(packet, tag)
+
+    def _word(self, do: str) -> Any:
+        rng, sim = self._rng, self._sim
+        site = rng.choice(sim.sites)
+        packet = Packet(0, OUTSIDE, kind=Session.id)
+        known = site.newcomer is None
+        view = site.stack.view.number if known else 1
+        who = site.stack.member if known else site.newcomer.member  # type: ignore[union-attr]
+        packet.ext = said(
+            do, name=who.name, incarnation=who.incarnation, group=f"{group_id(''):08x}", view=view, itself=True,
+            bound=False, address="", size=99, spoken_in=1, leader=[], slow=False, birth=0, wants="", host=[],
+            was=[], bound_=[], part=[],
+        )  # fmt: skip
+        return encode(packet, group_id(""))
