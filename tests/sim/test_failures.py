@@ -213,7 +213,9 @@ BOTH_WAYS = (("bob", "cathy"), ("cathy", "bob"))
 @pytest.mark.parametrize(
     ("order", "ways"), [*((order, BOTH_WAYS) for order in (*ORDERS, "relay")), ("vector", BOTH_WAYS[:1])]
 )
-def test_two_that_never_hear_each_other_are_members_like_all(order: str, ways: tuple[tuple[str, str], ...]) -> None:
+def test_two_that_never_hear_each_other_are_members_like_all(
+    order: str, ways: tuple[tuple[str, str], ...]
+) -> None:
     """Neither of them leads. They deliver, somebody joins, a third dies: nobody waits, and nobody is excluded."""
     sim = severed(order, *ways, greet=order in ("vector", "total"))
     for name in NAMES:

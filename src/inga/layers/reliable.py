@@ -193,7 +193,7 @@ class Reliable(NumberedLender, Layer):
 
     def _owe_report(self, packet: Packet, *, is_new: bool) -> None:
         """A packet wants to be acknowledged, once more if it came before: that acknowledgement may have been lost."""
-        if not is_new and self.stack.is_elsewhere(packet):
+        if not is_new and self.stack.wire.is_elsewhere(packet):
             return  # somebody else sent it again
         if not is_new and not self._answers[packet.src].take(self.stack.now, REPLAYED):
             self.stack.reject("budget", packet)

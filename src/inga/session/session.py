@@ -79,7 +79,7 @@ class Session(Layer):
         gives: str = "",
         wants: str = "",
     ) -> None:
-        """`build` makes the layers of a recipe by its name; without it the order cannot change. `greet`: say from
+        """`build` makes the layers of a recipe by its name; without it the view cannot change. `greet`: say from
         the start that we are here. `config`: what members agree on, as people know it. `accepts`: the driver's
         objections to newcomers. `detect`: seconds of silence that a member is forgiven; None: any. `rejoin`: come back when
         we were excluded. `partition`: which parts of a group go on; None: as the order prefers. `slow`: what becomes of a
@@ -87,6 +87,7 @@ class Session(Layer):
         `gives`, `wants`: the kinds of state that the
         application has for newcomers, and takes as one."""
         self.hearing = Hearing()
+        self.changes_views = build is not None
         self.presence = Presence(self, greet=greet, config=dict(config or {}))
         self.changes = Changes(self, build, accepts)
         self.pressure = Pressure(self)

@@ -257,7 +257,7 @@ class Sim:
         that of a member that has crashed or left by then."""
         if self.ledger.recorder is not None:
             raise UsageError("a run with newcomers cannot be recorded: record=False")
-        refuse_late(find(self.order))
+        refuse_late(find(self.order), self._options.detect)
         namesakes = sum(site.name == name for site in self.sites)
         self._names[name] = index = len(self.sites)
         at = self.now if at is None else at

@@ -21,6 +21,7 @@ from inga.recipes import Options, find
 from inga.session.pressure import QUEUE_MIN
 from inga.session.quorum import PARTITIONS
 from inga.session.slow import PATIENCE
+from inga.sim.forger import NO_SECRET, SECRET, Forger, guards
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
 from inga.trace.memory import MemoryTrace
@@ -30,10 +31,13 @@ from inga.trial.workload import HEADER
 CHANGING = ("none", "fifo", "vector", "relay", "co", "sco", "object", "total")
 """Orders that a group can change between, and that members join, leave and fail in."""
 
-FIXED = ("remiop", "remiop+vector", "remiop+co", "remiop+total", "remiop+object", "miop+acks")
-"""Orders of their own wire: nobody joins, and none follows another."""
+CARRIED = ("remiop", "remiop+vector", "remiop+co", "remiop+total", "remiop+object")
+"""The same on another wire: where failures are detected, that is. Otherwise members only leave."""
 
-ORDERS = (*CHANGING, *CHANGING, *CHANGING, *FIXED)
+FIXED = ("miop+acks",)
+"""Nobody joins, and no order follows another."""
+
+ORDERS = (*CHANGING, *CHANGING, *CHANGING, *CARRIED, *FIXED)
 """Those that more can be done with come more often."""
 
 FEATURES = tuple(
@@ -53,6 +57,9 @@ GATHERS = 0.2
 
 SEVERED = 0.2
 """Of seeds in which members listen for silence, those in which two of them have no way to each other."""
+
+SECURED = 0.2
+"""Of seeds in which members can join and few are there, those in which the group has a secret."""
 
 GATHER_MAX = 8
 """Members that gather: of more each run would take minutes, as all speak all the time to be heard."""
@@ -114,6 +121,10 @@ class Plan:
         tuple[int, int], ...
     ] = ()  # ways from one member to another on which nothing passes, for ever
     seeds: int = 0  # of so many it is known where they are, and nobody hears others by multicast
+    secured: bool = False  # members share a secret
+    forged: int = (
+        0  # datagrams of a stranger that hears everything, and has no keys but those of members that are gone
+    )
 
     def __str__(self) -> str:
         """One line from which `parse` makes the same plan: what differs from the defaults."""
@@ -185,11 +196,14 @@ class Plan:
             traces=traces,
             gather=self.gather,
             seeds=member_names(self.seeds) if self.gather and self.seeds else None,
+            guard=guards(SECRET, self.seed) if self.secured else None,
         )
         sim.watched = True
         if self.traced:
             sim.trace_newcomers(lambda index, name, n, newcomer: MemoryTrace(index, n))
         _Play(sim, self).begin()
+        if self.forged:
+            Forger(sim, self.seed, self.forged, self.faults_end, guards(NO_SECRET, self.seed))
         return sim
 
 
@@ -305,6 +319,14 @@ class _Play:
 
 def plan(seed: int, orders: tuple[str, ...] = ORDERS) -> Plan:
     """What a seed stands for."""
+    drawn = _plan(seed, orders)
+    rng = Random(f"secure {seed}")
+    if drawn.order not in CHANGING or drawn.members > GATHER_MAX or rng.random() >= SECURED:
+        return drawn
+    return replace(drawn, secured=True, forged=rng.choice((0, 100, 300)))
+
+
+def _plan(seed: int, orders: tuple[str, ...]) -> Plan:
     drawn = _Draw(Random(seed), seed, orders).plan()
     rng = Random(f"gather {seed}")  # of its own: seeds in which nobody gathers mean what they meant before
     gathers = drawn.order in CHANGING and drawn.members <= GATHER_MAX and rng.random() < GATHERS
@@ -368,7 +390,9 @@ class _Draw:
         rng, has, pick = self._rng, self._has, self._rng.choice
         order = pick(self._orders)
         recipe = find(order)
-        changes = order in CHANGING
+        is_carried = order in CARRIED
+        others = CARRIED if is_carried else CHANGING
+        changes = order in CHANGING or (is_carried and (has["crash"] or has["part"] or has["join"]))
         members = pick((1, 2, 2, 3, 3, 3, 4, 4, 5))
         datagram = pick((256, 512, 1472)) if has["small_datagram"] else 60 * 1024
         actions: list[Action] = []
@@ -383,14 +407,14 @@ class _Draw:
         if has["join"] and changes:
             people += pick((1, 1, 2))
             actions += [self._action(who, "join") for who in range(members, people)]
-        if not changes:
+        if order not in CHANGING:
             datagram = 60 * 1024  # theirs is an option of their own
-        room = datagram if changes else 1472
+        room = datagram if order in CHANGING else 1472
         edge = room - min(HEADER_MAX + 6 * people, room // 2)
         for who in range(people):
             for _ in range(pick((0, 1, 2, 3, 6)) if members < 8 else int(rng.random() < 5 / members)):
                 actions.append(self._send(who, people, edge))
-        if has["flood"] and changes and members < 8 and rng.random() < 0.03:
+        if has["flood"] and order in CHANGING and members < 8 and rng.random() < 0.03:
             has["small_queue"] = has["small_window"] = True
             datagram = 512
             actions.append(Action(0.0, rng.randrange(members), "stop_reading", FLOOD))
@@ -398,7 +422,7 @@ class _Draw:
                 actions += [self._action(who, "send", FLOODS) for _ in range(4)]
         if has["leave"]:
             actions += [self._action(rng.randrange(people), "leave") for _ in range(pick((1, 1, 2)))]
-        detect = pick((0.5, 1.0)) if changes and (has["crash"] or has["part"]) else None
+        detect = pick((0.5, 1.0)) if changes and (has["crash"] or has["part"] or is_carried) else None
         if has["part"] and changes:
             actions.append(self._action(rng.randrange(people), "part", pick((0.1, 0.7, 1.5))))
         if has["crash"] and changes:
@@ -409,7 +433,7 @@ class _Draw:
                     actions.append(Action(round(FAULTS_END + rng.random(), 4), who, "return"))
         if has["use"] and changes:
             for _ in range(pick((1, 1, 2, 3))):
-                actions.append(self._action(rng.randrange(people), "use", pick(CHANGING)))
+                actions.append(self._action(rng.randrange(people), "use", pick(others)))
         if has["gate"]:
             for _ in range(pick((1, 2, 3))):
                 actions.append(self._action(rng.randrange(people), "gate", pick(("open", "open", "closed"))))
@@ -429,6 +453,8 @@ class _Draw:
             actions = [action for action in actions if action.argument != "relay"]
         deliver = pick(recipe.levels) if has["level"] else None
         tunings = {name: pick(tried) for name, tried in recipe.tunings.items()} if has["tuned"] else {}
+        if is_hasty and is_carried:
+            tunings["size"] = 4  # where windows are counted in packets
         tunings.pop("self_knowledge", None)  # other rules are for experiments, and alone they wait for ever
         if (tunings.get("capacity") or people) < people:
             tunings["capacity"] = people  # a message of each member is the least

@@ -111,7 +111,7 @@ class Chain:
             elif packet.view == OUTSIDE:
                 target.outside(packet, packet.where)  # type: ignore[attr-defined]  # else it was not read
             elif not packet.is_for_others(self._stack.me):
-                if self._stack.is_elsewhere(packet) and not self._elsewhere.take(self._stack.now):
+                if self._stack.wire.is_elsewhere(packet) and not self._elsewhere.take(self._stack.now):
                     self._stack.reject("budget", packet)
                     continue
                 target.control(packet)

@@ -397,11 +397,6 @@ class Stack:
             self.addresses[src] = packet.where
             self.doubted.discard(src)
 
-    def is_elsewhere(self, packet: Packet) -> bool:
-        """Whether it comes from another address than its sender's, as far as that is known."""
-        known = self.addresses.get(packet.src)
-        return known is not None and packet.where is not None and packet.where != known
-
     def doubt(self, member: int) -> None:
         """A member may not be where we think: what is for it goes to everybody until something new comes of it."""
         self.addresses.pop(member, None)
