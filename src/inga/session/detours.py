@@ -96,9 +96,13 @@ class Detours:
                 self.begin(member, packet.src)
         self._straight[member] = self._heard_straight(member)
         self._passed[member] = stack.now
+        datagram = bytes(packet.body)
         self._is_reading = True
         try:
-            stack.receive([(bytes(packet.body), None)], now=stack.now)
+            if stack.guard is not None and not stack.guard.is_sealed(datagram):
+                stack.wire.take([(datagram, None)])  # whoever handed it on has proven who it is
+            else:
+                stack.receive([(datagram, None)], now=stack.now)
         finally:
             self._is_reading = False
 
