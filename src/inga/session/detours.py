@@ -34,6 +34,9 @@ class Detours:
         self._straight: dict[int, float] = {}  # and when something came straight, before that
         self._needed: dict[int, float] = {}  # when a member said last that it does not hear us
         self._is_passing = False  # what is said now is on such a way already
+        self._is_reading = (
+            False  # what is read now came on one: nobody passes on what was, however deep it is packed
+        )
 
     def view(self) -> None:
         """A view is installed, in which everybody has another index."""
@@ -85,7 +88,7 @@ class Detours:
     def on_passed(self, packet: Packet, told: Told) -> None:
         """Something of a member that we may not hear."""
         stack, member = self._session.stack, told.number("member")
-        if member not in stack.peers or member == packet.src:
+        if member not in stack.peers or member == packet.src or self._is_reading:
             return
         if told.flag("needs"):
             self._needed[member] = stack.now
@@ -94,10 +97,14 @@ class Detours:
         self._straight[member] = self._heard_straight(member)
         self._passed[member] = stack.now
         datagram = bytes(packet.body)
-        if stack.guard is not None and not stack.guard.is_sealed(datagram):
-            stack.wire.take([(datagram, None)])  # whoever handed it on has proven who it is
-        else:
-            stack.receive([(datagram, None)], now=stack.now)
+        self._is_reading = True
+        try:
+            if stack.guard is not None and not stack.guard.is_sealed(datagram):
+                stack.wire.take([(datagram, None)])  # whoever handed it on has proven who it is
+            else:
+                stack.receive([(datagram, None)], now=stack.now)
+        finally:
+            self._is_reading = False
 
     def _watch(self) -> None:
         self._session.stack.wire.also = self._go_round if self._by else None

@@ -44,6 +44,10 @@ PLANS = {
 STEP, STEPS = 0.05, 36
 """Seconds of virtual time between two looks at a group, and how many there are."""
 
+_VIEW = {
+    "number": 2, "attempt": 1, "leader": 1, "recipe": "fifo", "traced": False, "members": [["a", 1, ""], ["b", 1, ""]],
+    "processes": [0, 1], "total": 2, "joined": ["b"], "left": [], "failed": [], "merged": [["a"], ["b"]],
+}  # fmt: skip
 WORDS: dict[str, dict[str, Any]] = {
     "again": {}, "closed": {"why": "no"}, "paused": {"why": "no"}, "lost": {"spoken_in": 5, "view": 1, "address": "a"},
     "ask": {"topic": "t", "offset": 0}, "piece": {"topic": "t", "offset": 0, "total": 5}, "none": {"topic": "t", "why": "no"},
@@ -52,13 +56,23 @@ WORDS: dict[str, dict[str, Any]] = {
     "refused": {"number": 2, "attempt": 1, "asker": 0, "wish": 1, "why": "no"}, "double": {"birth": 1},
     "excluded": {"spoken_in": 1, "leader": [1], "slow": False}, "installed": {"number": 2},
     "want": {"number": 2, "attempt": 1, "src": 0, "runs": [[1, 3]]}, "suspect": {"waived": [], "members": [1]},
+    "use": {"recipe": "fifo", "wish": 1}, "who": {"people": [["a", 1, ""]]}, "alive": {}, "install": {"number": 2},
+    "farewell": {"leaver": [["a", 1, ""]]}, "part": {"size": 2, "spoken_in": 5, "address": ""},
+    "hello": {"address": "", "view": 0, "wants": "", "host": [], "was": [], "spoken_in": 0, "bound": [], "part": [], "places": []},
+    "reached": {"number": 2, "attempt": 1, "count": 1, "round": 1},
+    "flushed": {
+        "number": 2, "attempt": 1, "round": 1, "sent": [1, 1], "count": 1, "seen": [1, 1], "held": {"0": [[1, 2, 1]]},
+        "said": [1, 1], "whole": 1, "heard": [1, 1], "lacks": "", "gives": "",
+    },
+    "flush": _VIEW | {"gone": [], "slow": []}, "welcome": _VIEW | {"cuts": [1, 1], "missed": {"a": 1}},
+    "unmet": {"members": [1]}, "pass": {"member": 1, "needs": True}, "passed": {"member": 1, "needs": True},
     "goodbye": {"view": 1, "itself": True, "bound": False}, "here": {"birth": 1, "asks": True, "order": "fifo", "members": ["a"]}, "heard": {"member": 1}, "slow": {"members": [1]}, "reading": {}, "dissolve": {"number": 2, "attempt": 1, "host": [["a", 1, ""]]},
     "cut": {
         "number": 2, "attempt": 1, "round": 1, "sent": [1, 1], "counts": [1, 1], "most": [1, 1], "dealt": {"0": [[1, 2, 1]]},
         "whole": [1, 1], "missed": {"0": [[1, 1]]}, "lack": [], "give": [["a", 1, ""]],
     },
 }  # fmt: skip
-"""What sessions say in rare moments, besides what is said anyway of who says it."""
+"""What sessions say, besides what is said anyway of who says it: some of it only in rare moments."""
 
 ALIKE_MAX = 2
 """Datagrams of one order that have the same sections or the same word."""
