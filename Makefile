@@ -4,6 +4,7 @@
 # A shorter hunt:       make hunt RUNS=1000
 # Of one order:         make hunt ORDER=causal
 # Fewer kills:          make bank KILLS=20
+# A shorter fuzz:       make fuzz RUNS=1000000
 # Fewer mutants:        make mutants MUTANTS="--count 50 --rooms layers/co wire"
 
 TESTS   ?=
@@ -41,7 +42,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test packages check hunt trials bank mutants bench format venv pins clean stale
+.PHONY: help demo test packages check hunt fuzz trials bank mutants bench format venv pins clean stale
 
 help: ## List the targets (this)
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -62,9 +63,13 @@ check: $(STAMP) ## Lint, formatting, types, import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-hunt: $(STAMP) ## The long searches: the tests marked hunt, then fresh seeds of the swarm until one fails or RUNS are done
+hunt: $(STAMP) ## The long searches: the tests marked hunt, mutations, then fresh seeds of the swarm until one fails or RUNS are done
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m hunt $(TESTS) || [ $$? -eq 5 ] # 5: no test is marked
+	$(BIN)/inga fuzz --seed $(SEED)00000000 --runs 1000000
 	$(BIN)/inga hunt --seed $(SEED)000 $(if $(RUNS),--runs $(RUNS),--until-failure) $(if $(ORDER),--order $(ORDER))
+
+fuzz: $(STAMP) ## Spoil all that inga reads, RUNS times (default: twenty million), and see that only documented errors come of it
+	$(BIN)/inga fuzz --seed $(SEED)00000000 --runs $(or $(RUNS),20000000)
 
 trials: $(STAMP) ## Kill, stop and cut off live members, as root: what is promised of that, and what was measured (TRIALS=--long)
 	@$(BIN)/inga lab members --out inga-lab/members-$(SEED) $(TRIALS)

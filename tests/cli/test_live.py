@@ -159,7 +159,7 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "reason"),
     [
         ("--join -1", "--join is the number of members that come later, so not below 0"),
-        ("--join 1 --order remiop", "nobody can join a group of order 'remiop' later"),
+        ("--join 1 --order miop+acks", "nobody can join a group of order 'miop+acks' later"),
         (
             "--order chaos",
             "no order 'chaos'; there are causal, co, fifo,",

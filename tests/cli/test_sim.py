@@ -185,6 +185,11 @@ def test_what_was_lost_and_who_repaired_it_is_told(capsys: pytest.CaptureFixture
     assert lost > nacks > 0 and repairs > others > 0
 
 
-def test_nobody_joins_a_group_that_speaks_miop(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main("sim --order remiop --join 1".split()) == 2
-    assert "nobody can join a group of order 'remiop' later" in capsys.readouterr().err
+def test_nobody_joins_a_group_that_keeps_nothing_of_others(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("sim --order miop+acks --join 1".split()) == 2
+    assert "nobody can join a group of order 'miop+acks' later" in capsys.readouterr().err
+
+
+def test_members_of_a_group_that_speaks_miop_come_and_fail(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "sim --order remiop+vector --members 4 --join 1 --crash 1 --return 1 --seed 1"
+    assert main(words.split()) == 0, capsys.readouterr()

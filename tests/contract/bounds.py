@@ -55,9 +55,11 @@ from inga.recipes import Options, find
 from inga.session.alarms import Alarms
 from inga.session.closing import Cut
 from inga.session.gathering import Gathering
+from inga.session.hearing import Hearing
 from inga.session.history import EACH, LastMessages
 from inga.session.newcomer import Newcomer
 from inga.session.session import Session
+from inga.stack.backlog import Backlog
 from inga.stack.layer import Layer
 from inga.stack.places import Places
 from inga.stack.stack import Stack, joined
@@ -101,6 +103,28 @@ def datagrams_of_the_next_view(n: int) -> bool:
     net.inject(0, *[data] * n)
     assert net.stacks[0].counts["ahead"] == n
     return len(net.stacks[0].wire.ahead) == n
+
+
+@bound("stack.backlog.SOURCE_BYTES_MAX")
+def octets_of_one_source_that_come_too_early(n: int) -> bool:
+    backlog = Backlog(100)
+    return backlog.keep(bytes(n - 10), 1, None) and backlog.keep(bytes(10), 1, None)
+
+
+@bound("stack.backlog.BYTES_MAX")
+def octets_that_come_too_early(n: int) -> bool:
+    backlog = Backlog(100)
+    return all(
+        backlog.keep(bytes(n // 8 + (n % 8 if source == 7 else 0)), source, None) for source in range(8)
+    )
+
+
+@bound("session.hearing.SOURCES_MAX")
+def addresses_that_are_remembered(n: int) -> bool:
+    hearing = Hearing()
+    for address in range(n):
+        hearing.hears_from(address, float(address))
+    return len(hearing._sources) == n
 
 
 @bound("stack.native.PAST_MAX")

@@ -31,14 +31,20 @@ NO_BOUNDS = {
         layers.machine.ALL layers.co.machine.CONFIRM layers.co.machine.POLL layers.co.machine.RESEND
         layers.co.machine.FOUND layers.co.machine.ASK layers.sco.talking.ASK layers.sco.talking.CONFIRM layers.sco.talking.FLOW
         layers.sco.talking.FOUND layers.sco.talking.POLL layers.sco.talking.PROBE layers.sco.talking.RESEND""",
-    "gone to in tests of its own: test_repair, test_objects, test_alarms, test_door, test_failures, test_streams, test_gathering": """
+    "gone to in tests of its own: test_repair, test_objects, test_alarms, test_door, test_failures, test_streams, test_gathering, test_forged": """
+        stack.budget.ANSWERS_MAX session.hearing.WORDS session.hearing.OUTSIDE_WORDS_MAX session.hearing.ADDRESSES_MAX
+        stack.chain.ELSEWHERE_MAX session.changes.ATTEMPTS_MAX session.changes.VIEWS_MAX layers.reliable.EARLY_BYTES
         session.newcomer.PLACES_TOLD
         corba.dissect.streams.STREAMS_MAX corba.dissect.streams.MESSAGE_MAX corba.dissect.streams.EARLY_MAX
         objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.door.REFUSED_MAX
         session.door.FORMER_MAX session.closing.LENT_MAX""",
     "given to Reassembly, which keeps them: see the rows of corba.multicast.fragments": """
         corba.dissect.dissector.OPEN_MAX corba.dissect.dissector.OCTETS_MAX corba.dissect.dissector.RECENT""",
+    "so much a second, or what something costs of that": """
+        stack.chain.ELSEWHERE stack.budget.ANSWERS stack.budget.UNIT session.hearing.OUTSIDE_WORDS session.hearing.ADDRESSES layers.reliable.REPLAYED
+        corba.multicast.reported.REQUESTS""",
     "a factor or a weight, not a limit": """
+        layers.reliable.LOOKS layers.reliable.EARLY_BYTES_MIN
         session.handover.PIECES session.silence.BEATS session.silence.LOOKS session.silence.OUT_OF_REACH session.changes.DISSOLVES
         session.alarms.BACK_OFF layers.co.machine.SMOOTH layers.co.machine.RESEND_ROUNDS layers.sco.machine.SMOOTHING
         layers.co.parts.QUOTA_WINDOWS corba.multicast.rate.LEVELS corba.wire.framing.PASSED_OVER_MAX layers.co.machine.FULL_EVERY""",
@@ -145,6 +151,9 @@ def test_below_the_least_it_does_not(name: str) -> None:
 VALUES = {
     "stack.native.AHEAD_MAX": 1024,
     "stack.native.PAST_MAX": 4,
+    "stack.backlog.SOURCE_BYTES_MAX": 1 << 20,
+    "stack.backlog.BYTES_MAX": 4 << 20,
+    "session.hearing.SOURCES_MAX": 4096,
     "session.parts.LOST_MAX": 256,
     "session.gathering.FACES_MAX": 256,
     "session.slow.MISSED_MAX": 64,

@@ -161,11 +161,15 @@ def test_octets_that_are_no_certificate() -> None:
     random = Random(1)
     for octets in (b"", b"x", bytes(CERTIFICATE_MAX), bytes(CERTIFICATE_MAX + 1), ALICE.certificate[:-1]):
         assert reason(octets) == "malformed"
+    for bit in range(8):  # of those that are left over in a signature, none
+        changed = bytearray(ALICE.certificate)
+        changed[-65] ^= 1 << bit
+        assert reason(bytes(changed)) == "malformed"
     for _ in range(2000):
-        octets = bytearray(ALICE.certificate)
+        changed = bytearray(ALICE.certificate)
         for _ in range(random.randint(1, 3)):
-            octets[random.randrange(len(octets))] ^= 1 << random.randrange(8)
-        assert bytes(octets) == ALICE.certificate or reason(bytes(octets)) in (
+            changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
+        assert bytes(changed) == ALICE.certificate or reason(bytes(changed)) in (
             "malformed",
             "unknown_authority",
         )

@@ -153,6 +153,9 @@ def test_a_repair_on_its_way_is_not_sent_again() -> None:
     assert len(net.to(1, kind=0)) == 1, "two questions at one time, one answer"
     net.now += DELAY
     net.inject(0, asked)
+    assert len(net.to(1, kind=0)) == 1, "nobody asks again so soon"
+    net.now += ReliableSettings().nack_again / 2
+    net.inject(0, asked)
     assert len(net.to(1, kind=0)) == 2
     assert net.stacks[0].counts["repair"] == 2
 

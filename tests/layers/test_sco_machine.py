@@ -106,7 +106,7 @@ def test_our_own_share_of_the_buffers_waits_for_the_word_of_the_others() -> None
     assert alice.waiting and alice.blockers() == [BOB]
 
 
-# What it says, and when
+# What comes
 
 
 def comes(alice: ScoMachine, *numbers: int) -> None:
@@ -114,6 +114,19 @@ def comes(alice: ScoMachine, *numbers: int) -> None:
     for number in numbers:
         assert alice.receive(ScoMessage(BOB, mask([ALICE]), number, number, ())) is None
         alice.stages()
+
+
+def test_a_later_message_gives_its_buffer_to_an_earlier_one() -> None:
+    """Otherwise those that wait for it would keep it out for ever."""
+    alice = machine(quota=1, throttle=False)
+    comes(alice, 2, 1)
+    assert [(event.reason, event.message.seq) for event in alice.events if isinstance(event, Discarded)] == [
+        ("overrun", 2)
+    ]
+    assert alice.counted(BOB) == 1
+
+
+# What it says, and when
 
 
 def told(alice: ScoMachine) -> int:

@@ -289,7 +289,7 @@ def test_a_trace_is_shared(run: Run, gather: Gather, tmp_path: Path) -> None:
             {"via": "tcp", "address": "127.0.0.1:9", "seeds": ["127.0.0.1:8", "no.such.host.invalid:9"]},
             "the host 'no.such.host.invalid' of seed 2 cannot be resolved",
         ),
-        ({"order": "remiop"}, "name all its members at the start"),
+        ({"order": "miop+acks"}, "name all its members at the start"),
         ({"name": ""}, "a member needs a name"),
         ({"name": "x" * 256}, "a member needs a name, of at most 255 characters"),
         (

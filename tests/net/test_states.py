@@ -321,7 +321,7 @@ def test_a_newcomer_reads_the_last_messages_first(
         ({"history": "ten"}, "history is a number of messages"),
         ({"history": 3, "on_state": print}, "history and on_state do not go together"),
         ({"on_state_request": b"state"}, "on_state_request is a function"),
-        ({"history": 3, "order": "remiop"}, "nobody can join"),
+        ({"history": 3, "order": "remiop", "detect": None}, "nobody can join"),
     ],
     ids=str,
 )

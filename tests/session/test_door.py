@@ -200,6 +200,16 @@ def test_a_newcomer_that_never_hears_its_welcome_is_excluded_and_comes_again() -
     town.check_together("fifo", *ABC, "dave")
 
 
+def test_one_that_was_here_many_times_asks_once_which_incarnation_is_free() -> None:
+    town = listening()
+    for incarnation in range(1, 41):
+        door_of(town).part_with(Member("dave", incarnation))
+    newcomer = town.knock("dave")
+    town.wait(1.0)
+    assert newcomer.member.incarnation == 41 and newcomer.view is not None
+    assert len({copy.data for copy in town.log if copy.do == "again"}) == 1
+
+
 def test_who_asks_no_more_is_not_let_in() -> None:
     """The view is being closed for something else, which takes its time; meanwhile dave has given up."""
     town = Town(3)

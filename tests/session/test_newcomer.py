@@ -51,9 +51,9 @@ def test_it_asks_whoever_leads_and_nobody_else_for_a_while() -> None:
 
 def test_it_comes_again_as_another_if_it_was_taken_for_dead() -> None:
     newcomer = dave()
-    newcomer.receive([answer("again", name="dave", incarnation=7)], now=0.0)
+    newcomer.receive([answer("again", name="dave", incarnation=7, free=5)], now=0.0)
     assert newcomer.member == Member("dave", 8)
-    newcomer.receive([answer("again", name="dave", incarnation=7)], now=0.0)
+    newcomer.receive([answer("again", name="dave", incarnation=7, free=5)], now=0.0)
     assert newcomer.member == Member("dave", 8), "a copy of the same word"
     welcome = {**NEXT, "cuts": [], "group": "00000000"}
     newcomer.receive([answer("welcome", **welcome)], now=0.0)

@@ -9,6 +9,7 @@ from pytest import MonkeyPatch
 from inga.layers.shape import Faults
 from inga.recipes import Options
 from inga.session.changes import _ANSWERS
+from inga.session.session import Session
 from inga.sim import Sim
 from inga.stack.stack import Stack
 from inga.trial.workload import Workload
@@ -193,3 +194,74 @@ def test_it_shows_if_what_the_dead_sent_is_not_handed_round(
         sim.finish()
         shown += bool(sim.oracle.violations["survivors"]) or views(sim, "bob") == {NAMES}
     assert shown
+
+
+# A way that is bad for ever
+
+
+def severed(order: str, *ways: tuple[str, str], greet: bool) -> Sim:
+    options = Options(detect=DETECT, partition="all", greet=greet)
+    sim = Sim(*NAMES, order=order, options=options, record=False)
+    for source, target in ways:
+        sim.network.sever(sim[source], sim[target])
+    return sim
+
+
+BOTH_WAYS = (("bob", "cathy"), ("cathy", "bob"))
+
+
+@pytest.mark.parametrize(
+    ("order", "ways"), [*((order, BOTH_WAYS) for order in (*ORDERS, "relay")), ("vector", BOTH_WAYS[:1])]
+)
+def test_two_that_never_hear_each_other_are_members_like_all(
+    order: str, ways: tuple[tuple[str, str], ...]
+) -> None:
+    """Neither of them leads. They deliver, somebody joins, a third dies: nobody waits, and nobody is excluded."""
+    sim = severed(order, *ways, greet=order in ("vector", "total"))
+    for name in NAMES:
+        sim[name].send(f"{name} is here".encode())
+    sim.run(4 * DETECT)
+    for name in NAMES:
+        assert {f"{other} is here" for other in NAMES if other != name} <= {*sim[name].texts}
+    erin = sim.join("erin")
+    sim.run(sim.now + DETECT)
+    assert erin.is_member and views(sim, *NAMES) == {(*NAMES, "erin")}
+    sim["bob"].send(b"and on")
+    sim["dave"].crash()
+    sim.run(sim.now + 6 * DETECT)
+    go_on(sim, "alice", "bob", "cathy", "erin")
+    assert not any(site.is_excluded for site in sim.sites)
+
+
+def test_the_one_in_between_dies() -> None:
+    """And then another one hears both."""
+    sim = severed("vector", *BOTH_WAYS, greet=False)
+    sim.run(3 * DETECT)
+    session = sim["bob"].stack.layer("session")
+    assert isinstance(session, Session)
+    third = NAMES[session.detours._by[2]]
+    sim[third].crash()
+    sim.run(sim.now + 6 * DETECT)
+    go_on(sim, *(name for name in NAMES if name != third))
+
+
+def test_two_that_never_hear_each_other_take_leave() -> None:
+    sim = severed("vector", *BOTH_WAYS, greet=True)
+    sim.run(3 * DETECT)
+    sim["bob"].leave()
+    sim.run(sim.now + 4 * DETECT)
+    assert sim["bob"].has_left and sim["cathy"].stack.view.left == ("bob",)
+    go_on(sim, "alice", "cathy", "dave")
+
+
+def test_a_way_that_is_good_again_is_gone_straight() -> None:
+    """What is handed on comes after what comes straight, and does not hide that."""
+    sim = severed("vector", greet=False)
+    bob, cathy = sim["bob"], sim["cathy"]
+    sim.network.cut = {(bob.index, cathy.index), (cathy.index, bob.index)}
+    sim.run(3 * DETECT)
+    assert all(site.stack.wire.also is not None for site in (bob, cathy))
+    sim.network.heal()
+    sim.run(sim.now + 3 * DETECT)
+    assert all(site.stack.wire.also is None for site in sim.sites)
+    go_on(sim, *NAMES)

@@ -302,11 +302,28 @@ def test_spans_and_links_are_messages(tmp_path: Path, monkeypatch: pytest.Monkey
 
 # ---- what is wrong is said with its place, and nothing is left behind
 
+TOKEN = '{"TracerIdentity": "a", "Tag": "TAG", "VectorClock": {"a": 1}}'
+SPAN = (
+    '{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "t", "spanId": "ID", '
+    '"startTimeUnixNano": 100, "endTimeUnixNano": 200}]}]}]}'
+)
+
+
+def test_attributes_by_something_that_is_no_key_are_passed_over(tmp_path: Path) -> None:
+    attributes = '"resource": {"attributes": [{"key": {}, "value": {"a": 1}}, {"key": "service.name", "value": {"a": [7]}}]}'
+    content = SPAN.replace('"scopeSpans"', f'{attributes}, "scopeSpans"')
+    import_log("otel", write(tmp_path, content), tmp_path / "out")
+    assert read_manifest(tmp_path / "out").processes == ["[7]"]
+
 
 @pytest.mark.parametrize(
     ("format", "content", "sentence"),
     [
         ("shiviz", 'a {"a":1}\nx\na {"a":}\ny\n', 'x.log:3: the clock "{\\"a\\":}" is not JSON'),
+        ("shiviz", 'a {"a":1, "\\ud800":1}\nx\n', "x.log:1: the clock"),
+        ("tracechecker", TOKEN.replace("TAG", "\\udfff"), "x.log:1: this holds half a character"),
+        ("otel", SPAN.replace("ID", "\\ud800"), "x.log:1: this holds half a character"),
+        ("otel", SPAN.replace("200", str((1 << 63) - 1)), "x.log:1: endTimeUnixNano must be nanoseconds"),
         ("shiviz", 'a {"b":1}\nx\n', 'x.log:1: the clock of an event of "a" does not count that event'),
         ("shiviz", 'a {"a":0}\nx\n', 'x.log:1: the clock of an event of "a" does not count that event'),
         ("shiviz", '\n\na {"a":-1}\nx\n', 'x.log:3: the clock counts -1 events of "a"'),

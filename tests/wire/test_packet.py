@@ -137,6 +137,13 @@ def test_golden_packets(name: str) -> None:
     assert contents(found) == contents(made)
 
 
+@pytest.mark.parametrize("dst", [1 << MEMBERS, 0xFF, 0b10001])
+def test_destinations_that_are_no_members(dst: int) -> None:
+    """The octets of a set have room for more than there are members, and who answers one of these would look for it."""
+    with pytest.raises(WireError, match="malformed"):
+        read(written(packet(dst=dst)))
+
+
 def test_a_destination_set_of_several_bytes() -> None:
     made = packet(dst=1 << 9 | 1)
     data = bytes.fromhex("696e0300 0a0b0c0d 01000001 00000001 00000000 020102")

@@ -5,8 +5,9 @@
   inga hunt --order causal
   inga hunt --plan '{"order": "fifo", "members": 2, "actions": [[0.1, 0, "send", [40, null, 1]]]}'
 
-Each seed draws an order, its settings and what happens: sends to all, to some and to oneself, joins, leaves, changes
-of the order, slow readers, loss, pauses and more. With --order all of them are of that order, and schedules and object
+Each seed draws an order, its settings and what happens: sends to all, to some and to oneself, joins, leaves, crashes,
+changes of the order, slow readers, loss, pauses, cuts and more. In some nobody is named: members start, find each other
+and found the group. With --order all of them are of that order, and schedules and object
 calls are tried as well. A failure is shrunk, and the command that replays it is printed. Ends with 0 if nothing was
 found.
 """

@@ -63,10 +63,10 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-Result = tuple[dict[str, Any], list[str]]
+_Result = tuple[dict[str, Any], list[str]]
 
 
-def _secret(options: argparse.Namespace) -> Result:
+def _secret(options: argparse.Namespace) -> _Result:
     secret = Secret.make()
     if options.file is None:
         return {"secret": secret.text()}, [secret.text()]
@@ -74,11 +74,11 @@ def _secret(options: argparse.Namespace) -> Result:
     return {"file": str(path), "fingerprint": secret.fingerprint()}, [
         f"{printable(str(path))}: a new secret of {secret.bits} bits, fingerprint {secret.fingerprint()}",
         "next: copy the file to every member by a way that nobody else sees (scp, a store of secrets), then there:",
-        f"      inga.join(..., secret=inga.Secret.load({str(path)!r}))",
+        f"      inga.join(..., secret={f'file:{path}'!r})",
     ]
 
 
-def _authority(options: argparse.Namespace) -> Result:
+def _authority(options: argparse.Namespace) -> _Result:
     authority = Authority.make(options.name, options.days)
     folder = authority.save(options.out or quote(options.name, safe=" "))
     name = printable(str(folder))
@@ -89,17 +89,17 @@ def _authority(options: argparse.Namespace) -> Result:
     ]
 
 
-def _member(options: argparse.Namespace) -> Result:
+def _member(options: argparse.Namespace) -> _Result:
     member = Authority.load(options.authority).issue(options.name, options.host, options.days)
     path = member.save(options.out or f"{quote(options.name, safe=' ')}.pem")
     return {"file": str(path), **_said(member.certificate)}, [
         f"{printable(str(path))}: certificate and private key of {printable(member.name)}",
         f"next: move the file to the machine of {printable(member.name)}, then there:",
-        f"      inga.join(..., identity=inga.Identity.load({str(path)!r})), or inga.Orb(tls=...)",
+        f"      inga.join(..., identity={str(path)!r}), or inga.Orb(tls=inga.Identity.load({str(path)!r}))",
     ]
 
 
-def _show(options: argparse.Namespace) -> Result:
+def _show(options: argparse.Namespace) -> _Result:
     content = read_keys(options.file)
     if content.lower().lstrip().startswith(SECRET_PREFIX.encode()):
         secret = Secret.load(options.file)

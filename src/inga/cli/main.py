@@ -19,6 +19,7 @@ COMMANDS = {
     "live": "the same with one process per member, over real sockets",
     "chat": "talk in a group from a terminal",
     "hunt": "many seeds with faults, until a promise breaks",
+    "fuzz": "spoil all that inga reads, until a decoder breaks its promise",
     "check": "certify a trace with Spark",
     "watch": "certify a trace with Spark while it grows",
     "order": "restore the causal order of a capture with Spark",

@@ -179,7 +179,7 @@ def check_trial_options(options: argparse.Namespace) -> None:
     if options.join < 0:
         raise UsageError("--join is the number of members that come later, so not below 0")
     if options.join or options.crash or options.pause or options.partition:
-        refuse_late(recipe)
+        refuse_late(recipe, options.detect or DETECT)
     recipe.level_of(options.deliver)
     asked: dict[str, Any] = {name: getattr(options, name, False) for name in ("matrix", "coarse")}
     asked |= {"deliver": options.deliver, "slow": options.slow_policy}

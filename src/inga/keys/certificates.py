@@ -41,6 +41,8 @@ COMMON_NAME_MAX = 64
 """Octets of the name that X.509 has room for; it is shown to people and never compared."""
 CERTIFICATE_MAX = 8192
 """Octets; ours have 500 and a little for each host."""
+SIGNATURE = b"\x03\x41\x00"
+"""In DER, in front of a signature of 64 octets: their type and length, and that no bit of them is left over."""
 SKEW = datetime.timedelta(minutes=5)
 """A certificate is valid a little before it was made, since clocks differ."""
 KNOWN = {x509.BasicConstraints, x509.KeyUsage, x509.ExtendedKeyUsage, x509.SubjectAlternativeName}
@@ -92,6 +94,8 @@ def check_certificate(
     a stranger wrote is believed before the signature of an authority.
     """
     leaf = _parsed(certificate)
+    if not certificate.endswith(SIGNATURE + leaf.signature):  # the only octets that no signature covers
+        raise KeysError("malformed", "the certificate does not end with an Ed25519 signature")
     issuer = _issuer(leaf, authorities)
     try:
         _check_leaf(leaf)

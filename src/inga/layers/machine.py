@@ -8,7 +8,7 @@ what other members say they have, and the time, and lists in `events` what that 
 from typing import Any, ClassVar, NamedTuple
 
 from inga.session.alarms import Alarms
-from inga.session.budget import Budget
+from inga.stack.budget import Budget
 
 ALL = -1
 """In the place of a member: the alarm concerns the whole group."""

@@ -28,7 +28,7 @@ from inga.model.packet import Packet, Runs
 from inga.model.receipt import Receipt
 from inga.model.view import View
 from inga.session.alarms import Alarms, Backoff
-from inga.session.budget import Budget, cost_of
+from inga.stack.budget import Budget, cost_of
 from inga.stack.layer import Layer
 from inga.wire.runs import RUNS_MAX
 
@@ -193,6 +193,8 @@ class Reliable(NumberedLender, Layer):
 
     def _owe_report(self, packet: Packet, *, is_new: bool) -> None:
         """A packet wants to be acknowledged, once more if it came before: that acknowledgement may have been lost."""
+        if not is_new and self.stack.wire.is_elsewhere(packet):
+            return  # somebody else sent it again
         if not is_new and not self._answers[packet.src].take(self.stack.now, REPLAYED):
             self.stack.reject("budget", packet)
         elif packet.urgent:
@@ -298,10 +300,11 @@ class Reliable(NumberedLender, Layer):
         if runs and runs[-1][1] > self._last + 1:
             self._say_last(member, denies=True)
         batch: list[Packet] = []
+        spared = self._settings.nack_again / 2  # it does not ask again before
         asked = (
             lsn
             for low, high in runs
-            for lsn in range(max(low, self._everywhere + 1), min(high, self._last + 1))
+            for lsn in range(max(low, self._acked[member] + 1), min(high, self._last + 1))
         )
         for lsn in islice(asked, LOOKS * self._settings.repairs_max):
             if len(batch) >= self._settings.repairs_max:
@@ -309,7 +312,7 @@ class Reliable(NumberedLender, Layer):
             packet = self._sent.get(lsn)
             if packet is None:
                 continue
-            if now - repaired.get((member, lsn), -1.0) < self._settings.nack_delay:
+            if now - repaired.get((member, lsn), -1.0) < spared:
                 self.stack.row("repair_suppressed", member, n=lsn)
                 continue
             if not budget.take(now, cost_of(len(packet.body))):

@@ -17,9 +17,10 @@ class Member:
     def identity(self) -> tuple[str, int]:
         return self.name, self.incarnation
 
-    def reborn(self) -> "Member":
-        """The same, as another incarnation: once it is gone, this one never is a member again."""
-        return replace(self, incarnation=self.incarnation + 1)
+    def reborn(self, free: int = 0) -> "Member":
+        """The same, as another incarnation: once it is gone, this one never is a member again. `free`: none from that one on
+        was a member, for all that others know."""
+        return replace(self, incarnation=max(self.incarnation + 1, free))
 
     @property
     def signed(self) -> tuple[str, int, str]:

@@ -64,7 +64,7 @@ async def join(
     """
     said = complete(options)
     states = StateHooks.of(said)
-    recipe = _check(name, members, order, late=late)
+    recipe = _check(name, members, order, late=late, detect=said["detect"])
     refuse_unsafe(recipe, said["unsafe"])
     is_open = members is None
     founders = [] if members is None else list(members)
@@ -107,7 +107,7 @@ async def join(
     )
     recipe.check(chosen)
     if states.gives or states.wants:
-        refuse_late(recipe)
+        refuse_late(recipe, said["detect"])
     recipe.check_window(said["window"])
     if is_open:
         _refuse_places(objects)
@@ -165,7 +165,7 @@ async def join(
         receipt=receipts,
         datagram_max=carrier.datagram_max,
         now=loop.time(),
-        birth=Random().getrandbits(30) + 1 if recipe.wire == "inga" else None,
+        birth=Random().getrandbits(30) + 1 if recipe.changes_with(said["detect"]) else None,
         places=None if newcomer is None else newcomer.places,
         guard=guard,
         covers="header" if carrier.is_loopback else "all",  # memory does not change bits
@@ -253,6 +253,10 @@ class _Door:
         """Ask until we are let in, or told why not."""
         try:
             await self._carrier.open(self._receive)
+        except BaseException:
+            self._carrier.close()
+            raise
+        try:
             if self._file is not None:  # only now: the line of whoever has our address is not ours to replace
                 for place in self._file.enter():
                     self._newcomer.places.learn(place)
@@ -262,10 +266,9 @@ class _Door:
             raise
 
     def turn_away(self) -> None:
-        """It does not join after all; nobody is to wait for it."""
-        if self._newcomer.view is not None:
-            for to, datagram in self._newcomer.goodbye():
-                self._carrier.transmit(to, datagram)
+        """It does not join after all; nobody is to wait for it, nor to let it in."""
+        for to, datagram in self._newcomer.goodbye():
+            self._carrier.transmit(to, datagram)
         self._carrier.close()
         if self._file is not None:
             self._file.leave()
@@ -394,10 +397,11 @@ def _check(
     order: str,
     *,
     late: bool,
+    detect: float | None,
 ) -> Recipe:
     recipe = find(order)
     if late or members is None:
-        refuse_late(recipe)
+        refuse_late(recipe, detect)
         if not 0 < len(name) <= NAME_MAX:
             raise UsageError(f"a member needs a name, of at most {NAME_MAX} characters")
     if members is None:

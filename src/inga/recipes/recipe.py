@@ -45,6 +45,7 @@ class Recipe:
     direct: bool = True  # messages go from sender to receiver, so that schedules can say which arrives
     blames: bool = True  # a member that cannot send knows because of whom
     wire: str = "inga"  # what its datagrams are: packets of ours, or "miop"
+    lends: bool = True  # what a member has sent that is gone is kept by the others, and handed round
     echo: bool = False  # own messages are delivered too, unless something else is said
     window: bool = (
         True  # bytes on their way can be limited; elsewhere packets are, by options of the protocol
@@ -60,17 +61,21 @@ class Recipe:
         for name in PLACED:
             if name not in self.takes and getattr(options, name) != getattr(UNSAID, name):
                 self._refuse(name, [each.name for each in _ordinary() if name in each.takes])
-        if options.partition is not None and self.wire != "inga":
-            self._refuse("partition", [each.name for each in _ordinary() if each.wire == "inga"])
-        if options.slow != UNSAID.slow and not self._expels:
-            self._refuse("slow", [each.name for each in _ordinary() if each._expels])
+        detect = options.detect
+        if options.partition is not None and not self.changes_with(detect):
+            self._refuse("partition", [each.name for each in _ordinary() if each.changes_with(detect)])
+        if options.slow != UNSAID.slow and not self._expels(detect):
+            self._refuse("slow", [each.name for each in _ordinary() if each._expels(detect)])
         if self.own is not None:
             refuse_unknown(self.name, options.protocol, self.own)
 
-    @property
-    def _expels(self) -> bool:
+    def changes_with(self, detect: float | None) -> bool:
+        """Whether members come, go and fail: on wires of others that is so where failures are detected."""
+        return self.lends and (self.wire == "inga" or detect is not None)
+
+    def _expels(self, detect: float | None) -> bool:
         """Whether a member that holds up the others can be excluded."""
-        return self.blames and self.wire == "inga"
+        return self.blames and self.changes_with(detect)
 
     def check_window(self, window: int | None) -> None:
         """Refuse a window in bytes, if one is asked for, where that means nothing."""
@@ -189,11 +194,12 @@ def refuse_unsafe(recipe: Recipe, unsafe: bool) -> None:
         )
 
 
-def refuse_late(recipe: Recipe) -> None:
-    """Who is in a group that speaks MIOP is known from the start."""
-    if recipe.wire != "inga":
+def refuse_late(recipe: Recipe, detect: float | None) -> None:
+    """Who is in a group whose view cannot change is known from the start."""
+    if not recipe.changes_with(detect):
+        otherwise = ", or let failures be detected (detect)" if recipe.lends else ""
         raise UsageError(
-            f"nobody can join a group of order {recipe.name!r} later: name all its members at the start"
+            f"nobody can join a group of order {recipe.name!r} later: name all its members at the start{otherwise}"
         )
 
 

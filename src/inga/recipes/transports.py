@@ -59,6 +59,7 @@ class Transport:
     wire: ClassVar[str] = "inga"
     repairs: ClassVar[bool] = True  # nothing is lost on the way, and what has arrived is reported
     window: ClassVar[bool] = False  # it limits the bytes that are on their way
+    lends: bool = True  # what a member has sent that is gone is kept by the others, and handed round
     fragment: type[Fragment] = Fragment
 
     def parts(self, order: Part, options: Options) -> list[Part]:
@@ -92,10 +93,15 @@ class Bare(Transport):
 
 
 def _ground(options: Options, name: str) -> list[Layer]:
-    """What stands at the bottom of every recipe whose group can change."""
+    """What stands at the bottom of every recipe on our own wire."""
+    return [changing_session(options, name), shaped(options.faults)]
+
+
+def changing_session(options: Options, name: str) -> Session:
+    """The session of a group whose members come, go and fail."""
     said, said_of = options.said or (options, name)
     build = partial(_changed, options=said, said_of=said_of)
-    session = Session(
+    return Session(
         build,
         greet=options.greet,
         config=options.config,
@@ -109,12 +115,13 @@ def _ground(options: Options, name: str) -> list[Layer]:
         gives=options.gives,
         wants=options.wants,
     )
-    return [session, shaped(options.faults)]
 
 
 def _changed(name: str, options: Options, said_of: str) -> list[Layer]:
     """The layers of the order that a group changes to."""
     recipe = find(name)
+    if recipe.wire != find(said_of).wire or not recipe.changes_with(options.detect):
+        raise UsageError(f"a group that runs already cannot change to the order {name!r}")
     refuse_unsafe(recipe, options.unsafe)
     return recipe.build(recipe.keep(options, said_of))
 
@@ -180,6 +187,7 @@ def compose(
         takes=order.takes,
         own=made.own,
         wire=beneath.wire,
+        lends=beneath.lends,
         echo=order.echo,
         window=window,
         **about,

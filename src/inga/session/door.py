@@ -58,7 +58,7 @@ class Door:
             return newcomer
         who = named(newcomer)
         if newcomer.identity in self._former:
-            self._session.answer(address, "again", **who)
+            self._session.answer(address, "again", **who, free=self._free(newcomer.name))
             return None
         now = self._session.stack.now
         caller = self._waiting.get(newcomer) or _Caller(now)
@@ -76,6 +76,11 @@ class Door:
             del self._refused[next(iter(self._refused))]
         self._session.answer(address, "closed", **who, why=why[:TEXT_MAX])
         return None
+
+    def _free(self, name: str) -> int:
+        """The first incarnation of that name that was never a member, as far as we remember."""
+        people = [*self._former, *(person.identity for person in self._session.stack.view.members)]
+        return 1 + max(incarnation for each, incarnation in people if each == name)
 
     def newcomers(self) -> list[tuple[Member, Hashable]]:
         """Those who may be in the next view: each name once, and none that a member has who is here."""

@@ -33,8 +33,10 @@ STATE_MAX = 1 << 30
 
 
 def piece_size(stack: Stack) -> int:
-    """Octets of a state that one packet carries."""
-    return max(min(PIECE, stack.wire.body_max - HEAD), 64)
+    """Octets of a state that one packet carries: if they took more, each loss would cost all of them."""
+    packet_max = stack.chain.hook("packet_max")
+    room = stack.wire.body_max if packet_max is None else packet_max()
+    return max(min(PIECE, room - HEAD), 64)
 
 
 def note_state(stack: Stack, giver: int, octets: int, of: str) -> None:

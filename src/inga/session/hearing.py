@@ -7,7 +7,7 @@ and takes nothing from those who were heard before.
 
 from collections.abc import Hashable
 
-from inga.session.budget import Budget
+from inga.stack.budget import Budget
 
 WORDS = 5000.0
 """Words of a member that are heard, a second and at once: states are handed over by them, piece by piece."""

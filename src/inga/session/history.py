@@ -6,7 +6,8 @@ among it. So many messages, or so many seconds of them; and not more than a numb
 
 from collections import deque
 from collections.abc import Iterable
-from typing import NamedTuple
+from math import inf
+from typing import Any, NamedTuple
 
 from inga.model.delivery import Batch
 from inga.model.errors import WireError
@@ -14,6 +15,7 @@ from inga.model.event import Incident
 from inga.model.packet import Buffer, Packet
 from inga.model.view import View
 from inga.session.transfer import Transfer
+from inga.wire.packet import COUNT_MAX
 from inga.wire.value import get, put
 
 KIND = "history"
@@ -73,7 +75,7 @@ class LastMessages:
 
     def restore(self, data: bytes, now: float) -> list[Replayed]:
         """What another member gave us, as batches for the application; it comes before all that is kept here."""
-        kept = _read(data, now)
+        kept = read_history(data, now)
         since, self._kept = self._kept, deque(kept)
         self._size = sum(len(each.data) + EACH for each in (*kept, *since))
         self._kept += since
@@ -116,15 +118,19 @@ class LastMessages:
             self._size -= len(kept.popleft().data) + EACH
 
 
-def _read(data: bytes, now: float) -> list[_Kept]:
-    try:
-        rows = get(data, 0)[0]
-        return [
-            _Kept(str(sender), int(src), int(view), int(seq), bytes(body), now - float(age))
-            for sender, src, view, seq, body, age in rows
-        ]
-    except (TypeError, ValueError) as error:
-        raise WireError("malformed", f"no history: {error}") from None
+def read_history(data: bytes, now: float) -> list[_Kept]:
+    """The messages in what another member gave; WireError for anything else."""
+    rows, end = get(data, 0)
+    if type(rows) is not list or end != len(data) or not all(map(_is_message, rows)):
+        raise WireError("malformed", "no history")
+    return [_Kept(sender, src, view, seq, body, now - age) for sender, src, view, seq, body, age in rows]
+
+
+def _is_message(row: Any) -> bool:
+    """Whether it is what `_encoded` makes of one, with an age."""
+    if type(row) is not list or tuple(map(type, row)) != (str, int, int, int, bytes, float):
+        return False
+    return all(0 <= number <= COUNT_MAX for number in row[1:4]) and 0 <= row[5] < inf
 
 
 def _replayed(message: _Kept) -> Replayed:

@@ -217,7 +217,7 @@ class Newcomer:
             case "again":
                 # It was a member and taken for dead before it heard that it was one: it comes back as a new one.
                 if told.identity == self.member.identity:
-                    self.member = self.member.reborn()
+                    self.member = self.member.reborn(told.number("free"))
             case "paused" if told.identity == self.member.identity:
                 self._paused_at = now if self._paused_at is None else self._paused_at
                 if now - self._paused_at >= PAUSED_FOR:

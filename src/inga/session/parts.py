@@ -174,7 +174,7 @@ class Parts:
             if told.do == "closed" and not stack.met and not self.rejoin:
                 stack.fail(Excluded(f"{stack.member.name!r} cannot join: {told.text('why')}"))
                 return
-            stack.member = stack.member.reborn()
+            stack.member = stack.member.reborn(told.number("free") if told.do == "again" else 0)
 
     def _ask(self, now: float) -> None:
         session = self._session

@@ -53,6 +53,7 @@ class Presence:
         self._unaware: set[int] = set()  # members that have not confirmed our goodbye
         self.early: list[Told] = []  # goodbyes in a view that is not installed here yet
         self._births: dict[tuple[str, int], int] = {}  # which process each member is, where that was said
+        self._introduced: set[int] = set()  # members that have told what layers have to know of them
         self._told: set[tuple[str, str]] = set()  # differences that a person was told of
 
     @property
@@ -71,6 +72,7 @@ class Presence:
 
     def view(self) -> None:
         """A view is installed, which may have new members: greet them."""
+        self._introduced.clear()
         here = {person.identity for person in self._session.stack.view.members}
         self._births = {identity: birth for identity, birth in self._births.items() if identity in here}
         if self.greets and self._unmet() and self.wake == NEVER:
@@ -143,6 +145,7 @@ class Presence:
         packet.src = member  # which may be another in its view
         stack.meet(packet)
         stack.heard[packet.src] = stack.now
+        self._introduced.add(member)
         self._session.got_to_know(packet, told)
         if told.flag("asks"):
             self._session.say_outside(packet.src, "here", **self._ourselves(asks=False))
@@ -206,9 +209,13 @@ class Presence:
         """Somebody has gone on without us, from the view in which we still are."""
         stack = self._session.stack
         who = told.identity
-        if told.text("group") != self._session.digest or who != stack.member.identity or stack.leaving:
+        if told.text("group") != self._session.digest or who != stack.member.identity:
             return
         if told.large("spoken_in") != stack.wire.tag_of(stack.view):
+            return
+        if stack.leaving:  # then everybody knows
+            self._unaware.clear()
+            self.wake = NEVER
             return
         leaders = told.numbers("leader")
         if not leaders or self._session.quorum.yields(leaders[0]):
@@ -257,7 +264,8 @@ class Presence:
         stack = self._session.stack
         if stack.leaving or self._session.parts.is_homeless:
             return []
-        return [m for m in stack.peers if m not in stack.met]
+        known = stack.met & self._introduced if self._session.what_to_know() else stack.met
+        return [m for m in stack.peers if m not in known]
 
     def _ourselves(self, *, asks: bool) -> dict[str, Any]:
         stack = self._session.stack

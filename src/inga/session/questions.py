@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from inga.session.alarms import Backoff
-from inga.session.pressure import WARN_AFTER
+from inga.session.pressure import ASK_AFTER, WARN_AFTER
 from inga.wire.told import Told
 
 if TYPE_CHECKING:
@@ -56,8 +56,12 @@ class Questions:
         return True
 
     def ask(self, members: set[int], do: str, /, **what: Any) -> None:
-        """Say this to each of these members, unless it was said since the last tick."""
+        """Say this to each of these members, unless it was said since the last tick. One that does not answer for long may
+        not be where we think: somebody may have spoken in its name before we met it."""
+        stack = self._session.stack
         for member in sorted(members):
+            if stack.now - self._since >= ASK_AFTER:
+                stack.doubt(member)
             if self.is_first(member, do, what.get("attempt"), what.get("src"), what.get("round")):
                 self.tell(member, do, **what)
 

@@ -2,6 +2,7 @@
 
     presence   who is here, who has left: `presence`
     silence    who is not heard any more: `silence`
+    detours    who is heard by others and not by us: `detours`
     changes    views: members that join, leave or fail, other orders: `changes`
     quorum     whether a part of the group may go on without the others: `quorum`
     parts      other parts of the group, if it has fallen apart: `parts`
@@ -22,6 +23,7 @@ from inga.model.packet import Packet
 from inga.model.view import View
 from inga.session.alarms import NEVER
 from inga.session.changes import Changes
+from inga.session.detours import Detours
 from inga.session.door import Accepts
 from inga.session.handover import Handover
 from inga.session.hearing import Hearing
@@ -77,7 +79,7 @@ class Session(Layer):
         gives: str = "",
         wants: str = "",
     ) -> None:
-        """`build` makes the layers of a recipe by its name; without it the order cannot change. `greet`: say from
+        """`build` makes the layers of a recipe by its name; without it the view cannot change. `greet`: say from
         the start that we are here. `config`: what members agree on, as people know it. `accepts`: the driver's
         objections to newcomers. `detect`: seconds of silence that a member is forgiven; None: any. `rejoin`: come back when
         we were excluded. `partition`: which parts of a group go on; None: as the order prefers. `slow`: what becomes of a
@@ -85,10 +87,12 @@ class Session(Layer):
         `gives`, `wants`: the kinds of state that the
         application has for newcomers, and takes as one."""
         self.hearing = Hearing()
+        self.changes_views = build is not None
         self.presence = Presence(self, greet=greet, config=dict(config or {}))
         self.changes = Changes(self, build, accepts)
         self.pressure = Pressure(self)
         self.silence = Silence(self, detect)
+        self.detours = Detours(self)
         self.quorum = Quorum(self, partition)
         self.slow = Slow(self, slow, patience)
         self.parts = Parts(self, rejoin=rejoin, is_open=open)
@@ -119,6 +123,7 @@ class Session(Layer):
 
     def view(self, view: View) -> None:
         self.hearing.view(len(view))
+        self.detours.view()
         self.parts.view(view)
         self.changes.view(view)
         self.presence.view()
@@ -129,13 +134,16 @@ class Session(Layer):
         self.transfer.view(view)
 
     def control(self, packet: Packet) -> None:
-        if self.stack.leaving or self.parts.is_homeless:
+        if self.parts.is_homeless:
             return
         if not self.hearing.hears(packet.src, self.stack.now):
             self.stack.reject("budget", packet)
             return
         try:
-            self._hear(packet, Told.read(packet.ext))
+            told = Told.read(packet.ext)
+            if self.stack.leaving and told.do != "passed":
+                return
+            self._hear(packet, told)
         except WireError as error:
             self.stack.reject(error.reason, packet)
             return
@@ -148,8 +156,14 @@ class Session(Layer):
                 pass  # that it was said is all there is to it
             case "suspect":
                 self.silence.on_suspect(src, told)
+            case "unmet":
+                self.silence.on_unmet(src, told)
             case "heard":
                 self.silence.on_heard(src, told)
+            case "pass":
+                self.detours.on_pass(packet, told)
+            case "passed":
+                self.detours.on_passed(packet, told)
             case "slow":
                 self.slow.on_slow(src, told)
             case "reading":
@@ -250,6 +264,7 @@ class Session(Layer):
     def gone(self, member: int) -> None:
         self.presence.gone(member)
         self.silence.gone(member)
+        self.detours.gone(member)
         self.quorum.review()
         self.transfer.gone(member)
         if not self.stack.leaving:

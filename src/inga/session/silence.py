@@ -2,7 +2,9 @@
 
     alive      we are here: said to all when nothing else was for a while; whatever comes of a member counts as well
     suspect    we have not heard these for as long as the group forgives; whoever is named and hears it says `alive`
-    heard      to one that suspects: we have heard that member. Then the way between those two is bad, not the member
+    unmet      of founders: we have never heard these, which may not have started
+    heard      to one that suspects: we have heard that member. Then the way between those two is bad, not the member, and
+               what they have to say to each other goes by us: `detours`
 
 A member is taken to have failed when all that are not suspected themselves suspect it. Who would lead without it then
 begins the change of the view.
@@ -81,6 +83,7 @@ class Silence:
         if late > detect / LOOKS:
             stack.heard[:] = [at + late for at in stack.heard]
             self._vouched = {member: at + late for member, at in self._vouched.items()}
+            self._session.detours.forgive(late)
             self._began += late
         if now - stack.spoke_at >= detect / BEATS:
             self._session.say(None, stack.view.number, "alive", {})
@@ -89,10 +92,13 @@ class Silence:
                 self._suspect(member, stack.me)
             elif member in self._votes and now - self._known(member) < detect / 2:
                 del self._votes[member]  # there it is
+        self._session.detours.review(detect)
         suspects, waived = self.suspects, self._session.quorum.waived
         if suspects or waived:
             told = {"members": sorted(suspects), "waived": sorted(waived)}
             self._session.say(None, stack.view.number, "suspect", told)
+        if self.is_long and self._absent:
+            self._session.say(None, stack.view.number, "unmet", {"members": sorted(self._absent)})
         self.conclude()
         if not suspects and stack.left and self.is_long:
             self._go_on_without_absent()
@@ -108,12 +114,21 @@ class Silence:
             if member == stack.me:
                 self._session.say(None, stack.view.number, "alive", {})
             elif member in stack.peers:
-                silent = stack.now - stack.heard[member]
-                if silent < detect / 2:
-                    self._session.say(src, stack.view.number, "heard", {"member": member})
+                if stack.now - stack.heard[member] < detect / 2:
+                    self._vouch(src, member)
                 else:
                     self._suspect(member, src, stack.me)
         self.conclude()
+
+    def on_unmet(self, src: int, told: Told) -> None:
+        """Another member has not met these founders, which may not have started."""
+        for member in set(told.numbers("members")) & set(self._watched):
+            self._vouch(src, member)
+
+    def _vouch(self, to: int, member: int) -> None:
+        """Tell one that does not hear a member that we do, on the straight way."""
+        if self._session.detours.hears(member, (self.detect or NEVER) / 2):
+            self._session.say(to, self._session.stack.view.number, "heard", {"member": member})
 
     def _suspect(self, member: int, *voters: int) -> None:
         """We suspect it, and perhaps another does."""
@@ -125,9 +140,10 @@ class Silence:
     def on_heard(self, src: int, told: Told) -> None:
         """Another member hears one that we suspect."""
         stack, member = self._session.stack, told.number("member")
-        if member in self._votes:
-            del self._votes[member]
+        if member in self._votes or member in self._absent:
+            self._votes.pop(member, None)
             self._vouched[member] = stack.now
+            self._session.detours.begin(member, src)
             self._session.quorum.review()
 
     def be_lenient(self) -> None:
@@ -166,7 +182,7 @@ class Silence:
 
     @property
     def _absent(self) -> set[int]:
-        """Founders that nobody has met."""
+        """Founders that we have not met, and nobody suspects."""
         return set(self._session.stack.peers) - set(self._watched)
 
     def _go_on_without_absent(self) -> None:

@@ -26,8 +26,7 @@ def made(build: BuildByName | None, recipe: str) -> list[Layer]:
     """The layers of a recipe to which a group that runs can change; UsageError if it cannot."""
     layers = [] if build is None else build(recipe)
     orders = [layer for layer in layers if hasattr(layer, "sent")]
-    has_own_wire = any(hasattr(layer, "read") for layer in layers)
-    if not any(layer.name == "session" for layer in layers) or not orders or has_own_wire:
+    if not any(layer.name == "session" for layer in layers) or not orders:
         raise UsageError(f"a group that runs already cannot change to the order {recipe!r}")
     return layers
 

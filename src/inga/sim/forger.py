@@ -11,7 +11,9 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from inga.keys.secret import Secret
 from inga.model.packet import DATA, Packet
+from inga.secure.credentials import KnownSecret
 from inga.secure.guard import Guard
 from inga.secure.sealing import AES, SendingKey
 from inga.session.session import Session
@@ -32,6 +34,16 @@ EVERY = 0.005
 
 FAR = 1 << 20
 """Datagrams that nobody sends in one run."""
+
+
+SECRET, NO_SECRET = Secret(bytes(range(32))), Secret(bytes(range(1, 33)))
+"""What members of a secured group know, and what a stranger tries."""
+
+
+def guards(secret: Secret, seed: int) -> Callable[[str], Guard]:
+    """Make guards for members that know a secret; everything random follows from a seed."""
+    rng = Random(f"guards {seed}")
+    return lambda name: Guard("", name, KnownSecret(secret), entropy=rng.randbytes, kind=AES)
 
 
 class Forger:

@@ -12,11 +12,13 @@ from typing import NamedTuple
 from inga.model.errors import IngaError
 from inga.model.view import Member, View
 from inga.recipes import find
+from inga.session.parts import PART
 from inga.session.quorum import is_majority
 from inga.session.session import Session
+from inga.session.silence import BEATS
 from inga.sim.memory import leaks
 from inga.sim.simulator import Sim, Unquiet
-from inga.sim.swarm import FAULTS_END, Plan
+from inga.sim.swarm import Plan
 from inga.trial.result import packets_sent
 from inga.trial.workload import HEADER
 
@@ -50,6 +52,14 @@ UNWATCHED = Bounds(CALM_WITHIN, HEARD_WITHIN, True)
 WATCHED = Bounds(10.0, 1.0, False)
 """Where members listen for silence somebody always speaks, and what is slow by nature is not drawn."""
 
+IDLE_FOR = 2.0
+"""Seconds for which they are then watched."""
+PACED = WATCHED._replace(heard=HEARD_WITHIN)
+"""The same where senders keep to a rate, and buffers hold a few packets."""
+
+LOOKS_EVERY = 1.0
+"""Seconds after which we look whether what somebody has said was heard."""
+
 SPEAKERS_MAX = 8
 """Members that say something in the end: of a crowd not all."""
 
@@ -65,14 +75,17 @@ def judge(plan: Plan) -> list[Finding]:
     """Play a plan, and say what is wrong with it."""
     try:
         sim = plan.sim()
-        sim.run(FAULTS_END)
+        sim.run(plan.faults_end)
         sim.calm()
-        bounds = UNWATCHED if plan.detect is None else WATCHED
-        found = _rest(sim, FAULTS_END, "", bounds)
+        watched = WATCHED if find(plan.order).wire == "inga" else PACED
+        bounds = UNWATCHED if plan.detect is None else watched
+        found = _rest(sim, plan.faults_end, "", bounds)
         if not found:
             found = _speak(sim, bounds) or _rest(sim, sim.now, " again", bounds)
         sim.finish()
         has_lost_majority = _has_lost_majority(sim)
+        if not found and not has_lost_majority:
+            found = _idle(sim, plan)
         return [
             *_broken(sim),
             *(() if plan.detect is not None else _excluded(sim)),
@@ -98,8 +111,13 @@ def _speak(sim: Sim, bounds: Bounds) -> list[Finding]:
     speakers.sort(key=lambda site: not site.receipts)  # who has sent before is more likely to be stuck
     for site in speakers[:SPEAKERS_MAX]:
         site.say(HEADER, None)
-        sim.run(sim.now + bounds.heard)
-        if found := _undelivered(sim, f" after {site.name} spoke"):
+        until = sim.now + bounds.heard
+        while True:
+            sim.run(min(sim.now + LOOKS_EVERY, until))
+            found = _undelivered(sim, f" after {site.name} spoke")
+            if not found or sim.now >= until:
+                break
+        if found:
             return found
     return []
 
@@ -127,7 +145,7 @@ def _rest(sim: Sim, since: float, when: str, bounds: Bounds) -> list[Finding]:
         if site.has_left:
             if site in sim.gave_up:
                 found.append(Finding("stuck: leave", f"{name} waited in vain to leave"))
-        elif site.newcomer is not None and any(other.is_member for other in sim.sites):
+        elif site.newcomer is not None and (sim.gathers or any(other.is_member for other in sim.sites)):
             found.append(Finding("stuck: join", f"{name} was neither let in nor refused"))
         elif site.is_member and (site.waiting or not site.stack.writable):
             found.append(Finding("stuck: send", f"{name} cannot send{when}"))
@@ -142,6 +160,19 @@ def _rest(sim: Sim, since: float, when: str, bounds: Bounds) -> list[Finding]:
     if not found and bounds.is_quiet and is_loud:
         found.append(Finding("unquiet", f"somebody still sends, {sim.network.sent_at:g} s from the start"))
     return found
+
+
+def _idle(sim: Sim, plan: Plan) -> list[Finding]:
+    """Where members always speak, to be heard and to look for others, they say nothing else: nothing is asked in vain."""
+    if plan.detect is None:
+        return []
+    before, members = sim.network.sent, sum(site.is_member for site in sim.sites)
+    sim.run(sim.now + IDLE_FOR)
+    most = members * IDLE_FOR * (BEATS / plan.detect + 1 / PART)
+    if plan.severed:
+        most *= 3  # what goes round is said three times
+    sent = sim.network.sent - before
+    return [Finding("unquiet", f"{sent} datagrams in {IDLE_FOR:g} s, more than {most:g}")] * (sent > most)
 
 
 def _parted(sim: Sim) -> list[Finding]:
@@ -172,6 +203,8 @@ def _has_lost_majority(sim: Sim) -> bool:
 def _fate(sim: Sim, person: Member, view: View) -> bool | None:
     """Of a member of a view: whether it is still there, None if it does not count any more, as it has said so there."""
     site = sim.site_of(person)
+    if site.newcomer is not None:
+        return False  # it was let in, and was gone before it heard of that
     session = site.stack.layer("session")
     assert isinstance(session, Session)
     if site.has_crashed:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from inga.layers.shape import Faults
 from inga.sim.site import Site
 from inga.sim.timeline import Timeline
-from inga.stack.stack import Datagram, joined
+from inga.stack.native import Direct, Outsider
+from inga.stack.stack import Address, Datagram, joined
 
 
 class Link:
@@ -32,8 +33,10 @@ class Network:
         """`sites` is the simulator's own list: whoever is added there is reached from here."""
         self.bytes = 0
         self.sent_at = 0.0  # when the last datagram was
+        self.sent = 0  # datagrams of members, to members or to everybody
         self.lost = 0  # copies
         self.cut: set[tuple[int, int]] = set()  # links over which nothing passes
+        self._severed: set[tuple[int, int]] = set()  # the same, for ever
         self.links = [[Link(faults) for _ in sites] for _ in sites]
         self.listeners: list[Callable[[Site, Site, bytes], None]] = []  # strangers who hear everything
         self._timeline = timeline
@@ -59,19 +62,21 @@ class Network:
         of = {site.index: number for number, part in enumerate(parts) for site in part}
         self.cut = {(a, b) for a in of for b in of if of[a] != of[b]}
 
+    def sever(self, source: Site, target: Site) -> None:
+        """Nothing passes this way any more, however calm it becomes."""
+        self._severed.add((source.index, target.index))
+
     def heal(self) -> None:
         self.cut.clear()
 
-    def transmit(self, site: Site, address: int | None, datagram: Datagram) -> None:
+    def transmit(self, site: Site, address: Address, datagram: Datagram) -> None:
         """A datagram of a member, to one other or to everybody; also to those that are about to join."""
         data = joined(datagram)
         view = site.stack.view
-        if address is None:
-            targets = self._sites
-        else:
-            targets = [site.sim.site_of(view.members[address])]
+        targets = self._targets(site, address)
         self.bytes += len(data)
         self.sent_at = now = self._timeline.now
+        self.sent += not isinstance(address, Outsider | Direct)
         trace = site.stack.trace
         full = trace is not None and trace.full
         for target in targets:
@@ -82,12 +87,33 @@ class Network:
                 trace.row("datagram_out", now, view.number, peer=peer, n=len(data))
             self.copy(site, target, data)
 
+    def ask(self, site: Site, address: Address, datagram: Datagram) -> None:
+        """A datagram of one that is about to join."""
+        for target in self._targets(site, address):
+            if target is not site:
+                self.copy(site, target, joined(datagram))
+
+    def _targets(self, site: Site, address: Address) -> list[Site]:
+        """Who is meant. Where all share one address, that is everybody, unless it is a member."""
+        sim = site.sim
+        if not sim.has_addresses:
+            return (
+                [sim.site_of(site.stack.view.members[address])] if isinstance(address, int) else self._sites
+            )
+        if isinstance(address, Outsider | Direct):
+            places = [str(address.address)]
+        else:
+            members = () if site.newcomer is not None else site.stack.view.members
+            places = [each.address for each in (members if address is None else [members[address]])]
+        return [found for place in places if (found := sim.at_address(place)) is not None]
+
     def copy(self, site: Site, target: Site, data: bytes) -> None:
         """What becomes of one copy is decided when it leaves."""
         for listen in self.listeners:
             listen(site, target, data)
         timeline = self._timeline
-        if (site.index, target.index) in self.cut:
+        way = site.index, target.index
+        if way in self.cut or way in self._severed:
             self.lost += 1
             return
         fates = self.links[site.index][target.index].faults.fates(timeline.rng)

@@ -143,8 +143,11 @@ def _smaller_plans(plan: Plan) -> Iterator[Plan]:
     for at in range(len(actions)):
         yield replace(plan, actions=actions[:at] + actions[at + 1 :])
     plain = Plan(plan.order, plan.members)
+    kept = {"order", "members", "seed", "actions", "option"}
+    if plan.gather or plan.severed or any(action.do == "crash" for action in actions):
+        kept.add("detect")  # without it those who are missing are waited for, which is another failure
     for field in fields(Plan):
-        if field.name not in ("order", "members", "seed", "actions", "option"):
+        if field.name not in kept:
             default = getattr(plain, field.name)
             if getattr(plan, field.name) != default:
                 yield replace(plan, **{field.name: default})
@@ -187,4 +190,5 @@ def _without_member(plan: Plan, who: int) -> Plan:
             argument = (size, destinations, count)
         actions.append(action._replace(who=moved(action.who), argument=argument))
     members = plan.members - (who < plan.members)
-    return replace(plan, members=members, actions=tuple(actions))
+    severed = tuple((moved(one), moved(other)) for one, other in plan.severed if who not in (one, other))
+    return replace(plan, members=members, actions=tuple(actions), severed=severed)

@@ -44,6 +44,7 @@ from inga.sim.states import SiteGives, SiteStates, SiteTakes
 from inga.sim.timeline import Timeline
 from inga.stack.guard import Guard
 from inga.stack.layer import Layer
+from inga.stack.places import Places
 from inga.stack.stack import Stack
 from inga.trial.oracle import Oracle
 from inga.trial.result import packets_sent, recovered
@@ -97,6 +98,7 @@ class Sim:
         history: int | float | None = None,
         gather: bool = False,
         guard: Callable[[str], Guard] | None = None,
+        seeds: Sequence[str] | None = None,
     ) -> None:
         """`deliver` is the level at which messages are handed over. `objects` are those of the group, as `inga.join`
         has them. `build` replaces the recipe's layers (a mutation, say). Rows go to `traces`, one for each member; or to
@@ -104,9 +106,12 @@ class Sim:
         keeps the run as a schedule. `like` plays the same sends and arrivals as another run, at once, under this order
         and over links that lose nothing. `give` and `take` make and take the state of a site for one that joins; `history`
         replays the last messages to it instead. `gather`: nobody is named, members `join` and found the group
-        themselves. `guard` makes what seals and opens for a member of that name."""
+        themselves. With `seeds` they do not hear each other by multicast: each is reached at an address, which is its
+        name, and these are known to all. `guard` makes what seals and opens for a member of that name."""
         if gather and (names or record):
             raise UsageError("who gathers is not named beforehand, nor is such a run recorded: record=False")
+        if seeds is not None and not gather:
+            raise UsageError("seeds are for those who gather")
         if not names and not gather:
             raise UsageError("a group needs at least one member")
         if len(set(names)) < len(names):
@@ -141,9 +146,11 @@ class Sim:
         self.sites = [Site(self, index, name) for index, name in enumerate(names)]
         self.network = Network(self.timeline, self.sites, faults)
         self.ledger = Ledger(self.sites, recipe, options, record=record)
-        view = View.of(*names, recipe=recipe.name, traced=traces is not None or recording is not None)
+        self._is_traced = traces is not None or recording is not None
+        view = View.of(*names, recipe=recipe.name, traced=self._is_traced)
         self._founds = recipe.name if gather else None
         self._guard = guard
+        self._seeds = seeds
         for site in self.sites:
             trace = None if traces is None else traces[site.index]
             if self.ledger.recorder is not None:
@@ -180,6 +187,16 @@ class Sim:
         if not names:
             raise UsageError("a message needs at least one destination")
         return sum({1 << self[name].index for name in names})
+
+    @property
+    def gathers(self) -> bool:
+        """Whether members found the group themselves."""
+        return self._founds is not None
+
+    @property
+    def has_addresses(self) -> bool:
+        """Whether each member has to be reached at an address of its own."""
+        return self._seeds is not None
 
     @property
     def now(self) -> float:
@@ -240,17 +257,19 @@ class Sim:
         that of a member that has crashed or left by then."""
         if self.ledger.recorder is not None:
             raise UsageError("a run with newcomers cannot be recorded: record=False")
-        refuse_late(find(self.order))
+        refuse_late(find(self.order), self._options.detect)
         namesakes = sum(site.name == name for site in self.sites)
         self._names[name] = index = len(self.sites)
         at = self.now if at is None else at
-        person = Member(name, namesakes * INCARNATIONS + 1)
+        address = name if self.has_addresses else ""
         newcomer = Newcomer(
             "",
-            person,
+            Member(name, namesakes * INCARNATIONS + 1, address),
             now=at,
             wants=self._options.wants,
+            places=Places(self._seeds or (), address),
             founds=self._founds,
+            traced=self._is_traced,
             guard=None if self._guard is None else self._guard(name),
         )
         site = Site(self, index, name, newcomer)
@@ -309,6 +328,7 @@ class Sim:
         trace: Trace | None,
         cuts: Sequence[int] = (),
         guard: Guard | None = None,
+        places: Places | None = None,
     ) -> None:
         site.stack = Stack(
             layers,
@@ -319,6 +339,7 @@ class Sim:
             datagram_max=self._datagram_max,
             now=self.now,
             guard=guard,
+            places=places,
         )
         site.view = view
         site.is_open = False
@@ -339,7 +360,16 @@ class Sim:
         site.newcomer = site.wake = None
         recipe = find(view.recipe)
         layers = recipe.build(recipe.keep(self._options, self._recipe.name))
-        self._start(site, layers, newcomer.me, view, trace, newcomer.cuts, newcomer.guard)
+        self._start(
+            site,
+            layers,
+            newcomer.me,
+            view,
+            trace,
+            newcomer.cuts,
+            guard=newcomer.guard,
+            places=newcomer.places,
+        )
         self.ledger.install(site, view)
         site.stack.receive(newcomer.backlog, now=self.now)
         site.pump()
@@ -349,6 +379,11 @@ class Sim:
         itself is the same, as another incarnation."""
         namesakes = [site for site in self.sites if site.name == person.name]
         return namesakes[person.incarnation // INCARNATIONS]
+
+    def at_address(self, address: str) -> Site | None:
+        """Who is reached there: the last that came of that name."""
+        index = self._names.get(address)
+        return None if index is None else self.sites[index]
 
     def change_ended(self, site: Site, why: str | None) -> None:
         """The change of order that a site asked for has come about, or has not for this reason."""

@@ -22,7 +22,7 @@ from inga.recipes import find
 from inga.session.newcomer import Newcomer
 from inga.session.session import Session
 from inga.sim.states import SiteStates
-from inga.stack.stack import Address, Datagram, Stack, joined
+from inga.stack.stack import Address, Datagram, Stack
 from inga.trial.workload import HEADER, Workload
 
 if TYPE_CHECKING:
@@ -161,7 +161,13 @@ class Site:
         self.pump()
 
     def leave(self) -> None:
-        """Send nothing more, and go once everybody else was heard and has everything, as a group does that is closed."""
+        """Send nothing more, and go once everybody else was heard and has everything, as a group does that is closed. Who is
+        no member yet says that it does not want to be one."""
+        if self.newcomer is not None:
+            for address, datagram in self.newcomer.goodbye():
+                self.sim.network.ask(self, address, datagram)
+            self.has_left = True
+            return
         self._member().flush()
         self.leaves_by = self._timeline.now + LINGER
         self.waiting.clear()
@@ -244,11 +250,9 @@ class Site:
         self._ask(newcomer)
 
     def _transmit(self, sends: Iterable[tuple[Address, Datagram]]) -> None:
-        """As one that is no member yet: everybody gets what it says."""
-        for _address, datagram in sends:
-            for other in self.sim.sites:
-                if other is not self:
-                    self.sim.network.copy(self, other, joined(datagram))
+        """As one that is no member yet."""
+        for address, datagram in sends:
+            self.sim.network.ask(self, address, datagram)
 
     def _ask(self, newcomer: Newcomer) -> None:
         """It is a member, was refused, or asks again when it wants to."""
@@ -369,7 +373,7 @@ class Site:
         if stack.view is not self.view:
             self._installed()
         for address, datagram in ready.send:
-            sim.network.transmit(self, address if isinstance(address, int) else None, datagram)
+            sim.network.transmit(self, address, datagram)
         if self.states is not None:
             self.states.follow(ready.deliver)
         for item in ready.deliver:

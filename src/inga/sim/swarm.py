@@ -8,7 +8,7 @@ From Groce et al., "Swarm testing", ISSTA 2012.
 """
 
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from json import dumps, loads
 from random import Random
@@ -21,6 +21,7 @@ from inga.recipes import Options, find
 from inga.session.pressure import QUEUE_MIN
 from inga.session.quorum import PARTITIONS
 from inga.session.slow import PATIENCE
+from inga.sim.forger import NO_SECRET, SECRET, Forger, guards
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
 from inga.trace.memory import MemoryTrace
@@ -30,10 +31,13 @@ from inga.trial.workload import HEADER
 CHANGING = ("none", "fifo", "vector", "relay", "co", "sco", "object", "total")
 """Orders that a group can change between, and that members join, leave and fail in."""
 
-FIXED = ("remiop", "remiop+vector", "remiop+co", "remiop+total", "remiop+object", "miop+acks")
-"""Orders of their own wire: nobody joins, and none follows another."""
+CARRIED = ("remiop", "remiop+vector", "remiop+co", "remiop+total", "remiop+object")
+"""The same on another wire: where failures are detected, that is. Otherwise members only leave."""
 
-ORDERS = (*CHANGING, *CHANGING, *CHANGING, *FIXED)
+FIXED = ("miop+acks",)
+"""Nobody joins, and no order follows another."""
+
+ORDERS = (*CHANGING, *CHANGING, *CHANGING, *CARRIED, *FIXED)
 """Those that more can be done with come more often."""
 
 FEATURES = tuple(
@@ -48,8 +52,26 @@ BUSY = (0.05, 0.2, 1.0)
 FAULTS_END = 2.0
 """When the network becomes calm, and applications read what comes."""
 
+GATHERS = 0.2
+"""Of seeds in which members can join, those in which nobody is named and the group founds itself."""
+
+SEVERED = 0.2
+"""Of seeds in which members listen for silence, those in which two of them have no way to each other."""
+
+SECURED = 0.2
+"""Of seeds in which members can join and few are there, those in which the group has a secret."""
+
+GATHER_MAX = 8
+"""Members that gather: of more each run would take minutes, as all speak all the time to be heard."""
+
+GATHERING = 1.0
+"""Seconds by which all faults end later there: it takes so long at most until there is a group to which things happen."""
+
 FLOOD = 2.5
 """Seconds for which a member does not read when everybody sends as much as they can."""
+
+FLOODS = (300, None, 60)
+"""What each sends then, several times: its size, to all, and how many."""
 
 GIVES_UP = 0.3
 """Seconds after which a send that was to answer something leaves without."""
@@ -92,6 +114,17 @@ class Plan:
     partition: str | None = None  # which parts of a group go on
     slow: str = "wait"  # what becomes of members that hold up the others
     patience: float = PATIENCE  # after so many seconds
+    gather: bool = (
+        False  # nobody is named: members start, at once unless they join later, and found the group
+    )
+    severed: tuple[
+        tuple[int, int], ...
+    ] = ()  # ways from one member to another on which nothing passes, for ever
+    seeds: int = 0  # of so many it is known where they are, and nobody hears others by multicast
+    secured: bool = False  # members share a secret
+    forged: int = (
+        0  # datagrams of a stranger that hears everything, and has no keys but those of members that are gone
+    )
 
     def __str__(self) -> str:
         """One line from which `parse` makes the same plan: what differs from the defaults."""
@@ -113,6 +146,18 @@ class Plan:
         """Those who join later."""
         return sorted({action.who for action in self.actions if action.do == "join"})
 
+    @property
+    def starts(self) -> dict[int, float]:
+        """When those start who have to find the group."""
+        starts = dict.fromkeys(range(self.members), 0.0) if self.gather else {}
+        joins = [action for action in self.actions if action.do == "join"]
+        return starts | {each.who: each.at for each in joins if self.gather or each.who >= self.members}
+
+    @property
+    def faults_end(self) -> float:
+        """When the network becomes calm, and applications read what comes."""
+        return FAULTS_END + GATHERING * self.gather
+
     def _has(self, do: str) -> bool:
         return any(action.do == do for action in self.actions)
 
@@ -122,7 +167,9 @@ class Plan:
             coarse=self.coarse,
             matrix=self.matrix,
             deliver=self.deliver,
-            greet=self.greet or self._has("leave"),  # who was never heard of is left without notice
+            greet=self.greet
+            or self.gather
+            or self._has("leave"),  # who was never heard of is left without notice
             queue_max=self.queue,
             protocol=dict(self.option),
             detect=self.detect,
@@ -136,7 +183,7 @@ class Plan:
     def sim(self) -> Sim:
         """The group, with everything that is to happen."""
         faults = Faults(self.loss, self.duplicate, self.reorder, min(0.001, self.delay), self.delay)
-        people = member_names(self.members)
+        people = () if self.gather else member_names(self.members)
         traces = [MemoryTrace(me, len(people)) for me in range(len(people))] if self.traced else None
         sim = Sim(
             *people,
@@ -147,11 +194,16 @@ class Plan:
             datagram_max=self.datagram,
             record=False,
             traces=traces,
+            gather=self.gather,
+            seeds=member_names(self.seeds) if self.gather and self.seeds else None,
+            guard=guards(SECRET, self.seed) if self.secured else None,
         )
         sim.watched = True
         if self.traced:
             sim.trace_newcomers(lambda index, name, n, newcomer: MemoryTrace(index, n))
         _Play(sim, self).begin()
+        if self.forged:
+            Forger(sim, self.seed, self.forged, self.faults_end, guards(NO_SECRET, self.seed))
         return sim
 
 
@@ -173,9 +225,11 @@ class _Play:
 
     def begin(self) -> None:
         sim = self._sim
-        for action in self._plan.actions:
-            if action.do == "join":
-                self._sites[action.who] = sim.join(self._names[action.who], action.at)
+        for who, at in self._plan.starts.items():
+            self._sites[who] = sim.join(self._names[who], at)
+        for source, target in self._plan.severed:
+            if source in self._sites and target in self._sites:
+                sim.network.sever(self._sites[source], self._sites[target])
         for action in self._plan.actions:
             if action.do != "join" and action.who in self._sites:
                 site = self._sites[action.who]
@@ -188,6 +242,8 @@ class _Play:
             self._sites[action.who] = self._sim.join(site.name)
 
     def _do(self, action: Action, site: Site) -> None:
+        if self._plan.gather and site.newcomer is not None:
+            self._do_outside(action, site)
         if not site.is_member:
             return
         match action.do:
@@ -212,8 +268,25 @@ class _Play:
             case "read_slowly":
                 site.pause_max = action.argument
 
+    def _do_outside(self, action: Action, site: Site) -> None:
+        """The same of one that is in no view yet."""
+        has_started = site.starts_at <= self._sim.now and not site.has_left
+        match action.do:
+            case "send" | "answer":
+                self._send(action, site)  # once it is in one
+            case "leave" if has_started and self._plan.detect is not None:
+                site.leave()
+            case "crash" if has_started and self._plan.detect is not None:
+                site.crash()
+            case "part":
+                self._part(site, action.argument)
+            case "pause" if has_started:
+                site.pause(action.argument)
+
     def _was_met(self, site: Site) -> bool:
         """Whether anybody knows that it was there: a founder that greets and was never heard is waited for."""
+        if self._plan.gather:
+            return True  # who was let in is waited for like anybody
         others = [each.stack for each in self._sim.sites if each.is_member and each is not site]
         if not site.stack.layer("session").presence.greets:  # type: ignore[union-attr]
             return True
@@ -235,7 +308,7 @@ class _Play:
         if destinations is not None:
             present = [self._sites[each] for each in destinations if each in self._sites]
             dst = sum(1 << each.index for each in present)
-            if not dst or not site.members(dst):
+            if not dst or (site.newcomer is None and not site.members(dst)):
                 return
         for _ in range(count):
             if action.do == "answer":
@@ -246,7 +319,61 @@ class _Play:
 
 def plan(seed: int, orders: tuple[str, ...] = ORDERS) -> Plan:
     """What a seed stands for."""
-    return _Draw(Random(seed), seed, orders).plan()
+    drawn = _plan(seed, orders)
+    rng = Random(f"secure {seed}")
+    if drawn.order not in CHANGING or drawn.members > GATHER_MAX or rng.random() >= SECURED:
+        return drawn
+    return replace(drawn, secured=True, forged=rng.choice((0, 100, 300)))
+
+
+def _plan(seed: int, orders: tuple[str, ...]) -> Plan:
+    drawn = _Draw(Random(seed), seed, orders).plan()
+    rng = Random(f"gather {seed}")  # of its own: seeds in which nobody gathers mean what they meant before
+    gathers = drawn.order in CHANGING and drawn.members <= GATHER_MAX and rng.random() < GATHERS
+    if gathers:
+        return _gathered(drawn, rng)
+    rng = Random(f"sever {seed}")
+    is_watched = drawn.detect is not None and drawn.slow == "wait" and drawn.members > 2
+    return _severed(drawn, rng) if is_watched and rng.random() < SEVERED else drawn
+
+
+def _severed(drawn: Plan, rng: Random) -> Plan:
+    """The same, but nothing ever passes between two members, in one direction or both. The first member is there all the
+    time: it leads, and hears both."""
+    one, other = rng.sample(range(1, max([drawn.members - 1, *drawn.newcomers]) + 1), 2)
+    gone = ("crash", "leave", "pause")
+    kept = [each for each in drawn.actions if each.do != "part" and (each.who or each.do not in gone)]
+    ways = ((one, other),) if rng.random() < 0.4 else ((one, other), (other, one))
+    return replace(drawn, actions=tuple(kept), severed=ways)
+
+
+def _gathered(drawn: Plan, rng: Random) -> Plan:
+    """The same, but nobody is named beforehand: all start within a while of each other and found the group. Some are out
+    of sight of others, die or think better of it meanwhile."""
+    pick, people = rng.choice, range(max([drawn.members - 1, *drawn.newcomers]) + 1)
+    within, later = pick((0.0, 0.05, 0.3, 1.0)), pick((0.0, 0.5, GATHERING))
+    seeds = pick((0, 0, 1, 2, len(people)))
+    detect = drawn.detect or pick((0.5, 1.0))
+    drawn_actions = [action for action in drawn.actions if action.argument != FLOODS]  # which takes minutes
+    actions = [action._replace(at=round(action.at + later, 4)) for action in drawn_actions]
+    actions += [Action(round(within * rng.random(), 4), who, "join") for who in range(drawn.members)]
+    if rng.random() < 0.4:
+        actions.append(Action(0.0, pick(people), "part", pick((0.4, 1.0, 2.0))))
+    for _ in range(pick((0, 0, 1, 1, 2))):
+        who, at = pick(people), round(rng.random() * 1.2, 4)
+        actions.append(Action(at, who, pick(("crash", "leave"))))
+        if rng.random() < 0.5:
+            actions.append(Action(round(at + rng.random(), 4), who, "return"))
+    if 0 < seeds < len(people):  # one that is there is enough, but there has to be one
+        actions = [action for action in actions if action.who or action.do not in ("crash", "leave")]
+    return replace(
+        drawn,
+        actions=tuple(sorted(actions, key=lambda action: (action.at, action.who))),
+        detect=detect,
+        loss=min(drawn.loss, 0.3),
+        gather=True,
+        seeds=seeds,
+    )
 
 
 class _Draw:
@@ -263,7 +390,9 @@ class _Draw:
         rng, has, pick = self._rng, self._has, self._rng.choice
         order = pick(self._orders)
         recipe = find(order)
-        changes = order in CHANGING
+        is_carried = order in CARRIED
+        others = CARRIED if is_carried else CHANGING
+        changes = order in CHANGING or (is_carried and (has["crash"] or has["part"] or has["join"]))
         members = pick((1, 2, 2, 3, 3, 3, 4, 4, 5))
         datagram = pick((256, 512, 1472)) if has["small_datagram"] else 60 * 1024
         actions: list[Action] = []
@@ -278,22 +407,22 @@ class _Draw:
         if has["join"] and changes:
             people += pick((1, 1, 2))
             actions += [self._action(who, "join") for who in range(members, people)]
-        if not changes:
+        if order not in CHANGING:
             datagram = 60 * 1024  # theirs is an option of their own
-        room = datagram if changes else 1472
+        room = datagram if order in CHANGING else 1472
         edge = room - min(HEADER_MAX + 6 * people, room // 2)
         for who in range(people):
             for _ in range(pick((0, 1, 2, 3, 6)) if members < 8 else int(rng.random() < 5 / members)):
                 actions.append(self._send(who, people, edge))
-        if has["flood"] and changes and members < 8 and rng.random() < 0.03:
+        if has["flood"] and order in CHANGING and members < 8 and rng.random() < 0.03:
             has["small_queue"] = has["small_window"] = True
             datagram = 512
             actions.append(Action(0.0, rng.randrange(members), "stop_reading", FLOOD))
             for who in range(members):
-                actions += [self._action(who, "send", (300, None, 60)) for _ in range(4)]
+                actions += [self._action(who, "send", FLOODS) for _ in range(4)]
         if has["leave"]:
             actions += [self._action(rng.randrange(people), "leave") for _ in range(pick((1, 1, 2)))]
-        detect = pick((0.5, 1.0)) if changes and (has["crash"] or has["part"]) else None
+        detect = pick((0.5, 1.0)) if changes and (has["crash"] or has["part"] or is_carried) else None
         if has["part"] and changes:
             actions.append(self._action(rng.randrange(people), "part", pick((0.1, 0.7, 1.5))))
         if has["crash"] and changes:
@@ -304,7 +433,7 @@ class _Draw:
                     actions.append(Action(round(FAULTS_END + rng.random(), 4), who, "return"))
         if has["use"] and changes:
             for _ in range(pick((1, 1, 2, 3))):
-                actions.append(self._action(rng.randrange(people), "use", pick(CHANGING)))
+                actions.append(self._action(rng.randrange(people), "use", pick(others)))
         if has["gate"]:
             for _ in range(pick((1, 2, 3))):
                 actions.append(self._action(rng.randrange(people), "gate", pick(("open", "open", "closed"))))
@@ -324,6 +453,8 @@ class _Draw:
             actions = [action for action in actions if action.argument != "relay"]
         deliver = pick(recipe.levels) if has["level"] else None
         tunings = {name: pick(tried) for name, tried in recipe.tunings.items()} if has["tuned"] else {}
+        if is_hasty and is_carried:
+            tunings["size"] = 4  # where windows are counted in packets
         tunings.pop("self_knowledge", None)  # other rules are for experiments, and alone they wait for ever
         if (tunings.get("capacity") or people) < people:
             tunings["capacity"] = people  # a message of each member is the least

@@ -67,6 +67,7 @@ HOOKS = {
     "record": TOP_DOWN,
     "copies": TOP_DOWN,
     "recall": TOP_DOWN,
+    "packet_max": TOP_DOWN,
 }
 """Every hook of which the stack calls all, or the first, and in which order it asks the layers."""
 
@@ -86,6 +87,13 @@ class Wire(Protocol):
 
     def read(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
         """What datagrams hold. What cannot be read is rejected, never raised."""
+
+
+class Cutting(Protocol):
+    """Cuts packets of ours into smaller ones of another wire."""
+
+    def packet_max(self) -> int:
+        """Octets of ours that one of those carries."""
 
 
 class Store(Protocol):
@@ -185,7 +193,8 @@ class Lender(Protocol):
         """Of what was dealt to us, what has not come yet, by the member that has it."""
 
     def lend(self, member: int, runs: Runs) -> list[Packet]:
-        """Packets of one that is gone, as they came, for one that lacks them."""
+        """Packets of one that is gone, as they came, for one that lacks them. What carries the session's words sends them
+        itself, and gives none."""
 
     def bereft(self, member: int) -> None:
         """All that anybody has of one that is gone has come: what is missing will never come."""
@@ -315,6 +324,8 @@ class Replaceable(Protocol):
 
 class Doorkeeper(Protocol):
     """The session: speaks with those who are no members, changes views, says goodbye."""
+
+    changes_views: bool  # members come, go and fail; else they are those of the first view, and may leave it
 
     def outside(self, packet: Packet, address: Hashable) -> None:
         """A packet of this layer's own kind came that belongs to no view."""

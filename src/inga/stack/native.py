@@ -1,6 +1,6 @@
 """The native wire: datagrams to packets and back, for the views in force, those to come, and for no view at all."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inga.model.errors import WireError
@@ -21,7 +21,7 @@ from inga.wire.packet import (
 )
 
 if TYPE_CHECKING:
-    from inga.stack.stack import Stack
+    from inga.stack.stack import Address, Datagram, Stack
 
 
 class Outsider(NamedTuple):
@@ -58,13 +58,20 @@ class NativeWire:
         # In a first view, which members know before they have met: which process each is, as far as that is known.
         # Another one of the same name is not it, and nothing it says is taken for the first one's word.
         self.births: list[int | None] | None = None
+        # Told of all that is sent to members, while some of them have to be reached in another way as well.
+        self.also: Callable[[Address, Datagram], None] | None = None
 
-    def read(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
-        """What datagrams hold that is of a view in force, or of no view at all."""
+    def read(self, batch: Iterable[tuple[Buffer, Hashable]], *, is_hearsay: bool = False) -> list[Packet]:
+        """What datagrams hold that is of a view in force, or of no view at all. With `is_hearsay` others repair them as they
+        were, so that they say nothing about whether their sender is still there, and are read also when it is not: what
+        brought them has looked after that."""
         guard = self.stack.guard
-        return self._read_opened(batch if guard is None else guard.open(batch, self.stack.now))
+        opened = batch if guard is None else guard.open(batch, self.stack.now)
+        return self._read_opened(opened, is_hearsay=is_hearsay)
 
-    def _read_opened(self, batch: Iterable[tuple[Buffer, Hashable]]) -> list[Packet]:
+    def _read_opened(
+        self, batch: Iterable[tuple[Buffer, Hashable]], *, is_hearsay: bool = False
+    ) -> list[Packet]:
         packets: list[Packet] = []
         stack = self.stack
         tag, births, sizes, me, left = self.tag, self.births, stack.sizes, stack.me, stack.left
@@ -79,13 +86,14 @@ class NativeWire:
             if packet is None:
                 continue
             if packet.view != OUTSIDE:
-                if packet.lent is not (packet.src in left):
+                is_gone = packet.src in left
+                if packet.lent is not is_gone and not (is_hearsay and is_gone):
                     # It said that nothing more is to be expected, or others did: only they hand it round.
                     stack.counts["late"] += 1
                     if packet.src in stack.failed and not packet.lent:
                         self._read_late(stack.view, data, address)
                     continue
-                if not packet.lent:
+                if not packet.lent and not is_hearsay:
                     heard[packet.src] = now
             packet.where = address
             packets.append(packet)
@@ -94,7 +102,7 @@ class NativeWire:
     def write(self, batch: list[Packet]) -> None:
         """Encode what leaves, once for all who get the same."""
         stack = self.stack
-        counts, transmit = stack.counts, stack.transmit
+        counts, transmit = stack.counts, stack.transmit if self.also is None else self._transmit_also
         for packet in batch:
             if packet.kind == DATA:
                 counts["data"] += 1
@@ -123,6 +131,11 @@ class NativeWire:
                 if bare is None:
                     bare = packet.encoded[1] = self.encode(packet, bare=True)
                 transmit(member, bare)
+
+    def _transmit_also(self, to: "Address", datagram: "Datagram") -> None:
+        self.stack.transmit(to, datagram)
+        if self.also is not None:
+            self.also(to, datagram)
 
     def answer(self, packet: Packet, address: Hashable) -> None:
         """Send something to one who is no member: by this wire, which all can read, whatever wire its group has. To
@@ -184,19 +197,27 @@ class NativeWire:
         body_max, overhead = self.body_max, self.stack.chain.hook("overhead")
         return body_max if overhead is None else max(body_max - overhead(len(self.stack.view)), body_max // 2)
 
+    def is_elsewhere(self, packet: Packet) -> bool:
+        """Whether it comes from another address than its sender's, as far as that is known."""
+        known = self.stack.addresses.get(packet.src)
+        return known is not None and packet.where is not None and packet.where != known
+
     def close(self, view: View) -> None:
         """That view ends: what still comes of it is late."""
         for birth in {0} if self.births is None else {birth for birth in self.births if birth is not None}:
             self.past[self.tag ^ birth] = view
         while len({view.number for view in self.past.values()}) > PAST_MAX:
             del self.past[next(iter(self.past))]
-        self.next_tag = self.births = None
+        self.next_tag = self.births = self.also = None
 
     def catch_up(self) -> None:
         """Read what came too early for the views before this one."""
         if self.ahead:
             waiting, self.ahead = self.ahead, Backlog(AHEAD_MAX)
-            if packets := self._read_opened(waiting):
+            read = (
+                self.stack.chain.hook("read") or self._read_opened
+            )  # what is of this wire was opened already
+            if packets := read(waiting):
                 self.stack.chain.lowest(packets)
 
     def _read_otherwise(self, reason: str, data: Buffer, address: Hashable) -> Packet | None:
@@ -213,13 +234,20 @@ class NativeWire:
         return None
 
     def _keep_for_next(self, data: Buffer, address: Hashable) -> None:
+        if self.stack.chain.hook("read") is None:
+            self.keep_ahead(data, source_of(data), address)
+        self._note_ahead(view_of(data))
+
+    def keep_ahead(self, data: Buffer, source: int, address: Hashable) -> None:
+        """A datagram is of the next view: it is read once that is installed."""
+        if not self.ahead.keep(data, source, address):
+            self.stack.reject("early")
+
+    def _note_ahead(self, number: int) -> None:
         """Who speaks in the next view has installed it."""
-        stack = self.stack
-        stack.counts["ahead"] += 1
-        if not self.ahead.keep(data, source_of(data), address):
-            stack.reject("early")
-        for watch in stack.chain.hooks("ahead"):
-            watch(view_of(data))
+        self.stack.counts["ahead"] += 1
+        for watch in self.stack.chain.hooks("ahead"):
+            watch(number)
 
     def _read_late(self, view: View, data: Buffer, address: Hashable) -> None:
         """A packet of a view that is closed here: it took its time, or its sender does not know."""

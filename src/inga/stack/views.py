@@ -42,8 +42,8 @@ class Views:
 
     @property
     def follow(self) -> bool:
-        """Whether a view without a member follows when it goes: not on wires of others."""
-        return bool(self.stack.chain.hooks("propose")) and self.stack.chain.hook("read") is None
+        """Whether a view without a member follows when it goes."""
+        return any(layer.changes_views for layer in self.stack.chain.having("propose"))
 
     def extend(self, view: View, *, now: float) -> dict[str, int]:
         """Install a view with members appended while counts go on, as the lecture's groups do; what a newcomer has to

@@ -153,7 +153,7 @@ def load_json(text: str | bytes, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:  # ValueError: also for bytes that are not UTF-8
         raise TraceError(f"{where} is not JSON: {error}.") from error
     if not isinstance(content, dict):
-        raise TraceError(f"{where} must hold a JSON object, not {_show(content)}.")
+        raise TraceError(f"{where} must hold a JSON object, not {shown(content)}.")
     return content
 
 
@@ -240,9 +240,13 @@ def _check(content: dict[str, Any], rules: dict[str, Rule], where: str) -> None:
             if required:
                 raise TraceError(f'{where} has no "{key}".')
         elif not is_right(content[key]):
-            raise TraceError(f'{where}: "{key}" must be {words}, not {_show(content[key])}.')
+            raise TraceError(f'{where}: "{key}" must be {words}, not {shown(content[key])}.')
 
 
-def _show(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=repr)
+def shown(value: Any) -> str:
+    """A value of JSON in a message, shortened."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=repr)
+    except RecursionError:  # it was read with a little more of the stack to spare
+        return "something nested too deeply"
     return text if len(text) <= 60 else text[:57] + "..."

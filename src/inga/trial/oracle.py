@@ -230,15 +230,14 @@ class Oracle:
                 yield site, message, self._promised("complete", self.epoch_of(message))
 
     def _untaken(self) -> Iterator[tuple[int, int]]:
-        """Sites that are left, and the places of messages for them that they have not taken."""
+        """Sites that are left, and the places of messages for them that they have not taken. One that was let into a view
+        and never heard of that, or was let into another at the same time, gets nothing that was sent there."""
         for site in range(self.members):
-            was_there = self._views[site] or not any(
-                self._views
-            )  # else it was let in and never heard of that
-            if site not in self._gone and was_there:
-                first = self._skips.get(site, 0)
+            if site not in self._gone:
+                first, names = self._skips.get(site, 0), {"", *(view.name for view in self._views[site])}
                 for index in _members(self._addressed[site] & ~self._taken[site]):
-                    if self._epochs[index + self._forgotten] >= first:
+                    at = index + self._forgotten
+                    if self._sent_in[at] in names and self._epochs[at] >= first:
                         yield site, index
 
     def _view_after(self, site: int, index: int) -> "SeenView | None":

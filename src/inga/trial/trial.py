@@ -184,7 +184,8 @@ class Trial:
     @property
     def forgives(self) -> float | None:
         """Seconds of silence after which a member is excluded, if anything is said or follows about that."""
-        return self.detect or (DETECT if self.is_disturbed else None)
+        on_others_wire = self.join and find(self.order).wire != "inga"  # where nobody comes otherwise
+        return self.detect or (DETECT if self.is_disturbed or on_others_wire else None)
 
     @property
     def returns(self) -> bool:
@@ -235,7 +236,7 @@ class Trial:
             rejoin=self.returns,
             # Where no network is cut those who are silent are gone, however many they are.
             partition=self.policy
-            or ("all" if self.partition is None and find(self.order).wire == "inga" else None),
+            or ("all" if self.partition is None and find(self.order).changes_with(self.forgives) else None),
             slow=self.slow_policy,
             patience=self.patience,
             queue_max=self.queue_max,

@@ -17,6 +17,10 @@ TEXT_MAX = 4096
 """Characters of a text: a sentence that explains something is shorter."""
 
 
+DIGITS_MAX = len(str(COUNT_MAX))
+"""Of a number that is a key."""
+
+
 def said(do: str, **what: Any) -> bytes:
     """The contents of a packet."""
     return json.dumps({"do": do, **what}, separators=(",", ":")).encode()
@@ -97,7 +101,7 @@ class Told:
     def tables(self, key: str, columns: int) -> dict[int, list[list[int]]]:
         """Tables of so many columns by number."""
         content = self._get(key)
-        if not isinstance(content, dict) or not all(name.isdecimal() for name in content):
+        if not isinstance(content, dict) or not all(map(_is_number, content)):
             raise _malformed(f"{key} has no tables by number")
         return {
             int(name): [[_number(each) for each in _items(line, columns)] for line in _items(lines)]
@@ -126,6 +130,11 @@ def _number(value: Any, most: int = COUNT_MAX) -> int:
     if type(value) is not int or not 0 <= value <= most:
         raise _malformed("no count")
     return value
+
+
+def _is_number(name: str) -> bool:
+    """Whether a key is a number that `int` reads: there are as many digits as one likes, and it refuses very many."""
+    return name.isdecimal() and len(name) <= DIGITS_MAX
 
 
 def _items(value: Any, count: int | None = None) -> list[Any]:

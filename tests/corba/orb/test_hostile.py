@@ -352,6 +352,26 @@ def test_requests_under_way_are_bounded(run: Run) -> None:
     run(main())
 
 
+def test_no_more_is_read_than_there_are_turns_for(run: Run) -> None:
+    async def main() -> None:
+        enemies, read_at_once, most = 60, 1 << 18, 0
+        async with scene() as it:
+            for _ in range(enemies):
+                await it.enemy()
+            for enemy in it.enemies:
+                enemy.writer.write(
+                    40_000 * giop.encode(LocateRequest(1, KeyAddr(b"desk")))
+                )  # a megabyte and more
+            for _ in range(15):
+                await it.goes_on()
+                most = max(most, *(each.buffered for each in it.server.connections))
+            assert 0 < most < read_at_once + 1000
+            for enemy in it.enemies:
+                enemy.writer.transport.abort()
+
+    run(main())
+
+
 def test_no_more_is_read_than_can_be_begun(run: Run) -> None:
     async def main() -> None:
         async with scene(requests_max=5) as it:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inga.corba.wire import giop, miop
+from inga.corba.wire import giop, group_request, miop
 from inga.corba.wire.cdr import Encoder
 from inga.corba.wire.giop import KeyAddr, ProfileAddr, ReferenceAddr, Request, Tagged
 from inga.corba.wire.group_request import Oneway, decode_request, encode_request, read_octets
@@ -197,3 +197,12 @@ def test_any_octets(octets: bytes) -> None:
             decode_request(data)
         except WireError as error:
             assert error.reason in REASONS
+
+
+def test_a_large_profile_is_read_and_not_remembered() -> None:
+    """Anybody can send them, and hundreds would be kept."""
+    padded = Uipmc("225.6.7.8", 99, (encode_group(GROUP), Tagged(99, bytes(60_000))))
+    decode_request(encode_request(1, PROFILE, "tell"))
+    before = group_request._known_group_in.cache_info()
+    assert decode_request(encode_request(1, encode_uipmc(padded), "tell")).group == GROUP
+    assert group_request._known_group_in.cache_info() == before

@@ -237,6 +237,14 @@ def test_what_is_no_quad(text: str) -> None:
     assert miop.read_quad(text) is None
 
 
+def test_a_long_text_is_not_remembered() -> None:
+    """Anybody can send them, and a thousand would be kept."""
+    miop.read_quad("1.2.3.4")
+    before = miop._read_quad.cache_info()
+    assert miop.read_quad("1" * 60_000) is None
+    assert miop._read_quad.cache_info() == before
+
+
 @given(
     st.binary(max_size=252).filter(lambda unique_id: unique_id != miop.CONTROL_ID),
     st.integers(0, 65535),

@@ -11,6 +11,7 @@ A datagram that IP cut into fragments is joined again, if all of them were captu
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 from struct import Struct, unpack_from
 from struct import error as StructError
@@ -332,31 +333,45 @@ def _ipv6(octets: Buffer, is_cut: bool) -> _Packet | None:
     return _Packet(source, target, kind, octets[at:end], is_cut, piece)
 
 
+@dataclass(slots=True)
+class _Pieces:
+    """Of one datagram."""
+
+    seen: dict[int, tuple[Buffer, bool]] = field(
+        default_factory=dict
+    )  # by where they belong; whether more follow
+    whole: list[Buffer] = field(default_factory=list)  # those that follow each other from the beginning
+    end: int = 0  # of these
+
+
 class _Joiner:
     """Datagrams of which only some fragments have been seen."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[str, str, int, int], dict[int, tuple[Buffer, bool]]] = {}
+        self._open: dict[tuple[str, str, int, int], _Pieces] = {}
 
     def join(self, packet: _Packet) -> _Packet | None:
-        """The whole packet, if this fragment was the last of it."""
+        """The whole packet, if this fragment was the last of it. Each is looked at once, however many there are."""
         assert packet.piece is not None
         name, offset, more = packet.piece
         key = packet.source, packet.target, packet.protocol, name
-        pieces = self._open.setdefault(key, {})
-        pieces[offset] = packet.contents, more
+        pieces = self._open.setdefault(key, _Pieces())
+        piece = packet.contents, more
+        if (
+            pieces.seen.setdefault(offset, piece) != piece
+        ):  # another datagram of this name: numbers come round
+            pieces = self._open[key] = _Pieces({offset: piece})
         if len(self._open) > JOINED_MAX:
             del self._open[next(iter(self._open))]
-        whole, at = [], 0
-        while at in pieces:
-            contents, more = pieces[at]
-            whole.append(contents)
+        while (found := pieces.seen.get(pieces.end)) is not None:
+            contents, more = found
+            pieces.whole.append(contents)
+            pieces.end += len(contents)
             if not more:
                 self._open.pop(key, None)
-                return packet._replace(contents=b"".join(whole), piece=None)
+                return packet._replace(contents=b"".join(pieces.whole), piece=None)
             if not len(contents):
                 break
-            at += len(contents)
         return None
 
 

@@ -4,6 +4,7 @@ A stream is followed from its beginning, or from a segment that begins as a mess
 behind a segment that was not captured. One in which something else turns up is none of ours, and left alone from then on.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -37,6 +38,7 @@ class _Direction:
     buffer: bytearray = field(default_factory=bytearray)
     frames: list[int] = field(default_factory=list)
     pieces: dict[int | None, list[Whole]] = field(default_factory=dict)  # of messages that GIOP cut
+    sizes: Counter[int | None] = field(default_factory=Counter)  # octets of those
 
 
 class Streams:
@@ -88,6 +90,7 @@ def _leave(direction: _Direction) -> None:
     direction.early.clear()
     direction.buffer.clear()
     direction.pieces.clear()
+    direction.sizes.clear()
 
 
 def _ahead(direction: _Direction, sequence: int) -> int:
@@ -159,13 +162,15 @@ def _joined(direction: _Direction, header: giop.Header, whole: Whole) -> list[Wh
     pieces = direction.pieces.setdefault(key, [])
     if not is_piece:
         pieces.clear()
+        direction.sizes[key] = 0
     elif not pieces:
         return [whole]  # Its beginning was not captured.
     pieces.append(whole)
+    direction.sizes[key] += len(whole.octets)
     if header.more:
-        if sum(len(each.octets) for each in pieces) > MESSAGE_MAX:
+        if direction.sizes[key] > MESSAGE_MAX:
             raise WireError("too_large", "pieces without end")
         return []
-    del direction.pieces[key]
+    del direction.pieces[key], direction.sizes[key]
     frames = sorted({frame for each in pieces for frame in each.frames})
     return [Whole(frames, giop.join_fragments([each.octets for each in pieces]), whole.last)]

@@ -17,6 +17,7 @@ from inga.model.errors import WireError
 from inga.model.packet import Buffer, Packet
 from inga.model.view import View
 from inga.recipes.options import PLACE
+from inga.session.session import Session
 from inga.stack.layer import Layer
 from inga.wire.packet import OUTSIDE
 
@@ -35,11 +36,15 @@ class Envelope(Layer):
         """`receipts`: those beneath may confirm them. `place`: where the group is, as requests say."""
         self.receipts = receipts
         self.place = place
+        self._request_id = 0
 
     def view(self, view: View) -> None:
         self.profile = self._profile(self.stack.group)
         self.lobby = self._profile(self.stack.lobby)
-        self._request_id = 0
+
+    def inherit(self, before: Layer) -> None:
+        assert isinstance(before, Envelope)
+        self._request_id = before._request_id
 
     def _profile(self, number: int) -> Tagged:
         """The group of this number, as a request names it."""
@@ -48,7 +53,8 @@ class Envelope(Layer):
     def down(self, batch: list[Packet]) -> None:
         out = []
         for packet in batch:
-            if packet.to is not None and packet.dst is None:
+            # What is lent to one member may be news for others, too, and is no header without a body to them.
+            if packet.to is not None and packet.dst is None and not packet.lent:
                 packet.dst = 1 << packet.to
             if packet.encoded is None:
                 packet.encoded = [self.stack.wire.encode(packet), None]
@@ -56,7 +62,13 @@ class Envelope(Layer):
             wrap = oneway_requests(self.lobby if packet.view == OUTSIDE else self.profile).encode
             self._request_id = (self._request_id + 1) % REQUEST_IDS
             octets = b"".join(data) if isinstance(data, list) else data
-            message = Packet(packet.src, packet.view, wrap(self._request_id, octets), kind=packet.kind)
+            # The session repeats its words by itself, and they are not to wait for anybody: to those below they are
+            # like what belongs to no view.
+            is_said = packet.kind == Session.id
+            if is_said and packet.dst is None and packet.view != OUTSIDE:
+                self.stack.spoke_at = self.stack.now
+            view = OUTSIDE if is_said else packet.view
+            message = Packet(packet.src, view, wrap(self._request_id, octets), kind=packet.kind)
             message.at = packet.at
             if self.receipts:
                 message.receipt = packet.receipt
@@ -73,8 +85,9 @@ class Envelope(Layer):
             except WireError as error:
                 self.stack.reject(error.reason)
                 continue
-            for packet in self.stack.wire.read([(octets, message.where)]):
-                if message.src in (STRANGER, packet.src) or packet.view == OUTSIDE:
+            is_hearsay = bool(message.piece.sender)  # it has a number, so that anybody may repair it
+            for packet in self.stack.wire.read([(octets, message.where)], is_hearsay=is_hearsay):
+                if message.src in (STRANGER, packet.src) or packet.view == OUTSIDE or packet.lent:
                     out.append(packet)
                 else:
                     self.stack.reject("stranger")  # a packet under another's number

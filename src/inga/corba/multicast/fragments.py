@@ -46,9 +46,14 @@ QUAD_NET = 127 << 24
 
 
 def quad_of(group: int, member: int) -> int:
-    """The sender number of a member: the group in the upper half, its place in the lower. Groups that share a
-    multicast address are told apart by it, with a chance of error of one in 65,536."""
+    """The sender number of a member: the group, or the view that was agreed on, in the upper half, its place in the lower.
+    Groups that share a multicast address are told apart by it, with a chance of error of one in 65,536."""
     return QUAD_NET | ((group & 0xFFFF) << 8) + member + 1 & 0xFFFFFF
+
+
+def first_number(tag: int) -> int:
+    """Of everybody's first packet in a view that was agreed on: packets of other views have other numbers."""
+    return max(tag, 1) << 16
 
 
 @dataclass(slots=True)
@@ -82,7 +87,7 @@ class MiopPackets(Layer):
         self._sender = sender
 
     def view(self, view: View) -> None:
-        me, group = self.stack.me, self.stack.group
+        me, group = self.stack.me, self.stack.wire.tag if view.attempt else self.stack.group
         self.is_public = self._sender is not None
         if self._sender is not None:
             self.senders = [self._sender]
@@ -109,6 +114,8 @@ class MiopPackets(Layer):
             return packet
         unique_id = fragment.unique_id
         sender, base = miop.read_id(unique_id) or (0, 0)
+        if sender not in self.members and self._is_ahead(sender):
+            self.stack.wire.keep_ahead(data, sender, address)
         start = len(data) - len(fragment.payload)
         packet = Packet(self.members.get(sender, STRANGER), view, memoryview(data))
         packet.piece = Piece(
@@ -119,6 +126,11 @@ class MiopPackets(Layer):
         else:
             packet.where = address  # what has a number may be repaired by another, from elsewhere
         return packet
+
+    def _is_ahead(self, sender: int) -> bool:
+        """Whether a sender may be a member of the next view, which has installed that."""
+        tag = self.stack.wire.next_tag
+        return tag is not None and sender >> 8 == quad_of(tag, 0) >> 8
 
     def _read_otherwise(self, reason: str, data: Buffer, address: Hashable) -> None:
         """Who takes the group for one that speaks the native wire says so by that."""
@@ -173,8 +185,9 @@ class MiopFragments(Layer):
         stack = self.stack
         self._miop = the(MiopPackets, stack)
         self._payload_max = min(self.datagram, stack.datagram_max, 65507) - miop.HEADER
-        self.next = self.first  # number of our next packet
-        self._unnumbered = self.first  # the same of messages whose packets have no numbers
+        first = first_number(stack.wire.tag) if view.attempt else self.first
+        self.next = first  # number of our next packet
+        self._unnumbered = first  # the same of messages whose packets have no numbers
         strategy = next((layer for layer in stack.layers if isinstance(layer, Strategy)), None)
         self.unrepaired = Reassembly(  # of messages without numbers
             self._count,
@@ -206,7 +219,9 @@ class MiopFragments(Layer):
             piece = packet.piece
             if type(piece) is not Piece:
                 continue  # of some strategy that we have not; plain receivers ignore it
-            reassembly = self.reassembly if piece.sender else self.unrepaired
+            # Nobody repairs for us what a member of another view has sent.
+            is_repaired = piece.sender and (packet.src != STRANGER or self._miop.is_public)
+            reassembly = self.reassembly if is_repaired else self.unrepaired
             message = reassembly.add(piece, memoryview(packet.body)[piece.start :], now)
             if message is not None:
                 whole = Packet(packet.src, packet.view, message)  # a strategy may keep the packet as it came
@@ -225,7 +240,11 @@ class MiopFragments(Layer):
         self.unrepaired.expire(now)
 
     def gone(self, member: int) -> None:
-        self.reassembly.forget(self._miop.senders[member])
+        if not self.stack.views.follow:  # else what others have of it is still handed round
+            self.reassembly.forget(self._miop.senders[member])
+
+    def packet_max(self) -> int:
+        return self._payload_max
 
     @property
     def message_max(self) -> int:
@@ -432,7 +451,7 @@ class Strategy(Layer):
         self._settings = settle(self.settings, self.name, said)
 
     def introduce(self) -> dict[str, int]:
-        return {"first": self.first}
+        return {"first": self.first} if self.announced else {}
 
     def introduced(self, member: int, what: dict[str, int]) -> None:
         """The first packet of a member has this number; whatever follows it is wanted."""

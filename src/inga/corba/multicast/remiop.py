@@ -28,15 +28,16 @@ from dataclasses import dataclass
 
 from inga.corba.multicast import reported
 from inga.corba.multicast.fragments import STRANGER, Piece, peer_of
+from inga.corba.multicast.lending import StreamLender
 from inga.corba.multicast.rate import Rate
-from inga.corba.multicast.reported import HEARD, NEW_LIFE, REQUESTS, SENDERS_MAX, Reported, Stream
+from inga.corba.multicast.reported import HEARD, REQUESTS, SENDERS_MAX, Stream, start_of
 from inga.corba.wire.miop import NACK, STATE, ControlPacket
 from inga.layers.numbers import check_choice, check_delay, check_number, check_seconds, check_switch
 from inga.model.errors import Gap
 from inga.model.packet import DATA, Packet
 from inga.model.view import View
 from inga.session.alarms import Alarms, Backoff
-from inga.session.budget import Budget
+from inga.stack.budget import Budget
 
 RATE_MIN, RATE_MAX = 10_000_000, 1_000_000_000
 """Bits a second. More than a Python process sends, so that nobody waits who has no slow receiver."""
@@ -109,7 +110,7 @@ class ReMiopSettings(reported.ReportedSettings):
         return self.tnack + self.trepair if self.spare is None else self.spare
 
 
-class ReMiop(Reported):
+class ReMiop(StreamLender):
     """Asks, repairs, reports, and keeps to a rate."""
 
     name = "remiop"
@@ -229,7 +230,7 @@ class ReMiop(Reported):
 
     def _start(self, number: int) -> int | None:
         """Where a sender began that is at this number now: at a multiple of NEW_LIFE, if that is not long ago."""
-        start = max(1, number & -NEW_LIFE)
+        start = start_of(number)
         return start if number - start < self.size else None
 
     def _talk(self) -> None:
@@ -303,12 +304,15 @@ class ReMiop(Reported):
             name = stack.view.names[stream.member]
             stack.fail(Gap(f"packet {number} of {name} is lost for good: nobody who has it repaired it"))
 
-    def _forget(self, stream: Stream) -> None:
+    def _stop_asking(self, stream: Stream) -> None:
         for key in [key for key in self._pending if key[0] == stream.sender]:
             del self._pending[key]
             self._requests.clear(key)
         for number in stream.missing:
             self._asked.clear((stream.sender, number))
+        super()._stop_asking(stream)
+
+    def _forget(self, stream: Stream) -> None:
         for number in stream.buffer:
             self._repairs.clear((stream.sender, number))
         super()._forget(stream)

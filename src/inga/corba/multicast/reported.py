@@ -18,17 +18,18 @@ from inga.corba.multicast.fragments import (
     Piece,
     Strategy,
     control_packet,
+    first_number,
     peer_of,
     the,
 )
 from inga.corba.wire.miop import ENTRIES_MAX, NACK, STATE, ControlPacket
 from inga.layers.flow import charged
 from inga.layers.numbers import check_number, check_switch
-from inga.model.packet import DATA, Packet
+from inga.model.packet import DATA, Packet, Runs
 from inga.model.receipt import Receipt
 from inga.model.view import View
-from inga.session.budget import Budget
 from inga.session.pressure import Unread
+from inga.stack.budget import Budget
 
 SIZE = 512
 """Packets kept of each sender."""
@@ -47,6 +48,11 @@ REQUESTS = 500.0
 
 WINDOW_MIN = 16
 """Packets on their way that any receiver can take."""
+
+
+def start_of(number: int) -> int:
+    """Where a sender began that is at this number now, unless that was long ago: at a multiple of NEW_LIFE."""
+    return max(1, number & -NEW_LIFE)
 
 
 class Stream:
@@ -107,6 +113,8 @@ class Reported(Strategy):
         stack = self.stack
         self.miop = the(MiopPackets, stack)
         self.is_public = self.miop.is_public
+        if view.attempt:  # whose numbers nobody needs to announce
+            self.first, self.announced = first_number(stack.wire.tag), False
         self._datagram = min(the(MiopFragments, stack).datagram, stack.datagram_max)
         # as a sender
         self._last = self.first - 1  # number of our newest packet that has left
@@ -121,6 +129,9 @@ class Reported(Strategy):
         # as a receiver
         self._streams: dict[int, Stream] = {}
         self._unread = Unread(self.queue_max)
+        self._dealt: dict[
+            int, Runs
+        ] = {}  # of senders that are gone: what we lack and another has, counted from 1
         if self.is_public:
             self.levels = ()  # nobody knows who has to have it
             return
@@ -137,8 +148,9 @@ class Reported(Strategy):
         unnumbered = [packet for packet in batch if not packet.lsn]
         if unnumbered:
             self.below(unnumbered)
-        self._waiting.extend([(now, packet) for packet in batch if packet.lsn])
-        self._pump()
+        if len(unnumbered) < len(batch):
+            self._waiting.extend([(now, packet) for packet in batch if packet.lsn])
+            self._pump()
 
     def _pump(self) -> None:
         """Let go what may leave; when nobody is left to have it, that makes room for more."""
@@ -221,12 +233,21 @@ class Reported(Strategy):
             self._receipts.popleft()[1].reach("confirmed")
 
     def gone(self, member: int) -> None:
-        """Nobody waits for it any more, nor asks for what it sent: it left when all had that, or it failed."""
+        """Nobody waits for it any more, nor asks for what it sent; where a view without it follows, what anybody has of it
+        is handed round before."""
         stream = self._streams.get(self.miop.senders[member])
         if stream is not None:
-            self._forget(stream)
+            self._stop_asking(stream)
+            if not self.stack.views.follow:
+                self._forget(stream)
         self._settle()
         self._pump()
+
+    def closed(self) -> None:
+        """Everybody who stays has everything."""
+        for _, receipt in self._receipts:
+            receipt.reach("confirmed")
+        self._receipts.clear()
 
     def goodbye(self) -> None:
         """Nobody counts on us any more, and we on nobody."""
@@ -280,6 +301,8 @@ class Reported(Strategy):
                 if packet.src >= 0 and not self.announced:
                     self.stack.meet(packet)
                 if type(what) is ControlPacket:
+                    if packet.src >= 0 and not self.is_public:
+                        self.stack.heard[packet.src] = self.stack.now  # nobody says this for another
                     self._hear(what)
                 elif self._receive(packet, what):
                     out.append(packet)
@@ -313,6 +336,8 @@ class Reported(Strategy):
     def _stream_of(self, packet: Packet, piece: Piece) -> Stream | None:
         """Whose packet it is, if we follow that sender."""
         stream = self._streams.get(piece.sender)
+        if packet.src in self.stack.left and stream is None and self._is_dealt(piece.sender, packet.lsn):
+            return self._new_stream(piece.sender, packet.src, start_of(packet.lsn))
         if stream is None:
             if piece.sender in (0, self.miop.sender) or not self.is_public:
                 return (
@@ -338,9 +363,19 @@ class Reported(Strategy):
 
     def _forget(self, stream: Stream) -> None:
         """What is missing of a sender that is gone or was started again will never come, nor be asked for."""
-        stream.missing.clear()
+        self._stop_asking(stream)
         stream.arrived.give_up()
         stream.buffer.clear()
+
+    def _stop_asking(self, stream: Stream) -> None:
+        """What is missing of a sender is not asked for any more."""
+        stream.missing.clear()
+
+    def _is_dealt(self, sender: int, number: int) -> bool:
+        """Whether that packet of a member that is gone is one that we lack and another has."""
+        stream = self._streams.get(sender)
+        first = start_of(number) if stream is None else stream.baseline
+        return any(low <= number - first + 1 < high for low, high in self._dealt.get(sender, ()))
 
     def _baseline(self, piece: Piece) -> int:
         """From where on packets of a sender are wanted of which this is the first to come."""
@@ -349,6 +384,11 @@ class Reported(Strategy):
     def _take_in(self, stream: Stream, packet: Packet) -> bool:
         """Put a packet of another into its buffer; whether it is new."""
         number = packet.lsn
+        is_gone = stream.member in self.stack.left
+        follow = is_gone and self.stack.views.follow
+        if follow and not self._is_dealt(stream.sender, number):
+            self.stack.counts["late"] += 1
+            return False
         if not self._is_credible(stream, number):
             self.stack.reject("lsn", packet)
             return False
@@ -356,7 +396,7 @@ class Reported(Strategy):
             self.stack.row("duplicate", peer_of(stream.member), n=number)
             return False
         packet.keep()
-        if self.keeps and number > stream.known - self.size and stream.member not in self.stack.left:
+        if self.keeps and number > stream.known - self.size and follow is is_gone:
             stream.buffer[number] = packet
         if number >= stream.baseline:
             stream.arrived.add(number)

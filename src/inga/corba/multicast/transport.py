@@ -5,11 +5,12 @@ from typing import Any
 
 from inga.corba.multicast.envelope import Envelope
 from inga.corba.multicast.fragments import MiopFragments, MiopPackets, Strategy
+from inga.corba.multicast.lending import StreamLender
 from inga.layers.fragment import Fragment, LossyFragment
 from inga.layers.shape import shaped
 from inga.recipes.options import Options
 from inga.recipes.recipe import refuse_unknown
-from inga.recipes.transports import Part, Transport, options_of, repairs_itself
+from inga.recipes.transports import Part, Transport, changing_session, options_of, repairs_itself
 from inga.session.session import Session
 from inga.stack.layer import Layer
 
@@ -18,7 +19,8 @@ UNLIMITED = 1 << 62
 
 
 class Miop(Transport):
-    """Packets as requests by MIOP, between members that stay as they are."""
+    """Packets as requests by MIOP. Members come, go and fail where a strategy hands round what one had sent that is gone,
+    and failures are detected; elsewhere they stay as they are."""
 
     wire = "miop"
 
@@ -27,6 +29,7 @@ class Miop(Transport):
         self.strategy = strategy
         self.defaults = defaults
         self.fragment = LossyFragment if strategy is None else Fragment
+        self.lends = strategy is not None and issubclass(strategy, StreamLender)
 
     def parts(self, order: Part, options: Options) -> list[Part]:
         own = repairs_itself(order.layer)
@@ -39,7 +42,12 @@ class Miop(Transport):
         return miop_parts(self.strategy, options, given, self.defaults)
 
     def layers(self, order: Layer, made: Sequence[Layer], options: Options, name: str) -> list[Layer]:
-        session = Session(greet=options.greet, config=options.config)
+        # Senders that wait for nobody may have pushed out what another lacks.
+        is_kept = options.protocol.get("wait", True)
+        if self.lends and is_kept and options.detect is not None:
+            session = changing_session(options, name)
+        else:
+            session = Session(greet=options.greet, config=options.config)
         envelope = Envelope(receipts=not repairs_itself(type(order)), place=options.place)
         return [session, envelope, *made, shaped(options.faults), MiopPackets()]
 

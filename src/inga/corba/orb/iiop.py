@@ -38,7 +38,7 @@ from inga.corba.broker.dispatch import (
     agreed_text,
 )
 from inga.corba.broker.idl import SystemException, UserException
-from inga.corba.orb.tls import CALLER, Channel, Tls
+from inga.corba.orb.tls import CALLER, Tls, TlsChannel
 from inga.corba.orb.turns import Turns
 from inga.corba.wire import giop
 from inga.corba.wire.framing import MESSAGE_MAX, Framer, Oversized
@@ -59,6 +59,8 @@ from inga.model.packet import Buffer
 from inga.net.log import log
 
 REQUEST_ID_MAX = (1 << 32) - 1
+HANDSHAKE = "handshake"
+"""Why those are refused to whom we do not talk."""
 FAREWELL_SECONDS = 1.0
 """Until a server that does not say goodbye is left without it."""
 LOOKED_AT = 1 << 14
@@ -351,6 +353,8 @@ class _Serving(_Connection):
         self._unread.append(memoryview(data))
         self._kept += len(data)
         self._server.turns.add(self)
+        if self._unread:  # Others are before us.
+            self._read_on(False)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -372,7 +376,7 @@ class _Serving(_Connection):
         """Whoever sends this is not understood, and nothing after it can be."""
         self._server.counts[error.reason] += 1
         self._discard()
-        self.close(MessageError())
+        self.close(None if error.reason == HANDSHAKE else MessageError())
         self._server.forget(self)
 
     def _discard(self) -> None:
@@ -386,7 +390,6 @@ class _Serving(_Connection):
         if self not in self._server.connections:
             self._discard()
             return False
-        assert self.transport is not None
         try:
             if self._may_begin:
                 self._do_next()
@@ -394,20 +397,22 @@ class _Serving(_Connection):
             self._refuse(error)
             return False
         is_left = bool(self._pending or self._unread)
-        if is_left and self._may_begin:
-            self._server.account(self)
-            return True
-        if self._lost:
+        can_go_on = is_left and self._may_begin
+        if self._lost and not can_go_on:
             self._discard()
             self._server.forget(self)
             return False
-        if not self.transport.is_closing():
-            if is_left or self.blocked is not None:
-                self.transport.pause_reading()
-            else:
+        self._read_on(not is_left and self.blocked is None)
+        return can_go_on
+
+    def _read_on(self, wanted: bool) -> None:
+        """Read more only if nothing is left over."""
+        if self.transport is not None and not self.transport.is_closing():
+            if wanted:
                 self.transport.resume_reading()
+            else:
+                self.transport.pause_reading()
         self._server.account(self)
-        return False
 
     @property
     def _may_begin(self) -> bool:
@@ -429,16 +434,18 @@ class _Serving(_Connection):
             self._kept -= len(message)
             self._message(giop.decode(message, text=self._text))
 
-    def _opened(self, channel: Channel, data: memoryview) -> bytes:
+    def _opened(self, channel: TlsChannel, data: memoryview) -> bytes:
         """What came, in the clear: nothing until hands are shaken."""
         assert self.transport is not None and self._server.tls is not None
-        was_open = channel.is_open
+        was_shaken = channel.is_shaken
         try:
             clear = channel.receive(data)
-            if channel.is_open and not was_open:
+            if channel.is_shaken and not was_shaken:
                 self.peer = self._server.tls.peer(channel.certificate())
-        except (ssl.SSLError, KeysError) as error:
-            raise WireError("tls" if was_open else "handshake", str(error)) from None
+        except ssl.SSLError as error:
+            raise WireError("tls" if channel.is_shaken else HANDSHAKE, str(error)) from None
+        except KeysError as error:
+            raise WireError(HANDSHAKE, str(error)) from None
         finally:
             self.transport.write(channel.outgoing())  # also why it failed
         if channel.is_over:
@@ -656,9 +663,11 @@ class Client:
 
         If the caller is cancelled, the server is told that nobody waits any more.
         """
+        why: Exception = NotBegun()
         for _ in range(BEGUN_AGAIN_MAX):
             connection = await self._connected(address)
             if connection.gone is not None:
+                why = connection.gone
                 continue
             request_id = connection.next_id()
             data = make(request_id)
@@ -673,6 +682,8 @@ class Client:
                 if connection.waiting.pop(request_id, None) is not None:
                     connection.write(giop.encode(CancelRequest(request_id), minor=data[5]))
                 raise
+        if not isinstance(why, NotBegun):
+            raise why
         raise _broken(address, "it keeps closing the connection", completed="no")
 
     async def send(self, address: Endpoint, make: Callable[[int], bytes]) -> None:

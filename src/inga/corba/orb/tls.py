@@ -69,10 +69,10 @@ class Tls:
         """Whose certificate we show."""
         return None if self.identity is None else self.identity.name
 
-    def accept(self) -> "Channel":
+    def accept(self) -> "TlsChannel":
         """For a connection of somebody who calls us."""
         assert self.serving is not None
-        return Channel(self.serving)
+        return TlsChannel(self.serving)
 
     def context_for(self, member: str | None) -> ssl.SSLContext:
         """What to call a server with that is this member, or the host that it is reached by."""
@@ -96,7 +96,7 @@ class Tls:
         return check_certificate(shown, self.identity.trusted, member, time.time()).name
 
 
-class Channel:
+class TlsChannel:
     """The server's end of TLS on one connection, without the connection: octets in, octets out.
 
     asyncio would shake hands before anybody gets to know of a connection, so that neither its limits nor its turns held for
@@ -106,19 +106,24 @@ class Channel:
     def __init__(self, context: ssl.SSLContext) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._object = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        self.is_open = False
+        self.is_shaken = False
         """Whether hands are shaken."""
         self.is_over = False
-        """Whether the other side has said that nothing more comes."""
+        """Whether nothing more is to be said: the other side has said so, or something is wrong."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is somebody to talk to."""
+        return self.is_shaken and not self.is_over
 
     def receive(self, data: Buffer) -> bytes:
         """What came, in the clear; an ssl.SSLError ends the connection. Then, too, there may be something to send."""
         self._incoming.write(data)
         found = []
         try:
-            if not self.is_open:
+            if not self.is_shaken:
                 self._object.do_handshake()
-                self.is_open = True
+                self.is_shaken = True
             while piece := self._object.read(PIECE):
                 found.append(piece)
             self.is_over = True
@@ -126,6 +131,9 @@ class Channel:
             pass
         except ssl.SSLZeroReturnError:
             self.is_over = True
+        except ssl.SSLError:
+            self.is_over = True
+            raise
         return b"".join(found)
 
     def send(self, data: bytes) -> bytes:
@@ -155,6 +163,8 @@ def _context(kind: int, identity: Identity) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
     context.verify_flags |= ssl.VERIFY_X509_STRICT
+    if kind == ssl.PROTOCOL_TLS_SERVER:
+        context.num_tickets = 0  # Nobody resumes: whoever comes again shows its certificate again.
     context.load_verify_locations(cadata=b"".join(map(certificate_pem, identity.trusted)).decode("ascii"))
     # OpenSSL reads keys from files only: the private one gets a password, in a directory that is ours and soon gone.
     with tempfile.TemporaryDirectory(prefix="inga-") as directory:

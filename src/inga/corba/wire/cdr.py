@@ -26,6 +26,7 @@ from inga.model.packet import Buffer
 
 TEXT = "utf-8"
 """The code set of strings where nothing else was agreed."""
+_MARKS = (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)
 WIDE_BYTES_MAX = 4
 """A wide character is one or two units of UTF-16."""
 
@@ -309,9 +310,11 @@ class Decoder:
 
 def _utf16(value: str) -> bytes:
     try:
-        return value.encode("utf-16-be")
+        octets = value.encode("utf-16-be")
     except UnicodeEncodeError:
         raise UsageError(f"{value!r} cannot be written in UTF-16.") from None
+    # Text that begins as a mark of the byte order would be taken for one, were there none before it.
+    return codecs.BOM_UTF16_BE + octets if octets.startswith(_MARKS) else octets
 
 
 def _article(name: str) -> str:

@@ -57,7 +57,7 @@ class Framer:
         passes_over: bool = False,
     ) -> None:
         self._message_max = message_max
-        self._fragmented_max = fragmented_max
+        self.fragmented_max = fragmented_max
         self._passes_over = passes_over
         self.oversized: list[
             Oversized
@@ -141,7 +141,7 @@ class Framer:
         if header.kind not in _DIVISIBLE:
             raise WireError("malformed", f"a {header.kind.name} in fragments")
         key = giop.fragment_id(data, header)
-        if key in self._open or len(self._open) >= self._fragmented_max:
+        if key in self._open or len(self._open) >= self.fragmented_max:
             raise WireError("malformed", "a fragmented message too many")
         begun = self._open[key] = _Open(header)
         self._add(begun, data)

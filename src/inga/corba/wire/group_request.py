@@ -23,6 +23,9 @@ from inga.corba.wire.reference import TAG_UIPMC, GroupIdentity, decode_uipmc
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
 
+PROFILE_KNOWN_MAX = 1 << 10
+"""Octets of a profile that is remembered: a few times of what one needs, since anybody can send larger ones."""
+
 
 class GroupRequest(NamedTuple):
     """An operation to be carried out by all members of a group; `arguments` stands at the first of them."""
@@ -78,12 +81,11 @@ def _check_header(message: Buffer) -> None:
 def _group(target: giop.TargetAddress) -> GroupIdentity:
     if not isinstance(target, ProfileAddr) or target.profile.tag != TAG_UIPMC:
         raise WireError("bad_target", "not addressed to a group")
-    return _group_in(target.profile.data)
+    profile = target.profile.data
+    return _known_group_in(profile) if len(profile) <= PROFILE_KNOWN_MAX else _group_in(profile)
 
 
-@lru_cache(maxsize=256)
 def _group_in(profile: bytes) -> GroupIdentity:
-    """A profile is the same octets in every request of its sender."""
     try:
         group = decode_uipmc(profile).group
     except WireError as error:
@@ -91,6 +93,10 @@ def _group_in(profile: bytes) -> GroupIdentity:
     if group is None:
         raise WireError("bad_target", "a profile that does not say which group")
     return group
+
+
+_known_group_in = lru_cache(maxsize=256)(_group_in)
+"""A profile is the same octets in every request of its sender."""
 
 
 class Oneway:

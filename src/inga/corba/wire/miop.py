@@ -61,6 +61,8 @@ STATE = 1
 ENTRIES_MAX = 40
 """Entries of a control packet: with the longest quads they just fit a datagram of 1,472 octets."""
 
+QUAD_MAX = len("255.255.255.255")
+
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-"
 """Six bits a character. An id never begins with more than its first four, hence never as a numbered one."""
 
@@ -242,9 +244,13 @@ def quad(sender: int) -> str:
     return f"{sender >> 24}.{sender >> 16 & 255}.{sender >> 8 & 255}.{sender & 255}"
 
 
-@lru_cache(maxsize=1024)
 def read_quad(text: str) -> int | None:
     """The sender that `quad` writes so; None for any other text."""
+    return _read_quad(text) if len(text) <= QUAD_MAX else None  # nothing longer is remembered
+
+
+@lru_cache(maxsize=1024)
+def _read_quad(text: str) -> int | None:
     try:
         a, b, c, d = map(int, text.split("."))
     except ValueError:

@@ -25,7 +25,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from inga.corba.wire.cdr import Decoder, Encoder
@@ -431,9 +431,14 @@ def _read_iiop(text: str, group: GroupIdentity | None) -> Iiop:
     if group is not None and version == (1, 0):
         raise UsageError("corbaloc: the gateway of a group speaks IIOP 1.1 or newer.")
     components = () if group is None else (encode_group(group),)
-    return Iiop(
-        ipv6 or host, _port(port or str(CORBALOC_PORT)), unquote_to_bytes(key or ""), version, components
-    )
+    return Iiop(ipv6 or host, _port(port or str(CORBALOC_PORT)), _object_key(key or ""), version, components)
+
+
+def _object_key(text: str) -> bytes:
+    try:
+        return unquote_to_bytes(text)
+    except UnicodeEncodeError:  # octets of a command line that are no text
+        raise UsageError(f"corbaloc: {_short(text)} is no text; write its octets as %XX.") from None
 
 
 def _by_tls(body: Iiop) -> Iiop:
@@ -473,7 +478,20 @@ def to_corbaloc(reference: Reference) -> str:
     addresses += [_iiop_url(each) for each in reference.iiop()]
     if not addresses:
         raise UsageError("This reference has no profile that a corbaloc URL can name.")
-    return "corbaloc:" + ",".join(addresses)
+    url = "corbaloc:" + ",".join(addresses)
+    if _named(read(url)) != _named(reference):  # of others: any octets can be a host, any number a port
+        raise UsageError(f"{_short(url)} would not name the same: a corbaloc URL cannot say this reference.")
+    return url
+
+
+def _named(reference: Reference) -> tuple[list[Any], list[Any]]:
+    """What a URL says of a reference."""
+
+    def where(body: Iiop | None) -> Any:
+        return body and (body.host, body.port, body.key, body.version)
+
+    groups = [(each.address, each.port, each.group, where(each.group_iiop)) for each in reference.multicast()]
+    return groups, [where(each) for each in reference.iiop()]
 
 
 def _miop_url(profile: Uipmc) -> str:

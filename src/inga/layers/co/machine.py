@@ -40,7 +40,7 @@ from inga.layers.co.parts import (
 from inga.layers.machine import ALL, GaveUp
 from inga.model.packet import Runs
 from inga.session.alarms import WAIT_MAX, Alarms
-from inga.session.budget import cost_of
+from inga.stack.budget import cost_of
 
 FULL_EVERY = 32
 """One in so many messages of a sender carries the whole vector: a receiver that lacks some waits for no more than that."""

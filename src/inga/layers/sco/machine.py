@@ -36,7 +36,7 @@ from inga.layers.sco.parts import (
     ScoSettings,
 )
 from inga.layers.sco.talking import ASK, CONFIRM, FLOW, FOUND, RESEND, Talking
-from inga.session.budget import cost_of
+from inga.stack.budget import cost_of
 
 SMOOTHING = 8
 """How many answers the smoothed answer time is averaged over."""

@@ -21,15 +21,18 @@ from typing import Any
 
 from inga.model.errors import TraceError
 from inga.trace.directory import whole_directory
-from inga.trace.importers.record import bad, shown
+from inga.trace.importers.record import bad, is_text
 from inga.trace.importers.text import open_text
 from inga.trace.importers.write import HOSTS_MAX, SEGMENT_ROWS_MAX, Imported, Progress
-from inga.trace.manifest import Manifest
+from inga.trace.manifest import Manifest, shown
 from inga.trace.writer import TraceWriter
 
 KINDS = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 SERVER, CLIENT = KINDS.index("SERVER"), KINDS.index("CLIENT")
 BLOCK = 1 << 20  # characters
+TIME_MAX = (
+    1 << 62
+)  # nanoseconds: far from where differences of times, which are floats for a while, leave 64 bits
 
 _TABLES = """
 PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-32768;
@@ -109,13 +112,22 @@ def _list(content: Any, key: str, path: Path, line: int) -> list[Any]:
 def _service(resource: dict[str, Any]) -> str:
     described = resource.get("resource")
     attributes = described.get("attributes") if isinstance(described, dict) else None
-    found = {}
+    found: dict[str, Any] = {}
     for each in attributes if isinstance(attributes, list) else []:
-        if isinstance(each, dict) and isinstance(each.get("value"), dict):
-            found[each.get("key")] = next(iter(each["value"].values()), None)
-    name = str(found.get("service.name") or "unknown_service")
+        if (
+            isinstance(each, dict)
+            and isinstance(each.get("value"), dict)
+            and isinstance(each.get("key"), str)
+        ):
+            found[each["key"]] = next(iter(each["value"].values()), None)
+    name = _text(found.get("service.name") or "unknown_service")
     instance = found.get("service.instance.id")
-    return f"{name}/{instance}" if instance else name
+    return f"{name}/{_text(instance)}" if instance else name
+
+
+def _text(value: Any) -> str:
+    """What should be a text, and is made one."""
+    return value if isinstance(value, str) else shown(value)
 
 
 def _add(base: sqlite3.Connection, span: Any, process: int, path: Path, line: int) -> None:
@@ -125,7 +137,7 @@ def _add(base: sqlite3.Connection, span: Any, process: int, path: Path, line: in
     start, stop = (_time(span, name, path, line) for name in ("startTimeUnixNano", "endTimeUnixNano"))
     if stop < start:
         raise bad(path, line, f"span {key[1]} ends before it starts")
-    name, kind = str(span.get("name", "")), _kind(span, path, line)
+    name, kind = _text(span.get("name", "")), _kind(span, path, line)
     row = base.execute(
         "INSERT OR IGNORE INTO span VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
         (*key, process, name, kind, start, stop, line),
@@ -135,7 +147,7 @@ def _add(base: sqlite3.Connection, span: Any, process: int, path: Path, line: in
     effect = row.lastrowid
     causes = set()
     if span.get("parentSpanId"):
-        causes.add((key[0], str(span["parentSpanId"]).lower(), 1))
+        causes.add((key[0], _text(span["parentSpanId"]).lower(), 1))
     for link in _list(span, "links", path, line):
         if not isinstance(link, dict):
             raise bad(path, line, f"links of span {key[1]} holds {shown(link)}, which is no object")
@@ -158,7 +170,7 @@ def _time(span: dict[str, Any], key: str, path: Path, line: int) -> int:
         time = int(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else -1
     except ValueError:
         time = -1
-    if not 0 <= time < 1 << 63:
+    if not 0 <= time < TIME_MAX:
         raise bad(path, line, f"{key} must be nanoseconds, not {shown(value)}")
     return time
 
@@ -235,6 +247,8 @@ class _Json:
                     raise self._error(f"this is not JSON: {error}") from None
             else:
                 if end < len(self._text) or self._is_all:
+                    if not is_text(value, self._text[self._at : end]):
+                        raise self._error("this holds half a character")
                     self._advance(end)
                     return value
             self._more(len(self._text))  # twice as much, so that a large value is not decoded often

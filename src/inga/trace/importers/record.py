@@ -1,12 +1,14 @@
 """What every importer makes of a foreign log: records, one event each, in the order of the file."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from inga.model.errors import TraceError
+from inga.trace.manifest import shown
 from inga.trace.schema import COUNT_MAX
 
 ForeignClock = dict[str, int]
@@ -70,6 +72,8 @@ def parse_clock(text: str, host: str, path: Path, line: int) -> ForeignClock:
         content = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise bad(path, line, f"the clock {shown(text)} is not JSON: {error}") from None
+    if not is_text(content, text):
+        raise bad(path, line, f"the clock {shown(text)} holds half a character")
     return check_clock(content, host, path, line)
 
 
@@ -99,6 +103,16 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique)
 
 
-def shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=repr)
-    return text if len(text) <= 60 else text[:57] + "..."
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def is_text(content: Any, written: str) -> bool:
+    """Whether all texts of JSON, which was `written` so, are Unicode: an escape can name half of a character, and what
+    holds one can be kept in no file."""
+    if not _SURROGATE.search(written):
+        return True
+    try:
+        json.dumps(content, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError):
+        return False
+    return True

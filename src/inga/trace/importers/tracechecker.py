@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from inga.trace.importers.record import Log, Record, bad, check_clock, shown
+from inga.trace.importers.record import Log, Record, bad, check_clock, is_text
 from inga.trace.importers.text import read_lines
+from inga.trace.manifest import shown
 
 ROLES = {"GenerateTokenTrace": "send", "ReceiveTokenTrace": "deliver"}
 KEYS = ("TracerIdentity", "Tag", "VectorClock")
@@ -31,6 +32,8 @@ def _record(path: Path, line: int, text: str) -> Record:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise bad(path, line, f"this is not JSON: {error}") from None
+    if not is_text(content, text):
+        raise bad(path, line, "this holds half a character")
     if not isinstance(content, dict):
         raise bad(path, line, f"an object is expected, not {shown(content)}")
     for key in KEYS:

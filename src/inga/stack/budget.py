@@ -9,7 +9,7 @@ ANSWERS, ANSWERS_MAX = 20_000.0, 4096.0
 """Answers to one member, a second and at once: packets sent again, counters that were asked for. At most 64 packets are
 sent again for one request, and a member repeats a request after 5 ms at the earliest."""
 
-UNIT = 16 * 1024
+UNIT = 8 * 1024
 """Bytes: a larger answer counts more than once."""
 
 

@@ -1,0 +1,135 @@
+"""What secured groups read of those who are no members yet: words of a handshake, certificates, files of keys.
+
+A word is proven by its sender's knowledge of the secret, and a mutation of it would never be looked at. So the proof is made
+anew: what is tried here is what one that knows the secret could say.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
+from itertools import pairwise
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from inga.keys.secret import Secret
+from inga.lab.fuzz.decoder import FuzzedDecoder
+from inga.lab.fuzz.mutate import Field, Form, FuzzSample, sample, tokens
+from inga.model.errors import KeysError, WireError
+from inga.secure.credentials import KnownSecret
+from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, ID, KNOCK, PROOF, TALKS, Handshake
+from inga.secure.sealing import KEY, Forged
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+NOW = 1e9
+ALICE, BOB = 0, 1
+
+
+@cache
+def _handshakes() -> tuple[Handshake, Handshake]:
+    """Alice has knocked, and Bob has answered."""
+    credentials = KnownSecret(Secret(bytes(range(32))))
+    alice, bob = (Handshake("lunch", credentials, Random(each).randbytes) for each in (ALICE, BOB))
+    bob.answer(bob.read_knock(bob.read(alice.knock(0.0))[1]), "bob", 0.0)
+    return alice, bob
+
+
+def _words() -> list[FuzzSample]:
+    """Who reads it, in one octet, then the word without its proof."""
+    alice, bob = _handshakes()
+    knocked = alice.knock(0.0)
+    knock = bob.read_knock(bob.read(knocked)[1])
+    answered = bob.answer(knock, "bob", 0.0)
+    answer = alice.read_answer(alice.read(answered)[1])
+    assert answer is not None
+    other, public = alice.judge(answer, 0.0)
+    said = (
+        (BOB, knocked),
+        (ALICE, bob.cookie(knock, "here", 0.0)),
+        (ALICE, answered),
+        (BOB, alice.confirm(public, other, "alice")),
+    )
+    return [sample(bytes((reader,)) + word[:-PROOF], _word_fields) for reader, word in said]
+
+
+def _word_fields(data: bytes) -> list[Field]:
+    head = [Field(1 + at, 2 + at, Form.BIG) for at in range(TALKS.size)]
+    borders = [1 + TALKS.size + size for size in (0, ID, 2 * ID, 2 * ID + KEY, 2 * ID + KEY + PROOF)]
+    return [*head, *(Field(low, high, Form.OCTETS) for low, high in pairwise(borders))]
+
+
+def _hear(octets: bytes) -> Any:
+    """What one does with a word whose sender knows the secret."""
+    reader = _handshakes()[(octets[0] if octets else 0) % 2]
+    kind, content = reader.read(reader._proven(octets[1:]))
+    if kind == KNOCK:
+        knock = reader.read_knock(content)
+        return len(reader.answer(knock, "bob", 0.0)), reader.is_there(knock, "here", 0.0)
+    if kind == COOKIE:
+        return reader.read_cookie(content)
+    if kind == ANSWER:
+        answer = reader.read_answer(content)
+        return None if answer is None else reader.judge(answer, 0.0)[0].name
+    if kind == CONFIRM:
+        confirmed = reader.read_confirm(content)
+        return None if confirmed is None else reader.finish(confirmed, 0.0).name
+    raise Forged("malformed")
+
+
+@cache
+def _authority() -> tuple[bytes, "Ed25519PrivateKey"]:
+    from datetime import UTC, datetime
+
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from inga.keys.certificates import make_authority
+
+    key = Ed25519PrivateKey.from_private_bytes(bytes(32))
+    return make_authority(key, "office", 900.0, datetime.fromtimestamp(NOW, UTC)), key
+
+
+@cache
+def _certificate() -> bytes:
+    from inga.keys.authority import Authority
+
+    return Authority(*_authority()).issue("alice", ["host.example", "127.0.0.1"], 90.0, now=NOW).certificate
+
+
+def _certificates() -> list[FuzzSample]:
+    return [sample(each, _octet_fields) for each in (_certificate(), _authority()[0])]
+
+
+def _octet_fields(data: bytes) -> list[Field]:
+    return [Field(at, at + 1, Form.BIG) for at in range(len(data))]
+
+
+def _check(octets: bytes) -> Any:
+    from inga.keys.certificates import check_certificate, facts
+
+    facts(octets)
+    return check_certificate(octets, [_authority()[0]], "alice", NOW + 60).ends
+
+
+def _pems() -> list[FuzzSample]:
+    from inga.keys.certificates import certificate_pem, private_pem
+
+    both = certificate_pem(_certificate()) + private_pem(_authority()[1])
+    return [sample(each, tokens) for each in (both, certificate_pem(_authority()[0]))]
+
+
+def _read_pem(octets: bytes) -> int:
+    from inga.keys.certificates import read_pem
+
+    return len(read_pem(octets, "a file")[0])
+
+
+DECODERS: Sequence[FuzzedDecoder] = (
+    ()
+    if find_spec("cryptography") is None
+    else (
+        FuzzedDecoder("secure", _words, _hear, (Forged, WireError, KeysError), weight=300),
+        FuzzedDecoder("secure/certificate", _certificates, _check, (KeysError,), weight=300),
+        FuzzedDecoder("secure/pem", _pems, _read_pem, (KeysError,), weight=100, seconds=0.3),
+    )
+)

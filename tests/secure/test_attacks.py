@@ -1,0 +1,610 @@
+"""What an attacker can try against a secured group; docs/security.md lists these, each with its test.
+
+The attacker has recorded everything, can write what it likes from wherever it likes, and knows all there is to know but
+the secret, or a certificate of its own name. Some have been members and kept every key.
+"""
+
+import pickle
+from random import Random
+
+import pytest
+
+pytest.importorskip("cryptography")
+
+from inga.model.errors import WireError
+from inga.model.packet import Packet
+from inga.model.view import View
+from inga.secure import guard as guard_module
+from inga.secure.credentials import KnownSecret
+from inga.secure.guard import HANDSHAKES_A_SECOND, KNOCK_EVERY, Guard
+from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, GOOD_FOR, KNOCK, PADDED, Handshake
+from inga.secure.sealing import AES, ReceivingKey, SendingKey, derive
+from inga.secure.views import ViewKeys
+from inga.session.session import Session
+from inga.sim.simulator import Sim
+from inga.stack.native import Direct
+from inga.stack.stack import EVERYBODY, joined
+from inga.wire.packet import encode
+from inga.wire.told import said
+
+from .helpers import SECRET, Wire, certified, known, meet, packet, tag, view_of, word
+
+FIRST = view_of("alice", "bob", "cathy")
+SECOND = view_of("alice", "cathy", number=2, attempt=1)
+HANDSHAKES = 64.0
+
+
+@pytest.fixture(params=["secret", "certificate"])
+def wire(request: pytest.FixtureRequest) -> Wire:
+    """Three members of a first view that have met."""
+    wire = Wire()
+    for name in FIRST.names:
+        wire.add(name, known() if request.param == "secret" else certified(name))
+    wire.enter(FIRST, *FIRST.names)
+    wire.run(seconds=1.0)
+    return wire
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not many handshakes are a flood."""
+    monkeypatch.setattr(guard_module, "HANDSHAKES", HANDSHAKES)
+
+
+def without(wire: Wire) -> bytes:
+    """The next view has alice and cathy in it, and not bob any more; its secret."""
+    alice = wire.guards["alice"]
+    secret = alice.fresh()
+    for name, me in (("alice", 0), ("cathy", 1)):
+        wrapped = alice.wrap(name, secret)
+        assert wrapped is not None
+        wire.guards[name].expect(tag(SECOND), SECOND, me, wire.guards[name].unwrap("alice", wrapped))
+    wire.enter(SECOND, "alice", "cathy")
+    return secret
+
+
+def opens(view: View, secret: bytes, data: bytes) -> bool:
+    """Whether one that knows this, and what the view is, can open that."""
+    keys: dict[bytes, ReceivingKey] = {}
+    ViewKeys(tag(view), view, len(view), secret, 0.0, is_first=False, kind=AES).learn_all(keys)
+    return data[4:12] in keys
+
+
+def state(guard: Guard) -> tuple[object, ...]:
+    """What a guard remembers."""
+    return (
+        set(guard._by_id),
+        set(guard._channels),
+        set(guard._made),
+        set(guard._by_name),
+        set(guard._by_address),
+        set(guard._waiting),
+    )
+
+
+# Words of handshakes
+
+
+def test_words_that_are_replayed_change_nothing(wire: Wire) -> None:
+    """Everything that was ever said, to everybody, from everywhere, at once, later, and after keys were renewed."""
+    tape = list(wire.tape)
+    hello = packet(FIRST, 0, b"hello")
+    wire.run(("alice", EVERYBODY, hello))
+    for _ in range(3):
+        wire.heard = {name: [] for name in wire.guards}
+        before = {name: state(guard) for name, guard in wire.guards.items()}
+        for source, _, data in tape:
+            for name in wire.guards:
+                assert wire.give(name, data, source) == []
+                assert wire.give(name, data, "stranger") == []
+        wire.run()
+        assert {name: state(guard) for name, guard in wire.guards.items()} == before
+        assert wire.heard == {name: [] for name in wire.guards}
+        wire.now += 1.5 * GOOD_FOR
+    wire.run(("alice", EVERYBODY, hello))
+    assert wire.heard["bob"] == wire.heard["cathy"] == [hello]
+
+
+def test_words_that_come_back_change_nothing(wire: Wire) -> None:
+    before = {name: state(guard) for name, guard in wire.guards.items()}
+    for source, _, data in list(wire.tape):
+        assert wire.give(source, data, source) == []
+    wire.run()
+    assert {name: state(guard) for name, guard in wire.guards.items()} == before
+
+
+@pytest.mark.parametrize("kind", [ANSWER, CONFIRM])
+def test_a_handshake_is_not_played_again_to_one_that_has_forgotten_it(wire: Wire, kind: int) -> None:
+    """The same keys would be made once more, and counted from the start: two datagrams with one nonce."""
+    used = {data[4:20] for _, _, data in wire.tape if data[3] == AES}
+    tape, size = list(wire.tape), len(wire.tape)
+    for guard in wire.guards.values():
+        for process in list(guard._channels):
+            guard._drop(process)
+        guard.failures.clear()
+    for source, to, data in tape:
+        if data[3] in (KNOCK, kind):
+            assert wire.give(to, data, source) == []
+    meet(wire, *FIRST.names)
+    again = {data[4:20] for _, _, data in wire.tape[size:] if data[3] == AES}
+    assert again and not used & again
+    assert all(guard.strangers == [] for guard in wire.guards.values())  # and nobody is accused of it
+
+
+def test_no_two_datagrams_have_one_nonce(wire: Wire) -> None:
+    """Handshakes that are lost, repeated, crossed and forgotten."""
+    rng = Random(3)
+    wire.passes = lambda source, to, data: rng.random() < 0.6
+    for _ in range(30):
+        name = rng.choice(FIRST.names)
+        wire.run((name, EVERYBODY, word(b"%d" % rng.randrange(1000))))
+        wire.run((name, EVERYBODY, packet(FIRST, FIRST.names.index(name), rng.randbytes(4))))
+        wire.now += rng.choice([0.01, 0.5, 20.0, 70.0])
+        if rng.random() < 0.2 and (processes := list(wire.guards[name]._channels)):
+            wire.guards[name]._drop(rng.choice(processes))
+    sealed: dict[bytes, bytes] = {}
+    for _, _, data in wire.tape:
+        if data[3] == AES:
+            assert sealed.setdefault(data[4:20], data) == data
+    assert len(sealed) > 60
+
+
+def test_a_process_that_starts_again_makes_other_keys() -> None:
+    """With the same secret, name and group, and everything that was said to it before."""
+    wire = Wire()
+    wire.add("alice", known())
+    wire.add("bob", known())
+    meet(wire, "alice", "bob")
+    used = {data[4:12] for data in wire.said(AES)}
+    tape, wire.tape = list(wire.tape), []
+    wire.add("bob", known())
+    for source, to, data in tape:
+        wire.give(to, data, source)
+    meet(wire, "bob", "alice")
+    mine = {data[4:12] for data in wire.said(AES, "bob")}
+    assert mine and not used & mine
+
+
+def test_answers_to_strangers_are_not_longer_than_their_words(wire: Wire) -> None:
+    """So nobody can be flooded in its own name, by whichever word, recorded or made."""
+    alice = wire.guards["alice"]
+    kind = alice._handshake._credentials.kind
+    for guard in wire.guards.values():
+        for channel in guard._channels.values():
+            channel.heard -= 10.0
+    fresh = Handshake("lunch", alice._handshake._credentials, Random(5).randbytes)
+    words = [data for _, _, data in wire.tape] + [fresh.knock(0.0)]
+    read = fresh.read_knock(fresh.read(fresh.knock(0.0))[1])._replace(id=alice._handshake.id)
+    words.append(fresh.cookie(read, "alice", 0.0))
+    assert {word[3] for word in words} == {KNOCK, COOKIE, ANSWER, CONFIRM, AES}
+    provoked = set()
+    for data in words:
+        alice.open([(data, "victim")], wire.now)
+        for _, answer in alice.seal([], wire.now):
+            assert len(joined(answer)) <= len(data), (data[3], joined(answer)[3])
+            provoked.add((data[3], joined(answer)[3]))
+        wire.now += KNOCK_EVERY
+    assert provoked >= {(KNOCK, ANSWER), (COOKIE, KNOCK)}
+    assert PADDED[kind] == len(fresh.knock(0.0))
+
+
+def test_who_knocks_in_a_flood_has_to_be_where_it_says(few: None, wire: Wire) -> None:
+    """A bounded number of answers costs more than a check, and none of them goes where nobody asked."""
+    alice, where = wire.guards["alice"], wire.now
+    credentials = alice._handshake._credentials
+    before = state(alice)
+    answered = asked = 0
+    for number in range(int(HANDSHAKES)):
+        data = Handshake("lunch", credentials, Random(100 + number).randbytes).knock(0.0)
+        alice.open([(data, f"spoofed{number}")], where)
+        kinds = [each[3] for each in wire.answers("alice")]
+        answered += kinds.count(ANSWER)
+        asked += kinds.count(COOKIE)
+    assert answered == HANDSHAKES / 2 + 1
+    assert asked == HANDSHAKES - answered
+    assert state(alice) == before  # nothing is remembered of any of them
+    # One that is there comes through.
+    wire.add("late", credentials, alice._name)
+    wire.run(("late", Direct("alice"), word(b"hello")))
+    assert wire.heard["alice"] == [word(b"hello")]
+    assert [data[3] for _, to, data in wire.tape if to == "late"][:2] == [COOKIE, ANSWER]
+    # And when it is over, no cookies are needed.
+    wire.now += HANDSHAKES / HANDSHAKES_A_SECOND
+    wire.add("later", credentials, alice._name)
+    wire.run(("later", Direct("alice"), word(b"hello")))
+    assert [data[3] for _, to, data in wire.tape if to == "later"][:1] == [ANSWER]
+
+
+@pytest.mark.parametrize("kind", [COOKIE, ANSWER, CONFIRM])
+def test_a_flood_of_other_words_costs_no_more(few: None, wire: Wire, kind: int) -> None:
+    """By one that knows what everybody knows; with a secret it is by one that has it."""
+    alice = wire.guards["alice"]
+    stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes)
+    before = state(alice)
+    for number in range(int(HANDSHAKES) + 100):
+        rest = stranger._head(kind) + (
+            number.to_bytes(16, "big") + alice._handshake.id
+            if kind == CONFIRM
+            else alice._handshake.id + number.to_bytes(16, "big")
+        )
+        size = PADDED[stranger._credentials.kind] - 16 if kind == COOKIE else 200
+        alice.open(
+            [(stranger._proven(rest.ljust(size, b"\x09" if kind != COOKIE else b"\0")), "x")], wire.now
+        )
+    alice.seal([], wire.now)
+    assert wire.rejected("alice")["flood"] >= 100
+    assert state(alice) == before
+
+
+def test_a_cookie_cannot_be_made_or_used_elsewhere(few: None, wire: Wire) -> None:
+    alice = wire.guards["alice"]
+    stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes)
+    for _ in range(int(HANDSHAKES)):  # from now on cookies are asked for
+        if alice._knocks.has_half(wire.now):
+            alice._knocks.spend(wire.now)
+    alice.open([(stranger.knock(0.0), "here")], wire.now)
+    cookie = stranger.read_cookie(stranger.read(wire.answers("alice")[0])[1])
+    assert cookie is not None
+    made = derive(stranger._entropy(32), "cookie", stranger.id, "victim")[:16]
+    for shown, where in ((cookie, "victim"), (made, "victim"), (bytes(16), "here")):
+        alice.open([(stranger.knock(0.0, shown), where)], wire.now)
+        assert [each[3] for each in wire.answers("alice")] == [COOKIE]
+    alice.open([(stranger.knock(0.0, cookie), "here")], wire.now)
+    assert [each[3] for each in wire.answers("alice")] == [ANSWER]
+
+
+def test_nobody_takes_the_place_of_another_process() -> None:
+    """Mallory, who is certified, says that she is the process that alice is: ids of processes are for all to see."""
+    wire = Wire()
+    for name in ("alice", "bob"):
+        wire.add(name, certified(name))
+    meet(wire, "alice", "bob")
+    wire.add("mallory", certified("mallory"))
+    wire.guards["mallory"]._handshake.id = wire.guards["alice"]._handshake.id
+    wire.now += 5.0
+    wire.heard["bob"].clear()
+    wire.run(("mallory", Direct("bob"), word(b"I am alice")))
+    assert wire.heard["bob"] == []
+    assert wire.rejected("bob") == {"impostor": 2, "key": 1}
+    bob = wire.guards["bob"]
+    assert bob.speaks_for("alice", "alice") and not bob.speaks_for("mallory", "alice")
+    wire.run(("bob", Direct("alice"), word(b"still you?")))
+    assert wire.heard["alice"][-1] == word(b"still you?")
+    assert word(b"still you?") not in wire.heard["mallory"]
+
+
+def test_half_a_handshake_leaves_nothing_behind(wire: Wire) -> None:
+    alice = wire.guards["alice"]
+    before = state(alice)
+    for number in range(50):
+        stranger = Handshake("lunch", alice._handshake._credentials, Random(100 + number).randbytes)
+        alice.open([(stranger.knock(0.0), f"somewhere{number}")], wire.now)
+        alice.seal([], wire.now)
+    assert state(alice) == before
+
+
+# Datagrams
+
+
+def test_noise_changes_nothing(wire: Wire) -> None:
+    rng = Random(4)
+    before = {name: state(guard) for name, guard in wire.guards.items()}
+    tape = [data for _, _, data in wire.tape]
+    for _ in range(800):
+        data = bytearray(rng.choice(tape))
+        for _ in range(rng.randrange(1, 4)):
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        noise = bytes(data[: rng.choice([len(data), rng.randrange(len(data) + 1)])])
+        for given in (noise, data[:3] + bytes([rng.randrange(8)]) + rng.randbytes(rng.randrange(60))):
+            assert wire.give(rng.choice(FIRST.names), bytes(given)) == []
+    assert {name: state(guard) for name, guard in wire.guards.items()} == before
+
+
+def test_datagrams_that_are_replayed_or_come_back_are_not_opened(wire: Wire) -> None:
+    hello = packet(FIRST, 0, b"hello")
+    wire.run(("alice", EVERYBODY, hello))
+    sealed = wire.tape[-1][2]
+    assert wire.heard["bob"] == [hello]
+    for name in wire.guards:
+        assert wire.give(name, sealed, "alice") == []
+    assert wire.rejected("alice") == {"key": 1}
+    assert wire.rejected("bob") == {"replayed": 1}
+
+
+def test_a_member_does_not_speak_for_another(wire: Wire) -> None:
+    """Bob is a member, and says something with alice's index in front."""
+    wire.run(("bob", EVERYBODY, packet(FIRST, 0, b"I am alice")))
+    assert wire.heard == {"alice": [], "bob": [], "cathy": []}
+    assert wire.rejected("cathy") == {"impostor": 1}
+    lent = packet(FIRST, 0, b"she said", lent=True)  # of one that is gone, which the stack decides
+    wire.run(("bob", EVERYBODY, lent))
+    assert wire.heard["cathy"] == [lent]
+
+
+def test_what_belongs_to_a_view_does_not_come_over_a_channel_nor_the_other_way_round(wire: Wire) -> None:
+    alice, bob = wire.guards["alice"], wire.guards["bob"]
+    channel, keys = bob._by_name["alice"], bob._keys
+    assert keys is not None
+    over_channel = joined(channel.sending.seal(packet(FIRST, 1, b"x"), wire.now))
+    in_view = joined(keys.sending.seal(word(b"x"), wire.now))
+    assert alice.open([(over_channel, "bob"), (in_view, "bob")], wire.now) == []
+    assert wire.rejected("alice") == {"impostor": 2}
+
+
+def test_datagrams_of_another_group_are_not_opened() -> None:
+    """With the same secret, names and view."""
+    wire = Wire()
+    for where, name, group in (
+        ("a", "alice", "lunch"),
+        ("b", "bob", "lunch"),
+        ("c", "alice", "dinner"),
+        ("d", "bob", "dinner"),
+    ):
+        wire.add(where, known(), name, group=group)
+    pair = view_of("alice", "bob")
+    wire.enter(pair, *wire.guards)
+    wire.run(seconds=1.0)
+    wire.run(("a", EVERYBODY, packet(pair, 0, b"soup")), ("d", EVERYBODY, packet(pair, 1, b"wine")))
+    assert wire.heard == {"a": [], "b": [packet(pair, 0, b"soup")], "c": [packet(pair, 1, b"wine")], "d": []}
+    assert {*wire.rejected("b")} == {"group", "key"}
+
+
+# Views, and those who have left
+
+
+def test_one_that_has_left_reads_nothing_of_later_views(wire: Wire) -> None:
+    """It has recorded everything and has all its keys; channels with those who stay, too."""
+    secret = without(wire)
+    wire.run(("alice", EVERYBODY, packet(SECOND, 0, b"about bob")))
+    assert wire.heard["cathy"] == [packet(SECOND, 0, b"about bob")]
+    assert wire.heard["bob"] == []
+    sealed, old = wire.tape[-1][2], wire.guards["bob"]._keys
+    assert old is not None
+    known_to_bob = [bytes(32), old.sending.secret]
+    known_to_bob += [epoch.secret for key in old.receiving.values() for epoch in key._epochs.values()]
+    assert not any(opens(SECOND, each, sealed) for each in known_to_bob)
+    assert opens(SECOND, secret, sealed)
+
+
+def test_one_that_has_left_says_nothing_in_later_views(wire: Wire) -> None:
+    """It knows what the next view is, and its own key of the one before is still opened: others may be late. Its index
+    belongs to cathy now."""
+    bob = wire.guards["bob"]
+    old = bob._keys
+    assert old is not None
+    without(wire)
+    for forged in (
+        packet(SECOND, 1, b"I am cathy"),
+        packet(SECOND, 1, b"I am cathy", lent=True),
+        packet(SECOND, 0, b"I am alice", lent=True),
+    ):
+        assert wire.give("alice", joined(old.sending.seal(forged, wire.now)), "bob") == []
+    assert wire.rejected("alice") == {"impostor": 3}
+    late = packet(FIRST, 1, b"late")
+    assert wire.give("alice", joined(old.sending.seal(late, wire.now)), "bob") == [late]
+
+
+def test_keys_of_one_view_open_nothing_of_another_of_the_same_number(wire: Wire) -> None:
+    """Two parts of a group that went on by themselves: numbers of views are the same, and one may know both."""
+    other = view_of("alice", "bob", number=2, attempt=7)
+    alice, bob = wire.guards["alice"], wire.guards["bob"]
+    secret = alice.fresh()
+    alice.expect(tag(other), other, 0, secret)
+    bob.expect(tag(other), other, 1, secret)
+    wire.enter(other, "alice", "bob")
+    old = bob._keys
+    assert old is not None
+    without(wire)
+    assert wire.give("alice", joined(old.sending.seal(packet(SECOND, 1, b"I am cathy"), wire.now))) == []
+    assert wire.rejected("alice") == {"impostor": 1}
+
+
+def test_one_that_comes_reads_nothing_of_earlier_views(wire: Wire) -> None:
+    wire.run(("alice", EVERYBODY, packet(FIRST, 0, b"before you came")))
+    tape = list(wire.tape)
+    without(wire)
+    wire.run(("alice", EVERYBODY, packet(SECOND, 0, b"still before")))
+    tape += wire.tape
+    name = "mallory"
+    third = view_of("alice", "cathy", name, number=3, attempt=1)
+    alice = wire.guards["alice"]
+    has_secret = alice._handshake._credentials.kind == KnownSecret.kind
+    newcomer = wire.add(name, known() if has_secret else certified(name))
+    wire.run((name, EVERYBODY, word(b"hello")))
+    secret = alice.fresh()
+    alice.expect(tag(third), third, 0, secret)
+    wire.enter(third, "alice")
+    wrapped = alice.secret_for(name)
+    assert wrapped is not None
+    newcomer.expect(tag(third), third, 2, newcomer.unwrap("alice", wrapped))
+    wire.enter(third, name)
+    for source, _, data in tape:
+        assert wire.give(name, data, source) == []
+        assert not opens(SECOND, secret, data)
+    wire.run(("alice", EVERYBODY, packet(third, 0, b"welcome")))
+    assert wire.heard[name][-1] == packet(third, 0, b"welcome")
+
+
+def test_every_sender_in_every_view_has_a_key_of_its_own() -> None:
+    secrets = set()
+    for number, secret in ((2, bytes(32)), (3, bytes(32)), (2, bytes(31) + b"x")):
+        view = view_of("alice", "bob", "cathy", number=number, attempt=1)
+        for me in range(3):
+            keys = ViewKeys(tag(view), view, me, secret, 0.0, is_first=False, kind=AES)
+            secrets.add(keys.sending.secret)
+    assert len(secrets) == 9
+    own = ViewKeys(0, FIRST, 0, bytes(range(32)), 0.0, is_first=True, kind=AES)
+    assert own.secret == b""  # nothing is kept by which what was said before could be read
+
+
+def test_the_secret_of_a_view_is_for_one_member(wire: Wire) -> None:
+    alice, bob, cathy = (wire.guards[name] for name in FIRST.names)
+    wrapped = alice.wrap("bob", alice.fresh())
+    assert wrapped is not None
+    with pytest.raises(WireError, match="no channel"):
+        cathy.unwrap("alice", wrapped)
+    with pytest.raises(WireError, match="no channel"):
+        bob.unwrap("cathy", wrapped)  # it was not cathy who wrapped it
+    assert len(bob.unwrap("alice", wrapped)) == 32
+    with pytest.raises(WireError, match="replayed"):
+        bob.unwrap("alice", wrapped)
+
+
+def test_nobody_hands_us_a_secret_of_our_own(wire: Wire) -> None:
+    """What one says to itself is not sealed. Somebody else says that it was us who said so."""
+    alice = wire.guards["alice"]
+    for text in ("", bytes(32).hex()):
+        with pytest.raises(WireError, match="key"):
+            alice.unwrap("alice", text)
+    secret = alice.fresh()
+    assert alice.wrap("alice", secret) == ""  # nor is it in what could be written down
+    assert alice.unwrap("alice", "") == secret
+    with pytest.raises(WireError, match="key"):
+        alice.unwrap("alice", "")
+
+
+def test_a_key_of_a_view_wraps_no_secret(wire: Wire) -> None:
+    """What cathy knows of alice in a view is known to bob as well."""
+    bob = wire.guards["bob"]
+    assert bob._keys is not None
+    with pytest.raises(WireError, match="no channel"):
+        wire.guards["cathy"].unwrap("bob", joined(bob._keys.sending.seal(bytes(32), wire.now)).hex())
+
+
+def test_a_process_that_starts_again_gets_no_key_that_was_counted_with(wire: Wire) -> None:
+    """Cathy is started again under the very same name and number: she would seal with the same nonces."""
+    without(wire)
+    alice = wire.guards["alice"]
+    assert alice.secret_for("cathy") is not None  # she may not have heard it
+    wire.run(("cathy", EVERYBODY, packet(SECOND, 1, b"I am here")))
+    assert alice.secret_for("cathy") is None
+
+
+def test_a_view_that_was_is_not_entered_again(wire: Wire) -> None:
+    """Its keys would be made once more, and counted from the start; what was said in it could be replayed."""
+    secret = without(wire)
+    wire.run(("cathy", EVERYBODY, packet(SECOND, 1, b"pay")))
+    sealed = wire.tape[-1][2]
+    third = view_of("alice", number=3, attempt=1)
+    alice = wire.guards["alice"]
+    for _ in range(2):
+        alice.expect(tag(SECOND), SECOND, 0, secret)
+        assert wire.give("alice", sealed, "cathy") == []
+        wire.enter(third, "alice")
+    assert wire.rejected("alice") == {"replayed": 2}
+
+
+def test_one_that_is_certified_and_no_member_gets_no_keys_of_the_first_view() -> None:
+    wire = Wire()
+    for name in (*FIRST.names, "mallory"):
+        wire.add(name, certified(name))
+    wire.enter(FIRST, *FIRST.names)
+    mallory = wire.guards["mallory"]
+    mallory.enter(tag(FIRST), FIRST, 0, 0.0)  # as if she were alice
+    wire.views["mallory"] = FIRST
+    wire.run(seconds=1.0)
+    for name in ("bob", "cathy"):
+        channel = mallory._by_name[name]
+        assert mallory._keys is not None
+        mallory._give_key(channel, mallory._keys, asks=True)
+    wire.run(seconds=1.0)
+    assert mallory._keys is not None and mallory._keys.receiving == {}
+    wire.run(("alice", EVERYBODY, packet(FIRST, 0, b"among us")))
+    assert wire.heard["mallory"] == [] and wire.heard["bob"] == [packet(FIRST, 0, b"among us")]
+    wire.run(("mallory", EVERYBODY, packet(FIRST, 0, b"I am alice")))
+    assert wire.heard["bob"] == [packet(FIRST, 0, b"among us")]
+
+
+def test_a_hello_of_a_member_of_a_first_view_gets_no_secret(wire: Wire) -> None:
+    assert wire.guards["alice"].secret_for("bob") is None
+
+
+# Words of the session
+
+
+class Outside:
+    """A process with a certificate that is in no view, and speaks to alice of a group of three."""
+
+    def __init__(self, name: str, where: str = "outside") -> None:
+        rng = Random(1)
+        self.sim = Sim(
+            "alice",
+            "bob",
+            "cathy",
+            seed=1,
+            record=False,
+            guard=lambda name: Guard("lunch", name, certified(name), entropy=rng.randbytes, kind=AES),
+        )
+        self.sim.run(until=1.0)
+        self.alice = self.sim["alice"].stack
+        self.session = next(layer for layer in self.alice.layers if isinstance(layer, Session))
+        self.guard = Guard("lunch", name, certified(name), entropy=rng.randbytes, kind=AES)
+        self.where = where
+
+    def says(self, do: str, **what: object) -> None:
+        made = Packet(9, 0, kind=Session.id)
+        made.ext = said(do, **what, group=self.session.digest)
+        datagram = encode(made, self.alice.lobby, covers="nothing")
+        self.talk(self.guard.seal([(Direct("alice"), datagram)], self.sim.now))
+
+    def talk(self, sends: object) -> None:
+        while sends:
+            self.alice.receive([(joined(data), self.where) for _, data in sends], now=self.sim.now)  # type: ignore[attr-defined]
+            heard = [
+                (joined(data), "alice")
+                for to, data in self.alice.ready(now=self.sim.now).send
+                if to == Direct(self.where)
+            ]
+            self.guard.open(heard, self.sim.now)
+            sends = self.guard.seal([], self.sim.now)
+
+
+@pytest.mark.parametrize("do", ["goodbye", "excluded", "double", "farewell", "here", "hello"])
+def test_one_that_is_no_member_sends_nobody_away(do: str) -> None:
+    mallory = Outside("mallory")
+    who = "alice" if do in ("excluded", "double") else "bob"
+    mallory.says(do, name=who, incarnation=1, view=1, itself=False, bound=False)
+    assert mallory.alice.rejected["impostor"] == 1
+    assert mallory.alice.left == set()
+
+
+def test_a_member_says_that_another_has_left() -> None:
+    cathy = Outside("cathy")
+    cathy.says("goodbye", name="bob", incarnation=1, view=1, itself=False, bound=False)
+    assert cathy.alice.rejected["impostor"] == 0
+    assert cathy.alice.left == {1}
+
+
+# Nothing is shown
+
+
+def test_no_key_is_in_what_people_see(wire: Wire) -> None:
+    """Representations, errors, notices and counts of guards that have talked, and been talked to by strangers."""
+    without(wire)
+    wire.run(("alice", EVERYBODY, word(b"x")), seconds=1.0)
+    alice = wire.guards["alice"]
+    for data in (bytes(50), wire.tape[0][2][:-1] + b"x", packet(FIRST, 0, b"plain")):
+        wire.give("alice", data)
+    seen = [repr(alice), repr(alice._keys), *alice.told(), *alice.strangers, repr(alice.rejected)]
+    seen += [repr(each) for each in (*alice._channels.values(), *alice._by_id.values(), alice._handshake)]
+    for text in (alice.wrap("bob", bytes(32)), "00" * 68):
+        with pytest.raises(WireError) as raised:
+            wire.guards["cathy"].unwrap("alice", text or "")
+        seen.append(str(raised.value))
+    assert alice._keys is not None
+    keys = {
+        alice._keys.secret,
+        alice._keys.sending.secret,
+        *(c.sending.secret for c in alice._channels.values()),
+    }
+    keys |= {SECRET.octets, known().base}
+    for key in keys:
+        assert not any(key.hex()[:12] in text or repr(key)[2:14] in text for text in seen)
+
+
+def test_nothing_with_keys_in_it_is_pickled(wire: Wire) -> None:
+    alice = wire.guards["alice"]
+    channel = next(iter(alice._channels.values()))
+    for each in (alice, alice._keys, channel, channel.receiving, SendingKey(bytes(32), 0.0, AES), SECRET):
+        with pytest.raises(TypeError):
+            pickle.dumps(each)

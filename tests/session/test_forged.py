@@ -1,0 +1,359 @@
+"""Well-formed datagrams that no member sent, against a group without keys: what holds, and what only a key could mend.
+
+Whoever can write packets can write any of these, with the right check. What holds: it is counted and dropped where no honest
+member could have said it, work and memory for it are bounded, and what was only rumoured ends without harm.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from inga.layers.reliable import EARLY_BYTES, Reliable
+from inga.layers.sco.layer import Sco
+from inga.model.packet import DATA, Packet
+from inga.model.stamp import Stamp
+from inga.model.view import Member, View
+from inga.recipes import Options
+from inga.session.changes import VIEWS_MAX
+from inga.session.description import described
+from inga.session.hearing import ADDRESSES_MAX, OUTSIDE_WORDS_MAX, WORDS
+from inga.session.session import Session
+from inga.stack.budget import ANSWERS_MAX
+from inga.stack.chain import ELSEWHERE_MAX
+from inga.stack.stack import Stack, joined
+from inga.wire import selective
+from inga.wire.co import CoExtension, pack
+from inga.wire.packet import COUNT_MAX, OUTSIDE, encode
+from inga.wire.told import said
+
+from ..stack.harness import Net
+from .town import Town
+
+REPAIRED = ("fifo", "vector", "co", "sco", "total")
+"""Orders that ask for what they lack."""
+
+FLOOD = int(1.25 * ANSWERS_MAX)
+"""Datagrams at one moment: more than anybody's budget."""
+
+
+def forged(stack: Stack, packet: Packet) -> bytes:
+    """A datagram that a member of this view could have sent."""
+    return joined(encode(packet, stack.wire.group_of(packet)))
+
+
+def words(stack: Stack, src: int, do: str, **what: Any) -> bytes:
+    """The same, of the session."""
+    packet = Packet(src, stack.view.number, kind=Session.id)
+    packet.ext = said(do, **what)
+    return forged(stack, packet)
+
+
+def outside(stack: Stack, do: str, **what: Any) -> bytes:
+    packet = Packet(0, OUTSIDE, kind=Session.id)
+    packet.ext = said(do, **what)
+    return forged(stack, packet)
+
+
+def control(order: str, src: int, *, sent: int, lacks: tuple[tuple[int, int], ...] = ()) -> Packet:
+    """What a member says of itself between messages: that it has sent so much, and lacks these."""
+    kind = {"co": 5, "sco": Sco.id}.get(order, Reliable.id)
+    packet = Packet(src, 1, kind=kind)
+    if order == "co":
+        numbers = (1, 1, 1)
+        if lacks:
+            packet.ext = pack(CoExtension(100, numbers, runs=lacks))
+        else:
+            packet.seq, packet.ext = sent + 1, pack(CoExtension(100, numbers, confirmed=numbers))
+    elif order == "sco":
+        packet.ext = selective.pack(100, 1, (), ())
+        if lacks:
+            packet.runs = lacks
+        else:
+            packet.seq = packet.lsn = sent + 1
+    else:
+        packet.ack = (0, 0, 0)
+        if lacks:
+            packet.runs = lacks
+        else:
+            packet.lsn, packet.urgent = sent, True
+    return packet
+
+
+def check_talk(net: Net, *members: int) -> None:
+    """Everybody says something, and everybody hears it, for longer than anybody is waited for."""
+    for number in range(3):
+        for member in members:
+            net.send(member, b"%d of %d" % (number, member))
+        net.wait(60.0)
+    for member in members:
+        heard = net.texts(member)
+        assert {f"{n} of {m}" for n in range(3) for m in members if m != member} <= set(heard)
+        assert net.errors[member] is None and net.stacks[member].writable
+
+
+# What is only rumoured
+
+
+@pytest.mark.parametrize("order", REPAIRED)
+@pytest.mark.parametrize("sent", [1, 100, 8000])
+def test_a_rumour_of_packets_that_were_never_sent(order: str, sent: int) -> None:
+    """Whoever searches for them asks the member that is said to have sent them, and is told that there are none."""
+    net = Net(3, order, options=Options(echo=False))
+    net.send(0, b"before")
+    net.wait(1.0)
+    for member in (1, 2):
+        net.inject(member, forged(net.stacks[member], control(order, 0, sent=sent + 1)))
+    check_talk(net, 0, 1, 2)
+    assert all(stack.counts["nack"] < 50 for stack in net.stacks)
+
+
+@pytest.mark.parametrize("order", REPAIRED)
+def test_a_rumour_beyond_every_window_is_dropped(order: str) -> None:
+    net = Net(3, order, options=Options(echo=False))
+    net.inject(1, forged(net.stacks[1], control(order, 0, sent=1 << 20)))
+    (reason,) = net.stacks[1].rejected
+    assert reason in ("lsn", "forged") and not net.under_way
+    check_talk(net, 0, 1, 2)
+
+
+# Floods
+
+
+@pytest.mark.parametrize("order", REPAIRED)
+def test_a_flood_of_requests_for_repair(order: str) -> None:
+    net = Net(3, order, options=Options(echo=False))
+    for number in range(20):
+        net.send(0, b"%d" % number)
+    net.under_way.clear()
+    alice, before = net.stacks[0], len(net.log)
+    request = forged(alice, control(order, 1, sent=0, lacks=((1, 20),)))
+    for _ in range(FLOOD // 64):
+        net.inject(0, *[request] * 64)
+    assert alice.rejected["budget"] > FLOOD // 8
+    assert len(net.log) - before <= ANSWERS_MAX + 64
+    net.under_way.clear()
+    net.wait(1.0)
+    check_talk(net, 0, 1, 2)
+
+
+@pytest.mark.parametrize("order", REPAIRED)
+def test_a_flood_of_heartbeats_and_polls(order: str) -> None:
+    net = Net(3, order, options=Options(echo=False))
+    net.send(0, b"x")
+    net.wait(1.0)
+    beat = control(order, 0, sent=1)
+    beat.urgent = True
+    before = len(net.log)
+    for _ in range(FLOOD // 64):
+        net.inject(1, *[forged(net.stacks[1], beat)] * 64)
+    assert len(net.log) - before <= ANSWERS_MAX + 64
+    assert net.stacks[1].rejected["budget"] > FLOOD // 8
+    net.under_way.clear()
+    check_talk(net, 0, 1, 2)
+
+
+@pytest.mark.parametrize("order", REPAIRED)
+def test_one_who_loses_nearly_half_stays_within_its_budget(order: str) -> None:
+    """As quickly as it can ask and be answered, in virtual time that counts each of it."""
+    net = Net(3, order, options=Options(echo=False), seed=1)
+    for number in range(100):
+        for member in range(3):
+            if net.stacks[member].writable:
+                net.send(member, b"%d" % number)
+        net.wait(0.0005, lose=lambda flight: flight.target == 1 and net.rng.random() < 0.4)
+    net.wait(10.0)
+    assert not any(stack.rejected["budget"] for stack in net.stacks)
+    assert net.stacks[0].counts["repair"] > 10
+
+
+@pytest.mark.parametrize("order", ("fifo", "vector"))
+def test_packets_ahead_of_a_hole_are_bounded_in_bytes(order: str) -> None:
+    net = Net(3, order)
+    bob, body = net.stacks[1], bytes(50_000)
+    for lsn in range(2, 302):
+        packet = Packet(0, 1, body, kind=DATA)
+        packet.lsn, packet.seq, packet.frag, packet.count = lsn, lsn, (0, 9), 0
+        packet.stamp = Stamp((), 1)
+        net.inject(1, forged(bob, packet))
+    most = EARLY_BYTES // 3 + len(body)
+    assert 300 - most // len(body) == bob.rejected["early"]
+    reliable: Any = bob.layer("reliable")
+    assert reliable._arrived[0].early_bytes <= most
+    fragment: Any = bob.layer("fragment")
+    assert fragment.held <= most
+
+
+def test_a_flood_of_words() -> None:
+    """Of one address, of a member, and of invented addresses: others are still heard."""
+    town = Town(3)
+    town.quiet()
+    alice = town.member("alice")
+    hello = outside(alice, "who", people=[])
+    alice.receive([(hello, "mallory")] * 1000, now=town.now)
+    assert alice.rejected["budget"] == 1000 - OUTSIDE_WORDS_MAX
+    alice.receive([(words(alice, 1, "alive"), "mallory")] * 6000, now=town.now)
+    assert alice.rejected["budget"] == 7000 - OUTSIDE_WORDS_MAX - WORDS
+    alice.rejected.clear()
+    alice.receive([(hello, f"mallory {n}") for n in range(5000)], now=town.now)
+    assert alice.rejected["budget"] == 5001 - ADDRESSES_MAX
+    alice.rejected.clear()
+    alice.receive([(hello, "mallory 7")], now=town.now)
+    assert not alice.rejected
+    town.now += 1.0
+    town.knock("dave")
+    town.wait(3.0)  # bob was met at an address that was not his, and does not answer there
+    town.check("vector", "alice", "bob", "cathy", "dave")
+
+
+@pytest.mark.parametrize("order", REPAIRED)
+def test_a_flood_from_elsewhere_uses_up_nothing_of_a_members_own(order: str) -> None:
+    """Requests in bob's name, from an address that is not his: his own are answered all the same."""
+    net = Net(3, order, options=Options(echo=False))
+    alice = net.stacks[0]
+    net.send(1, b"hello")
+    alice.receive([(flight.data, "bob's") for flight in net.to(0)], now=net.now)
+    net.wait(1.0)
+    net.send(0, b"lost")
+    net.under_way.clear()
+    request = forged(alice, control(order, 1, sent=1, lacks=((1, 9),)))
+    alice.receive([(request, "mallory's")] * 1000, now=net.now)
+    assert alice.rejected["budget"] == 1000 - ELSEWHERE_MAX
+    net.turn(0)
+    net.under_way.clear()
+    net.now += 0.006
+    alice.receive([(request, "bob's")], now=net.now)
+    net.turn(0)
+    assert net.to(1, kind=DATA) and alice.rejected["budget"] == 1000 - ELSEWHERE_MAX
+
+
+# Numbers that would use up all others
+
+
+def flush(view: View, **change: Any) -> dict[str, Any]:
+    """A change to a view of the same members, as a leader asks for it."""
+    following = {**described(view), "number": view.number + 1, "attempt": 1, **change}
+    return {**following, "gone": [], "slow": [], "wants": []}
+
+
+@pytest.mark.parametrize("change", [{"attempt": COUNT_MAX}, {"number": COUNT_MAX}, {"number": VIEWS_MAX + 2}])
+def test_a_change_with_a_huge_number_is_none(change: dict[str, int]) -> None:
+    town = Town(3)
+    town.quiet()
+    for name in ("bob", "cathy"):
+        stack = town.member(name)
+        town.inject(name, words(stack, 0, "flush", **flush(stack.view, **change)))
+        assert stack.rejected.pop("malformed") == 1 and not stack.closing
+        refusal = {"number": 2, "attempt": COUNT_MAX, "asker": 1, "wish": 9, "why": "no"}
+        town.inject(name, words(stack, 0, "refused", **refusal))
+    outcome = town.use("bob", "fifo")
+    town.quiet()
+    assert outcome == [None]
+    town.check("fifo", "alice", "bob", "cathy")
+
+
+def test_a_newcomer_from_a_view_of_a_huge_number() -> None:
+    town = Town(3)
+    town.quiet()
+    alice = town.member("alice")
+    who = {"name": "ghost", "incarnation": 1, "address": "", "group": town.session("alice").digest}
+    asks = {"host": [alice.member.signed], "was": [], "spoken_in": 0, "bound": [], "part": [], "wants": ""}
+    town.inject("alice", outside(alice, "hello", **who, **asks, view=COUNT_MAX), source="mallory")
+    assert alice.rejected.pop("malformed") == 1
+    town.knock("dave")
+    town.wait(1.0)
+    town.check("vector", "alice", "bob", "cathy", "dave")
+
+
+# Where members are
+
+
+@pytest.mark.parametrize("order", REPAIRED)
+def test_a_replay_while_an_address_is_doubted_does_not_move_it(order: str) -> None:
+    net = Net(2, order, options=Options(echo=False))
+    bob = net.stacks[1]
+
+    def hear(where: str, data: bytes) -> None:
+        bob.receive([(data, where)], now=net.now)
+        net.turn(1)
+
+    net.send(0, b"one")
+    for flight in net.to(1):
+        hear("home", flight.data)
+    net.send(1, b"from bob")
+    net.wait(1.0)
+    controls = [flight for flight in net.log if flight.target == 1 and flight.kind not in (DATA, Session.id)]
+    assert bob.addresses == {0: "home"} and controls
+    bob.doubt(0)
+    for flight in controls:
+        hear("mallory", flight.data)
+    assert bob.addresses == {}, "what is for alice goes to everybody"
+    net.send(0, b"two")
+    for flight in net.to(1, kind=DATA):
+        hear("home", flight.data)
+    assert bob.addresses == {0: "home"}
+
+
+# What a plain group cannot know
+
+
+def test_a_ghost_that_is_let_in_is_excluded_again() -> None:
+    """Until then everybody waits for it, and it can be forged again: keys are for that."""
+    town = Town(3, "fifo", options=Options(detect=1.0, greet=True, echo=False))
+    town.wait(1.0)
+    alice = town.member("alice")
+    who = {"name": "ghost", "incarnation": 1, "address": "", "group": town.session("alice").digest}
+    asks = {"host": [alice.member.signed], "was": [], "spoken_in": 0, "bound": [], "part": [], "wants": ""}
+    town.inject("alice", outside(alice, "hello", **who, **asks, view=0), source="mallory")
+    town.wait(0.5)
+    assert "ghost" in town.names("bob")
+    town.wait(5.0)
+    assert all(town.names(name) == ("alice", "bob", "cathy") for name in town.members)
+    town.send("alice", b"and on")
+    town.wait(1.0)
+    assert b"and on" in town.texts("bob")
+
+
+def of_cathy(stack: Stack) -> dict[str, Any]:
+    cathy: Member = stack.view.members[2]
+    signed = {"name": cathy.name, "incarnation": cathy.incarnation, "view": stack.view.number}
+    return {**signed, "itself": True, "bound": False}
+
+
+def false_body(stack: Stack) -> bytes:
+    packet = Packet(2, stack.view.number, b"\0false")
+    packet.lsn = packet.seq = 1
+    packet.stamp = Stamp((), 1)
+    return forged(stack, packet)
+
+
+REMAINS: dict[str, tuple[Callable[[Town], bytes], Callable[[Town], bool]]] = {
+    "a goodbye of another member": (
+        lambda town: outside(
+            town.member("bob"), "goodbye", **of_cathy(town.member("bob")), group=town.session("bob").digest
+        ),
+        lambda town: "cathy" not in town.names("bob"),
+    ),
+    "another order, asked for in a member's name": (
+        lambda town: words(town.member("alice"), 1, "use", recipe="none", wish=1),
+        lambda town: town.member("alice").view.recipe == "none",
+    ),
+    "the next number with a false body": (
+        lambda town: false_body(town.member("bob")),
+        lambda town: b"false" in town.texts("bob"),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REMAINS)
+def test_what_remains_for_groups_with_keys(what: str) -> None:
+    """In a plain group these are believed, as they are said to be; nobody fails by it."""
+    forge, is_believed = REMAINS[what]
+    town = Town(3, "vector", options=Options(echo=False))
+    town.quiet()
+    data = forge(town)
+    for name in town.members:
+        town.inject(name, data, source="mallory")
+    town.wait(5.0)
+    assert is_believed(town)
+    assert not town.errors or set(town.errors) == {"cathy"}
