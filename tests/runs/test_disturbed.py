@@ -18,11 +18,11 @@ from inga.trial.trial import Trial
 
 pytestmark = pytest.mark.network
 
-KILLED = (Mishap(0.3, "crash", "alice"), Mishap(1.5, "return", "alice"))
+KILLED = (Mishap(0.5, "crash", "alice"), Mishap(2.0, "return", "alice"))
 """The one that leads."""
 
 
-def trial(order: str = "causal", seconds: float = 2.7, **more: object) -> Trial:
+def trial(order: str = "causal", seconds: float = 4.0, **more: object) -> Trial:
     rate = 30.0
     return Trial(order, 3, int(seconds * rate), rate=rate, rejoin=True, **{"detect": 0.8, **more})  # type: ignore[arg-type]
 
@@ -42,7 +42,7 @@ def test_one_is_killed_and_comes_back(tmp_path: Path) -> None:
 
 def test_objects_go_on_and_those_that_come_back_have_their_state() -> None:
     """One is killed and starts again; another one is stopped for too long, and comes back by itself."""
-    stopped = (Mishap(0.4, "pause", "cathy"), Mishap(2.0, "resume", "cathy"))
+    stopped = (Mishap(0.6, "pause", "cathy"), Mishap(2.5, "resume", "cathy"))
     result = run(trial("total", objects=1), mishaps=sorted((*KILLED, *stopped)))
     assert result.violations == 0, result.witnesses
     assert result.course is not None and not result.course.unsettled
@@ -60,9 +60,9 @@ def can_cut() -> bool:
 
 @pytest.mark.skipif(not can_cut(), reason="network namespaces take the rights of root, and ip")
 def test_a_network_is_cut() -> None:
-    cut = NetworkCut.parse("alice,bob/cathy@0.3+2.2", ("alice", "bob", "cathy"))
+    cut = NetworkCut.parse("alice,bob/cathy@0.5+2.5", ("alice", "bob", "cathy"))
     mishaps = (Mishap(cut.at, "cut", parts=cut.parts), Mishap(cut.ends, "heal"))
-    result = run(trial(seconds=3.5, echo=True), mishaps=mishaps)
+    result = run(trial(seconds=5.0, echo=True), mishaps=mishaps)
     assert result.violations == 0, result.witnesses
     assert result.course is not None and not result.course.unsettled
     assert len(result.course.settled) == 2, "in each part they agreed, and then all of them"

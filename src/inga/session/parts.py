@@ -160,9 +160,8 @@ class Parts:
         view = view_told(told)
         session = self._session
         is_ours = told.text("group") == session.digest and view.index(session.stack.member) is not None
-        if (
-            self.is_homeless and is_ours and session.stack.views.next is None
-        ):  # the same may come twice at once
+        is_entering = session.stack.views.next is not None  # the welcome may come twice in one burst
+        if self.is_homeless and is_ours and not is_entering:
             if self.reads_first:
                 session.slow.say_missed(told.counts("missed"))
             session.changes.enter(view, told)
