@@ -333,7 +333,9 @@ def _plan(seed: int, orders: tuple[str, ...]) -> Plan:
     if gathers:
         return _gathered(drawn, rng)
     rng = Random(f"sever {seed}")
-    is_watched = drawn.detect is not None and drawn.slow == "wait" and drawn.members > 2
+    is_watched = (
+        drawn.order in CHANGING and drawn.detect is not None and drawn.slow == "wait" and drawn.members > 2
+    )
     return _severed(drawn, rng) if is_watched and rng.random() < SEVERED else drawn
 
 
