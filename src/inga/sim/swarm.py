@@ -366,12 +366,14 @@ def _gathered(drawn: Plan, rng: Random) -> Plan:
         actions.append(Action(at, who, pick(("crash", "leave"))))
         if rng.random() < 0.5:
             actions.append(Action(round(at + rng.random(), 4), who, "return"))
-    if 0 < seeds < len(people):  # one that is there is enough, but there has to be one
+    has_few = 0 < seeds < len(people)
+    if has_few:  # one that is there is enough, but there has to be one
         actions = [action for action in actions if action.who or action.do not in ("crash", "leave")]
     return replace(
         drawn,
         actions=tuple(sorted(actions, key=lambda action: (action.at, action.who))),
         detect=detect,
+        rejoin=drawn.rejoin or has_few,
         loss=min(drawn.loss, 0.3),
         gather=True,
         seeds=seeds,
