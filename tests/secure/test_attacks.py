@@ -16,7 +16,7 @@ from inga.model.packet import Packet
 from inga.model.view import View
 from inga.secure import guard as guard_module
 from inga.secure.credentials import KnownSecret
-from inga.secure.guard import HANDSHAKES_A_SECOND, KNOCK_EVERY, Guard
+from inga.secure.guard import HANDSHAKES_A_SECOND, KNOCK_EVERY, GroupGuard
 from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, GOOD_FOR, KNOCK, PADDED, Handshake
 from inga.secure.sealing import AES, ReceivingKey, SendingKey, derive
 from inga.secure.views import ViewKeys
@@ -70,7 +70,7 @@ def opens(view: View, secret: bytes, data: bytes) -> bool:
     return data[4:12] in keys
 
 
-def state(guard: Guard) -> tuple[object, ...]:
+def state(guard: GroupGuard) -> tuple[object, ...]:
     """What a guard remembers."""
     return (
         set(guard._by_id),
@@ -240,8 +240,8 @@ def test_a_cookie_cannot_be_made_or_used_elsewhere(few: None, wire: Wire) -> Non
     alice = wire.guards["alice"]
     stranger = Handshake("lunch", alice._handshake._credentials, Random(9).randbytes)
     for _ in range(int(HANDSHAKES)):  # from now on cookies are asked for
-        if alice._knocks.has_half(wire.now):
-            alice._knocks.spend(wire.now)
+        if alice._knocks.has(wire.now, HANDSHAKES / 2):
+            alice._knocks.take(wire.now)
     alice.open([(stranger.knock(0.0), "here")], wire.now)
     cookie = stranger.read_cookie(stranger.read(wire.answers("alice")[0])[1])
     assert cookie is not None
@@ -533,12 +533,12 @@ class Outside:
             "cathy",
             seed=1,
             record=False,
-            guard=lambda name: Guard("lunch", name, certified(name), entropy=rng.randbytes, kind=AES),
+            guard=lambda name: GroupGuard("lunch", name, certified(name), entropy=rng.randbytes, kind=AES),
         )
         self.sim.run(until=1.0)
         self.alice = self.sim["alice"].stack
         self.session = next(layer for layer in self.alice.layers if isinstance(layer, Session))
-        self.guard = Guard("lunch", name, certified(name), entropy=rng.randbytes, kind=AES)
+        self.guard = GroupGuard("lunch", name, certified(name), entropy=rng.randbytes, kind=AES)
         self.where = where
 
     def says(self, do: str, **what: object) -> None:

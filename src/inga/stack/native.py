@@ -7,6 +7,7 @@ from inga.model.errors import WireError
 from inga.model.packet import DATA, HEADER_MAX, Buffer, Packet
 from inga.model.view import View
 from inga.stack.backlog import Backlog
+from inga.stack.guard import Guard
 from inga.wire.packet import (
     HEAD,
     INDEX_MAX,
@@ -214,16 +215,24 @@ class NativeWire:
         """Read what came too early for the views before this one."""
         if self.ahead:
             waiting, self.ahead = self.ahead, Backlog(AHEAD_MAX)
-            read = (
-                self.stack.chain.hook("read") or self._read_opened
-            )  # what is of this wire was opened already
-            if packets := read(waiting):
-                self.stack.chain.lowest(packets)
+            self.take(waiting)
 
-    def take_in(self, data: bytes) -> None:
-        """Read a datagram that a member has handed on; with what brought it, it was opened already."""
-        if packets := self._read_opened([(data, None)]):
+    def take(self, batch: Iterable[tuple[Buffer, Hashable]]) -> None:
+        """Read datagrams that were opened before, or that a member has handed on."""
+        read = self.stack.chain.hook("read") or self._read_opened
+        if packets := read(batch):
             self.stack.chain.lowest(packets)
+
+    def seal(self, guard: Guard) -> None:
+        """Seal what is about to leave. What the guard says to those who are reached by others goes there, too."""
+        stack = self.stack
+        sealed = guard.seal(stack.to_send, stack.now)
+        if self.also is not None and guard.words:
+            stack.to_send = []
+            for _, datagram in guard.words:
+                self.also(None, datagram)
+            sealed += guard.seal(stack.to_send, stack.now)
+        stack.to_send = sealed
 
     def _read_otherwise(self, reason: str, data: Buffer, address: Hashable) -> Packet | None:
         if reason in ("view", "group") and view_of(data) == OUTSIDE:

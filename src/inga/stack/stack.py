@@ -226,7 +226,7 @@ class Stack:
             if due is not None and (wake is None or due < wake):
                 wake = due
         if self.guard is not None:
-            self.to_send = self.guard.seal(self.to_send, self.now)
+            self.wire.seal(self.guard)
             if turn and self.guard.wake is not None:
                 wake = self.guard.wake if wake is None else min(wake, self.guard.wake)
             self._notices += self.guard.told()

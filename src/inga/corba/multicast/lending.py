@@ -6,15 +6,39 @@ it was dealt to us: otherwise one of us would deliver what another has just said
 
 from collections.abc import Collection, Mapping
 
-from inga.corba.multicast.reported import Reported
+from inga.corba.multicast.fragments import Piece
+from inga.corba.multicast.reported import Reported, Stream, start_of
 from inga.layers.lending import NumberedLender
 from inga.model.packet import DATA, Packet, Runs
+from inga.model.view import View
 from inga.session.closing import LENT_MAX
 from inga.stack.hooks import Holdings
 
 
 class StreamLender(NumberedLender, Reported):
     """The lender's part of a strategy that keeps the packets of others."""
+
+    def view(self, view: View) -> None:
+        # Of senders that are gone: what we lack and another has, counted from 1.
+        self._dealt: dict[int, Runs] = {}
+        super().view(view)
+
+    def gone(self, member: int) -> None:
+        """Where a view without it follows, what anybody has of it is handed round before."""
+        stream = self._streams.get(self.miop.senders[member])
+        if not self.stack.views.follow:
+            super().gone(member)
+            return
+        if stream is not None:
+            self._stop_asking(stream)
+        self._settle()
+        self._pump()
+
+    def closed(self) -> None:
+        """Everybody who stays has everything."""
+        for _, receipt in self._receipts:
+            receipt.reach("confirmed")
+        self._receipts.clear()
 
     def count(self) -> int:
         return self._last_data - self.first + 1
@@ -69,6 +93,29 @@ class StreamLender(NumberedLender, Reported):
         if stream is None:
             return {}
         return {number - stream.baseline + 1: packet for number, packet in stream.buffer.items()}
+
+    def _is_dealt(self, sender: int, number: int) -> bool:
+        """Whether that packet of a member that is gone is one that we lack and another has."""
+        stream = self._streams.get(sender)
+        first = start_of(number) if stream is None else stream.baseline
+        return any(low <= number - first + 1 < high for low, high in self._dealt.get(sender, ()))
+
+    def _stream_of(self, packet: Packet, piece: Piece) -> Stream | None:
+        is_known = piece.sender in self._streams
+        if packet.src in self.stack.left and not is_known and self._is_dealt(piece.sender, packet.lsn):
+            return self._new_stream(piece.sender, packet.src, start_of(packet.lsn))
+        return super()._stream_of(packet, piece)
+
+    def _take_in(self, stream: Stream, packet: Packet) -> bool:
+        is_gone = stream.member in self.stack.left and self.stack.views.follow
+        if is_gone and not self._is_dealt(stream.sender, packet.lsn):
+            self.stack.counts["late"] += 1
+            return False
+        return super()._take_in(stream, packet)
+
+    def _stop_asking(self, stream: Stream) -> None:
+        """What is missing of a sender is not asked for any more."""
+        stream.missing.clear()
 
     def _spare(self, packet: Packet | None) -> None:
         """It was repaired just now."""

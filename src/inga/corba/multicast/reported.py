@@ -25,11 +25,11 @@ from inga.corba.multicast.fragments import (
 from inga.corba.wire.miop import ENTRIES_MAX, NACK, STATE, ControlPacket
 from inga.layers.flow import charged
 from inga.layers.numbers import check_number, check_switch
-from inga.model.packet import DATA, Packet, Runs
+from inga.model.packet import DATA, Packet
 from inga.model.receipt import Receipt
 from inga.model.view import View
 from inga.session.pressure import Unread
-from inga.stack.budget import Budget
+from inga.stack.budget import Supply
 
 SIZE = 512
 """Packets kept of each sender."""
@@ -70,7 +70,7 @@ class Stream:
         self.buffer: dict[int, Packet] = {}  # for repairs: the newest `size` numbers
         self.missing: dict[int, int] = {}  # numbers that have not come: how often they were asked for again
         self.told = baseline - 1  # what we last reported
-        self.requests = Budget(REQUESTS, REQUESTS)  # that are heeded
+        self.requests = Supply(REQUESTS, REQUESTS)  # that are heeded
 
     @property
     def stable(self) -> int:
@@ -129,9 +129,6 @@ class Reported(Strategy):
         # as a receiver
         self._streams: dict[int, Stream] = {}
         self._unread = Unread(self.queue_max)
-        self._dealt: dict[
-            int, Runs
-        ] = {}  # of senders that are gone: what we lack and another has, counted from 1
         if self.is_public:
             self.levels = ()  # nobody knows who has to have it
             return
@@ -233,21 +230,12 @@ class Reported(Strategy):
             self._receipts.popleft()[1].reach("confirmed")
 
     def gone(self, member: int) -> None:
-        """Nobody waits for it any more, nor asks for what it sent; where a view without it follows, what anybody has of it
-        is handed round before."""
+        """Nobody waits for it any more, nor asks for what it sent: it left when all had that, or it failed."""
         stream = self._streams.get(self.miop.senders[member])
         if stream is not None:
-            self._stop_asking(stream)
-            if not self.stack.views.follow:
-                self._forget(stream)
+            self._forget(stream)
         self._settle()
         self._pump()
-
-    def closed(self) -> None:
-        """Everybody who stays has everything."""
-        for _, receipt in self._receipts:
-            receipt.reach("confirmed")
-        self._receipts.clear()
 
     def goodbye(self) -> None:
         """Nobody counts on us any more, and we on nobody."""
@@ -336,8 +324,6 @@ class Reported(Strategy):
     def _stream_of(self, packet: Packet, piece: Piece) -> Stream | None:
         """Whose packet it is, if we follow that sender."""
         stream = self._streams.get(piece.sender)
-        if packet.src in self.stack.left and stream is None and self._is_dealt(piece.sender, packet.lsn):
-            return self._new_stream(piece.sender, packet.src, start_of(packet.lsn))
         if stream is None:
             if piece.sender in (0, self.miop.sender) or not self.is_public:
                 return (
@@ -363,19 +349,9 @@ class Reported(Strategy):
 
     def _forget(self, stream: Stream) -> None:
         """What is missing of a sender that is gone or was started again will never come, nor be asked for."""
-        self._stop_asking(stream)
+        stream.missing.clear()
         stream.arrived.give_up()
         stream.buffer.clear()
-
-    def _stop_asking(self, stream: Stream) -> None:
-        """What is missing of a sender is not asked for any more."""
-        stream.missing.clear()
-
-    def _is_dealt(self, sender: int, number: int) -> bool:
-        """Whether that packet of a member that is gone is one that we lack and another has."""
-        stream = self._streams.get(sender)
-        first = start_of(number) if stream is None else stream.baseline
-        return any(low <= number - first + 1 < high for low, high in self._dealt.get(sender, ()))
 
     def _baseline(self, piece: Piece) -> int:
         """From where on packets of a sender are wanted of which this is the first to come."""
@@ -384,11 +360,6 @@ class Reported(Strategy):
     def _take_in(self, stream: Stream, packet: Packet) -> bool:
         """Put a packet of another into its buffer; whether it is new."""
         number = packet.lsn
-        is_gone = stream.member in self.stack.left
-        follow = is_gone and self.stack.views.follow
-        if follow and not self._is_dealt(stream.sender, number):
-            self.stack.counts["late"] += 1
-            return False
         if not self._is_credible(stream, number):
             self.stack.reject("lsn", packet)
             return False
@@ -396,7 +367,8 @@ class Reported(Strategy):
             self.stack.row("duplicate", peer_of(stream.member), n=number)
             return False
         packet.keep()
-        if self.keeps and number > stream.known - self.size and follow is is_gone:
+        is_of_use = stream.member not in self.stack.left or self.stack.views.follow
+        if self.keeps and number > stream.known - self.size and is_of_use:
             stream.buffer[number] = packet
         if number >= stream.baseline:
             stream.arrived.add(number)
