@@ -54,6 +54,7 @@ WATCHED = Bounds(10.0, 1.0, False)
 
 IDLE_FOR = 2.0
 """Seconds for which they are then watched."""
+
 PACED = WATCHED._replace(heard=HEARD_WITHIN)
 """The same where senders keep to a rate, and buffers hold a few packets."""
 
@@ -164,7 +165,7 @@ def _rest(sim: Sim, since: float, when: str, bounds: Bounds) -> list[Finding]:
 
 def _idle(sim: Sim, plan: Plan) -> list[Finding]:
     """Where members always speak, to be heard and to look for others, they say nothing else: nothing is asked in vain."""
-    if plan.detect is None:
+    if plan.detect is None or find(plan.order).wire != "inga":
         return []
     before, members = sim.network.sent, sum(site.is_member for site in sim.sites)
     sim.run(sim.now + IDLE_FOR)

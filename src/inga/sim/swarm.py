@@ -333,7 +333,9 @@ def _plan(seed: int, orders: tuple[str, ...]) -> Plan:
     if gathers:
         return _gathered(drawn, rng)
     rng = Random(f"sever {seed}")
-    is_watched = drawn.detect is not None and drawn.slow == "wait" and drawn.members > 2
+    is_watched = (
+        drawn.order in CHANGING and drawn.detect is not None and drawn.slow == "wait" and drawn.members > 2
+    )
     return _severed(drawn, rng) if is_watched and rng.random() < SEVERED else drawn
 
 
@@ -364,12 +366,14 @@ def _gathered(drawn: Plan, rng: Random) -> Plan:
         actions.append(Action(at, who, pick(("crash", "leave"))))
         if rng.random() < 0.5:
             actions.append(Action(round(at + rng.random(), 4), who, "return"))
-    if 0 < seeds < len(people):  # one that is there is enough, but there has to be one
+    has_few = 0 < seeds < len(people)
+    if has_few:  # one that is there is enough, but there has to be one
         actions = [action for action in actions if action.who or action.do not in ("crash", "leave")]
     return replace(
         drawn,
         actions=tuple(sorted(actions, key=lambda action: (action.at, action.who))),
         detect=detect,
+        rejoin=drawn.rejoin or has_few,
         loss=min(drawn.loss, 0.3),
         gather=True,
         seeds=seeds,
