@@ -9,7 +9,7 @@ from inga.keys.secret import Secret
 from inga.model.packet import Packet
 from inga.model.view import Member, View
 from inga.secure.credentials import Certified, Credentials, KnownSecret
-from inga.secure.guard import Guard
+from inga.secure.guard import GroupGuard
 from inga.secure.sealing import AES
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import EVERYBODY, Address, Datagram, joined
@@ -57,7 +57,7 @@ class Wire:
     def __init__(self, seed: int = 1) -> None:
         self.entropy = Random(seed).randbytes
         self.now = 0.0
-        self.guards: dict[str, Guard] = {}
+        self.guards: dict[str, GroupGuard] = {}
         self.heard: dict[str, list[bytes]] = {}
         self.tape: list[tuple[str, str, bytes]] = []  # from, to, octets
         self.passes: Callable[[str, str, bytes], bool] = lambda source, to, data: True
@@ -65,8 +65,8 @@ class Wire:
 
     def add(
         self, where: str, credentials: Credentials, name: str | None = None, *, group: str = "lunch"
-    ) -> Guard:
-        guard = Guard(group, name or where, credentials, entropy=self.entropy, kind=AES)
+    ) -> GroupGuard:
+        guard = GroupGuard(group, name or where, credentials, entropy=self.entropy, kind=AES)
         self.guards[where] = guard
         self.heard[where] = []
         return guard

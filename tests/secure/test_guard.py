@@ -12,7 +12,7 @@ from inga.secure.guard import (
     CHANNELS_EACH,
     HEARD_WITHIN,
     SILENT_MAX,
-    Guard,
+    GroupGuard,
 )
 from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, FRESH_FOR, GOOD_FOR, KNOCK
 from inga.secure.sealing import AES, EPOCH_SECONDS, EPOCHS_AHEAD
@@ -269,6 +269,6 @@ def test_long_certificates_cost_a_cookie() -> None:
 
 
 def test_a_guard_is_not_pickled() -> None:
-    guard = Guard("lunch", "alice", known(), entropy=bytes, kind=AES)
+    guard = GroupGuard("lunch", "alice", known(), entropy=bytes, kind=AES)
     with pytest.raises(TypeError, match="keys"):
         pickle.dumps(guard)

@@ -29,8 +29,9 @@ from inga.secure.handshake import (
     TALKS,
     Handshake,
     Other,
+    public_of,
 )
-from inga.secure.sealing import KEY, Forged
+from inga.secure.sealing import KEY, TAG, Forged
 from inga.wire.told import Told, said
 
 from .helpers import AUTHORITY, DAY, IDENTITIES, MOMENT, OTHER_SECRET, certified, known
@@ -141,8 +142,9 @@ def test_words_of_another_group_are_not_taken(sides: Sides, make: Made) -> None:
     with pytest.raises(Forged, match="group"):
         sides.bob.read(word)
     renamed = changed(word, TALKS.size - 4, sides.knock()[TALKS.size - 4 : TALKS.size])
-    with pytest.raises(Forged, match="unproven"):
-        sides.bob.read(renamed)
+    for each in (renamed, proven(elsewhere, renamed)):
+        with pytest.raises(Forged, match="unproven"):
+            sides.bob.read(each)
 
 
 def test_the_group_is_part_of_the_keys(make: Made) -> None:
@@ -231,6 +233,15 @@ def test_the_processes_are_part_of_what_is_proven(sides: Sides, at: str) -> None
             answer = proven(sides.alice, changed(answer, TALKS.size, sides.alice.id))
         _, confirm = sides.judge(between(answer, "answer"))
         sides.finish(between(confirm, "confirm"))
+
+
+def test_who_knocks_and_who_answers_is_part_of_every_key(sides: Sides) -> None:
+    """Four keys and what is signed, of handshakes with the same private keys that differ in one thing."""
+    private, public = bytes(range(32)), public_of(bytes(range(1, 33)))
+    a, b, one, two = b"a" * ID, b"b" * ID, b"1" * KEY, b"2" * KEY
+    said = [(a, one, b, two), (b, one, a, two), (a, two, b, one), (b, one, b, two), (a, one, b, one)]
+    found = [sides.alice._keys(private, public, *each) for each in said]
+    assert len({key for keys in found for key in keys}) == 5 * len(said)
 
 
 @pytest.mark.parametrize("point", SMALL)
@@ -387,7 +398,7 @@ def test_an_answer_that_is_said_again_is_sealed_with_another_key(sides: Sides) -
     sealed = TALKS.size + 2 * ID + KEY + PROOF
     assert one[: sealed - PROOF] == two[: sealed - PROOF]
     assert one[sealed - PROOF : sealed] != two[sealed - PROOF : sealed]
-    assert one[sealed:-PROOF] != two[sealed:-PROOF]
+    assert one[sealed : -PROOF - TAG] != two[sealed : -PROOF - TAG]
 
 
 def test_after_it_has_forgotten_nothing_can_be_said_again(sides: Sides) -> None:

@@ -1,5 +1,6 @@
 """Groups that nobody has described beforehand: whoever starts finds the others, whatever the network does."""
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -7,9 +8,13 @@ import pytest
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.recipes import Options
-from inga.session.asking import HOST_FOR
+from inga.session.asking import HOST_FOR, Asking
 from inga.session.gathering import GATHER_MAX, GRACE, QUIET
+from inga.session.parts import Parts
+from inga.session.session import Session
 from inga.sim import Sim
+from inga.sim.judge import judge
+from inga.sim.swarm import Plan
 
 from .test_handover import Account
 from .test_parts import here, say_and_hear, views
@@ -153,3 +158,79 @@ def test_who_gathers_is_not_named() -> None:
         Sim("alice", gather=True, record=False)
     with pytest.raises(UsageError, match="at least one member"):
         Sim()
+
+
+# At addresses
+
+
+@pytest.mark.parametrize("seeds", [["m0"], ["m5", "nobody"], ["m0", "m1", "m2", "m3", "m4", "m5"]])
+def test_who_knows_where_one_is_finds_all(seeds: list[str]) -> None:
+    sim = gathering(1, ROUGH, seeds=seeds)
+    assert run_until_whole(sim, start(sim, 6, within=0.3)) <= 2 * SOON
+    say_and_hear(sim)
+
+
+def test_who_knows_nobody_is_alone() -> None:
+    sim = gathering(seeds=["nobody"])
+    start(sim, 2)
+    sim.run(5.0)
+    assert {site.stack.view.names for site in sim.sites} == {("m0",), ("m1",)}
+
+
+def test_seeds_are_for_those_who_gather() -> None:
+    with pytest.raises(UsageError, match="for those who gather"):
+        Sim("alice", seeds=["alice"])
+
+
+def test_one_that_thinks_better_of_it_is_not_let_in() -> None:
+    sim = gathering()
+    start(sim, 3)
+    sim.run(QUIET / 2)
+    sim["m0"].leave()
+    assert run_until_whole(sim, QUIET / 2) <= QUIET
+    assert {site.stack.view.names for site in here(sim)} == {("m1", "m2")}
+
+
+# Rules taken out, which the swarm notices
+
+
+def never_gives_up(patch: pytest.MonkeyPatch) -> None:
+    """Who was asked and died is asked for ever."""
+    patch.setattr(Asking, "gives_up", lambda asking, now: False)
+
+
+def faces_stay(patch: pytest.MonkeyPatch) -> None:
+    """One that was there once is waited for."""
+    patch.setattr("inga.session.gathering.FRESH", float("inf"))
+
+
+def nobody_looks_for_others(patch: pytest.MonkeyPatch) -> None:
+    """Groups founded apart do not say that they are there."""
+    original = Parts.__init__
+
+    def closed(parts: Parts, session: Session, *, rejoin: bool, is_open: bool) -> None:
+        original(parts, session, rejoin=rejoin, is_open=False)
+
+    patch.setattr(Parts, "__init__", closed)
+
+
+GONE = '{"order": "fifo", "members": 3, "actions": [[0.31, 0, "crash", null]], "detect": 0.5, "gather": true}'
+CUT = '{"order": "fifo", "members": 3, "actions": [[0.0, 1, "part", 1.0], [0.01, 1, "join", null]], "detect": 0.5, "gather": true}'
+
+
+@pytest.mark.parametrize(
+    ("take_out", "plan", "kind"),
+    [
+        (never_gives_up, GONE, "stuck: join"),
+        (faces_stay, GONE.replace("0.31", "0.2"), "stuck: join"),
+        (nobody_looks_for_others, CUT, "stuck: view"),
+    ],
+)
+def test_the_swarm_notices_a_rule_that_is_gone(
+    take_out: Callable[[pytest.MonkeyPatch], None], plan: str, kind: str
+) -> None:
+    gathers = Plan.parse(plan)
+    assert judge(gathers) == []
+    with pytest.MonkeyPatch.context() as patch:
+        take_out(patch)
+        assert kind in [found.kind for found in judge(gathers)]

@@ -86,6 +86,11 @@ def test_everything_is_drawn_sometimes() -> None:
     sends = [action for each in drawn for action in each.actions if action.do == "send"]
     assert any(action.argument[1] == (action.who,) for action in sends), "nobody talks to itself"
     assert len(FEATURES) == len(set(FEATURES))
+    assert (
+        {each.order for each in drawn if each.gather}
+        == {each.order for each in drawn if each.severed}
+        == {*CHANGING}
+    )
 
 
 @pytest.mark.parametrize(

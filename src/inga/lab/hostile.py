@@ -37,39 +37,39 @@ BATCH, TIMES = 64, 8
 RUN = 64
 """Packets that are asked for at once: as many as are sent again for one request."""
 
-Heard = tuple[bytes, HostPort]
+HeardDatagram = tuple[bytes, HostPort]
 """A datagram, and where it came from, or goes to."""
 
-Spoil = Callable[[Random, Heard, int], bytes | None]
+Spoil = Callable[[Random, HeardDatagram, int], bytes | None]
 """Makes something of what was heard, in a group of so many members; None: nothing can be made of it."""
 
 
-def random_bytes(rng: Random, heard: Heard, members: int) -> bytes:
+def random_bytes(rng: Random, heard: HeardDatagram, members: int) -> bytes:
     return rng.randbytes(len(heard[0]))
 
 
-def flipped(rng: Random, heard: Heard, members: int) -> bytes:
+def flipped(rng: Random, heard: HeardDatagram, members: int) -> bytes:
     data = bytearray(heard[0])
     for _ in range(rng.choice((1, 1, 2, 8))):
         data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
     return bytes(data)
 
 
-def as_it_was(rng: Random, heard: Heard, members: int) -> bytes:
+def as_it_was(rng: Random, heard: HeardDatagram, members: int) -> bytes:
     return heard[0]
 
 
-def of_another_view(rng: Random, heard: Heard, members: int) -> bytes:
+def of_another_view(rng: Random, heard: HeardDatagram, members: int) -> bytes:
     """The next one, the one before, or any."""
     number = max(0, view_of(heard[0]) + rng.choice((1, 1, -1, rng.randrange(1 << 16))))
     return _changed(heard[0], 12, number)
 
 
-def of_another_group(rng: Random, heard: Heard, members: int) -> bytes:
+def of_another_group(rng: Random, heard: HeardDatagram, members: int) -> bytes:
     return _changed(heard[0], 4, rng.getrandbits(32))
 
 
-def request(rng: Random, heard: Heard, members: int) -> bytes | None:
+def request(rng: Random, heard: HeardDatagram, members: int) -> bytes | None:
     """As if whoever was heard lacked what others sent: its tag is on what it said."""
     data = heard[0]
     try:
@@ -105,7 +105,7 @@ class Stranger:
         via: str | None = None,
         interface: str = "127.0.0.1",
         places: Iterable[HostPort] = (),
-        heard: Iterable[Heard] = (),
+        heard: Iterable[HeardDatagram] = (),
         seed: int = 0,
     ) -> None:
         """`kind`: one of SPOILS. `via`: where the group multicasts, if it does; `places`: addresses of members; `heard`:
@@ -153,9 +153,9 @@ class Stranger:
         self.flood(lambda: monotonic() >= end)
         return self.sent
 
-    def _made(self) -> list[Heard]:
+    def _made(self) -> list[HeardDatagram]:
         """What is sent next, and where to."""
-        made: list[Heard] = []
+        made: list[HeardDatagram] = []
         for _ in range(BATCH):
             heard = self._rng.choice(self._heard) if self._heard else (bytes(100), ("", 0))
             data = self._spoil(self._rng, heard, self._members)

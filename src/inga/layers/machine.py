@@ -8,7 +8,7 @@ what other members say they have, and the time, and lists in `events` what that 
 from typing import Any, ClassVar, NamedTuple
 
 from inga.session.alarms import Alarms
-from inga.stack.budget import Budget
+from inga.stack.budget import Supply
 
 ALL = -1
 """In the place of a member: the alarm concerns the whole group."""
@@ -43,7 +43,7 @@ class Machine:
         # Senders that are gone: messages held of them are not counted against the buffers.
         self.uncounted: set[int] = set()
         self.is_behind = False  # our application does not keep up: nobody is told of free buffers
-        self._answers = [Budget() for _ in range(members)]  # to each member, for what it asks
+        self._answers = [Supply() for _ in range(members)]  # to each member, for what it asks
         self._alarms = Alarms()
 
     def tick(self, now: float) -> None:

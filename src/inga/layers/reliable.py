@@ -28,7 +28,7 @@ from inga.model.packet import Packet, Runs
 from inga.model.receipt import Receipt
 from inga.model.view import View
 from inga.session.alarms import Alarms, Backoff
-from inga.stack.budget import Budget, cost_of
+from inga.stack.budget import Supply, cost_of
 from inga.stack.layer import Layer
 from inga.wire.runs import RUNS_MAX
 
@@ -92,7 +92,7 @@ class Reliable(NumberedLender, Layer):
         self._acked = [0] * n  # the lsn up to which each member has our packets
         self._receipts: deque[tuple[int, Receipt]] = deque()
         self._repaired: dict[tuple[int, int], float] = {}  # (member, lsn) -> when
-        self._answers = [Budget() for _ in range(n)]  # to each member, for what it asks
+        self._answers = [Supply() for _ in range(n)]  # to each member, for what it asks
         self._beat_due = 0.0  # when the next heartbeat is wanted: at or after its alarm
         # as a receiver
         self._arrived = [Arrivals() for _ in range(n)]
@@ -193,7 +193,7 @@ class Reliable(NumberedLender, Layer):
 
     def _owe_report(self, packet: Packet, *, is_new: bool) -> None:
         """A packet wants to be acknowledged, once more if it came before: that acknowledgement may have been lost."""
-        if not is_new and self.stack.is_elsewhere(packet):
+        if not is_new and self.stack.wire.is_elsewhere(packet):
             return  # somebody else sent it again
         if not is_new and not self._answers[packet.src].take(self.stack.now, REPLAYED):
             self.stack.reject("budget", packet)

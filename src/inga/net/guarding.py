@@ -11,14 +11,14 @@ from inga.net.log import log
 from inga.net.options import JoinOptions
 from inga.recipes import Recipe
 from inga.secure.credentials import Certified, Credentials, KnownSecret
-from inga.secure.guard import Guard
+from inga.secure.guard import GroupGuard
 from inga.secure.sealing import AES, CHACHA, load_ciphers
 
 FILE = "file:"
 """Before the path of a file, where a text could also be the thing itself."""
 
 
-def guard_of(said: JoinOptions, recipe: Recipe, group: str, name: str) -> Guard | None:
+def guard_of(said: JoinOptions, recipe: Recipe, group: str, name: str) -> GroupGuard | None:
     """The guard of a member that was given a secret or an identity; None for one without."""
     credentials = _credentials(said, name)
     if credentials is None:
@@ -28,7 +28,7 @@ def guard_of(said: JoinOptions, recipe: Recipe, group: str, name: str) -> Guard 
             f"order {recipe.name!r} speaks a wire format of others, which has no place for a secret or an identity"
         )
     load_ciphers()
-    return Guard(group, name, credentials, entropy=os.urandom, kind=fastest())
+    return GroupGuard(group, name, credentials, entropy=os.urandom, kind=fastest())
 
 
 @cache

@@ -47,7 +47,7 @@ LOOK_SECONDS = 0.005
 async def play(config: dict[str, Any], link: WorkerLink) -> None:
     """One member, from joining to leaving."""
     trial = Trial(**config["trial"])
-    heard = Heard()
+    heard = HeardState()
     more = heard.handlers if trial.echo and trial.objects is None else {}
     async with join(**joining(config, objects=trial.classes(trial.misdeclare), **more)) as group:
         group.on_merge(lambda view: link.say("merged", parts=view.merged))
@@ -69,7 +69,7 @@ async def play(config: dict[str, Any], link: WorkerLink) -> None:
     link.say("closed", counts=dict(group.stack.counts), cpu=cpu, stopped=survivor.stopped, states=states)
 
 
-class Heard:
+class HeardState:
     """The state of an application: how many messages the group has delivered, and the sum of their numbers. Members that hear
     themselves (`--echo`) have the same, in whatever order they heard them, and give it to those who come back."""
 
@@ -98,7 +98,7 @@ class Survivor(ABC):
     """What one member does, whoever else is there."""
 
     def __init__(
-        self, group: Group, trial: Trial, config: dict[str, Any], link: WorkerLink, heard: Heard
+        self, group: Group, trial: Trial, config: dict[str, Any], link: WorkerLink, heard: HeardState
     ) -> None:
         self.done = 0  # taken, or answered
         self.stopped = 0.0  # the longest time for which nothing came, while we had something to say
@@ -186,7 +186,7 @@ class Talker(Survivor):
     """Sends messages, and takes those of others."""
 
     def __init__(
-        self, group: Group, trial: Trial, config: dict[str, Any], link: WorkerLink, heard: Heard
+        self, group: Group, trial: Trial, config: dict[str, Any], link: WorkerLink, heard: HeardState
     ) -> None:
         super().__init__(group, trial, config, link, heard)
         self._slow = trial.slow == group.me and not trial.stalls

@@ -25,14 +25,16 @@ from inga.secure.handshake import (
     GOOD_FOR,
     KNOCK,
     NO_COOKIE,
-    Answer,
-    Confirmed,
+    SECURED,
+    AnsweredKnock,
+    ConfirmedKnock,
     Handshake,
     Knock,
     Other,
 )
 from inga.secure.sealing import AES, CHACHA, HEAD, KEY, MAGIC, TAG, VERSION, Forged, ReceivingKey, SendingKey
 from inga.secure.views import ViewKeys
+from inga.stack.budget import Supply
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import EVERYBODY, Address, Datagram, joined
 from inga.wire.packet import HEAD as PACKET_HEAD
@@ -121,30 +123,7 @@ class Channel:
         self.receiving = ReceivingKey(heard, self, table)
 
 
-class Budget:
-    """How much work others can make us do."""
-
-    __slots__ = ("_left", "_since")
-
-    def __init__(self) -> None:
-        self._left, self._since = HANDSHAKES, 0.0
-
-    def has_half(self, now: float) -> bool:
-        return self._refill(now) >= HANDSHAKES / 2
-
-    def spend(self, now: float) -> None:
-        """Do it once, or raise Forged: too many want that."""
-        if self._refill(now) < 1.0:
-            raise Forged("flood")
-        self._left -= 1.0
-
-    def _refill(self, now: float) -> float:
-        self._left = min(HANDSHAKES, self._left + (now - self._since) * HANDSHAKES_A_SECOND)
-        self._since = now
-        return self._left
-
-
-class Guard:
+class GroupGuard:
     """Seals and opens for one process; pure: time and octets in, octets out."""
 
     def __init__(
@@ -177,11 +156,14 @@ class Guard:
         self._made: dict[
             tuple[bytes, bytes], Channel
         ] = {}  # by process and its key: handshakes that are over
-        self._knocks, self._cookies, self._answers, self._confirms = Budget(), Budget(), Budget(), Budget()
+        self._knocks, self._cookies, self._answers, self._confirms = (
+            Supply(HANDSHAKES_A_SECOND, HANDSHAKES) for _ in range(4)
+        )
         self._asks_cookies = self._handshake.is_long(name)
         self._own: bytes | None = None  # the secret of the next view, if we make it
         self._look = LOOK
-        self._out: list[tuple[Address, Datagram]] = []  # what we say ourselves
+        self._out: list[tuple[Address, Datagram]] = []  # what we are about to say ourselves
+        self.words: list[tuple[Address, Datagram]] = []  # what we said ourselves just now
         self._now = 0.0
         self.wake: float | None = None
         self.rejected: Counter[str] = Counter()  # datagrams, by reason
@@ -271,8 +253,8 @@ class Guard:
             elif kind == COOKIE:
                 cookie = self._handshake.read_cookie(content)
                 if cookie is not None:
-                    self._cookies.spend(self._now)
-                    self._knock(Direct(address), cookie)
+                    self._spend(self._cookies)
+                    self._knock(_at(address), cookie)
             elif kind == ANSWER:
                 answer = self._handshake.read_answer(content)
                 if answer is not None:
@@ -291,6 +273,11 @@ class Guard:
                 self._tell(address, WRONG[str(error)])
             raise
 
+    def _spend(self, budget: Supply) -> None:
+        """Do something that others make us do, unless they make us do too much."""
+        if not budget.take(self._now):
+            raise Forged("flood")
+
     def _on_knock(self, knock: Knock, address: Hashable) -> None:
         if knock.id == self._handshake.id:
             return  # our own, come back to us
@@ -300,31 +287,31 @@ class Guard:
         if (knock.id, knock.public) in self._made:
             return  # it has confirmed this one
         handshake, now, where = self._handshake, self._now, _text(address)
-        asks = self._asks_cookies or not self._knocks.has_half(now)
+        asks = self._asks_cookies or not self._knocks.has(now, HANDSHAKES / 2)
         if asks and not handshake.is_there(knock, where, now):
-            self._out.append((Direct(address), handshake.cookie(knock, where, now)))
+            self._out.append((_at(address), handshake.cookie(knock, where, now)))
             return
-        self._knocks.spend(now)
-        self._out.append((Direct(address), handshake.answer(knock, self._name, now)))
+        self._spend(self._knocks)
+        self._out.append((_at(address), handshake.answer(knock, self._name, now)))
         self._wake_by(now + GOOD_FOR)
 
-    def _on_answer(self, answer: Answer, address: Hashable) -> None:
+    def _on_answer(self, answer: AnsweredKnock, address: Hashable) -> None:
         if (answer.id, answer.public) in self._made:
             return  # it has answered before
-        self._answers.spend(self._now)
+        self._spend(self._answers)
         other, public = self._handshake.judge(answer, self._now)
         channel = self._channel(other, address, is_ours=True)
         channel.confirm = self._handshake.confirm(public, other, self._name)
-        self._out.append((Direct(address), channel.confirm))
+        self._out.append((_at(address), channel.confirm))
         self._open_channel(channel, answer.public)
 
-    def _on_confirm(self, confirmed: Confirmed, address: Hashable) -> None:
+    def _on_confirm(self, confirmed: ConfirmedKnock, address: Hashable) -> None:
         knock = confirmed.knock
         known = self._made.get((knock.id, knock.public))
         if known is not None:
             self._say(known, b"")  # it has not heard that we heard it
             return
-        self._confirms.spend(self._now)
+        self._spend(self._confirms)
         channel = self._channel(self._handshake.finish(confirmed, self._now), address, is_ours=False)
         self._open_channel(channel, knock.public)
         self._say(channel, b"")
@@ -417,10 +404,8 @@ class Guard:
                     continue
                 last, last_sealed = datagram, self._keys.sending.seal(plain, now)  # type: ignore[arg-type]
             sealed.append((to, last_sealed))
-        if self._out:
-            sealed += self._out
-            self._out = []
-        return sealed
+        self.words, self._out = self._out, []
+        return sealed + self.words
 
     def _say_outside(self, to: Address, word: bytes) -> None:
         """What belongs to no view: to one process, or to all that there are and those that are about to be heard."""
@@ -449,7 +434,7 @@ class Guard:
         return self._by_name.get(self._keys.view.names[to])
 
     def _say(self, channel: Channel, word: bytes) -> None:
-        to = Direct(channel.address)
+        to = _at(channel.address)
         if channel.confirm is not None:
             self._out.append((to, channel.confirm))
         self._out.append((to, channel.sending.seal(word, self._now)))
@@ -557,6 +542,10 @@ class Guard:
 
     # For the session
 
+    def is_sealed(self, datagram: Buffer) -> bool:
+        """Whether it is something that `open` takes: a packet is not."""
+        return datagram[:2] == SECURED
+
     def speaks_for(self, address: Hashable, *names: str) -> bool:
         """Whether the one that speaks from there has proven that it is called so, or one of these."""
         channel = self._by_address.get(_text(address))
@@ -587,12 +576,17 @@ class Guard:
         where = _text(address)
         if where not in self.failures and len(self.failures) < FAILED_MAX:
             self._notices.append(f"whoever is at {printable(where)} {why}")
-            self._knock(Direct(address))  # so that it sees the difference, too
+            self._knock(_at(address))  # so that it sees the difference, too
         if len(self.failures) < FAILED_MAX:
             self.failures[where] = why
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("what guards a group is not pickled: it has keys")
+
+
+def _at(address: Hashable) -> Address:
+    """The one that speaks from there; everybody, if its words were handed on by another."""
+    return EVERYBODY if address is None else Direct(address)
 
 
 def _text(address: Hashable) -> str:

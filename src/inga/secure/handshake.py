@@ -61,7 +61,7 @@ class Knock(NamedTuple):
     cookie: bytes
 
 
-class Answer(NamedTuple):
+class AnsweredKnock(NamedTuple):
     """Somebody has heard us knock."""
 
     id: bytes
@@ -71,7 +71,7 @@ class Answer(NamedTuple):
     sealed: bytes
 
 
-class Confirmed(NamedTuple):
+class ConfirmedKnock(NamedTuple):
     """Somebody whose knock was answered shows who it is."""
 
     knock: Knock
@@ -79,7 +79,7 @@ class Confirmed(NamedTuple):
     sealed: bytes
 
 
-class Keys(NamedTuple):
+class PairKeys(NamedTuple):
     """What both sides of one handshake know: the beginning of all they agree on."""
 
     transcript: bytes
@@ -89,7 +89,7 @@ class Keys(NamedTuple):
     back: bytes
 
     def __repr__(self) -> str:
-        return "<Keys of a handshake>"
+        return "<PairKeys of a handshake>"
 
 
 class ShortLived:
@@ -206,12 +206,12 @@ class Handshake:
         head = self._head(ANSWER) + knock.id + self.id + public + salt
         return self._proven(head + _seal(derive(keys.answer, salt), said("answer", name=name, **proof), head))
 
-    def read_answer(self, data: bytes) -> "Answer | None":
+    def read_answer(self, data: bytes) -> "AnsweredKnock | None":
         """What somebody says that has heard us knock; None if it is not for us."""
         whose, other, public, salt, sealed = self._parts(data, ID, ID, KEY, PROOF)
-        return Answer(other, public, salt, data[: -len(sealed)], sealed) if whose == self.id else None
+        return AnsweredKnock(other, public, salt, data[: -len(sealed)], sealed) if whose == self.id else None
 
-    def judge(self, answer: "Answer", now: float) -> "tuple[Other, bytes]":
+    def judge(self, answer: "AnsweredKnock", now: float) -> "tuple[Other, bytes]":
         """Who has answered our knock, and the public key of ours that it was made for."""
         for private in self._privates.good(now):
             public = public_of(private)
@@ -229,14 +229,14 @@ class Handshake:
         head = self._head(CONFIRM) + self.id + other.id + public
         return self._proven(head + _seal(other.keys.confirm, said("confirm", name=name, **proof), head))
 
-    def read_confirm(self, data: bytes) -> "Confirmed | None":
+    def read_confirm(self, data: bytes) -> "ConfirmedKnock | None":
         """Of which knock somebody wants to prove that it was its own; None if that is not for us."""
         other, whose, public, sealed = self._parts(data, ID, ID, KEY)
         if whose != self.id:
             return None
-        return Confirmed(Knock(other, public, NO_COOKIE), data[: -len(sealed)], sealed)
+        return ConfirmedKnock(Knock(other, public, NO_COOKIE), data[: -len(sealed)], sealed)
 
-    def finish(self, confirmed: "Confirmed", now: float) -> "Other":
+    def finish(self, confirmed: "ConfirmedKnock", now: float) -> "Other":
         """Who it is that knocked, and has confirmed."""
         knock = confirmed.knock
         for local in self._locals.good(now):
@@ -275,20 +275,22 @@ class Handshake:
             raise Forged("truncated")
         return [*parts, data[at:]]
 
-    def _judged(self, role: str, keys: Keys, other: bytes, told: Told) -> "Other":
+    def _judged(self, role: str, keys: PairKeys, other: bytes, told: Told) -> "Other":
         name = told.text("name")
         if told.do != role:
             raise WireError("malformed", f"{told.do!r} is not {role!r}")
         self._credentials.judge(role, keys.transcript, name, told)
         return Other(other, name, keys)
 
-    def _keys(self, private: bytes, theirs: bytes, a: bytes, from_a: bytes, b: bytes, from_b: bytes) -> Keys:
+    def _keys(
+        self, private: bytes, theirs: bytes, a: bytes, from_a: bytes, b: bytes, from_b: bytes
+    ) -> PairKeys:
         shared = _exchange(private, theirs)
         kind = bytes([self._credentials.kind])
         transcript = sha256(b"inga secure 1" + kind + self._group + a + from_a + b + from_b).digest()
         root = derive(self._credentials.base, "pair", shared, transcript)
         answer, confirm, forth, back = (derive(root, name) for name in ("answer", "confirm", "forth", "back"))
-        return Keys(transcript, answer, confirm, forth, back)
+        return PairKeys(transcript, answer, confirm, forth, back)
 
 
 def is_secured(data: Buffer, group: str) -> bool:
@@ -304,7 +306,7 @@ class Other(NamedTuple):
 
     id: bytes
     name: str
-    keys: Keys
+    keys: PairKeys
 
 
 def _private_for(local: bytes, knock: Knock) -> bytes:

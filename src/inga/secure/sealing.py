@@ -45,7 +45,7 @@ EPOCH_SECONDS = 600.0
 """Seconds after which a sender takes the next key, at the latest."""
 
 EPOCHS_AHEAD = 4
-"""Keys of a sender that are known before it uses them: who has heard nothing of it for so many still understands it."""
+"""PairKeys of a sender that are known before it uses them: who has heard nothing of it for so many still understands it."""
 
 KEY = 32
 

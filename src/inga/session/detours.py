@@ -93,7 +93,11 @@ class Detours:
                 self.begin(member, packet.src)
         self._straight[member] = self._heard_straight(member)
         self._passed[member] = stack.now
-        stack.receive([(bytes(packet.body), None)], now=stack.now)
+        datagram = bytes(packet.body)
+        if stack.guard is not None and not stack.guard.is_sealed(datagram):
+            stack.wire.take([(datagram, None)])  # whoever handed it on has proven who it is
+        else:
+            stack.receive([(datagram, None)], now=stack.now)
 
     def _watch(self) -> None:
         self._session.stack.wire.also = self._go_round if self._by else None

@@ -7,7 +7,7 @@ and takes nothing from those who were heard before.
 
 from collections.abc import Hashable
 
-from inga.stack.budget import Budget
+from inga.stack.budget import Supply
 
 WORDS = 5000.0
 """Words of a member that are heard, a second and at once: states are handed over by them, piece by piece."""
@@ -26,12 +26,12 @@ class Hearing:
     """Who may still be heard; part of the session."""
 
     def __init__(self) -> None:
-        self._members: list[Budget] = []
-        self._sources: dict[Hashable, Budget] = {}
-        self._strange = Budget(ADDRESSES, ADDRESSES_MAX)
+        self._members: list[Supply] = []
+        self._sources: dict[Hashable, Supply] = {}
+        self._strange = Supply(ADDRESSES, ADDRESSES_MAX)
 
     def view(self, members: int) -> None:
-        self._members = [Budget(WORDS, WORDS) for _ in range(members)]
+        self._members = [Supply(WORDS, WORDS) for _ in range(members)]
 
     def hears(self, member: int, now: float) -> bool:
         """Whether one more word of a member is heard."""
@@ -45,7 +45,7 @@ class Hearing:
         if budget is None:
             if not self._strange.take(now):
                 return False
-            budget = Budget(OUTSIDE_WORDS, OUTSIDE_WORDS_MAX)
+            budget = Supply(OUTSIDE_WORDS, OUTSIDE_WORDS_MAX)
             if len(self._sources) >= SOURCES_MAX:
                 del self._sources[next(iter(self._sources))]
         self._sources[address] = budget

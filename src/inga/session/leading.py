@@ -90,10 +90,10 @@ class Leading:
             if not self._round and all(report.is_all for report in self._reports.values()):
                 self._round = 1
             for member in sorted(missing):
+                if not self._questions.is_first(member, "cut", self.view.attempt, self._round):
+                    continue
                 secret = self._secret_for(member)
-                if secret is None:
-                    continue  # it is not known yet how to tell it in private
-                if self._questions.is_first(member, "cut", self.view.attempt, self._round):
+                if secret is not None:  # else it is not known yet how to tell it in private
                     cut = self._cut_for(member, self._dealt)
                     self._questions.tell(member, "cut", **self.key, **cut, secret=secret)
         return missing

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from inga.keys.secret import Secret
 from inga.model.packet import DATA, Packet
-from inga.secure.guard import Guard
+from inga.secure.credentials import KnownSecret
+from inga.secure.guard import GroupGuard
 from inga.secure.sealing import AES, SendingKey
 from inga.session.session import Session
 from inga.sim.site import Site
@@ -34,11 +36,21 @@ FAR = 1 << 20
 """Datagrams that nobody sends in one run."""
 
 
+SECRET, NO_SECRET = Secret(bytes(range(32))), Secret(bytes(range(1, 33)))
+"""What members of a secured group know, and what a stranger tries."""
+
+
+def guards(secret: Secret, seed: int) -> Callable[[str], GroupGuard]:
+    """Make guards for members that know a secret; everything random follows from a seed."""
+    rng = Random(f"guards {seed}")
+    return lambda name: GroupGuard("", name, KnownSecret(secret), entropy=rng.randbytes, kind=AES)
+
+
 class Forger:
     """Sends `count` datagrams between now and `until`, to any member."""
 
     def __init__(
-        self, sim: "Sim", seed: int, count: int, until: float, stranger: Callable[[str], Guard]
+        self, sim: "Sim", seed: int, count: int, until: float, stranger: Callable[[str], GroupGuard]
     ) -> None:
         """`stranger` makes the guard of one that has another secret."""
         self._sim = sim
@@ -47,7 +59,7 @@ class Forger:
         self._left = count
         self._until = until
         self._stranger = stranger("mallory")
-        self._former: dict[str, Guard] = {}  # of members that are gone
+        self._former: dict[str, GroupGuard] = {}  # of members that are gone
         sim.network.listeners.append(self._hear)
         self._plan_next()
 
@@ -66,7 +78,7 @@ class Forger:
     def _act(self) -> None:
         rng, sim = self._rng, self._sim
         for site in sim.sites:
-            if site.has_left and site.newcomer is None and isinstance(site.stack.guard, Guard):
+            if site.has_left and site.newcomer is None and isinstance(site.stack.guard, GroupGuard):
                 self._former[site.name] = site.stack.guard
         forge = rng.choice(
             (

@@ -21,6 +21,7 @@ from inga.recipes import Options, find
 from inga.session.pressure import QUEUE_MIN
 from inga.session.quorum import PARTITIONS
 from inga.session.slow import PATIENCE
+from inga.sim.forger import NO_SECRET, SECRET, Forger, guards
 from inga.sim.simulator import Sim
 from inga.sim.site import Site
 from inga.trace.memory import MemoryTrace
@@ -56,6 +57,9 @@ GATHERS = 0.2
 
 SEVERED = 0.2
 """Of seeds in which members listen for silence, those in which two of them have no way to each other."""
+
+SECURED = 0.2
+"""Of seeds in which members can join and few are there, those in which the group has a secret."""
 
 GATHER_MAX = 8
 """Members that gather: of more each run would take minutes, as all speak all the time to be heard."""
@@ -117,6 +121,10 @@ class Plan:
         tuple[int, int], ...
     ] = ()  # ways from one member to another on which nothing passes, for ever
     seeds: int = 0  # of so many it is known where they are, and nobody hears others by multicast
+    secured: bool = False  # members share a secret
+    forged: int = (
+        0  # datagrams of a stranger that hears everything, and has no keys but those of members that are gone
+    )
 
     def __str__(self) -> str:
         """One line from which `parse` makes the same plan: what differs from the defaults."""
@@ -188,11 +196,14 @@ class Plan:
             traces=traces,
             gather=self.gather,
             seeds=member_names(self.seeds) if self.gather and self.seeds else None,
+            guard=guards(SECRET, self.seed) if self.secured else None,
         )
         sim.watched = True
         if self.traced:
             sim.trace_newcomers(lambda index, name, n, newcomer: MemoryTrace(index, n))
         _Play(sim, self).begin()
+        if self.forged:
+            Forger(sim, self.seed, self.forged, self.faults_end, guards(NO_SECRET, self.seed))
         return sim
 
 
@@ -308,6 +319,14 @@ class _Play:
 
 def plan(seed: int, orders: tuple[str, ...] = ORDERS) -> Plan:
     """What a seed stands for."""
+    drawn = _plan(seed, orders)
+    rng = Random(f"secure {seed}")
+    if drawn.order not in CHANGING or drawn.members > GATHER_MAX or rng.random() >= SECURED:
+        return drawn
+    return replace(drawn, secured=True, forged=rng.choice((0, 100, 300)))
+
+
+def _plan(seed: int, orders: tuple[str, ...]) -> Plan:
     drawn = _Draw(Random(seed), seed, orders).plan()
     rng = Random(f"gather {seed}")  # of its own: seeds in which nobody gathers mean what they meant before
     gathers = drawn.order in CHANGING and drawn.members <= GATHER_MAX and rng.random() < GATHERS

@@ -13,7 +13,7 @@ UNIT = 8 * 1024
 """Bytes: a larger answer counts more than once."""
 
 
-class Budget:
+class Supply:
     """A supply that fills with time: `rate` a second, up to `most`, which is there at the beginning."""
 
     __slots__ = ("_at", "_left", "most", "rate")
@@ -33,6 +33,10 @@ class Budget:
             return False
         self._left = left - cost
         return True
+
+    def has(self, now: float, cost: float) -> bool:
+        """Whether so much is there."""
+        return min(self.most, self._left + self.rate * (now - self._at)) >= cost
 
 
 def cost_of(size: int) -> float:

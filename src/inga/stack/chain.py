@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from inga.model.errors import UsageError
 from inga.model.packet import DATA, Packet
-from inga.stack.budget import Budget
+from inga.stack.budget import Supply
 from inga.stack.hooks import HOOKS
 from inga.stack.layer import Layer, Pass
 from inga.wire.packet import OUTSIDE
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from inga.stack.stack import Stack
 
 
-ELSEWHERE, ELSEWHERE_MAX = 200.0, 64.0
+ELSEWHERE, ELSEWHERE_MAX = 50.0, 32.0
 """Packets of layers that are heeded, a second and at once, although they come from another address than their sender's. It may
 have moved; and whoever speaks in its name from somewhere else does not use up what its sender may ask for."""
 
@@ -33,7 +33,7 @@ class Chain:
             layer.stack = stack
         self._places = _places(kinds)
         self._kinds = {layer.id: layer for layer in self.layers if layer.id}
-        self._elsewhere = Budget(ELSEWHERE, ELSEWHERE_MAX)
+        self._elsewhere = Supply(ELSEWHERE, ELSEWHERE_MAX)
         self._find_often_called()
         self._up = self._bind_up([layer for layer in self.layers if not layer.transparent], stack.deliver)
         self.lowest = self._bind_up([layer for layer in self.layers if layer.transparent], self.split)
@@ -111,7 +111,7 @@ class Chain:
             elif packet.view == OUTSIDE:
                 target.outside(packet, packet.where)  # type: ignore[attr-defined]  # else it was not read
             elif not packet.is_for_others(self._stack.me):
-                if self._stack.is_elsewhere(packet) and not self._elsewhere.take(self._stack.now):
+                if self._stack.wire.is_elsewhere(packet) and not self._elsewhere.take(self._stack.now):
                     self._stack.reject("budget", packet)
                     continue
                 target.control(packet)

@@ -15,6 +15,8 @@ class Guard(Protocol):
     """Seals what leaves and opens what comes, so that strangers neither read nor disturb a group."""
 
     wake: float | None
+    words: "list[tuple[Address, Datagram]]"
+    """What it said itself when it last sealed something."""
     rejected: Counter[str]
 
     def open(self, batch: Iterable[tuple[Buffer, Hashable]], now: float) -> list[tuple[Buffer, Hashable]]:
@@ -25,6 +27,10 @@ class Guard(Protocol):
         self, sends: "Sequence[tuple[Address, Datagram]]", now: float
     ) -> "list[tuple[Address, Datagram]]":
         """The datagrams for these packets, and what the guard says itself."""
+        ...
+
+    def is_sealed(self, datagram: Buffer) -> bool:
+        """Whether it is something that `open` takes: a packet is not."""
         ...
 
     def tick(self, now: float) -> None:

@@ -7,6 +7,7 @@ from inga.model.errors import WireError
 from inga.model.packet import DATA, HEADER_MAX, Buffer, Packet
 from inga.model.view import View
 from inga.stack.backlog import Backlog
+from inga.stack.guard import Guard
 from inga.wire.packet import (
     HEAD,
     INDEX_MAX,
@@ -197,6 +198,11 @@ class NativeWire:
         body_max, overhead = self.body_max, self.stack.chain.hook("overhead")
         return body_max if overhead is None else max(body_max - overhead(len(self.stack.view)), body_max // 2)
 
+    def is_elsewhere(self, packet: Packet) -> bool:
+        """Whether it comes from another address than its sender's, as far as that is known."""
+        known = self.stack.addresses.get(packet.src)
+        return known is not None and packet.where is not None and packet.where != known
+
     def close(self, view: View) -> None:
         """That view ends: what still comes of it is late."""
         for birth in {0} if self.births is None else {birth for birth in self.births if birth is not None}:
@@ -209,11 +215,24 @@ class NativeWire:
         """Read what came too early for the views before this one."""
         if self.ahead:
             waiting, self.ahead = self.ahead, Backlog(AHEAD_MAX)
-            read = (
-                self.stack.chain.hook("read") or self._read_opened
-            )  # what is of this wire was opened already
-            if packets := read(waiting):
-                self.stack.chain.lowest(packets)
+            self.take(waiting)
+
+    def take(self, batch: Iterable[tuple[Buffer, Hashable]]) -> None:
+        """Read datagrams that were opened before, or that a member has handed on."""
+        read = self.stack.chain.hook("read") or self._read_opened
+        if packets := read(batch):
+            self.stack.chain.lowest(packets)
+
+    def seal(self, guard: Guard) -> None:
+        """Seal what is about to leave. What the guard says to those who are reached by others goes there, too."""
+        stack = self.stack
+        sealed = guard.seal(stack.to_send, stack.now)
+        if self.also is not None and guard.words:
+            stack.to_send = []
+            for _, datagram in guard.words:
+                self.also(None, datagram)
+            sealed += guard.seal(stack.to_send, stack.now)
+        stack.to_send = sealed
 
     def _read_otherwise(self, reason: str, data: Buffer, address: Hashable) -> Packet | None:
         if reason in ("view", "group") and view_of(data) == OUTSIDE:

@@ -226,7 +226,7 @@ class Stack:
             if due is not None and (wake is None or due < wake):
                 wake = due
         if self.guard is not None:
-            self.to_send = self.guard.seal(self.to_send, self.now)
+            self.wire.seal(self.guard)
             if turn and self.guard.wake is not None:
                 wake = self.guard.wake if wake is None else min(wake, self.guard.wake)
             self._notices += self.guard.told()
@@ -396,11 +396,6 @@ class Stack:
         if packet.where is not None and (fresh or not (src in self.addresses or src in self.doubted)):
             self.addresses[src] = packet.where
             self.doubted.discard(src)
-
-    def is_elsewhere(self, packet: Packet) -> bool:
-        """Whether it comes from another address than its sender's, as far as that is known."""
-        known = self.addresses.get(packet.src)
-        return known is not None and packet.where is not None and packet.where != known
 
     def doubt(self, member: int) -> None:
         """A member may not be where we think: what is for it goes to everybody until something new comes of it."""

@@ -540,10 +540,13 @@ def test_reports_and_requests_set_the_rate() -> None:
     a, b = net.senders
     for _ in range(9):
         net.say(A, b"x")
-    net.inject(A, miop.encode_control(miop.ControlPacket(miop.STATE, b, ((a, 4),))))
-    assert rate.lag == 5
+    net.inject(A, miop.encode_control(miop.ControlPacket(miop.STATE, b, ((a, 1),))))
+    assert rate.lag == 8
+    rate.lag = 0
     net.inject(A, miop.encode_control(miop.ControlPacket(miop.NACK, b, ((a, 3), (a, 2)))))
     assert rate.lag == 8
+    net.inject(A, miop.encode_control(miop.ControlPacket(miop.NACK, b, ((a, 1), (a, 10)))))
+    assert rate.lag == 8, "it has the one, and the other was never sent"
     net.say(A, b"x")
     assert rate.now == 70_000 and net.rows(A, "rate") == [(None, 70_000)]
     for _ in range(50):

@@ -37,7 +37,7 @@ from inga.model.errors import Gap
 from inga.model.packet import DATA, Packet
 from inga.model.view import View
 from inga.session.alarms import Alarms, Backoff
-from inga.stack.budget import Budget
+from inga.stack.budget import Supply
 
 RATE_MIN, RATE_MAX = 10_000_000, 1_000_000_000
 """Bits a second. More than a Python process sends, so that nobody waits who has no slow receiver."""
@@ -127,7 +127,7 @@ class ReMiop(StreamLender):
         self._is_asked = False  # somebody wants to hear of us
         self._fresh = 0  # packets that came since our last report
         self.rate = Rate(self._settings.rmin, self._settings.rmax, self.size)
-        self._strangers = Budget(REQUESTS, REQUESTS)  # requests of those of whom nothing else is known
+        self._strangers = Supply(REQUESTS, REQUESTS)  # requests of those of whom nothing else is known
         super().view(view)
         give_up = sum(self._wait(times) + self._settings.tnack for times in range(self._settings.repeats + 1))
         # After which a message that is not whole gets no more packets.

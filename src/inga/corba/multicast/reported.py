@@ -29,7 +29,7 @@ from inga.model.packet import DATA, Packet
 from inga.model.receipt import Receipt
 from inga.model.view import View
 from inga.session.pressure import Unread
-from inga.stack.budget import Budget
+from inga.stack.budget import Supply
 
 SIZE = 512
 """Packets kept of each sender."""
@@ -70,7 +70,7 @@ class Stream:
         self.buffer: dict[int, Packet] = {}  # for repairs: the newest `size` numbers
         self.missing: dict[int, int] = {}  # numbers that have not come: how often they were asked for again
         self.told = baseline - 1  # what we last reported
-        self.requests = Budget(REQUESTS, REQUESTS)  # that are heeded
+        self.requests = Supply(REQUESTS, REQUESTS)  # that are heeded
 
     @property
     def stable(self) -> int:
