@@ -333,9 +333,9 @@ def _plan(seed: int, orders: tuple[str, ...]) -> Plan:
     if gathers:
         return _gathered(drawn, rng)
     rng = Random(f"sever {seed}")
-    is_watched = (
-        drawn.order in CHANGING and drawn.detect is not None and drawn.slow == "wait" and drawn.members > 2
-    )
+    # On other wires nothing goes round: what a receiver has reaches its sender directly, or not at all.
+    is_watched = drawn.detect is not None and drawn.slow == "wait" and drawn.members > 2
+    is_watched = is_watched and drawn.order in CHANGING
     return _severed(drawn, rng) if is_watched and rng.random() < SEVERED else drawn
 
 

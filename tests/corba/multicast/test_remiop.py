@@ -557,6 +557,20 @@ def test_reports_and_requests_set_the_rate() -> None:
     assert rate.now == 10_000
 
 
+def test_repairs_are_not_paced() -> None:
+    """They leave when they are due, and what is new does not leave later because of them."""
+    net = Members(2, rmin=1000, rmax=1000, tnack=0.0, trepair=0.0)
+    net.say(A, b"x", but=[B])
+    free_at = net.strategy(A).rate.free_at
+    assert free_at > 0.2
+    net.wait(0.1)
+    a, b = net.senders
+    net.inject(A, miop.encode_control(miop.ControlPacket(miop.NACK, b, ((a, 1),))))
+    net.wait(0.01)
+    assert net.stacks[A].counts["repair"] == 1
+    assert net.strategy(A).rate.free_at == free_at
+
+
 # Others
 
 
