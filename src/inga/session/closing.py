@@ -33,7 +33,7 @@ class Cut(NamedTuple):
     ]  # by member that was too slow: messages that each member has sent to it
     lack: People  # who lacks a state in the next view, and who gives one: see `transfer`
     give: People
-    secret: str  # of the next view, in a secured group
+    secret: str = ""  # of the next view, in a secured group
 
     @classmethod
     def read(cls, told: Told, n: int) -> Self:
@@ -48,7 +48,7 @@ class Cut(NamedTuple):
             told.tables("missed", n),
             told.people("lack"),
             told.people("give"),
-            told.text("secret"),
+            told.text("secret", ""),
         )
 
 
