@@ -122,6 +122,11 @@ class Channel:
         self.sending = SendingKey(said, now, kind)
         self.receiving = ReceivingKey(heard, self, table)
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether the other side has it, too."""
+        return self.confirm is None
+
 
 class GroupGuard:
     """Seals and opens for one process; pure: time and octets in, octets out."""
@@ -209,7 +214,8 @@ class GroupGuard:
     def _hear_from(self, channel: Channel, plain: bytes, address: Hashable) -> bool:
         """Somebody speaks over its channel; whether that is for the stack."""
         channel.confirm = None
-        self._found(self._channels[channel.id], address)
+        self._channels[channel.id] = channel
+        self._found(channel, address)
         if not plain:
             return False  # that it was said is all there is to it
         if plain[:2] != PLAIN:
@@ -327,12 +333,9 @@ class GroupGuard:
         """There is somebody that we can speak with; `public` is its key in this handshake, which never counts again."""
         self._made[channel.id, public] = channel
         known = self._channels.get(channel.id)
-        # Two who knock at each other's door at once have two channels; what comes over either is heard.
-        if (
-            known is None
-            or channel.is_ours is (self._handshake.id < channel.id)
-            or known.is_ours is channel.is_ours
-        ):
+        # Two who knock at each other's door at once have two channels; what comes over either is heard. The one over which
+        # we heard the other is good for both.
+        if known is None or not known.is_sure or self._now - known.heard >= HEARD_WITHIN:
             self._channels[channel.id] = channel
         self._found(self._channels[channel.id], channel.address)
         self.failures.pop(_text(channel.address), None)
@@ -495,6 +498,9 @@ class GroupGuard:
             self._knock(EVERYBODY)
             return None
         namesakes.sort(key=lambda channel: -channel.heard)
+        for channel in namesakes:
+            if not channel.is_sure:
+                self._say(channel, b"")
         wrapped = (joined(each.sending.seal(secret, self._now)).hex() for each in namesakes[:NAMESAKES_MAX])
         return " ".join(wrapped)
 
@@ -527,10 +533,13 @@ class GroupGuard:
         keys = self._keys
         if keys is None:
             return
-        others = [i for i in range(len(keys.view)) if i != keys.me]
-        strangers = [i for i in others if keys.view.names[i] not in self._by_name]
+        others = {i: self._by_name.get(keys.view.names[i]) for i in range(len(keys.view)) if i != keys.me}
+        strangers = [i for i, channel in others.items() if channel is None or not channel.is_sure]
         for index in strangers if len(strangers) <= 2 else [EVERYBODY]:
             self._knock(index)
+        for channel in others.values():
+            if channel is not None and not channel.is_sure:
+                self._say(channel, b"")
         unknown = keys.unknown() if keys.is_first else []
         for index in unknown:
             channel = self._by_name.get(keys.view.names[index])
