@@ -77,6 +77,9 @@ class Forger:
 
     def _act(self) -> None:
         rng, sim = self._rng, self._sim
+        if any(_is_alone(site) for site in sim.sites):
+            self._plan_next()  # who has found nobody yet gives up if a stranger is there: that cannot be helped
+            return
         for site in sim.sites:
             if site.has_left and site.newcomer is None and isinstance(site.stack.guard, GroupGuard):
                 self._former[site.name] = site.stack.guard
@@ -183,3 +186,11 @@ class Forger:
             was=[], bound_=[], part=[],
         )  # fmt: skip
         return encode(packet, group_id(""))
+
+
+def _is_alone(site: Site) -> bool:
+    """Whether it looks for a group, and has found nobody."""
+    newcomer = site.newcomer
+    return newcomer is not None and not (
+        site.has_left or (newcomer.guard is not None and newcomer.guard.has_company)
+    )
