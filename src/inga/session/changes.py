@@ -304,11 +304,12 @@ class Changes:
             self._is_put_off = is_waiting
             return
         # A founder that is not there yet would keep the view closed, and everybody from sending, until it comes. Where
-        # somebody is gone, the others go on without it, and let it in when it comes.
+        # somebody is gone, the others go on without it, and let it in when it comes. One that was met, and has not told yet
+        # what layers have to know of it, is there: that is waited for.
         is_gathering = self._closing is None and self._session.presence.is_gathering
         unmet = {member for member in stack.peers if member not in stack.met}
         is_enough = self._session.silence.is_long and self._session.quorum.is_enough(unmet)
-        self._is_put_off = is_gathering and not (is_shrinking and is_enough)
+        self._is_put_off = is_gathering and not (is_shrinking and unmet and is_enough)
         if self._is_put_off:
             return
         if is_gathering:

@@ -61,6 +61,9 @@ PACED = WATCHED._replace(heard=HEARD_WITHIN)
 LOOKS_EVERY = 1.0
 """Seconds after which we look whether what somebody has said was heard."""
 
+LOOKS_AGAIN = 0.37
+"""Seconds after which we look whether a member still keeps something: no part of any pause between two words."""
+
 SPEAKERS_MAX = 8
 """Members that say something in the end: of a crowd not all."""
 
@@ -94,7 +97,7 @@ def judge(plan: Plan) -> list[Finding]:
             *found,
             *(() if has_lost_majority else _receipts(sim)),
             *_pressure(sim, plan),
-            *(() if found or has_lost_majority else _memory(sim)),
+            *(() if found or has_lost_majority else _memory(sim, plan)),
         ]
     except IngaError as error:
         return [Finding(f"error: {type(error).__name__}", f"{type(error).__name__}: {error}")]
@@ -284,8 +287,19 @@ def _pressure(sim: Sim, plan: Plan) -> list[Finding]:
     return []
 
 
-def _memory(sim: Sim) -> list[Finding]:
-    """Containers that keep something although all is done."""
+def _memory(sim: Sim, plan: Plan) -> list[Finding]:
+    """Containers that keep something although all is done. Where somebody always speaks, and what it says is cut into
+    packets, one of them may be under way just now: then we look once more."""
+    found = _kept(sim)
+    if found and plan.detect is not None and find(plan.order).wire != "inga":
+        sim.run(sim.now + LOOKS_AGAIN)
+        still = {each.kind for each in _kept(sim)}
+        found = [each for each in found if each.kind in still]
+    return found
+
+
+def _kept(sim: Sim) -> list[Finding]:
+    """Containers that keep something."""
     found: dict[str, Finding] = {}
     for site in sim.sites:
         if site.newcomer is None and not site.has_left:

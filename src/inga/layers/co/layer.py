@@ -57,6 +57,8 @@ class Co(NumberedLender, MachineOrder):
         self.machine = self._kind(stack.me, len(view), self._settings, stack.now)
         # Of our own messages that are echoed, as they were before lower layers change them.
         self._bodies: dict[int, Buffer] = {}
+        # What lower layers had no room for: no confirmation, one (False), or one that asks as well (True).
+        self._unsaid: bool | None = None
 
     # Sending
 
@@ -67,6 +69,9 @@ class Co(NumberedLender, MachineOrder):
 
     def turn(self) -> None:
         self.machine.now = self.stack.now
+        if self._unsaid is not None and not self._is_blocked:
+            is_poll, self._unsaid = self._unsaid, None
+            self.machine.confirm_all(poll=is_poll)
         self.machine.confirm_now()
         if self.machine.events:
             self._act()
@@ -183,8 +188,10 @@ class Co(NumberedLender, MachineOrder):
         self.below(packets)
 
     def _do(self, event: Any) -> None:
-        if isinstance(event, (CoControlSent, SentAgain)) and self.stack.chain.waiting > self.waiting:
-            return  # lower layers still hold what we said before: more would only make them longer
+        if isinstance(event, (CoControlSent, SentAgain)) and self._is_blocked:
+            if isinstance(event, CoControlSent) and isinstance(event.what, Confirmation):
+                self._unsaid = bool(self._unsaid) or event.what.poll
+            return
         match event:
             case CoControlSent(to, Confirmation() as word):
                 self._confirm(to, word)
@@ -199,6 +206,11 @@ class Co(NumberedLender, MachineOrder):
                 self._discard(reason, message)
             case GaveUp(src):
                 self._give_up(src)
+
+    @property
+    def _is_blocked(self) -> bool:
+        """Whether lower layers still hold what we said before: more would only make them longer."""
+        return self.stack.chain.waiting > self.waiting
 
     def _stamped(self, message: CoMessage) -> Packet:
         """The packet of a message of ours, with its section for the receivers' machines."""

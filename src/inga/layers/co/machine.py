@@ -146,6 +146,11 @@ class CoMachine(CoOrdering):
             self._confirm(None)
             self.stages()
 
+    def confirm_all(self, *, poll: bool) -> None:
+        """Say to all what could not be said to some of them before."""
+        if self.others:
+            self._confirm(None, poll=poll and self._is_unfinished())
+
     def leave_out(self, member: int) -> None:
         """A member has left for good: its confirmations are not waited for, nor messages of it."""
         if member not in self.others:
