@@ -55,7 +55,7 @@ from inga.recipes import Options, find
 from inga.session.alarms import Alarms
 from inga.session.closing import Cut
 from inga.session.gathering import Gathering
-from inga.session.hearing import Hearing
+from inga.session.hearing import ADDRESSES, Hearing
 from inga.session.history import EACH, LastMessages
 from inga.session.newcomer import Newcomer
 from inga.session.session import Session
@@ -123,7 +123,7 @@ def octets_that_come_too_early(n: int) -> bool:
 def addresses_that_are_remembered(n: int) -> bool:
     hearing = Hearing()
     for address in range(n):
-        hearing.hears_from(address, float(address))
+        hearing.hears_from(address, address / ADDRESSES)
     return len(hearing._sources) == n
 
 

@@ -17,7 +17,7 @@ ROOMS = (*PROTOCOL_ROOMS, "lab/rungs")
 
 NO_BOUNDS = {
     "a duration, in seconds": """
-        session.questions.PAUSE session.questions.PAUSE_MAX session.leading.LOOKS_WITHIN session.presence.GREETING session.presence.GREETING_MAX
+        session.questions.PAUSE session.questions.PAUSE_MAX session.hearing.REMEMBERED_FOR session.leading.LOOKS_WITHIN session.presence.GREETING session.presence.GREETING_MAX
         session.presence.GOODBYE session.presence.GOODBYE_MAX session.pressure.ASK_AFTER session.pressure.ASK_AFTER_MAX
         session.pressure.WARN_AFTER corba.multicast.remiop.WAIT_MIN corba.multicast.remiop.WAIT_MAX corba.multicast.remiop.SLACK
         corba.multicast.reported.HEARD layers.sco.layer.TWO_WAYS
