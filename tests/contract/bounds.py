@@ -22,11 +22,12 @@ from inga.corba.dissect import pcap
 from inga.corba.multicast.fragments import MiopFragments, MiopPackets, Piece, Reassembly, quad_of
 from inga.corba.multicast.rate import Rate
 from inga.corba.multicast.remiop import ReMiop
-from inga.corba.wire import giop, miop, reference
+from inga.corba.wire import giop, group_request, miop, reference
 from inga.corba.wire.framing import Framer
 from inga.corba.wire.giop import KeyAddr, Reply, Request, Status, Tagged
+from inga.corba.wire.group_request import encode_request
 from inga.corba.wire.reference import GroupIdentity as ObjectGroup
-from inga.corba.wire.reference import Reference, group_reference, put_reference
+from inga.corba.wire.reference import Reference, encode_uipmc, group_reference, put_reference
 from inga.lab.rungs.history import History
 from inga.layers.bundle import Bundle
 from inga.layers.co.machine import CoMachine
@@ -52,21 +53,27 @@ from inga.objects.options import EngineOptions
 from inga.objects.order import Clock
 from inga.objects.roster import Pairs, Roster
 from inga.recipes import Options, find
+from inga.secure.guard import GroupGuard
+from inga.secure.handshake import Other, PairKeys
+from inga.secure.sealing import AES, derive
 from inga.session.alarms import Alarms
 from inga.session.closing import Cut
 from inga.session.gathering import Gathering
-from inga.session.hearing import Hearing
+from inga.session.hearing import ADDRESSES, Hearing
 from inga.session.history import EACH, LastMessages
 from inga.session.newcomer import Newcomer
 from inga.session.session import Session
 from inga.stack.backlog import Backlog
 from inga.stack.layer import Layer
+from inga.stack.native import Outsider
 from inga.stack.places import Places
-from inga.stack.stack import Stack, joined
+from inga.stack.stack import EVERYBODY, Stack, joined
 from inga.wire import bundle, invocation, value, varint
 from inga.wire.packet import HEAD, decode, encode
 from inga.wire.told import Told, said
 
+from ..secure.helpers import known, word
+from ..secure.helpers import view_of as secure_view_of
 from ..session.town import Town, of_session
 from ..stack.harness import NAMES, Net, Probe, Top, resealed
 
@@ -123,7 +130,7 @@ def octets_that_come_too_early(n: int) -> bool:
 def addresses_that_are_remembered(n: int) -> bool:
     hearing = Hearing()
     for address in range(n):
-        hearing.hears_from(address, float(address))
+        hearing.hears_from(address, address / ADDRESSES)
     return len(hearing._sources) == n
 
 
@@ -555,6 +562,11 @@ def the_largest_count_that_is_told(n: int) -> bool:
     return Told.read(said("x", first=n)).counts() == {"first": n}
 
 
+@bound("wire.told.DIGITS_MAX")
+def digits_of_a_number_that_is_a_key(n: int) -> bool:
+    return Told.read(said("x", of={"7".zfill(n): [[1, 2]]})).tables("of", 2) == {7: [[1, 2]]}
+
+
 # wire: values
 
 
@@ -629,7 +641,28 @@ def packets_that_a_unique_id_can_number(n: int) -> bool:
         return False  # nobody lives that long
 
 
+@bound("corba.wire.miop.QUAD_MAX")
+def characters_of_a_quad_that_is_remembered(n: int) -> bool:
+    """Whether it is one or not."""
+    miop._read_quad.cache_clear()
+    assert miop.read_quad("1" * n) is None
+    return miop._read_quad.cache_info().currsize == 1
+
+
 # wire: CORBA
+
+
+@bound("corba.wire.group_request.PROFILE_KNOWN_MAX")
+def octets_of_a_profile_that_is_remembered(n: int) -> bool:
+    """Larger ones are read each time."""
+    (group,) = GROUP.multicast()
+    bare = encode_uipmc(replace(group, components=(*group.components, Tagged(77, b""))))
+    padding = Tagged(77, bytes(n - len(bare.data)))
+    profile = encode_uipmc(replace(group, components=(*group.components, padding)))
+    assert len(profile.data) == n
+    group_request._known_group_in.cache_clear()
+    assert group_request.decode_request(encode_request(1, profile, "put")).group == group.group
+    return group_request._known_group_in.cache_info().currsize == 1
 
 
 @bound("wire.invocation.PATH_MAX")
@@ -874,6 +907,75 @@ def references_whose_ways_are_remembered(n: int) -> bool:
     for k in range(n):
         ways(group_reference("IDL:test/Forum:1.0", ObjectGroup("d", k + 1), "239.1.2.3", 7000), oneway=True)
     return ways.cache_info().currsize == n
+
+
+# secure
+
+
+def guard_of(name: str = "alice") -> GroupGuard:
+    return GroupGuard("lunch", name, known(), entropy=Random(1).randbytes, kind=AES)
+
+
+def open_channels(guard: GroupGuard, n: int, name: str = "") -> None:
+    """With so many processes, each at an address of its own: all of one name, or each of its own."""
+    for k in range(n):
+        process = k.to_bytes(16, "big")
+        keys = PairKeys(
+            process, *(derive(process, purpose) for purpose in ("answer", "confirm", "forth", "back"))
+        )
+        other = Other(process, name or f"m{k}", keys)
+        guard._open_channel(guard._channel(other, k, is_ours=True), process)
+
+
+@bound("secure.guard.PAST_MAX")
+def closed_views_that_are_still_understood(n: int) -> bool:
+    guard = guard_of()
+    for number in range(n + 1):
+        guard.enter(number, secure_view_of("alice", "bob", number=number + 1), 0, float(number))
+    return len(guard._past) == n
+
+
+@bound("secure.guard.EXPECTED_MAX")
+def views_to_come_that_are_understood(n: int) -> bool:
+    guard = guard_of()
+    for attempt in range(n):
+        view = secure_view_of("alice", "bob", number=2, attempt=attempt + 1)
+        guard.expect(attempt, view, 0, guard.fresh())
+    return len(guard._expected) == n
+
+
+@bound("secure.guard.CHANNELS_MAX")
+def processes_that_have_proven_who_they_are(n: int) -> bool:
+    """And those for whom something waits until they have."""
+    guard = guard_of()
+    open_channels(guard, n)
+    guard.seal([(Outsider(f"there:{k}"), word(b"hello")) for k in range(n)], 1.0)
+    (answer,) = {len(each) == n for each in (guard._channels, guard._waiting)}
+    return answer
+
+
+@bound("secure.guard.NAMESAKES_MAX")
+def processes_of_a_name_that_are_told_its_secret(n: int) -> bool:
+    guard = guard_of()
+    open_channels(guard, n, "bob")
+    return len((guard.wrap("bob", guard.fresh()) or "").split()) == n
+
+
+@bound("secure.guard.WAITING_MAX")
+def words_that_wait_for_a_channel(n: int) -> bool:
+    guard = guard_of()
+    guard.seal([(Outsider("there"), word(b"%d" % k)) for k in range(n)], 1.0)
+    guard.seal([(EVERYBODY, word(b"%d" % k)) for k in range(n)], 1.0)
+    (answer,) = {len(each) == n for each in (guard._waiting["there"], guard._recent)}
+    return answer
+
+
+@bound("secure.guard.FAILED_MAX")
+def others_whose_failures_a_person_is_told(n: int) -> bool:
+    guard = guard_of()
+    guard.open([(word(b"hello"), k) for k in range(n)], 1.0)
+    assert guard.rejected == {"plain": n}
+    return len(guard.failures) == n
 
 
 # what is left

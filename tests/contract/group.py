@@ -15,6 +15,7 @@ from inga.corba.multicast import fragments as miop
 from inga.corba.multicast import reported
 from inga.model.receipt import Receipt
 from inga.recipes import Options
+from inga.session.hearing import SOURCES_MAX
 from inga.stack.stack import Stack
 
 from ..stack.harness import Flight, Net
@@ -77,6 +78,7 @@ KEPT = {
     "_own": "size",  # what ReMIOP and its like may be asked to repair
     "buffer": "size",
     "_done": "ring",  # messages whose late packets are known as such
+    "_sources": "sources",  # addresses from which something came that belongs to no view, for a while
 }
 """What is kept after it was needed, by the attribute's name, and the bound that holds for each of them."""
 
@@ -225,7 +227,7 @@ def limit(path: str, usual: Counter[str], case: Case, members: int) -> int:
     """How much there may be in a container, or in all of those that are at one place."""
     name = path.rsplit(".", 1)[-1].rstrip("[]")
     if name in KEPT:
-        bounds = {"size": case.small.get("size", reported.SIZE), "ring": miop.RING}
+        bounds = {"size": case.small.get("size", reported.SIZE), "ring": miop.RING, "sources": SOURCES_MAX}
         return bounds[KEPT[name]] * (members - 1 if "[]" in path else 1)
     return max(usual[path], members**2 * (name in TABLES))
 

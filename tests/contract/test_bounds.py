@@ -13,36 +13,40 @@ from inga.model.errors import UsageError
 from ..rooms import PROTOCOL_ROOMS
 from .bounds import BOUNDS, GROUP, LEASTS, REFUSED, Attempt
 
-ROOMS = (*PROTOCOL_ROOMS, "lab/rungs")
+ROOMS = (*PROTOCOL_ROOMS, "secure", "lab/rungs")
 
 NO_BOUNDS = {
     "a duration, in seconds": """
-        session.questions.PAUSE session.questions.PAUSE_MAX session.leading.LOOKS_WITHIN session.presence.GREETING session.presence.GREETING_MAX
+        session.questions.PAUSE session.questions.PAUSE_MAX session.hearing.REMEMBERED_FOR session.leading.LOOKS_WITHIN session.presence.GREETING session.presence.GREETING_MAX
         session.presence.GOODBYE session.presence.GOODBYE_MAX session.pressure.ASK_AFTER session.pressure.ASK_AFTER_MAX
         session.pressure.WARN_AFTER corba.multicast.remiop.WAIT_MIN corba.multicast.remiop.WAIT_MAX corba.multicast.remiop.SLACK
         corba.multicast.reported.HEARD layers.sco.layer.TWO_WAYS
         session.gathering.FRESH session.gathering.GATHER_MAX session.gathering.GRACE session.gathering.QUIET
-        session.gathering.QUIET_APART session.newcomer.PAUSED_FOR session.silence.LOOK_MAX session.slow.AGAIN
+        session.gathering.QUIET_APART session.newcomer.PAUSED_FOR session.newcomer.STRANGE_FOR session.silence.LOOK_MAX session.slow.AGAIN
         session.slow.DENY_WITHIN session.slow.PATIENCE session.door.PART_WITHIN
         session.door.ASKS_WITHIN session.parts.PART session.parts.ASKING session.parts.ASKING_MAX session.asking.HOST_FOR
         session.parts.ALONE_AFTER session.handover.AGAIN session.handover.AGAIN_MAX session.transfer.REFUSES_FOR objects.layer.CLOSES_WITHIN
-        lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT corba.multicast.acks.PATIENCE""",
+        lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT corba.multicast.acks.PATIENCE
+        secure.guard.HEARD_WITHIN secure.guard.KNOCK_EVERY secure.guard.LOOK secure.guard.LOOK_MAX secure.guard.SILENT_MAX
+        secure.guard.WAITING_FOR secure.handshake.FRESH_FOR secure.handshake.GOOD_FOR secure.sealing.EPOCH_SECONDS""",
     "which of a layer's alarms it is": """
         layers.machine.ALL layers.co.machine.CONFIRM layers.co.machine.POLL layers.co.machine.RESEND
         layers.co.machine.FOUND layers.co.machine.ASK layers.sco.talking.ASK layers.sco.talking.CONFIRM layers.sco.talking.FLOW
         layers.sco.talking.FOUND layers.sco.talking.POLL layers.sco.talking.PROBE layers.sco.talking.RESEND""",
-    "gone to in tests of its own: test_repair, test_objects, test_alarms, test_door, test_failures, test_streams, test_gathering, test_forged": """
+    "gone to in tests of its own: test_repair, test_objects, test_alarms, test_door, test_failures, test_streams, test_gathering, test_forged, test_guard, test_attacks, test_sealing": """
         stack.budget.ANSWERS_MAX session.hearing.WORDS session.hearing.OUTSIDE_WORDS_MAX session.hearing.ADDRESSES_MAX
         stack.chain.ELSEWHERE_MAX session.changes.ATTEMPTS_MAX session.changes.VIEWS_MAX layers.reliable.EARLY_BYTES
         session.newcomer.PLACES_TOLD
         corba.dissect.streams.STREAMS_MAX corba.dissect.streams.MESSAGE_MAX corba.dissect.streams.EARLY_MAX
         objects.links.REPAIRS_MAX objects.layer.HELD_MAX session.alarms.STALE_MIN session.door.REFUSED_MAX
-        session.door.FORMER_MAX session.closing.LENT_MAX""",
+        session.door.FORMER_MAX session.closing.LENT_MAX
+        secure.guard.ADDRESSES_EACH secure.guard.CHANNELS_EACH secure.guard.HANDSHAKES
+        secure.sealing.EPOCH_DATAGRAMS secure.sealing.EPOCHS_AHEAD secure.sealing.WINDOW""",
     "given to Reassembly, which keeps them: see the rows of corba.multicast.fragments": """
         corba.dissect.dissector.OPEN_MAX corba.dissect.dissector.OCTETS_MAX corba.dissect.dissector.RECENT""",
     "so much a second, or what something costs of that": """
         stack.chain.ELSEWHERE stack.budget.ANSWERS stack.budget.UNIT session.hearing.OUTSIDE_WORDS session.hearing.ADDRESSES layers.reliable.REPLAYED
-        corba.multicast.reported.REQUESTS""",
+        corba.multicast.reported.REQUESTS secure.guard.HANDSHAKES_A_SECOND""",
     "a factor or a weight, not a limit": """
         layers.reliable.LOOKS layers.reliable.EARLY_BYTES_MIN
         session.handover.PIECES session.silence.BEATS session.silence.LOOKS session.silence.OUT_OF_REACH session.changes.DISSOLVES
@@ -74,13 +78,18 @@ NO_BOUNDS = {
         corba.wire.miop.CONTROL corba.wire.miop.HEAD corba.wire.miop.ID_SIZE corba.wire.miop.HEADER corba.wire.miop.LENGTH_MAX corba.wire.miop.SENDER_MAX
         corba.wire.miop.CONTROL_COUNT corba.wire.miop.NACK corba.wire.miop.STATE corba.dissect.pcap.ETHERNET corba.dissect.pcap.COOKED corba.dissect.pcap.COOKED_2
         corba.wire.reference.TAG_INTERNET_IOP corba.wire.reference.TAG_UIPMC corba.wire.reference.TAG_GROUP
+        corba.wire.reference.TAG_SSL_SEC_TRANS corba.wire.reference.MEMBER
         corba.wire.reference.TAG_GROUP_IIOP corba.wire.reference.JACORB_GROUP_IIOP corba.wire.reference.CORBALOC_PORT
         wire.value.NONE wire.value.FALSE wire.value.TRUE wire.value.PLUS wire.value.MINUS wire.value.REAL
         wire.value.TEXT wire.value.BYTES wire.value.LIST wire.value.TUPLE wire.value.DICT wire.value.BIG_PLUS
         wire.value.BIG_MINUS corba.broker.groups.CREATE_ADDRESS_DEFERED corba.broker.groups.CREATE_ADDRESS_GENERATED
         corba.broker.groups.CREATE_ADDRESS_SUPPLIED corba.broker.groups.RELIABLE corba.broker.dispatch.UTF_8 corba.broker.dispatch.LATIN_1
         corba.broker.dispatch.ASCII corba.broker.dispatch.UTF_16 corba.broker.dispatch.EXCEPTION_DETAIL stack.hooks.TOP_DOWN
-        stack.hooks.BOTTOM_UP session.alarms.NEVER""",
+        stack.hooks.BOTTOM_UP session.alarms.NEVER
+        secure.credentials.SECRET secure.credentials.CERTIFICATE secure.handshake.KNOCK secure.handshake.COOKIE
+        secure.handshake.ANSWER secure.handshake.CONFIRM secure.handshake.ID secure.handshake.PROOF secure.sealing.MAGIC
+        secure.sealing.VERSION secure.sealing.AES secure.sealing.CHACHA secure.sealing.TAG secure.sealing.OVERHEAD
+        secure.sealing.KEY""",
 }
 """Numbers with names that are no bounds, and why."""
 
@@ -199,6 +208,7 @@ VALUES = {
     "wire.varint.VARINT_MAX": (1 << 64) - 1,
     "wire.told.TEXT_MAX": 4096,
     "wire.told.LARGE_MAX": 1 << 62,
+    "wire.told.DIGITS_MAX": 10,
     "wire.value.DEPTH_MAX": 32,
     "wire.value.NUMBER_BYTES_MAX": 1024,
     "wire.value.OTHER_KEYS_MAX": 1024,
@@ -206,6 +216,8 @@ VALUES = {
     "corba.wire.miop.COUNT_MAX": 1 << 16,
     "corba.wire.miop.ENTRIES_MAX": 40,
     "corba.wire.miop.NUMBER_MAX": (1 << 49) - 1,
+    "corba.wire.miop.QUAD_MAX": 15,
+    "corba.wire.group_request.PROFILE_KNOWN_MAX": 1024,
     "wire.invocation.PATH_MAX": 1024,
     "corba.dissect.pcap.FRAME_MAX": 1 << 18,
     "corba.dissect.pcap.JOINED_MAX": 256,
@@ -229,6 +241,12 @@ VALUES = {
     "corba.broker.dispatch.DETAIL_MAX": 500,
     "corba.broker.call.FORWARDS_MAX": 8,
     "corba.broker.call.REFERENCES_MAX": 1024,
+    "secure.guard.PAST_MAX": 4,
+    "secure.guard.EXPECTED_MAX": 4,
+    "secure.guard.CHANNELS_MAX": 1024,
+    "secure.guard.NAMESAKES_MAX": 4,
+    "secure.guard.WAITING_MAX": 8,
+    "secure.guard.FAILED_MAX": 64,
     "layers.flow.WINDOW_MIN": 1 << 16,
     "corba.multicast.reported.WINDOW_MIN": 16,
     "session.pressure.QUEUE_MIN": 1024,

@@ -17,7 +17,7 @@ from inga.model.view import Member, View
 from inga.recipes import Options
 from inga.session.changes import VIEWS_MAX
 from inga.session.description import described
-from inga.session.hearing import ADDRESSES_MAX, OUTSIDE_WORDS_MAX, WORDS
+from inga.session.hearing import ADDRESSES_MAX, OUTSIDE_WORDS_MAX, REMEMBERED_FOR, WORDS, Hearing
 from inga.session.session import Session
 from inga.stack.budget import ANSWERS_MAX
 from inga.stack.chain import ELSEWHERE_MAX
@@ -204,6 +204,17 @@ def test_a_flood_of_words() -> None:
     town.knock("dave")
     town.wait(3.0)  # bob was met at an address that was not his, and does not answer there
     town.check("vector", "alice", "bob", "cathy", "dave")
+
+
+def test_an_address_that_is_silent_for_long_is_forgotten() -> None:
+    hearing = Hearing()
+    now = 1000.0
+    assert hearing.hears_from("dave", now) and hearing.hears_from("erin", now)
+    assert hearing.hears_from("dave", now + 1.0)
+    now += REMEMBERED_FOR
+    assert sum(hearing.hears_from(f"mallory {n}", now) for n in range(5000)) == ADDRESSES_MAX
+    assert not hearing.hears_from("erin", now)
+    assert hearing.hears_from("dave", now), "who was heard lately is heard although strangers flood us"
 
 
 @pytest.mark.parametrize("order", REPAIRED)

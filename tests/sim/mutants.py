@@ -42,8 +42,8 @@ class NoHeartbeat(Reliable):
 
 
 class DoubleArrivals(Arrivals):
-    def add(self, number: int) -> bool:
-        is_new = super().add(number)
+    def add(self, number: int, size: int = 0) -> bool:
+        is_new = super().add(number, size)
         if not is_new:
             self.expected += 1
         return is_new

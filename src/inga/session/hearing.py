@@ -21,6 +21,9 @@ ADDRESSES, ADDRESSES_MAX = 500.0, 1024.0
 SOURCES_MAX = 4096
 """Addresses that are remembered, the latest."""
 
+REMEMBERED_FOR = 60.0
+"""Seconds after which an address is forgotten that nothing came from: its budget has been full for long."""
+
 
 class Hearing:
     """Who may still be heard; part of the session."""
@@ -41,6 +44,7 @@ class Hearing:
         """Whether one more word from an address is heard; all are, if the driver knows none."""
         if address is None:
             return True
+        self._forget(now)
         budget = self._sources.pop(address, None)
         if budget is None:
             if not self._strange.take(now):
@@ -50,3 +54,11 @@ class Hearing:
                 del self._sources[next(iter(self._sources))]
         self._sources[address] = budget
         return budget.take(now)
+
+    def _forget(self, now: float) -> None:
+        """Who was silent for long; whoever was heard last stands last."""
+        while self._sources:
+            oldest = next(iter(self._sources))
+            if now - self._sources[oldest].used_at < REMEMBERED_FOR:
+                return
+            del self._sources[oldest]

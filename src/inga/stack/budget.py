@@ -16,18 +16,18 @@ UNIT = 8 * 1024
 class Supply:
     """A supply that fills with time: `rate` a second, up to `most`, which is there at the beginning."""
 
-    __slots__ = ("_at", "_left", "most", "rate")
+    __slots__ = ("_left", "most", "rate", "used_at")
 
     def __init__(self, rate: float = ANSWERS, most: float = ANSWERS_MAX) -> None:
         self.rate = rate
         self.most = most
         self._left = most
-        self._at = 0.0
+        self.used_at = 0.0  # when somebody wanted of it last
 
     def take(self, now: float, cost: float = 1.0) -> bool:
         """Take so much, if it is there."""
-        left = min(self.most, self._left + self.rate * (now - self._at))
-        self._at = now
+        left = min(self.most, self._left + self.rate * (now - self.used_at))
+        self.used_at = now
         if left < cost:
             self._left = left
             return False
@@ -36,7 +36,7 @@ class Supply:
 
     def has(self, now: float, cost: float) -> bool:
         """Whether so much is there."""
-        return min(self.most, self._left + self.rate * (now - self._at)) >= cost
+        return min(self.most, self._left + self.rate * (now - self.used_at)) >= cost
 
 
 def cost_of(size: int) -> float:
