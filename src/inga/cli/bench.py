@@ -22,7 +22,19 @@ from inga.cli.output import print_json
 from inga.lab import bench
 from inga.model.errors import UsageError
 
-NAMES = ("sim", "throughput", "latency", "check", "co", "sco", "remiop", "object", "views", "secure")
+NAMES = (
+    "sim",
+    "throughput",
+    "latency",
+    "check",
+    "co",
+    "sco",
+    "remiop",
+    "object",
+    "views",
+    "secure",
+    "hostile",
+)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -105,6 +117,10 @@ def _measure(
         from inga.lab import bench_secure
 
         return bench_secure.run(progress, quick=options.quick, repetitions=repetitions), ""
+    if options.name == "hostile":
+        from inga.lab import bench_hostile
+
+        return bench_hostile.run(progress, note, quick=options.quick), ""
     if options.name == "remiop":
         from inga.lab import bench_remiop
 

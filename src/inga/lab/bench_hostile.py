@@ -1,0 +1,70 @@
+"""What a stranger can do to a group, plain and secured: goodput while it sends all that one core can, and what goes wrong.
+
+Undisturbed means that the same core is as busy with something else, so that what is compared is the work that the stranger
+makes, not the processor that it takes.
+"""
+
+import socket
+from typing import Any
+
+from inga.keys.secret import Secret
+from inga.lab.bench import BenchRow, SayProgress
+from inga.lab.hostile import SPOILS
+from inga.runs.cluster import Cluster
+from inga.runs.live import free_ports
+
+MEMBERS, SIZE = 3, 1024
+SECONDS, QUICK = 60.0, 3.0
+PATIENCE = 60.0
+"""Seconds beyond those of the flood after which a run has failed."""
+
+
+def run(progress: SayProgress, note: SayProgress, *, quick: bool) -> list[BenchRow]:
+    """Messages a second and receiver under each kind of flood, against none."""
+    seconds = QUICK if quick else SECONDS
+    secret = Secret.make().text()
+    rows = []
+    for how, options in (("plain", {}), ("secured", {"secret": secret})):
+        progress(f"{how}, undisturbed")
+        calm = _play("nothing", seconds, options)
+        for kind in SPOILS:
+            progress(f"{how}, {kind} for {seconds:g} s")
+            found = _play(kind, seconds, options)
+            rows.append(
+                BenchRow(
+                    f"{how}, {kind}", calm["rate"], found["rate"], "messages/s and receiver", "undisturbed"
+                )
+            )
+            note(
+                f"{how}, {kind}: {found['sent'] / seconds:,.0f} hostile datagrams/s, {found['rejected']:,} dropped, "
+                f"{found['wrong']} wrong deliveries, {found['views']} exclusions, "
+                f"{found['grown'] / 1024:+.0f} MiB against {calm['grown'] / 1024:+.0f}"
+            )
+    return rows
+
+
+def _play(kind: str, seconds: float, options: dict[str, Any]) -> dict[str, float]:
+    names = [f"member{i}" for i in range(MEMBERS)]
+    via = f"udp://239.7.7.8:{free_ports(1, socket.SOCK_DGRAM)[0]}"
+    common = {"members": names, "via": via, "order": "causal", "size": SIZE, "seconds": seconds, **options}
+    stranger = {"kind": kind, "count": MEMBERS, "via": via, "seconds": seconds, "name": "stranger"}
+    with (
+        Cluster("inga.lab.jobs_hostile:talk", [{**common, "name": name} for name in names]) as group,
+        Cluster("inga.lab.jobs_hostile:disturb", [stranger]) as others,
+    ):
+        group.gather("ready", timeout=PATIENCE)
+        others.gather("ready", timeout=PATIENCE)
+        others.tell("go")
+        group.tell("go")
+        ends = group.gather("done", timeout=seconds + PATIENCE)
+        sent = others.gather("done", timeout=PATIENCE)[0]["sent"]
+        group.tell("close")
+        others.tell("close")
+    return {
+        "rate": sum(end["taken"] for end in ends) / (seconds * MEMBERS),
+        "sent": sent,
+        "wrong": sum(end["wrong"] for end in ends),
+        "views": max(end["views"] for end in ends),
+        "rejected": sum(end["rejected"] for end in ends),
+        "grown": max(end["grown"] for end in ends),
+    }

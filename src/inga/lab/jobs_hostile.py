@@ -1,0 +1,86 @@
+"""What the processes of `inga bench hostile` do: members that talk for a while, and one that is no member."""
+
+import asyncio
+import resource
+from time import monotonic
+from typing import Any
+
+from inga.lab.hostile import Stranger
+from inga.lab.jobs import join_bench
+from inga.net.group import Group
+from inga.runs.worker import WorkerLink
+
+BATCH = 32
+"""Messages that are sent at once."""
+
+
+async def talk(config: dict[str, Any], link: WorkerLink) -> None:
+    """Send numbered messages for so many seconds, and look at all that comes: each sender's numbers in turn, as they were
+    sent."""
+    async with join_bench(config) as group:
+        await group.ready()
+        link.say("ready")
+        await link.hear()
+        listener = _Listener(group, config["size"])
+        reading = asyncio.ensure_future(listener.read())
+        before, view = _memory(), group.view
+        end = monotonic() + config["seconds"]
+        sent = 0
+        while monotonic() < end:
+            await group.send_many([_numbered(sent + i, config["size"]) for i in range(BATCH)])
+            sent += BATCH
+        taken = listener.taken
+        reading.cancel()
+        link.say(
+            "done",
+            taken=taken,
+            wrong=listener.wrong,
+            views=group.view.number - view.number,
+            rejected=sum(group.rejected.values()),
+            grown=_memory() - before,
+        )
+        await link.hear()
+
+
+async def disturb(config: dict[str, Any], link: WorkerLink) -> None:
+    """Flood the group; or, for comparison, keep one core as busy without it."""
+    link.say("ready")
+    await link.hear()
+    end = monotonic() + config["seconds"]
+    if config["kind"] == "nothing":
+        count = 0
+        while monotonic() < end:
+            count += 1
+        link.say("done", sent=0)
+    else:
+        with Stranger(config["kind"], config["count"], via=config["via"]) as stranger:
+            stranger.flood(lambda: monotonic() >= end)
+            link.say("done", sent=stranger.sent)
+    await link.hear()
+
+
+class _Listener:
+    """Reads, and counts what should not be."""
+
+    def __init__(self, group: Group, size: int) -> None:
+        self.taken = self.wrong = 0
+        self._group = group
+        self._size = size
+
+    async def read(self) -> None:
+        expected: dict[str, int] = {}
+        async for batch in self._group.batches():
+            for payload in batch.payloads:
+                number = expected.get(batch.sender, 0)
+                self.wrong += bytes(payload) != _numbered(number, self._size)
+                expected[batch.sender] = number + 1
+            self.taken += len(batch.payloads)
+
+
+def _numbered(number: int, size: int) -> bytes:
+    return b"%012d" % number + b"." * (size - 12)
+
+
+def _memory() -> int:
+    """The most that this process ever had in memory, in KiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
