@@ -68,6 +68,8 @@ class MachineOrder(Order):
             for packet in packets:
                 if packet.src != self.me:
                     self._took(packet)
+        if self.stack.is_silenced:
+            return  # in a view that is closed nobody is told, and nothing that waited is sent
         if self.machine.is_behind and not self._is_behind():
             self.machine.now = self.stack.now
             self.machine.caught_up()
