@@ -41,7 +41,7 @@ async def joined(name: str, **options: Any) -> None:
         ({"deliver": "soon"}, "deliver is one of received, accepted, causal"),
         ({"deliver": "confirmed"}, "order 'vector' delivers at level 'causal', not 'confirmed'"),
         ({"order": "fifo", "deliver": "causal"}, "order 'fifo' delivers at level 'accepted'"),
-        ({"secret": b"psst"}, "groups with a secret are not built yet"),
+        ({"secret": b"psst"}, "secret is a Secret, its text, or the path"),
         ({"on_concurrent": "panic"}, "on_concurrent is one of deliver, error, ignore"),
         ({"datagram_max": 100}, "datagram_max is between 256 and 65000"),
         ({"datagram_max": 65001}, "datagram_max is between 256 and 65000"),
