@@ -128,6 +128,7 @@ async def _group(config: dict[str, Any], hear: Hear) -> AsyncIterator[ComparedSt
         via=f"udp://{config['host']}:{config['port']}",
         interface="lo",
         order=config["stack"],
+        detect=None,  # or members speak by themselves, which is not what is counted here
         protocol=config["protocol"],
     ) as group:
         await group.ready()
