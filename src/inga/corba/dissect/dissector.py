@@ -210,7 +210,8 @@ def _packet(message: dict[str, Any], body: bytes) -> dict[str, Any] | None:
     if len(body) < 4 + HEAD.size:
         return None
     magic, _, kind, _, _, src, view, size = HEAD.unpack_from(body, 4)
-    if magic != INGA or size > len(body):  # its tag says of which view and which process it is, not of which group
+    # Its tag says of which view and which process it is, not of which group.
+    if magic != INGA or size > len(body):
         return None
     return {"kind": kind, "src": src, "view": view, "octets": size}
 
