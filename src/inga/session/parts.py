@@ -181,7 +181,9 @@ class Parts:
         if self.reads_first and session.stack.queued:
             self._since, self.wake = now, now + ASKING_MAX
             return
-        if now - self._since >= ALONE_AFTER and not session.quorum.is_primary:
+        # Where only a majority goes on, one that was a whole group by itself still is.
+        may_be_alone = not session.quorum.is_primary or len(session.stack.view) == 1
+        if now - self._since >= ALONE_AFTER and may_be_alone:
             session.changes.go_on_alone()
             return
         stack = session.stack
