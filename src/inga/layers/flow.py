@@ -187,7 +187,10 @@ class Flow(Layer):
             self.stack.want_report()
 
     def _is_behind(self) -> bool:
-        return self._unread.is_behind(self.stack.queued + self.stack.held)
+        # When a view ends, what is held may wait for something that nobody has, and is given up only after everybody has
+        # sent everything: that must not wait for it in turn.
+        stack = self.stack
+        return self._unread.is_behind(stack.queued if stack.closing else stack.queued + stack.held)
 
 
 def share_of(granted: int, members: int) -> int:
