@@ -124,8 +124,6 @@ async def join(
     if trace is not None:
         load_pyarrow()  # before anybody hears of us: it can take as long as silence is forgiven
     newcomer: Newcomer | None = None
-    if trace is not None:
-        load_pyarrow()  # which takes long, and nobody is to wait for us once we are a member
     if late or is_open:
         newcomer = Newcomer(
             known_as,

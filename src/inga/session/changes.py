@@ -364,22 +364,23 @@ class Changes:
 
     def _welcome(self, person: Member, address: Hashable) -> None:
         """Tell a newcomer that it is a member: in which view, and what was before."""
+        if not self._questions.is_first(person.identity, "welcome"):
+            return
         guard, secret = self.stack.guard, ""
         if guard is not None:
             address = guard.address_of(person.name)
             found = guard.secret_for(person.name)
             if found is None:
-                return
+                return  # it is not known yet how to tell it in private
             secret = found
-        if self._questions.is_first(person.identity, "welcome"):
-            what = {
-                "cuts": self.cuts,
-                "group": self._session.digest,
-                "secret": secret,
-                "host": self.stack.member.name,
-            }
-            missed = self._session.slow.missed_by(person)
-            self._session.answer(address, "welcome", **described(self.stack.view), **what, missed=missed)
+        what = {
+            "cuts": self.cuts,
+            "group": self._session.digest,
+            "secret": secret,
+            "host": self.stack.member.name,
+        }
+        missed = self._session.slow.missed_by(person)
+        self._session.answer(address, "welcome", **described(self.stack.view), **what, missed=missed)
 
     @property
     def leader(self) -> int:
