@@ -14,7 +14,7 @@ from inga.secure.guard import (
     SILENT_MAX,
     GroupGuard,
 )
-from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, GOOD_FOR, KNOCK
+from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, GOOD_FOR, KNOCK, Other, PairKeys
 from inga.secure.sealing import AES, EPOCH_SECONDS, EPOCHS_AHEAD
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import EVERYBODY
@@ -178,6 +178,22 @@ def test_handshakes_of_a_long_time_leave_nothing_behind(wire: Wire) -> None:
     wire.passes = lambda source, to, data: True
     wire.run(("alice", EVERYBODY, word(b"at last")))
     assert wire.heard["bob"] == [word(b"at last")]
+
+
+def test_the_channel_that_is_spoken_over_is_never_forgotten_for_newer_ones(wire: Wire) -> None:
+    """Bob has not heard of any of the handshakes that followed, and goes on with the first."""
+    meet(wire, "alice", "bob")
+    alice, bob = wire.guards["alice"], wire.guards["bob"]
+    for number in range(2 * CHANNELS_EACH):
+        key = bytes([number]) * 32
+        other = Other(bob._handshake.id, "bob", PairKeys(key, key, key, key, key))
+        alice._open_channel(alice._channel(other, "bob", is_ours=True), key)
+    wire.heard = {name: [] for name in wire.guards}
+    wire.now += GOOD_FOR + 1.0
+    for text in (b"one", b"two"):
+        wire.run(("bob", Direct("alice"), word(text)))
+        alice._expire()
+    assert wire.heard["alice"] == [word(b"one"), word(b"two")]
 
 
 def test_keys_of_handshakes_are_forgotten_also_by_one_that_says_nothing(wire: Wire) -> None:

@@ -98,7 +98,7 @@ FAILED_MAX = 64
 class Channel:
     """One other process that has proven who it is."""
 
-    __slots__ = ("address", "confirm", "heard", "id", "is_ours", "name", "receiving", "sending", "since")
+    __slots__ = ("address", "confirm", "heard", "id", "name", "receiving", "sending", "since")
 
     def __init__(
         self,
@@ -115,7 +115,6 @@ class Channel:
         said, heard = (keys.forth, keys.back) if is_ours else (keys.back, keys.forth)
         self.id = other.id
         self.name = other.name
-        self.is_ours = is_ours
         self.address = address
         self.since = self.heard = now
         self.confirm: bytes | None = None  # repeated until it is clear that it has come
@@ -147,7 +146,7 @@ class GroupGuard:
         self._kind = kind
         self._handshake = Handshake(group, credentials, entropy)
         self._by_id: dict[bytes, ReceivingKey] = {}
-        self._channels: dict[bytes, Channel] = {}  # by process, who was heard last at the end
+        self._channels: dict[bytes, Channel] = {}  # by process, over which we speak to it
         self._by_name: dict[str, Channel] = {}
         self._by_address: dict[str, Channel] = {}
         self._knocked: dict[Address, float] = {}
@@ -359,8 +358,13 @@ class GroupGuard:
         of_process: Counter[bytes] = Counter()
         for made, channel in reversed(list(self._made.items())):
             of_process[channel.id] += 1
+            is_used = self._channels.get(channel.id) is channel
             # By now the keys of its handshake are forgotten, and nobody can make it again.
-            if of_process[channel.id] > CHANNELS_EACH and self._now - channel.since > GOOD_FOR:
+            if (
+                of_process[channel.id] > CHANNELS_EACH
+                and self._now - channel.since > GOOD_FOR
+                and not is_used
+            ):
                 self._made.pop(made).receiving.forget()
 
     def _drop(self, process: bytes) -> None:
@@ -537,14 +541,12 @@ class GroupGuard:
         strangers = [i for i, channel in others.items() if channel is None or not channel.is_sure]
         for index in strangers if len(strangers) <= 2 else [EVERYBODY]:
             self._knock(index)
-        for channel in others.values():
-            if channel is not None and not channel.is_sure:
-                self._say(channel, b"")
         unknown = keys.unknown() if keys.is_first else []
-        for index in unknown:
-            channel = self._by_name.get(keys.view.names[index])
-            if channel is not None:
+        for index, channel in others.items():
+            if channel is not None and index in unknown:
                 self._give_key(channel, keys, asks=True)
+            elif channel is not None and not channel.is_sure:
+                self._say(channel, b"")
         if strangers or unknown:
             self._wake_by(now + self._look)
             self._look = min(2 * self._look, LOOK_MAX)
