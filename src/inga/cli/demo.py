@@ -32,6 +32,10 @@ SHOWN = ("integrity", "complete", "fifo", "stamps", "causal")
 DELAY_MAX = 0.001
 """Seconds by which a copy may be late: enough for an answer to overtake its question."""
 
+RATE = 2000.0
+"""Sends per second and member: what was said is heard before the next is said, so that nearly everything is an answer.
+As fast as possible, a short run would be over before anybody had answered anything."""
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
@@ -77,6 +81,7 @@ def _talk(order: str, trace: Path, options: argparse.Namespace) -> Result:
         dup=0.01,
         reorder=0.05,
         delay=(0.0, DELAY_MAX),
+        rate=RATE,
         seed=options.seed,
         via=options.via,
     )

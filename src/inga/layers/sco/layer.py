@@ -48,6 +48,10 @@ from inga.wire.selective import pack, unpack
 TWO_WAYS = 0.02
 """Seconds by which a packet may be overtaken where datagrams for all and datagrams for one go by different sockets."""
 
+WHOLE, COVERED, EARLY = range(3)
+"""Rows of what we have of a member that is gone: a message and one of its destinations; the number below which we have
+all; a message that was delivered as it came, of which the whole stamp is not known, and one of its destinations."""
+
 STEPS = {"accepted": "accept", "causal": "causal", "confirmed": "confirm"}
 """For each level, the step of a trace that says it was reached."""
 
@@ -93,6 +97,10 @@ class Sco(MachineOrder):
         self._prompt: set[int] = set()  # senders of partial bundles, which wait for our confirmation
         # Messages of members that are gone, by number, as other members lent them.
         self._lent: dict[int, dict[int, Packet]] = {}
+        self._early: dict[
+            int, dict[int, ScoMessage]
+        ] = {}  # delivered before what their sender sent before them
+        self._borrowed: dict[int, set[int]] = {}  # of these, what others lent us
 
     # Sending
 
@@ -117,7 +125,6 @@ class Sco(MachineOrder):
     def up(self, batch: list[Packet]) -> None:
         machine = self.machine
         machine.now = self.stack.now
-        fresh: list[tuple[ScoMessage, Packet]] = []
         for packet in batch:
             if packet.lent:
                 self._keep_lent(packet)
@@ -129,16 +136,11 @@ class Sco(MachineOrder):
             if reason is not None:
                 self.stack.reject(reason, packet)
                 continue
-            fresh.append((message, packet))
+            packet.keep()  # another member may have to borrow it, long after the reader's buffer was used again
             if packet.partial and self._is_first(message):
                 self._prompt.add(packet.src)
         machine.stages()
         self._act()
-        for message, packet in fresh:
-            if (
-                not message.given or packet.payloads is None
-            ):  # it is held longer than the reader's buffer is valid
-                packet.keep()
 
     def gone(self, member: int) -> None:
         self._prompt.discard(member)
@@ -167,7 +169,9 @@ class Sco(MachineOrder):
                 own.body.receipt.reach("confirmed")
 
     # Lending messages of a member that is gone. Numbers of a link mean nothing to other members, so messages are known
-    # by their senders' numbers here, and lent with their whole stamps.
+    # by their senders' numbers here, and lent with their whole stamps. Where messages are delivered as they come, some may
+    # have one of which nobody can know the whole stamp, since nobody has the message before it on a link. It is lent
+    # without a stamp, and delivered: then all have it, or none.
 
     def count(self) -> int:
         return 0
@@ -180,30 +184,41 @@ class Sco(MachineOrder):
         covered = self.machine.covered[member]
         kept = self.machine.kept(member).values()
         return [
-            *([m.seq, k, 0] for m in kept for k in members_of(m.dst) if k != member),
-            [covered, self.me, 1],
+            *([m.seq, k, WHOLE] for m in kept for k in members_of(m.dst) if k != member),
+            *([m.seq, k, EARLY] for m in self._early.get(member, {}).values() for k in members_of(m.dst)),
+            [covered, self.me, COVERED],
         ]
 
     def deal(self, held: Mapping[int, Holdings]) -> dict[int, Holdings]:
         holders: dict[int, int] = {}
-        lacking: dict[int, set[int]] = {member: set() for member in held}
+        wanted: dict[int, set[int]] = {member: set() for member in held}
+        early: list[tuple[int, int, int]] = []
         covered = dict.fromkeys(held, 1)
         for member, rows in sorted(held.items()):
-            for seq, target, is_covered in rows:
-                if is_covered:
+            for seq, target, kind in rows:
+                if kind == COVERED:
                     covered[member] = seq
-                elif target in lacking:
+                elif kind == EARLY:
+                    early.append((seq, target, member))
+                elif target in wanted:
                     holders.setdefault(seq, member)
-                    lacking[target].add(seq)
+                    wanted[target].add(seq)
+        is_whole = set(holders)
+        has = {(seq, member) for seq, _, member in early}
+        for seq, target, member in early:
+            if seq not in is_whole and target in wanted and (seq, target) not in has:
+                holders.setdefault(seq, member)
+                wanted[target].add(seq)
         return {
-            member: [[holders[seq], seq, seq + 1] for seq in sorted(wanted) if seq >= covered[member]]
-            for member, wanted in lacking.items()
+            member: [[holders[seq], seq, seq + 1] for seq in sorted(seqs) if seq >= covered[member]]
+            for member, seqs in wanted.items()
         }
 
     def lacking(self, member: int, dealt: Holdings) -> dict[int, Runs]:
         """Messages that others lend us are taken once all have come, in their sender's order."""
         covered, lent = self.machine.covered[member], self._lent.get(member, {})
-        due = [row for row in dealt if row[1] >= covered]
+        has_taken = self._borrowed.setdefault(member, set())
+        due = [row for row in dealt if row[1] >= covered and row[1] not in has_taken]
         missing = lacking(due, lambda seq: seq in lent)
         if due and not missing:
             for _, seq, _ in sorted(due, key=lambda row: row[1]):
@@ -213,22 +228,26 @@ class Sco(MachineOrder):
 
     def _keep_lent(self, packet: Packet) -> None:
         lent = self._lent.setdefault(packet.src, {})
-        if packet.stamp is None or packet.dst is None or not packet.seq or len(lent) >= LSN_WINDOW:
+        is_known = packet.stamp is not None or self.deliver == "received"
+        if not is_known or packet.dst is None or not packet.seq or len(lent) >= LSN_WINDOW:
             self.stack.reject("malformed", packet)
             return
         packet.keep()
         lent[packet.seq] = packet
 
     def _take_lent(self, packet: Packet) -> None:
-        assert packet.stamp is not None and packet.dst is not None
-        message = ScoMessage(
-            packet.src, packet.dst, packet.seq, 0, packet.stamp.delta, body=packet, whole=True
-        )
-        self.machine.now = self.stack.now
-        self.machine.take_lent(message)
+        assert packet.dst is not None
+        delta = () if packet.stamp is None else packet.stamp.delta
+        message = ScoMessage(packet.src, packet.dst, packet.seq, 0, delta, body=packet, whole=True)
+        if packet.stamp is None:
+            self._borrowed[packet.src].add(packet.seq)
+            self.machine.events.append(Happened("received", message))
+        else:
+            self.machine.now = self.stack.now
+            self.machine.take_lent(message)
 
     def lend(self, member: int, runs: Runs) -> list[Packet]:
-        kept = self.machine.kept(member)
+        kept = self._early.get(member, {}) | self.machine.kept(member)
         return [
             self._whole(message)
             for seq, message in kept.items()
@@ -236,9 +255,11 @@ class Sco(MachineOrder):
         ]
 
     def _whole(self, message: ScoMessage) -> Packet:
-        """A packet of the message with its whole stamp."""
+        """A packet of the message with its whole stamp, if that is known."""
         packet: Packet = message.body.copy_to(self.me)
-        packet.dst, packet.lsn, packet.ext = message.dst, 0, None
+        packet.dst, packet.lsn, packet.ext, packet.stamp = message.dst, 0, None, None
+        if not message.deps:
+            return packet
         delta = [(k, seq) for k, seq in enumerate(message.deps) if seq and k != message.src]
         packet.stamp = Stamp(tuple(delta), 0)
         return packet
@@ -402,6 +423,8 @@ class Sco(MachineOrder):
     def _discard(self, reason: str, message: ScoMessage) -> None:
         if not message.given:  # else it was delivered on arrival, at the level `received`
             self.held -= message.size
+        elif reason == "left":
+            self._early.setdefault(message.src, {})[message.seq] = message
         if reason == "duplicate":
             self._received(message.body, "duplicate")
         elif reason != "left":
