@@ -29,6 +29,7 @@ NO_BOUNDS = {
         lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT corba.multicast.acks.PATIENCE
         secure.guard.HEARD_WITHIN secure.guard.KNOCK_EVERY secure.guard.LOOK secure.guard.LOOK_MAX secure.guard.SILENT_MAX
         secure.guard.WAITING_FOR secure.handshake.FRESH_FOR secure.handshake.GOOD_FOR secure.sealing.EPOCH_SECONDS""",
+    "which kind of row it is": "layers.sco.layer.WHOLE layers.sco.layer.COVERED layers.sco.layer.EARLY",
     "which of a layer's alarms it is": """
         layers.machine.ALL layers.co.machine.CONFIRM layers.co.machine.POLL layers.co.machine.RESEND
         layers.co.machine.FOUND layers.co.machine.ASK layers.sco.talking.ASK layers.sco.talking.CONFIRM layers.sco.talking.FLOW
