@@ -134,12 +134,41 @@ def _progress(sim: Sim) -> tuple[int, int]:
 
 def _rest(sim: Sim, since: float, when: str, bounds: Bounds) -> list[Finding]:
     """Let it come to rest, and say what does not. As long as something new is sent or arrives it has time: some plans
-    are slow, and one large message may go in many pieces."""
+    are slow, and one large message may go in many pieces. Where somebody always speaks, rest is when nothing is wrong
+    and nothing new is said from one look to the next."""
     before, until = (-1, -1), since + bounds.calm
-    sim.run(until)
-    while (now := _progress(sim)) > before and until < SLOW_MAX:
+    while True:
+        found = _settle(sim, until, when, bounds)
+        now = _progress(sim)
+        if found is None:
+            return []
+        if now <= before or until >= SLOW_MAX:
+            break
         before, until = now, until + bounds.calm
+    is_loud = sim.network.sent_at > until - QUIET_FOR and any(site.is_member for site in sim.sites)
+    if not found and bounds.is_quiet and is_loud:
+        found.append(Finding("unquiet", f"somebody still sends, {sim.network.sent_at:g} s from the start"))
+    return found
+
+
+def _settle(sim: Sim, until: float, when: str, bounds: Bounds) -> list[Finding] | None:
+    """Run until then, and say what is wrong; None: it came to rest on the way."""
+    if bounds.is_quiet:
         sim.run(until)
+        return _unrest(sim, when)
+    before: tuple[int, int] | None = None
+    while True:
+        sim.run(min(sim.now + LOOKS_EVERY, until))
+        found, now = _unrest(sim, when), _progress(sim)
+        if not found and now == before:
+            return None
+        before = None if found else now
+        if sim.now >= until:
+            return found
+
+
+def _unrest(sim: Sim, when: str) -> list[Finding]:
+    """Who waits for something, as things are now."""
     if _has_lost_majority(sim):
         asking = [site.name for site in sim.sites if site.newcomer is not None and not site.has_left]
         return [Finding("stuck: join", f"{name} was not told that nobody is let in") for name in asking]
@@ -158,12 +187,7 @@ def _rest(sim: Sim, since: float, when: str, bounds: Bounds) -> list[Finding]:
         for site in sim.asked
         if not site.has_left
     ]
-    found += _undelivered(sim, when)
-    found += _parted(sim)
-    is_loud = sim.network.sent_at > until - QUIET_FOR and any(site.is_member for site in sim.sites)
-    if not found and bounds.is_quiet and is_loud:
-        found.append(Finding("unquiet", f"somebody still sends, {sim.network.sent_at:g} s from the start"))
-    return found
+    return found + _undelivered(sim, when) + _parted(sim)
 
 
 def _idle(sim: Sim, plan: Plan) -> list[Finding]:
