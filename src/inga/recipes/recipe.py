@@ -203,14 +203,14 @@ def refuse_late(recipe: Recipe, detect: float | None) -> None:
         )
 
 
-def refuse_unknown(order: str, said: Iterable[str], known: Sequence[str]) -> None:
-    """An option that the protocol of an order does not have."""
+def refuse_unknown(order: str, said: Iterable[str], known: Sequence[str], where: str = "") -> None:
+    """An option that the protocol of an order does not have; `where`: under which circumstances."""
     for name in said:
         if name not in known:
             having = [recipe.name for recipe in _ordinary() if recipe.own and name in recipe.own]
             there_are = f"there are {', '.join(known)}" if known else "it has none of its own"
             hint = f"; it is one of order {_listed(having)}" if having else _meant(name, known)
-            raise UsageError(f"order {order!r} has no option {name!r}; {there_are}{hint}")
+            raise UsageError(f"order {order!r} has no option {name!r}{where}; {there_are}{hint}")
 
 
 def _bring(name: str) -> bool:
