@@ -134,7 +134,8 @@ def _measure(
     rows = bench_net.throughput(progress, members=groups, sizes=options.sizes, repetitions=repetitions)
     if options.pairs:
         pairs = {"members": groups[0], "size": options.sizes[-1], "pairs": options.pairs}
-        rows.append(bench_net.causal_to_fifo(progress, **pairs))
+        rows += bench_net.in_pairs(progress, bench_net.FAST, bench_net.FIFO, **pairs)
+        rows += bench_net.in_pairs(progress, bench_net.TOTAL, bench_net.FAST, **pairs)
     profile = bench_net.profile(groups[0], options.sizes[-1]) if options.profile else ""
     return rows, profile
 

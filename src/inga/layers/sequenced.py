@@ -269,6 +269,10 @@ class Sequenced(Unordered):
         """Everybody has what we have: deliver the rest."""
         self._deliver(self._rest())
 
+    def goodbye(self) -> None:
+        """We leave: what waits gets its place among the others."""
+        self._rest()
+
     def _rest(self) -> list[Packet]:
         """All that waits, effects after their causes: the sender of an effect had its cause, and so a packet of
         the sequencer that names it, which the sender of the cause did not have."""
