@@ -270,7 +270,8 @@ class Sequenced(Unordered):
         self._deliver(self._rest())
 
     def goodbye(self) -> None:
-        """We leave: what waits gets its place among the others."""
+        """We leave: what waits here is delivered by the others."""
+        self._dismissed(self.inbox.drain())
         self._rest()
 
     def _rest(self) -> list[Packet]:
