@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from inga.layers.bundle import HEAD, LENGTH
 from inga.layers.sequenced import WAITS, Sequenced
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
@@ -126,13 +127,13 @@ def test_runs_leave_room_for_a_full_bundle() -> None:
     net = Net(3, "total", options=Options(lossless=True, echo=False), datagram_max=1472)
     for number in range(RUNS_MAX):
         net.send(B + number % 2, b"%d" % number)
-    net.lose(lambda flight: flight.target != A)
     stack = net.stacks[A]
-    stack.receive([(flight.data, None) for flight in net.under_way], now=0.0)
-    stack.send_many([b"." * 60] * 100, now=0.0)
-    sent = [Flight(A, B, b"".join(data) if isinstance(data, list) else bytes(data)) for _, data in stack.ready(now=0.0).send]
-    assert len(net.packets(sent)[0].ext or b"") > RUNS_MAX and len(sent) > 3
-    assert all(each.frag is None for each in net.packets(sent))
+    stack.receive([(flight.data, None) for flight in net.to(A)], now=0.0)
+    stack.send(b"." * (stack.wire.payload_max - HEAD - LENGTH), now=0.0)
+    net.under_way.clear()
+    net.turn(A)
+    (sent,) = net.packets(net.to(B))
+    assert len(get_runs(sent.ext or b"", 3)) == RUNS_MAX and sent.frag is None
 
 
 # The others
@@ -141,6 +142,7 @@ def test_runs_leave_room_for_a_full_bundle() -> None:
 def test_others_wait_until_the_sequencer_says_what_comes_next() -> None:
     other = probe(B)
     assert other.feed(packet(C, 1), packet(D, 1), packet(C, 2)) == []
+    assert other.layer.awaited() == {A}  # type: ignore[attr-defined]
     assert places(other.feed(names(A, 1, (D, 1), (C, 1)))) == [(D, 1), (C, 1), (A, 1)]
     assert places(other.feed(packet(A, 2))) == [(A, 2)], "it names nothing"
     assert places(other.feed(names(A, 3, (C, 2), count=0))) == [(C, 2)], "it has no messages"
@@ -149,7 +151,7 @@ def test_others_wait_until_the_sequencer_says_what_comes_next() -> None:
 def test_what_is_named_and_not_here_is_waited_for() -> None:
     other = probe(B)
     assert other.feed(names(A, 1, (C, 2)), packet(A, 2)) == []
-    assert other.layer.awaited() == {A, C}  # type: ignore[attr-defined]  # A, for what comes after its packet
+    assert other.layer.awaited() == {A, C}  # type: ignore[attr-defined]  # A: its second waits for its first
     assert other.feed(packet(C, 1)) == []
     assert places(other.feed(packet(C, 2))) == [(C, 1), (C, 2), (A, 1), (A, 2)]
     assert (other.stack.held, other.layer.awaited()) == (0, set())  # type: ignore[attr-defined]
@@ -404,6 +406,16 @@ def test_its_last_names_may_have_come_to_one(knowing: tuple[int, ...]) -> None:
     assert [net.texts(member)[-1] for member in (B, C, D)] == ["after"] * 3
 
 
+def test_what_follows_something_lost_is_dropped() -> None:
+    other = probe(B)
+    assert other.feed(packet(C, 1), packet(C, 3), names(A, 1, (C, 2))) == []
+    other.layer.bereft(C)  # type: ignore[attr-defined]
+    other.layer.bereft(A)  # type: ignore[attr-defined]
+    assert other.layer.seen(C) == 3 and not other.layer.has([0, 0, 2, 0])  # type: ignore[attr-defined]
+    other.layer.closed()  # type: ignore[attr-defined]
+    assert places(other.top.got) == [(C, 1)] and len(other.layer.inbox.items()) == 1  # type: ignore[attr-defined]
+
+
 def test_when_it_leaves_the_next_member_goes_on() -> None:
     net = Net(3, "total")
     net.send(B, b"before")
@@ -454,6 +466,15 @@ def test_rows_tell_what_waits_and_what_is_for_nobody() -> None:
         ("take", C, B, 1, None, 1),
     ]
     assert next(row.deps for row in rows if row.step == "send" and row.src == A) == (0, 0, 0), "not taken yet"
+
+
+def test_there_is_one_row_of_what_waits_twice() -> None:
+    """For what its sender had of the sequencer, then for its place."""
+    rows: list[Row] = []
+    other = Probe(Sequenced(), me=B, members=4, trace=MemoryTrace(B, 4, rows))
+    other.feed(packet(C, 1, put_known(1)), packet(D, 1), packet(A, 1))
+    assert [(row.src, row.n) for row in rows if row.step == "hold"] == [(C, 1), (D, 1)]
+    assert other.layer.held == WAITS  # type: ignore[attr-defined]
 
 
 def test_what_comes_next_is_not_taken_back_while_members_come_and_go() -> None:
