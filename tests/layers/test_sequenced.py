@@ -17,7 +17,7 @@ from inga.trace.schema import Row
 from inga.trial.workload import Workload
 from inga.wire.sequence import RUNS_MAX, get_known, get_runs, put_known, put_runs
 
-from ..stack.harness import Flight, Net, Probe
+from ..stack.harness import Net, Probe
 
 LOSSLESS = Options(lossless=True)
 A, B, C, D = range(4)
@@ -112,9 +112,7 @@ def test_more_runs_than_one_packet_names_go_ahead_on_others(rides: bool) -> None
     end_turn(first)
     named = [get_runs(sent.ext or b"", 4) for sent in first.bottom.sent]
     assert list(map(len, named)) == [RUNS_MAX, RUNS_MAX, 1]
-    assert [run for runs in named for run in runs] == [
-        (B + each % 2, each // 2 + 1) for each in range(count)
-    ]
+    assert [run for runs in named for run in runs] == [(B + each % 2, each // 2 + 1) for each in range(count)]
     assert [sent.count for sent in first.bottom.sent] == [0, 0, int(rides)]
     second = probe(D)
     second.feed(*(packet(B + each % 2, each // 2 + 1) for each in range(count)))
@@ -300,6 +298,28 @@ def test_senders_do_not_outrun_the_names() -> None:
         assert net.stacks[member].held == 0
 
 
+def test_who_does_not_read_is_waited_for_and_not_the_sequencer() -> None:
+    """Its names wait because of her, and senders do already."""
+    options = Options(flow={"window": 2000, "queue_max": 3000})
+    net = Net(4, "total", datagram_max=1472, options=options, takes=False)
+    for _ in range(200):
+        for sender in (B, D):
+            if net.stacks[sender].writable:
+                net.send(sender, b"." * 500)
+        net.wait(0.01)
+        for member in (A, B, D):
+            net.take(member, *net.batches[member])
+            net.batches[member].clear()
+    assert [net.stacks[member].chain.blockers() for member in (A, B, D)] == [{C}] * 3
+
+
+def test_a_person_is_told_that_the_sequencer_is_waited_for() -> None:
+    net = Net(3, "total")
+    net.send(B, b"hello")
+    net.wait(6.0, lose=lambda flight: flight.source == A)
+    assert net.told[C] == ["delivery has waited 5 s for alice"]
+
+
 def test_while_its_window_is_closed_names_gather() -> None:
     first = probe(A)
     first.feed(packet(B, 1))
@@ -347,7 +367,9 @@ def test_the_rest_is_in_causal_order() -> None:
     """Bob's packet was an answer to dave's, as its sender had the sequencer's that named it. Dave has sent much before."""
     other = probe(C)
     other.feed(*(packet(D, number) for number in (1, 2, 3)))
-    other.feed(packet(A, 1), packet(B, 1, put_known(1)), packet(B, 2, put_known(1)), packet(D, 4, put_known(1)))
+    other.feed(
+        packet(A, 1), packet(B, 1, put_known(1)), packet(B, 2, put_known(1)), packet(D, 4, put_known(1))
+    )
     other.layer.closed()  # type: ignore[attr-defined]
     assert places(other.top.got) == [(A, 1), (D, 1), (D, 2), (D, 3), (B, 1), (B, 2), (D, 4)]
 
@@ -497,7 +519,9 @@ def test_it_has_no_gate_and_no_options_of_its_own() -> None:
     with pytest.raises(UsageError, match="has no gate: what it holds has no place yet that members agree on"):
         probe(A).stack.gate("open", now=0.0)
     for option in ("over", "delta", "window"):
-        with pytest.raises(UsageError, match=f"'total' has no option '{option}' without objects; it has none of its own"):
+        with pytest.raises(
+            UsageError, match=f"'total' has no option '{option}' without objects; it has none of its own"
+        ):
             find("total").build(Options(protocol={option: 1}))
     for refused in ({"matrix": True}, {"on_concurrent": "error"}):
         with pytest.raises(UsageError, match=r"is an option of order .*; order 'total' has none"):

@@ -45,7 +45,9 @@ class Rules:
     kind: int  # of the rows that are compared
     methods: tuple[str, ...]
     conflicts: Bools
-    camps: Ints | None = None  # by process and view, where not all are compared: `camps` and `orders` of `Membership`
+    camps: Ints | None = (
+        None  # by process and view, where not all are compared: `camps` and `orders` of `Membership`
+    )
 
     @classmethod
     def total(cls, n: int, camps: Ints | None) -> "Rules":

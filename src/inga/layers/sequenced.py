@@ -53,6 +53,7 @@ class Sequenced(Unordered):
         self._waits = 0  # how many these are
         self._runs: list[Run] = []  # what we, the sequencer, have delivered and not named
         self._unnamed = 0  # bytes of it
+        self._on_way = 0  # bytes of what we have named to some, and not all are known to have heard
         self._has_window = self.stack.layer("flow") is not None
 
     def overhead(self, members: int) -> int:
@@ -224,9 +225,7 @@ class Sequenced(Unordered):
             runs.append((src, packet.seq))
         self._placed[src] = packet.seq
         if self._has_window:
-            size = len(packet.body) or packet.size
-            self._unnamed += size
-            self.held += size
+            self._owe(0, len(packet.body) or packet.size)
         ready.append(packet)
 
     def _name_on_its_own(self) -> None:
@@ -239,9 +238,7 @@ class Sequenced(Unordered):
         self.below([packet])
 
     def _name_on(self, packet: Packet) -> None:
-        """Number a packet of ours, and let it name what has been delivered since the last one. Others keep what we name until
-        they have the names: it counts here until all of them have, so that senders wait for us and not for those who
-        could not help it."""
+        """Number a packet of ours, and let it name what has been delivered since the last one."""
         self._number(packet)
         self.inbox.own(packet.seq)
         self._placed[SEQUENCER] = packet.seq
@@ -249,13 +246,20 @@ class Sequenced(Unordered):
         if not runs:
             return
         packet.ext = put_runs(runs)
-        size, self._unnamed = self._unnamed, 0
+        size = self._unnamed
         if size:
+            self._owe(size, -size)
             packet.receipt = packet.receipt or Receipt()
-            packet.receipt.when("confirmed", partial(self._known_by_all, size))
+            packet.receipt.when("confirmed", partial(self._owe, -size, 0))
 
-    def _known_by_all(self, size: int) -> None:
-        self.held -= size
+    def _owe(self, on_way: int, unnamed: int) -> None:
+        """So many bytes more of what others keep until they have heard our names for it. While somebody does not hear
+        them, senders wait for us: nothing else bounds what the others keep. Who has heard them and does not read closes all
+        windows, and needs no help of ours."""
+        before = self._on_way and self._on_way + self._unnamed
+        self._on_way += on_way
+        self._unnamed += unnamed
+        self.held += (self._on_way and self._on_way + self._unnamed) - before
 
     # The end of the view
 

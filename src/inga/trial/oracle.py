@@ -142,9 +142,7 @@ class Oracle:
     def enter(self, site: int, name: str, members: Iterable[int], left: Iterable[int] = ()) -> None:
         """A site goes on to another view; `left` are those of the last one who took their leave."""
         members = tuple(members)
-        self._views[site].append(
-            SeenView(name, frozenset(members), frozenset(left) - self._lost, members[0])
-        )
+        self._views[site].append(SeenView(name, frozenset(members), frozenset(left) - self._lost, members[0]))
 
     def skip(self, site: int, epoch: int) -> None:
         """What was sent to a site before that epoch is part of a state that it took, and is not to be taken any more."""

@@ -28,6 +28,8 @@ def put_runs(runs: list[Run]) -> bytes:
 def get_runs(data: Buffer, members: int) -> list[Run]:
     """The runs in an extension: no two that follow each other are of one member, and none goes back. The sequencer, who is
     the first member, names none of itself. Raises WireError for anything else."""
+    if len(data) > RUNS_MAX * RUN_BYTES:
+        raise WireError("malformed", f"{len(data)} bytes for runs")
     numbers = varint.unpack(data)
     if not numbers or len(numbers) % 2 or len(numbers) > 2 * RUNS_MAX:
         raise WireError("malformed", f"{len(numbers)} numbers for runs")

@@ -27,7 +27,7 @@ from inga.session.newcomer import Newcomer
 from inga.sim.site import Site
 from inga.sim.swarm import plan
 from inga.stack.stack import Stack, joined
-from inga.wire import bundle, co, invocation, matrix, packet, relay, selective, value, varint
+from inga.wire import bundle, co, invocation, matrix, packet, relay, selective, sequence, value, varint
 from inga.wire.packet import CHECK, COUNT_MAX, COVERED, HEAD, INDEX_MAX, OUTSIDE
 from inga.wire.told import Told, said
 
@@ -329,6 +329,14 @@ def _selective(rng: Random) -> bytes:
     return selective.pack(rng.randrange(300), rng.randrange(300), _some(rng), _some(rng))
 
 
+def _runs(rng: Random) -> bytes:
+    """Of two members in turn, so that most of it is right and the rest is not far from it."""
+    first, other = rng.sample(range(1, MEMBERS), 2)
+    step = rng.choice((1, 100, 1 << 20))
+    runs = [(other if at % 2 else first, (at // 2 + 1) * step) for at in range(rng.randrange(1, 17))]
+    return sequence.put_runs(runs)
+
+
 def _relay(rng: Random) -> bytes:
     return relay.put(
         relay.Origin(rng.randrange(MEMBERS), 1 + rng.randrange(300), rng.choice((None, 1, 7, 15)))
@@ -525,6 +533,14 @@ DECODERS: Sequence[FuzzedDecoder] = (
     FuzzedDecoder(
         "packets/relay", partial(_made, _relay), lambda octets: relay.get(octets, MEMBERS),
         again=lambda found: relay.get(relay.put(found), MEMBERS), weight=500,
+    ),
+    FuzzedDecoder(
+        "packets/runs", partial(_made, _runs), lambda octets: sequence.get_runs(octets, MEMBERS),
+        again=lambda found: sequence.get_runs(sequence.put_runs(found), MEMBERS), weight=500,
+    ),
+    FuzzedDecoder(
+        "packets/known", partial(_made, lambda rng: sequence.put_known(rng.choice((0, 1, 300, COUNT_MAX)))), sequence.get_known,
+        again=lambda found: sequence.get_known(sequence.put_known(found)), weight=100,
     ),
     FuzzedDecoder(
         "packets/matrix", partial(_made, _matrix), lambda octets: matrix.get(octets, MEMBERS)[:2],
