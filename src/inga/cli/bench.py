@@ -49,7 +49,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--sizes", type=_numbers, default=[100, 1024], metavar="B,B", help="bytes (default 100,1024)")
     add("--repeat", type=int, default=5, metavar="R", help="interleaved repetitions (default 5)")
-    add("--pairs", type=int, default=0, metavar="P", help="throughput: also P pairs of causal against fifo")
+    add(
+        "--pairs",
+        type=int,
+        default=0,
+        metavar="P",
+        help="throughput: also P pairs of causal against fifo, and total against causal",
+    )
     add("--events", type=_numbers, metavar="E,E", help="check: sizes of traces (default 1000000,10000000)")
     add("--large", action="store_true", help="check: also 100 million events")
     add(

@@ -153,7 +153,7 @@ class Sequenced(Unordered):
             self.held -= was_held
             packet.size = 0
             if packet.src == SEQUENCER:
-                self._place(packet, ready)
+                self._follow(packet, ready)
             elif names:
                 self._place_next(packet, ready)
             else:
@@ -170,7 +170,7 @@ class Sequenced(Unordered):
         self._waits += 1
         self._waiting[packet.src].append(packet)
 
-    def _place(self, packet: Packet, ready: list[Packet]) -> None:
+    def _follow(self, packet: Packet, ready: list[Packet]) -> None:
         """A packet of the sequencer has come: what it names comes next, then itself."""
         for sender, upto in self._named_by(packet):
             count = upto - self._placed[sender]
