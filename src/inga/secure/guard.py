@@ -289,20 +289,25 @@ class GroupGuard:
         channel = self._channels.get(knock.id)
         if channel is not None and self._now - channel.heard < HEARD_WITHIN:
             return  # it is there already
-        if (knock.id, knock.public) in self._made:
-            return  # it has confirmed this one
         handshake, now, where = self._handshake, self._now, _text(address)
         asks = self._asks_cookies or not self._knocks.has(now, HANDSHAKES / 2)
         if asks and not handshake.is_there(knock, where, now):
             self._out.append((_at(address), handshake.cookie(knock, where, now)))
             return
         self._spend(self._knocks)
+        known = self._made.get((knock.id, knock.public))
+        if known is not None:  # it has confirmed this one, and may not know any more where we are
+            self._say_at(address, known, b"")
+            return
         self._out.append((_at(address), handshake.answer(knock, self._name, now)))
         self._wake_by(now + GOOD_FOR)
 
     def _on_answer(self, answer: AnsweredKnock, address: Hashable) -> None:
-        if (answer.id, answer.public) in self._made:
-            return  # it has answered before
+        known = self._made.get((answer.id, answer.public))
+        if known is not None:
+            if known.confirm is not None:  # it has not heard us, and may not be where we confirmed
+                self._out.append((_at(address), known.confirm))
+            return
         self._spend(self._answers)
         other, public = self._handshake.judge(answer, self._now)
         channel = self._channel(other, address, is_ours=True)
@@ -423,25 +428,41 @@ class GroupGuard:
                 self._say(channel, word)
             self._knock(EVERYBODY)
             return
-        known = self._channel_to(to)
+        if isinstance(to, (Outsider, Direct)):
+            self._say_to_place(to, word)
+            return
+        known = self._member(to)
         if known is not None:
             self._say(known, word)
-            return
-        if isinstance(to, (Outsider, Direct)):
+        else:
+            self._knock(to)
+
+    def _say_to_place(self, to: Outsider | Direct, word: bytes) -> None:
+        """To whoever is there: by all we know the one that spoke from there. Anybody can hand on what somebody said as if it
+        came from elsewhere, so where that one was not heard of late we also knock, and see who it is."""
+        where = _text(to.address)
+        known = self._by_address.get(where)
+        if known is None:
             if len(self._waiting) >= CHANNELS_MAX:
                 self._waiting.clear()
-            self._waiting.setdefault(_text(to.address), deque(maxlen=WAITING_MAX)).append((self._now, word))
+            self._waiting.setdefault(where, deque(maxlen=WAITING_MAX)).append((self._now, word))
+        else:
+            self._say_at(to.address, known, word)
+            if _text(known.address) == where and self._now - known.heard < HEARD_WITHIN:
+                return
         self._knock(to)
 
-    def _channel_to(self, to: Address) -> Channel | None:
-        if isinstance(to, (Outsider, Direct)):
-            return self._by_address.get(_text(to.address))
-        if to is EVERYBODY or self._keys is None or to >= len(self._keys.view):
-            return None
-        return self._by_name.get(self._keys.view.names[to])
+    def _member(self, index: int) -> Channel | None:
+        """With a member of the view in force."""
+        names = () if self._keys is None else self._keys.view.names
+        return self._by_name.get(names[index]) if index < len(names) else None
 
     def _say(self, channel: Channel, word: bytes) -> None:
-        to = _at(channel.address)
+        """Where it was heard last."""
+        self._say_at(channel.address, channel, word)
+
+    def _say_at(self, address: Hashable, channel: Channel, word: bytes) -> None:
+        to = _at(address)
         if channel.confirm is not None:
             self._out.append((to, channel.confirm))
         self._out.append((to, channel.sending.seal(word, self._now)))
