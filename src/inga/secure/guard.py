@@ -34,6 +34,8 @@ from inga.secure.handshake import (
 )
 from inga.secure.sealing import AES, CHACHA, HEAD, KEY, MAGIC, TAG, VERSION, Forged, ReceivingKey, SendingKey
 from inga.secure.views import ViewKeys
+from inga.secure.whereabouts import Whereabouts
+from inga.secure.whereabouts import as_text as _text
 from inga.stack.budget import Supply
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import EVERYBODY, Address, Datagram, joined
@@ -149,6 +151,7 @@ class GroupGuard:
         self._channels: dict[bytes, Channel] = {}  # by process, over which we speak to it
         self._by_name: dict[str, Channel] = {}
         self._by_address: dict[str, Channel] = {}
+        self._whereabouts = Whereabouts(self._by_name, self._by_address)
         self._knocked: dict[Address, float] = {}
         self._waiting: dict[
             str, deque[tuple[float, bytes]]
@@ -175,6 +178,11 @@ class GroupGuard:
         self.failures: dict[
             str, str
         ] = {}  # what is wrong with those who could not prove who they are, by address
+
+    @property
+    def longest_word(self) -> int:
+        """Octets that we need to prove who we are, in one datagram."""
+        return self._handshake.longest(self._name)
 
     # What comes
 
@@ -203,6 +211,8 @@ class GroupGuard:
                         continue
                 elif not owner.may_say(plain):
                     raise Forged("impostor")
+                elif address is not None:
+                    self._whereabouts.hear(owner.name, address, now)
                 found.append((plain, address))
             except (Forged, WireError) as error:
                 rejected[str(error) if type(error) is Forged else error.reason] += 1  # type: ignore[union-attr]
@@ -231,6 +241,7 @@ class GroupGuard:
             known = [each for each, other in self._by_address.items() if other.id == channel.id]
             for each in known[: 1 - ADDRESSES_EACH]:
                 del self._by_address[each]
+            self._whereabouts.has_changed = True
         channel.heard, channel.address = self._now, address
         self._by_address.pop(where, None)  # the latest stands last
         self._by_address[where] = self._by_name[channel.name] = channel
@@ -381,6 +392,7 @@ class GroupGuard:
         for table in (self._by_name, self._by_address):
             for key in [key for key, channel in table.items() if channel.id == process]:
                 del table[key]
+        self._whereabouts.has_changed = True
         self._handshake.forget()
 
     def _knock(self, to: Address, cookie: bytes = NO_COOKIE) -> None:
@@ -503,6 +515,7 @@ class GroupGuard:
                 self._past.popleft().forget()
         self._keys = keys
         self._look, self.wake = LOOK, now
+        self._whereabouts.enter(view.names)
 
     def secret_for(self, name: str) -> str | None:
         """The secret of the view in force, for a member that has just come into it; None: that one is not there, or has spoken
@@ -589,6 +602,11 @@ class GroupGuard:
         return None if channel is None else channel.address
 
     @property
+    def places(self) -> frozenset[str]:
+        """From where those speak who have proven who they are, as `host:port`; the same object until that changes."""
+        return self._whereabouts.all
+
+    @property
     def strangers(self) -> list[str]:
         """What is wrong with those who are in a group of this name and could not prove who they are."""
         return [f"whoever is at {printable(where)} {why}" for where, why in self.failures.items()]
@@ -619,11 +637,6 @@ class GroupGuard:
 def _at(address: Hashable) -> Address:
     """The one that speaks from there; everybody, if its words were handed on by another."""
     return EVERYBODY if address is None else Direct(address)
-
-
-def _text(address: Hashable) -> str:
-    """An address as people write it: members say it so, and sockets as a pair."""
-    return f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address)
 
 
 def _octets(text: str) -> bytes:
