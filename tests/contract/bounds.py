@@ -227,7 +227,7 @@ def slow_members_of_whom_it_is_known_what_they_missed(n: int) -> bool:
     session = Net(2).stacks[0].layer("session")
     assert isinstance(session, Session)
     session.slow._missed = {f"slow {number}": Counter() for number in range(n)}
-    session.slow.count(Cut(1, [0, 0], [0, 0], [0, 0], {}, [0, 0], {}, [], []))
+    session.slow.count(Cut(1, [0, 0], [0, 0], [0, 0], {}, [0, 0], {}, [], [], []))
     return len(session.slow._missed) == n
 
 

@@ -254,6 +254,22 @@ def test_two_that_never_hear_each_other_take_leave() -> None:
     go_on(sim, "alice", "cathy", "dave")
 
 
+@pytest.mark.parametrize("order", ["vector", "co", "total"])
+def test_who_leaves_does_not_wait_for_one_that_the_others_have_told(order: str) -> None:
+    """In a view so new that nobody knows a way round yet. The others say farewell from the next, in which cathy is, too."""
+    sim = severed(order, *BOTH_WAYS, greet=False)
+    sim.run(3 * DETECT)
+    sim.join("erin")
+    while sim["bob"].stack.view.number == 1:
+        sim.run(sim.now + 0.005)
+    sim["bob"].leave()
+    sim.run(sim.now + DETECT)
+    assert sim["bob"].has_left
+    sim.run(sim.now + DETECT)
+    assert sim["cathy"].stack.view.left == ("bob",)
+    go_on(sim, "alice", "cathy", "dave", "erin")
+
+
 def test_a_way_that_is_good_again_is_gone_straight() -> None:
     """What is handed on comes after what comes straight, and does not hide that."""
     sim = severed("vector", greet=False)

@@ -17,6 +17,9 @@ LOOPBACK_DATAGRAM = 60 * 1024
 UDP_OVERHEAD = 28
 """Bytes of IP and UDP headers in every datagram."""
 
+HostPort = tuple[str, int]
+"""Where somebody is: host and port."""
+
 MTU_FLOOR = 576
 INTERFACE_VARIABLE = "INGA_INTERFACE"
 """Environment variable that chooses the interface where neither `via` nor an option does."""

@@ -97,7 +97,7 @@ def judge(plan: Plan) -> list[Finding]:
             *found,
             *(() if has_lost_majority else _receipts(sim)),
             *_pressure(sim, plan),
-            *(() if found or has_lost_majority else _memory(sim, plan)),
+            *(() if found or has_lost_majority else _memory(sim, plan, bounds)),
         ]
     except IngaError as error:
         return [Finding(f"error: {type(error).__name__}", f"{type(error).__name__}: {error}")]
@@ -311,14 +311,16 @@ def _pressure(sim: Sim, plan: Plan) -> list[Finding]:
     return []
 
 
-def _memory(sim: Sim, plan: Plan) -> list[Finding]:
-    """Containers that keep something although all is done. Where somebody always speaks, and what it says is cut into
-    packets, one of them may be under way just now: then we look once more."""
+def _memory(sim: Sim, plan: Plan, bounds: Bounds) -> list[Finding]:
+    """Containers that keep something although all is done. Where somebody always speaks nobody waits until the last word
+    has gone round by long ways, and what is said may be cut into packets, of which one is under way just now: so we look
+    once more later, and a little later still."""
     found = _kept(sim)
-    if found and plan.detect is not None and find(plan.order).wire != "inga":
-        sim.run(sim.now + LOOKS_AGAIN)
-        still = {each.kind for each in _kept(sim)}
-        found = [each for each in found if each.kind in still]
+    for pause in () if plan.detect is None else (bounds.calm, LOOKS_AGAIN):
+        if found:
+            sim.run(sim.now + pause)
+            still = {each.kind for each in _kept(sim)}
+            found = [each for each in found if each.kind in still]
     return found
 
 

@@ -59,7 +59,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "use": {"recipe": "fifo", "wish": 1}, "who": {"people": [["a", 1, ""]]}, "alive": {}, "install": {"number": 2},
     "farewell": {"leaver": [["a", 1, ""]]}, "part": {"size": 2, "spoken_in": 5, "address": ""},
     "hello": {"address": "", "view": 0, "wants": "", "host": [], "was": [], "spoken_in": 0, "bound": [], "part": [], "places": []},
-    "reached": {"number": 2, "attempt": 1, "count": 1, "round": 1},
+    "reached": {"number": 2, "attempt": 1, "count": 1, "round": 1, "released": [1, 1], "holds": True},
     "flushed": {
         "number": 2, "attempt": 1, "round": 1, "sent": [1, 1], "count": 1, "seen": [1, 1], "held": {"0": [[1, 2, 1]]},
         "said": [1, 1], "whole": 1, "heard": [1, 1], "lacks": "", "gives": "",
@@ -69,7 +69,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "goodbye": {"view": 1, "itself": True, "bound": False}, "here": {"birth": 1, "asks": True, "order": "fifo", "members": ["a"]}, "heard": {"member": 1}, "slow": {"members": [1]}, "reading": {}, "dissolve": {"number": 2, "attempt": 1, "host": [["a", 1, ""]]},
     "cut": {
         "number": 2, "attempt": 1, "round": 1, "sent": [1, 1], "counts": [1, 1], "most": [1, 1], "dealt": {"0": [[1, 2, 1]]},
-        "whole": [1, 1], "missed": {"0": [[1, 1]]}, "lack": [], "give": [["a", 1, ""]],
+        "whole": [1, 1], "missed": {"0": [[1, 1]]}, "lack": [], "give": [["a", 1, ""]], "released": [1, 1],
     },
 }  # fmt: skip
 """What sessions say, besides what is said anyway of who says it: some of it only in rare moments."""
