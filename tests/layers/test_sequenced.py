@@ -8,7 +8,7 @@ import pytest
 from inga.layers.bundle import HEAD, LENGTH
 from inga.layers.sequenced import WAITS, Sequenced
 from inga.layers.shape import Faults
-from inga.model.errors import UsageError
+from inga.model.errors import NoMajority, UsageError
 from inga.model.packet import Packet
 from inga.recipes import Options, find
 from inga.sim import Sim
@@ -313,6 +313,15 @@ def test_who_does_not_read_is_waited_for_and_not_the_sequencer() -> None:
     assert [net.stacks[member].chain.blockers() for member in (A, B, D)] == [{C}] * 3
 
 
+def test_a_sequencer_without_a_majority_waits_like_the_others() -> None:
+    first = probe(A)
+    first.stack.views.pause(NoMajority("too few", ("dave",)))
+    assert first.feed(packet(B, 1)) == [] == end_turn(first)
+    first.stack.views.pause(None)
+    (sent,) = end_turn(first)
+    assert get_runs(sent.ext or b"", 4) == [(B, 1)] and places(first.top.got) == [(B, 1)]
+
+
 def test_a_person_is_told_that_the_sequencer_is_waited_for() -> None:
     net = Net(3, "total")
     net.send(B, b"hello")
@@ -323,12 +332,10 @@ def test_a_person_is_told_that_the_sequencer_is_waited_for() -> None:
 def test_while_its_window_is_closed_names_gather() -> None:
     first = probe(A)
     first.feed(packet(B, 1))
-    first.stack.paused = object()  # type: ignore[assignment]
-    first.stack.review()
+    first.stack.views.pause(NoMajority("too few", ("dave",)))
     assert not end_turn(first) and not first.stack.settled
     first.feed(packet(C, 1))
-    first.stack.paused = None
-    first.stack.review()
+    first.stack.views.pause(None)
     (sent,) = end_turn(first)
     assert get_runs(sent.ext or b"", 4) == [(B, 1), (C, 1)] and first.stack.settled
 

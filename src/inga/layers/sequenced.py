@@ -143,7 +143,8 @@ class Sequenced(Unordered):
     def _released(self, out: list[Packet]) -> None:
         """These have come, and all that they need: deliver those whose place is known, and what they give a place to."""
         ready: list[Packet] = []
-        names = self.me == SEQUENCER and not self.stack.closing
+        stack = self.stack
+        names = self.me == SEQUENCER and not stack.closing and stack.paused is None
         if names:
             self._resume(ready)
         for packet in out:
