@@ -6,16 +6,16 @@ from hypothesis import strategies as st
 
 from inga.model.errors import WireError
 from inga.wire.packet import COUNT_MAX, INDEX_MAX
-from inga.wire.sequence import RUN_BYTES, RUNS_MAX, Run, get_known, get_runs, put_known, put_runs
+from inga.wire.sequence import RUN_BYTES, RUNS_MAX, NamedRun, get_known, get_runs, put_known, put_runs
 
-GOLDEN: list[tuple[list[Run], str]] = [
+GOLDEN: list[tuple[list[NamedRun], str]] = [
     ([(1, 1)], "01 01"),
     ([(2, 300), (1, 7), (2, 301)], "02 ac02 01 07 02 ad02"),
 ]
 
 
 @pytest.mark.parametrize(("runs", "text"), GOLDEN)
-def test_golden_runs(runs: list[Run], text: str) -> None:
+def test_golden_runs(runs: list[NamedRun], text: str) -> None:
     data = bytes.fromhex(text)
     assert put_runs(runs) == data
     assert get_runs(data, 3) == runs

@@ -24,7 +24,7 @@ from inga.model.packet import Packet
 from inga.model.receipt import Receipt
 from inga.model.stamp import Delta
 from inga.model.view import View
-from inga.wire.sequence import RUN_BYTES, RUNS_MAX, Run, get_known, get_runs, put_known, put_runs
+from inga.wire.sequence import RUN_BYTES, RUNS_MAX, NamedRun, get_known, get_runs, put_known, put_runs
 
 SEQUENCER = 0
 """Its index in every view: the member that has been there longest."""
@@ -51,7 +51,7 @@ class Sequenced(Unordered):
         # Packets of each member that have none yet, our own among them.
         self._waiting: list[deque[Packet]] = [deque() for _ in range(n)]
         self._waits = 0  # how many these are
-        self._runs: list[Run] = []  # what we, the sequencer, have delivered and not named
+        self._runs: list[NamedRun] = []  # what we, the sequencer, have delivered and not named
         self._unnamed = 0  # bytes of it
         self._on_way = 0  # bytes of what we have named to some, and not all are known to have heard
         self._has_window = self.stack.layer("flow") is not None
@@ -137,7 +137,7 @@ class Sequenced(Unordered):
         known = get_known(packet.ext or b"")
         return ((SEQUENCER, known),) if known else ()
 
-    def _named_by(self, packet: Packet) -> list[Run]:
+    def _named_by(self, packet: Packet) -> list[NamedRun]:
         return [] if packet.ext is None else get_runs(packet.ext, len(self._placed))
 
     def _released(self, out: list[Packet]) -> None:

@@ -11,7 +11,7 @@ from inga.model.packet import Buffer
 from inga.wire import varint
 from inga.wire.packet import COUNT_MAX
 
-Run = tuple[int, int]
+NamedRun = tuple[int, int]
 """A member, and the number up to which its packets have a place now."""
 
 RUNS_MAX = 16
@@ -21,11 +21,11 @@ RUN_BYTES = 8
 """Of one run, at most: an index and a number."""
 
 
-def put_runs(runs: list[Run]) -> bytes:
+def put_runs(runs: list[NamedRun]) -> bytes:
     return varint.pack(number for run in runs for number in run)
 
 
-def get_runs(data: Buffer, members: int) -> list[Run]:
+def get_runs(data: Buffer, members: int) -> list[NamedRun]:
     """The runs in an extension: no two that follow each other are of one member, and none goes back. The sequencer, who is
     the first member, names none of itself. Raises WireError for anything else."""
     if len(data) > RUNS_MAX * RUN_BYTES:
