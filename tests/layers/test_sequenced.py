@@ -538,6 +538,11 @@ def test_it_has_no_gate_and_no_options_of_its_own() -> None:
 def test_objects_have_an_order_of_their_own() -> None:
     assert [layer.name for layer in find("total").build(LOSSLESS)] == ["bundle", "sequenced", "fragment"]
     assert "object" in [layer.name for layer in find("total").build(Options(objects={"hits": object}))]
+    engines = {
+        order: (find(order).engine(False), find(order).engine(True))
+        for order in ("total", "remiop+total", "vector")
+    }
+    assert engines == {"total": (False, True), "remiop+total": (True, True), "vector": (False, False)}
 
 
 def test_relations_are_known_only_while_the_group_is_traced() -> None:

@@ -47,6 +47,7 @@ class Recipe:
     wire: str = "inga"  # what its datagrams are: packets of ours, or "miop"
     lends: bool = True  # what a member has sent that is gone is kept by the others, and handed round
     echo: bool = False  # own messages are delivered too, unless something else is said
+    sequenced: bool = False  # a sequencer orders messages, unless there are objects
     window: bool = (
         True  # bytes on their way can be limited; elsewhere packets are, by options of the protocol
     )
@@ -97,6 +98,10 @@ class Recipe:
     def objects(self) -> bool:
         """Whether a group with it can have objects."""
         return "objects" in self.takes
+
+    def engine(self, objects: bool) -> bool:
+        """Whether the order of objects is that of messages, in a group that has some or has none."""
+        return self.objects and (objects or not self.sequenced)
 
     @property
     def partition(self) -> str:

@@ -169,4 +169,5 @@ register(
     guarantees=(*CAUSAL, "total"),
     level="causal",
     direct=False,
+    sequenced=True,
 )
