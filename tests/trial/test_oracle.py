@@ -568,7 +568,7 @@ def test_an_own_message_waits_for_nothing_that_an_open_gate_let_pass() -> None:
     [
         ((), (), 1),  # the view goes on, and has one order
         ((A, B), (), 1),  # the first member does: whoever fails has followed it
-        ((B, C), (A,), 1),  # it left when all had everything
+        ((B,), (A,), 1),  # it left when all had everything
         ((B,), (), 0),  # it failed, and C with it, which may have heard more of it than B
         ((B, C), (), 1),  # it failed, and B and C agree
     ],
