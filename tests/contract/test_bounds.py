@@ -28,7 +28,7 @@ NO_BOUNDS = {
         session.parts.ALONE_AFTER session.parts.ALONE_AFTER_MAX session.handover.AGAIN session.handover.AGAIN_MAX session.transfer.REFUSES_FOR objects.layer.CLOSES_WITHIN
         lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT corba.multicast.acks.PATIENCE
         secure.guard.HEARD_WITHIN secure.guard.KNOCK_EVERY secure.guard.LOOK secure.guard.LOOK_MAX secure.guard.SILENT_MAX
-        secure.guard.WAITING_FOR secure.handshake.FRESH_FOR secure.handshake.GOOD_FOR secure.sealing.EPOCH_SECONDS""",
+        secure.guard.WAITING_FOR secure.whereabouts.MOVED secure.handshake.FRESH_FOR secure.handshake.GOOD_FOR secure.sealing.EPOCH_SECONDS""",
     "which kind of row it is": "layers.sco.layer.WHOLE layers.sco.layer.COVERED layers.sco.layer.EARLY",
     "which of a layer's alarms it is": """
         layers.machine.ALL layers.co.machine.CONFIRM layers.co.machine.POLL layers.co.machine.RESEND
