@@ -298,12 +298,26 @@ def test_senders_do_not_outrun_the_names() -> None:
         assert net.stacks[member].held == 0
 
 
+def test_what_is_not_named_counts_only_while_somebody_does_not_hear_names() -> None:
+    order = Sequenced(echo=True)
+    first = Probe(order, me=A, members=4)
+    order._has_window = True
+    first.feed(packet(B, 1))
+    assert order.held == 0
+    (sent,) = end_turn(first)
+    assert order.held == len(b"1.1") and sent.receipt is not None
+    first.feed(packet(B, 2))
+    assert order.held == len(b"1.1" + b"1.2")
+    sent.receipt.reach("confirmed")
+    assert order.held == 0
+
+
 def test_who_does_not_read_is_waited_for_and_not_the_sequencer() -> None:
     """Its names wait because of her, and senders do already."""
-    options = Options(flow={"window": 2000, "queue_max": 3000})
+    options = Options(flow={"window": 8000, "queue_max": 1024})
     net = Net(4, "total", datagram_max=1472, options=options, takes=False)
     for _ in range(200):
-        for sender in (B, D):
+        for sender in (A, B, D):
             if net.stacks[sender].writable:
                 net.send(sender, b"." * 500)
         net.wait(0.01)
