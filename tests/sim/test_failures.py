@@ -303,3 +303,19 @@ def test_what_some_delivered_early_all_get_though_nobody_has_what_was_before() -
     sim.run(sim.now + 3.0)
     assert texts() == [["hello", "second"]] * 3
     go_on(sim, *NAMES[:3])
+
+
+@pytest.mark.parametrize("order", ["vector", "co", "sco", "total"])
+def test_a_goodbye_that_the_leader_missed_is_told_when_it_asks(order: str) -> None:
+    """Dave's goodbye comes to all but alice, and dave is gone before he can repeat it: nobody but alice suspects him."""
+    sim = group(order, faults=Faults(delay_max=0.001))
+    dave = sim["dave"]
+    sim.run(1.0)
+    sim.network.cut = {(dave.index, sim["alice"].index)}
+    dave.leave()
+    sim.run(1.01)
+    dave.crash()
+    sim.network.heal()
+    assert dave.index in sim["bob"].stack.left and dave.index not in sim["alice"].stack.left
+    sim.run(1.0 + 3 * DETECT)
+    go_on(sim, *NAMES[:3])
