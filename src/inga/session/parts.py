@@ -90,6 +90,11 @@ class Parts:
             session.say_outside(None, "part", **self.part())
         self._rearm()
 
+    @property
+    def is_hopeful(self) -> bool:
+        """Whether we have just begun to ask for a view."""
+        return self.is_homeless and self._session.stack.now - self._since < ALONE_AFTER
+
     def look(self) -> None:
         """We are paused: others may have gone on."""
         if not self.is_homeless:
