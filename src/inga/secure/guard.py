@@ -34,8 +34,7 @@ from inga.secure.handshake import (
 )
 from inga.secure.sealing import AES, CHACHA, HEAD, KEY, MAGIC, TAG, VERSION, Forged, ReceivingKey, SendingKey
 from inga.secure.views import ViewKeys
-from inga.secure.whereabouts import Whereabouts
-from inga.secure.whereabouts import as_text as _text
+from inga.secure.whereabouts import Whereabouts, as_text
 from inga.stack.budget import Supply
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import EVERYBODY, Address, Datagram, joined
@@ -236,7 +235,7 @@ class GroupGuard:
 
     def _found(self, channel: Channel, address: Hashable) -> None:
         """It is there, at this moment."""
-        where = _text(address)
+        where = as_text(address)
         if where not in self._by_address:
             known = [each for each, other in self._by_address.items() if other.id == channel.id]
             for each in known[: 1 - ADDRESSES_EACH]:
@@ -300,7 +299,7 @@ class GroupGuard:
         channel = self._channels.get(knock.id)
         if channel is not None and self._now - channel.heard < HEARD_WITHIN:
             return  # it is there already
-        handshake, now, where = self._handshake, self._now, _text(address)
+        handshake, now, where = self._handshake, self._now, as_text(address)
         asks = self._asks_cookies or not self._knocks.has(now, HANDSHAKES / 2)
         if asks and not handshake.is_there(knock, where, now):
             self._out.append((_at(address), handshake.cookie(knock, where, now)))
@@ -353,12 +352,12 @@ class GroupGuard:
         if known is None or not known.is_sure or self._now - known.heard >= HEARD_WITHIN:
             self._channels[channel.id] = channel
         self._found(self._channels[channel.id], channel.address)
-        self.failures.pop(_text(channel.address), None)
+        self.failures.pop(as_text(channel.address), None)
         self._expire()
         keys = self._keys
         if keys is not None and keys.is_first and keys.index_of(channel.name) is not None:
             self._give_key(channel, keys, asks=True)
-        waiting = self._waiting.pop(_text(channel.address), ())
+        waiting = self._waiting.pop(as_text(channel.address), ())
         for since, word in (*self._recent, *waiting):
             if self._now - since <= WAITING_FOR:
                 self._say(channel, word)
@@ -452,7 +451,7 @@ class GroupGuard:
     def _say_to_place(self, to: Outsider | Direct, word: bytes) -> None:
         """To whoever is there: by all we know the one that spoke from there. Anybody can hand on what somebody said as if it
         came from elsewhere, so where that one was not heard of late we also knock, and see who it is."""
-        where = _text(to.address)
+        where = as_text(to.address)
         known = self._by_address.get(where)
         if known is None:
             if len(self._waiting) >= CHANNELS_MAX:
@@ -460,7 +459,7 @@ class GroupGuard:
             self._waiting.setdefault(where, deque(maxlen=WAITING_MAX)).append((self._now, word))
         else:
             self._say_at(to.address, known, word)
-            if _text(known.address) == where and self._now - known.heard < HEARD_WITHIN:
+            if as_text(known.address) == where and self._now - known.heard < HEARD_WITHIN:
                 return
         self._knock(to)
 
@@ -593,7 +592,7 @@ class GroupGuard:
 
     def speaks_for(self, address: Hashable, *names: str) -> bool:
         """Whether the one that speaks from there has proven that it is called so, or one of these."""
-        channel = self._by_address.get(_text(address))
+        channel = self._by_address.get(as_text(address))
         return channel is not None and channel.name in names
 
     def address_of(self, name: str) -> Hashable:
@@ -623,7 +622,7 @@ class GroupGuard:
 
     def _tell(self, address: Hashable, why: str) -> None:
         """Tell a person, once of each that fails."""
-        where = _text(address)
+        where = as_text(address)
         if where not in self.failures and len(self.failures) < FAILED_MAX:
             self._notices.append(f"whoever is at {printable(where)} {why}")
             self._knock(_at(address))  # so that it sees the difference, too

@@ -59,7 +59,8 @@ PACED = WATCHED._replace(heard=HEARD_WITHIN)
 """The same where senders keep to a rate, and buffers hold a few packets."""
 
 LOOKS_EVERY = 1.0
-"""Seconds after which we look whether what somebody has said was heard."""
+"""Seconds after which we look whether what somebody has said was heard, and whether a group in which somebody always
+speaks is at rest."""
 
 LOOKS_AGAIN = 0.37
 """Seconds after which we look whether a member still keeps something: no part of any pause between two words."""
