@@ -51,6 +51,7 @@ class Incoming:
         local = self._local
         if request.call in hosted.cancelled:
             del hosted.cancelled[request.call]
+            self._remember(hosted, request)
             self._early.forget(hosted, base_of(request, hosted.object))
             local.note_at("cancel", hosted.place, request)
             return
@@ -59,8 +60,7 @@ class Incoming:
         if request.call in hosted.seen:
             self._answer_again(hosted, request)
             return
-        if local.roster.is_replicated[request.src]:
-            remember(hosted.seen, request.call)
+        self._remember(hosted, request)
         local.note_at("receive", hosted.place, request)
         entry = QueueEntry(request, call_of(request), request.path, local.now)
         if local.is_orphan(request):
@@ -71,6 +71,11 @@ class Incoming:
                 hosted.asked[request.call] = HostedCall(Stage.WAITING, entry=entry)
         else:
             self._start(hosted, entry)
+
+    def _remember(self, hosted: Hosted, request: Message) -> None:
+        """Another copy of the invoker may ask again, or take back again what one has taken back."""
+        if self._local.roster.is_replicated[request.src]:
+            remember(hosted.seen, request.call)
 
     def give_up(self, hosted: Hosted, entry: QueueEntry) -> None:
         """A member that called it is gone: refuse the request if a copy of the invoker is left to be told, else drop it."""
