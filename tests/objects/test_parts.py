@@ -674,6 +674,26 @@ def test_a_call_that_was_taken_back_before_it_came_may_be_taken_back_again() -> 
     assert engine.queued == 0
 
 
+def test_a_call_that_was_taken_back_before_it_came_is_answered_to_the_copy_that_repeats_it() -> None:
+    """The first copy of the invoker has taken it back and is gone, its request lost; the next one waits for it still."""
+    roster = Roster([Place(0, "x"), Place(1, "y"), Place(2, "x")], {"y": Everything()})
+    engine = Engine(1, roster, EngineOptions(delta=10.0))
+
+    def said(kind: str, src: int, number: int, view: int) -> Message:
+        start = StartId(number, src)
+        place = (src, (1,), SendId(start, 0), number, number, (0, 0, 0), ((1, number),), start)
+        return Message(kind, *place, call=(9, 1, 0, 0, 0), op="f", hosts=((0, 2),), view=view)
+
+    engine.receive(1.0, said(ABORT, 0, 2, view=0))
+    engine.suspect(2.0, 0)
+    engine.receive(2.0, Flush(2, 5, ((1, 1),), (0,), ()))
+    actions = engine.receive(3.0, said(SYNCHRONOUS, 2, 2, view=1))
+    sent = [action.packet for action in actions if isinstance(action, Transmit)]
+    assert [(each.dst, each.reason) for each in sent if isinstance(each, Message)] == [((2,), ORPHAN)]
+    engine.receive(4.0, said(ABORT, 2, 3, view=1))
+    assert (engine.queued, len(engine.hosted[1].cancelled)) == (0, 0)
+
+
 def test_what_was_done_for_a_copy_that_is_gone_stays_if_ours_has_committed() -> None:
     """An answer comes a second time, after the end."""
     copy = Copy()
