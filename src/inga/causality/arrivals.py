@@ -42,6 +42,14 @@ class Arrivals:
         return missing_runs(self.expected, self.early, below)
 
 
+def numbers_in(runs: Runs, first: int, end: int, most: int) -> list[int]:
+    """The numbers of these runs from `first` up to `end`, the first `most` of them."""
+    numbers: list[int] = []
+    for low, high in runs:
+        numbers += range(max(low, first), min(high, end))[: most - len(numbers)]
+    return numbers
+
+
 def missing_runs(expected: int, early: Iterable[int], below: int) -> Runs:
     """Maximal runs `[low, high)` from `expected` up to `below` of what is not in `early`."""
     runs: list[tuple[int, int]] = []

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 
 from inga.causality.inbox import Inbox
 from inga.layers.causal import Causal
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.stamp import Cells, Delta, Deps, Stamp
@@ -29,6 +30,7 @@ CELLS_EXPECTED = 8
 """Cells of the matrix for which a bundle leaves room; most packets tell fewer."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Column(Inbox[Packet]):
     """The hold queue for messages to this site alone: numbers count the messages of a sender to this site."""
 
@@ -47,6 +49,7 @@ class Column(Inbox[Packet]):
         return mine.pop(src, 0), tuple(mine.items())
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Matrix(Causal):
     """Counts for each pair, holds by what was sent here, and sees concurrency like `Causal`."""
 
@@ -59,7 +62,7 @@ class Matrix(Causal):
     def view(self, view: View) -> None:
         super().view(view)
         n = len(view)
-        self.inbox: Column = Column(self.me, n)
+        self.inbox = self._column = Column(self.me, n)
         self.sent_to = [[0] * n for _ in range(n)]  # messages of k to j that the application knows of
         # Cell -> our first message that can carry its new value, in order.
         self._changed: dict[tuple[int, int], int] = {}
@@ -159,7 +162,7 @@ class Matrix(Causal):
             self.stack.reject(error.reason, packet)
             return False
         src = packet.src
-        if deps[src] != packet.seq - 1 or not self.inbox.column(cells, src)[0]:
+        if deps[src] != packet.seq - 1 or not self._column.column(cells, src)[0]:
             self.stack.reject("malformed", packet)
             return False
         if self._is_forged(deps, cells):
