@@ -1,6 +1,7 @@
 # Nothing is needed before `make test` but Python 3.11 or newer and make.
 # Another Python:       make test PYTHON=/path/to/python3
 # Some tests only:      make test TESTS="tests/causality -k inbox"
+# Compiled, if it can:  make hunt COMPILED=1
 # A shorter hunt:       make hunt RUNS=1000
 # Of one order:         make hunt ORDER=causal
 # Fewer kills:          make bank KILLS=20
@@ -8,6 +9,7 @@
 # Fewer mutants:        make mutants MUTANTS="--count 50 --rooms layers/co wire"
 
 TESTS   ?=
+COMPILED ?=
 RUNS    ?=
 ORDER   ?=
 SEED    ?= $(shell date +%s)
@@ -20,6 +22,13 @@ KILLS   ?= 200
 VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.complete
+FAST  := build/compiled
+
+# What can run compiled runs from a copy of the package; `src` is never compiled, so it is never stale.
+ifneq ($(COMPILED),)
+  export PYTHONPATH := $(CURDIR)/$(FAST)
+  READY := compiled
+endif
 
 # The first Python that runs, is new enough and can make environments.
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python)
@@ -42,7 +51,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test packages check hunt fuzz trials bank mutants bench format venv pins clean stale
+.PHONY: help demo test packages check hunt fuzz trials bank mutants bench format compiled dist venv pins clean stale
 
 help: ## List the targets (this)
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -50,7 +59,7 @@ help: ## List the targets (this)
 demo: $(STAMP) ## The main job, end to end: members talk, Spark certifies, a report shows it
 	@$(BIN)/inga demo
 
-test: $(STAMP) packages ## Run the tests
+test: $(STAMP) $(READY) packages ## Run the tests
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(TESTS)
 
 # A missing package costs some tests, which are then skipped and say so; it never fails the run.
@@ -63,7 +72,7 @@ check: $(STAMP) ## Lint, formatting, types, import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-hunt: $(STAMP) ## The long searches: the tests marked hunt, mutations, then fresh seeds of the swarm until one fails or RUNS are done
+hunt: $(STAMP) $(READY) ## The long searches: the tests marked hunt, mutations, then fresh seeds of the swarm until one fails or RUNS are done
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m hunt $(TESTS) || [ $$? -eq 5 ] # 5: no test is marked
 	$(BIN)/inga fuzz --seed $(SEED)00000000 --runs 1000000
 	$(BIN)/inga hunt --seed $(SEED)000 $(if $(RUNS),--runs $(RUNS),--until-failure) $(if $(ORDER),--order $(ORDER))
@@ -80,7 +89,7 @@ bank: $(STAMP) ## A replicated bank through 200 kills and returns at full load: 
 mutants: $(STAMP) ## Plant a few hundred small bugs, one at a time, and list those that no test notices
 	@PYTHONHASHSEED=0 nice $(BIN)/python -m tests.mutants $(MUTANTS)
 
-bench: $(STAMP) ## Measure: simulator, throughput, latency, certification (minutes)
+bench: $(STAMP) $(READY) ## Measure: simulator, throughput, latency, certification (minutes)
 	@set -e; for name in $(BENCHES); do \
 	  echo "inga bench $$name"; \
 	  $(BIN)/inga bench $$name --quiet; \
@@ -91,6 +100,14 @@ format: $(STAMP) ## Format the code and apply the safe fixes
 	$(BIN)/ruff format .
 
 venv: $(STAMP) ## Make or refresh the environment .venv
+
+# Where that fails, the copy runs interpreted.
+compiled: $(STAMP) ## Compile the protocol rooms, where there is a C compiler, into a copy of the package (a minute)
+	@$(BIN)/python requirements/compile.py $(FAST) || true
+
+dist: $(STAMP) compiled ## Build two wheels: one for every machine, one compiled for machines like this
+	$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
+	INGA_COMPILED=$(FAST) $(BIN)/python -m pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
 
 pins: ## Choose the newest versions that fit requirements/test.in and write requirements/test.txt
 	@test -n "$(FOUND)" || { echo "$(NO_PYTHON)" >&2; exit 2; }
