@@ -24,6 +24,7 @@ INTERPRETED = {
     "model/view",
     "model/readonly",  # containers derived from Python's own, as the next
     "stack/backlog",
+    "corba/multicast/rate",  # refuses settings that cannot be meant, of whatever type
     "corba/multicast/transport",  # a part of recipes, which are interpreted
 }
 """Modules of these rooms that are left as they are, without their endings."""
