@@ -84,6 +84,34 @@ def test_parts_are_not_compared_with_each_other() -> None:
     assert failed(certified(run, checks=["total", "views", "complete"])) == ["total"]
 
 
+@pytest.mark.parametrize(
+    ("stay", "well", "verdict"),
+    [
+        ((), (), "fail"),  # the view goes on, and has one order
+        ((0, 1), (), "fail"),  # its first member does: whoever fails has followed it
+        ((1,), (), "pass"),  # that failed, and p2 with it, which may have heard more of it than p1
+        ((1,), (0,), "fail"),  # that left, when all had everything
+        ((1, 2), (), "fail"),  # that failed, and p1 and p2 agree
+    ],
+)
+def test_who_goes_on_together_agrees_and_so_does_who_failed_unless_the_first_member_did(
+    stay: tuple[int, ...], well: tuple[int, ...], verdict: str
+) -> None:
+    """p0 and p1 deliver in another order than p2."""
+    trace = []
+    for at, rows in enumerate(_parts(alone=None)):
+        *before, installed = rows
+        if at in stay:
+            members = sum(1 << each for each in stay)
+            before.append(installed._replace(dst=members, peer=stay[0], n=len(stay)))
+        elif stay:
+            end = Row(at, 0, 0, "leave" if at in well else "crash", 1, peer=at, n=0 if at in well else None)
+            before.append(end)
+        trace.append(renumbered(before))
+    run = Run("total", trace, ("p0", "p1", "p2"), frozenset(), None)
+    assert certified(run, checks=["total"]).verdict == verdict
+
+
 def _parts(alone: int | None) -> Trace:
     def view(at: int, number: int, leader: int, members: int) -> Row:
         return Row(at, 0, 0, "view", number, dst=members, peer=leader, n=members.bit_count())

@@ -70,6 +70,7 @@ from inga.stack.places import Places
 from inga.stack.stack import EVERYBODY, Stack, joined
 from inga.wire import bundle, invocation, value, varint
 from inga.wire.packet import HEAD, decode, encode
+from inga.wire.sequence import get_runs, put_runs
 from inga.wire.told import Told, said
 
 from ..secure.helpers import known, word
@@ -227,7 +228,7 @@ def slow_members_of_whom_it_is_known_what_they_missed(n: int) -> bool:
     session = Net(2).stacks[0].layer("session")
     assert isinstance(session, Session)
     session.slow._missed = {f"slow {number}": Counter() for number in range(n)}
-    session.slow.count(Cut(1, [0, 0], [0, 0], [0, 0], {}, [0, 0], {}, [], []))
+    session.slow.count(Cut(1, [0, 0], [0, 0], [0, 0], {}, [0, 0], {}, [], [], []))
     return len(session.slow._missed) == n
 
 
@@ -517,6 +518,12 @@ def runs_in_a_request(n: int) -> bool:
     packet = Packet(1, 1, kind=1)
     packet.runs = tuple((2 * k, 2 * k + 1) for k in range(n))
     return taken_in(packet)
+
+
+@bound("wire.sequence.RUNS_MAX")
+def runs_of_places_on_a_packet(n: int) -> bool:
+    runs = [(1 + k % 2, k + 1) for k in range(n)]
+    return get_runs(put_runs(runs), 3) == runs
 
 
 @bound("wire.packet.FRAGMENTS_MAX")

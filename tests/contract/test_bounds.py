@@ -25,10 +25,11 @@ NO_BOUNDS = {
         session.gathering.QUIET_APART session.newcomer.PAUSED_FOR session.newcomer.STRANGE_FOR session.silence.LOOK_MAX session.slow.AGAIN
         session.slow.DENY_WITHIN session.slow.PATIENCE session.door.PART_WITHIN
         session.door.ASKS_WITHIN session.parts.PART session.parts.ASKING session.parts.ASKING_MAX session.asking.HOST_FOR
-        session.parts.ALONE_AFTER session.handover.AGAIN session.handover.AGAIN_MAX session.transfer.REFUSES_FOR objects.layer.CLOSES_WITHIN
+        session.parts.ALONE_AFTER session.parts.ALONE_AFTER_MAX session.handover.AGAIN session.handover.AGAIN_MAX session.transfer.REFUSES_FOR objects.layer.CLOSES_WITHIN
         lab.rungs.counters.MICROSECOND lab.rungs.counters.WAIT corba.multicast.acks.PATIENCE
         secure.guard.HEARD_WITHIN secure.guard.KNOCK_EVERY secure.guard.LOOK secure.guard.LOOK_MAX secure.guard.SILENT_MAX
-        secure.guard.WAITING_FOR secure.handshake.FRESH_FOR secure.handshake.GOOD_FOR secure.sealing.EPOCH_SECONDS""",
+        secure.guard.WAITING_FOR secure.whereabouts.MOVED secure.handshake.FRESH_FOR secure.handshake.GOOD_FOR secure.sealing.EPOCH_SECONDS""",
+    "which kind of row it is": "layers.sco.layer.WHOLE layers.sco.layer.COVERED layers.sco.layer.EARLY",
     "which of a layer's alarms it is": """
         layers.machine.ALL layers.co.machine.CONFIRM layers.co.machine.POLL layers.co.machine.RESEND
         layers.co.machine.FOUND layers.co.machine.ASK layers.sco.talking.ASK layers.sco.talking.CONFIRM layers.sco.talking.FLOW
@@ -48,7 +49,7 @@ NO_BOUNDS = {
         stack.chain.ELSEWHERE stack.budget.ANSWERS stack.budget.UNIT session.hearing.OUTSIDE_WORDS session.hearing.ADDRESSES layers.reliable.REPLAYED
         corba.multicast.reported.REQUESTS secure.guard.HANDSHAKES_A_SECOND""",
     "a factor or a weight, not a limit": """
-        layers.reliable.LOOKS layers.reliable.EARLY_BYTES_MIN
+        layers.reliable.LOOKS layers.reliable.EARLY_BYTES_MIN layers.sequenced.WAITS
         session.handover.PIECES session.silence.BEATS session.silence.LOOKS session.silence.OUT_OF_REACH session.changes.DISSOLVES
         session.alarms.BACK_OFF layers.co.machine.SMOOTH layers.co.machine.RESEND_ROUNDS layers.sco.machine.SMOOTHING
         layers.co.parts.QUOTA_WINDOWS corba.multicast.rate.LEVELS corba.wire.framing.PASSED_OVER_MAX layers.co.machine.FULL_EVERY""",
@@ -58,14 +59,14 @@ NO_BOUNDS = {
         corba.multicast.remiop.BURST objects.window.WINDOW corba.wire.miop.PAYLOAD_MAX""",
     "a size that is reckoned with, and kept by the stack tests of sizes": """
         session.handover.PIECE session.handover.HEAD session.transfer.AHEAD session.history.EACH objects.window.HEAD objects.window.SCALAR wire.bundle.BLOCK
-        layers.bundle.HEAD layers.bundle.LENGTH layers.matrix.CELLS_EXPECTED objects.layer.HEAD
+        layers.bundle.HEAD layers.bundle.LENGTH layers.matrix.CELLS_EXPECTED objects.layer.HEAD wire.sequence.RUN_BYTES
         objects.layer.HEAD_OF_PLACE objects.messages.HEAD objects.messages.HEAD_OF_PLACE corba.broker.naming.OVERHEAD""",
     "more is refused unread, and as much is refused as well, since no character takes it": "corba.wire.cdr.WIDE_BYTES_MAX",
     "from where on something is done in another way": """
         wire.bundle.VIEW_FROM wire.packet.GATHERED_FROM wire.value.SMALL_MAX""",
     "a number of a format, a place in it, or a name for a number": """
         corba.multicast.fragments.STRANGER corba.multicast.fragments.QUAD_NET corba.multicast.fragments.CONTROL_KIND corba.multicast.envelope.REQUEST_IDS
-        stack.native.UNKNOWN session.newcomer.NOBODY causality.inbox.NOBODY causality.inbox.FORMAT causality.knowledge.FIRST
+        layers.sequenced.SEQUENCER stack.native.UNKNOWN session.newcomer.NOBODY causality.inbox.NOBODY causality.inbox.FORMAT causality.knowledge.FIRST
         causality.inbox.RELEASED causality.inbox.HELD causality.inbox.DUPLICATE causality.inbox.FORGED
         causality.inbox.LATE causality.knowledge.SAME causality.knowledge.RISEN causality.knowledge.ALL_RISEN
         wire.packet.MAGIC wire.packet.VERSION wire.packet.OUTSIDE wire.packet.SEQ wire.packet.STAMP wire.packet.LSN
@@ -201,6 +202,7 @@ VALUES = {
     "causality.inbox.PASSED_MAX": 1024,
     "wire.packet.COUNT_MAX": (1 << 31) - 1,
     "wire.runs.RUNS_MAX": 1024,
+    "wire.sequence.RUNS_MAX": 16,
     "wire.packet.FRAGMENTS_MAX": 1 << 20,
     "wire.packet.MESSAGES_MAX": 1 << 16,
     "wire.packet.INDEX_MAX": 1 << 16,

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from inga.keys.authority import Authority
-from inga.keys.certificates import CERTIFICATE_MAX, check_certificate, facts
+from inga.keys.certificates import CERTIFICATE_MAX, check_certificate, facts, read_pem
 from inga.keys.identity import Identity
 from inga.model.errors import KeysError
 
@@ -173,6 +173,14 @@ def test_octets_that_are_no_certificate() -> None:
             "malformed",
             "unknown_authority",
         )
+
+
+def test_a_key_that_confuses_the_package() -> None:
+    """Found by `inga fuzz`: the package raises an error of its own for it, which is no ValueError."""
+    head, tail = "-----BEGIN PRIVATE ", "-----END PRIVATE "
+    text = "MC4CAQAwBQYDK2VvBCIEIA" + "0" * 23 + "A" * 19
+    with pytest.raises(KeysError, match="cannot be read"):
+        read_pem(f"{head}KEY-----{text}{tail}KEY-----".encode(), "here")
 
 
 def test_files(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from inga.layers.matrix import CELLS_EXPECTED, Column, Matrix
 from inga.layers.shape import Faults
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
-from inga.model.stamp import Cells, Delta
+from inga.model.stamp import Cells, Delta, Stamp
 from inga.recipes import Options, find
 from inga.sim import Sim
 from inga.sim.board import lossless, replay, wander
@@ -90,6 +90,27 @@ def broken(build: type[Matrix] | None = None, *, runs: int = 150, subsets: float
 @pytest.mark.parametrize("subsets", [0.0, 0.3, 0.7, 1.0])
 def test_safe_live_and_flags_exact(subsets: float) -> None:
     assert broken(subsets=subsets) == 0
+
+
+def held(column: Column, src: int, height: int, *cells: tuple[int, int, int]) -> Packet:
+    """A packet that waits in the column, after so many others."""
+    packet = Packet(src, 1)
+    packet.stamp, packet.cells = Stamp((), height), cells
+    out: list[Packet] = []
+    column.offer(src, height, (), packet, out)
+    assert not out
+    return packet
+
+
+def test_what_is_released_without_its_causes_comes_after_those_that_are_here() -> None:
+    """An answer lists what is new since its sender's last message, and that is less than what its cause listed."""
+    column = Column(0, 5)
+    question = held(column, 1, 6, (1, 0, 5), (4, 0, 1))
+    answer = held(column, 2, 7, (2, 0, 1), (1, 0, 5))
+    last = held(column, 3, 8, (3, 0, 1), (2, 0, 1))
+    out: list[Packet] = []
+    column.release([last, answer, question], out)
+    assert out == [question, answer, last] and not column.held
 
 
 class RowColumn(Column):

@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,15 @@ from inga.keys.authority import Authority
 from inga.keys.identity import Identity
 from inga.keys.secret import Secret
 from inga.model.errors import KeysError
+from inga.net.carrier import UdpCarrier
 from inga.net.guarding import warn_plain
+from inga.net.sieve import LARGE
 
 from .helpers import CARRIERS, FreePort, Party, Place, Run, texts, until
 
 pytestmark = pytest.mark.network
+
+needs_filters = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is filtered")
 
 SECRET, OTHER = Secret(bytes(range(32))), Secret(bytes(range(1, 33)))
 
@@ -108,6 +114,76 @@ def test_certificates_of_another_authority_are_refused(
     run(talk())
 
 
+@needs_filters
+@pytest.mark.parametrize("via", ["udp", "unicast"])
+def test_large_datagrams_of_strangers_do_not_come_in(run: Run, party: Party, via: str) -> None:
+    """Those of members do, and are told apart by where they come from."""
+
+    async def talk() -> None:
+        async with party(via=via, secret=SECRET) as (alice, bob, cathy):
+            carrier = alice.carrier
+            assert isinstance(carrier, UdpCarrier) and carrier._own is not None
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+                for _ in range(20):
+                    stranger.sendto(bytes(LARGE + 1), carrier._own.getsockname())
+                stranger.sendto(bytes(LARGE), carrier._own.getsockname())
+            for sender in (alice, bob, cathy):
+                await sender.send(b"x" * 200_000)
+                for group in {alice, bob, cathy} - {sender}:
+                    assert [len(text) for text in await texts(group, 1)] == [200_000]
+            await until(lambda: alice.rejected == {"foreign": 1, "kernel": 20})
+        assert alice.rejected == {"foreign": 1, "kernel": 20}  # also when the sockets are closed
+
+    run(talk())
+
+
+@needs_filters
+@pytest.mark.parametrize("via", ["udp", "unicast"])
+def test_large_datagrams_of_a_newcomer_come_in(
+    run: Run, place: Place, group_name: str, free_port: FreePort, via: str
+) -> None:
+    """Members are let in, go, and come back from another port, with a large state and large messages both ways."""
+    where = place(via, 2)
+    state, taken = b"s" * 300_000, []
+
+    async def take_state(chunks: AsyncIterator[bytes]) -> None:
+        taken.append(b"".join([chunk async for chunk in chunks]))
+
+    def address() -> dict[str, Any]:
+        return {} if via == "udp" else {"address": f"127.0.0.1:{free_port()}"}
+
+    async def hear(group: inga.Group, heard: dict[tuple[str, str], int]) -> None:
+        async for delivery in group:
+            heard[group.me, delivery.sender] = len(delivery.data)
+
+    async def talk() -> None:
+        options: dict[str, Any] = {**where, "secret": SECRET, "on_state_request": lambda: [state]}
+        async with (
+            inga.join(group_name, "alice", **options) as alice,
+            inga.join(group_name, "bob", **options) as bob,
+        ):
+            await asyncio.gather(alice.ready(), bob.ready())
+            for number in (1, 2):
+                heard: dict[tuple[str, str], int] = {}
+                tasks = [asyncio.ensure_future(hear(group, heard)) for group in (alice, bob)]
+                late = {**options, "late": True, "on_state": take_state, **address()}
+                async with inga.join(group_name, "zoe", **late) as zoe:
+                    tasks.append(asyncio.ensure_future(hear(zoe, heard)))
+                    await asyncio.gather(*(group.ready(members=["zoe"]) for group in (alice, bob)))
+                    await zoe.send(b"z" * 200_000)
+                    await alice.send(b"a" * 200_000)
+                    await until(lambda heard=heard: len(heard) == 4)
+                    assert {*heard.values()} == {200_000}
+                    assert len(taken) == number
+                await until(lambda: len(alice.view) == len(bob.view) == 2)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+            assert taken == [state, state]
+
+    run(talk())
+
+
 def test_ready_says_that_somebody_has_another_secret(run: Run, place: Place, group_name: str) -> None:
     where = place("udp", 2)
 
@@ -163,12 +239,16 @@ def test_nothing_that_is_said_is_readable_on_the_network(
 def test_what_is_given_is_checked(run: Run, place: Place, tmp_path: Path) -> None:
     where = place("udp", 3)
     bob = certified("bob")["bob"]
+    long = Authority.make("office").issue(
+        "alice", hosts=[f"host{number}.example.org" for number in range(130)]
+    )
     cases: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"secret": "sesame"}, KeysError, "passphrases can be guessed"),
         ({"secret": 7}, inga.UsageError, "a Secret, its text"),
         ({"secret": SECRET, "identity": bob}, inga.UsageError, "not both"),
         ({"identity": bob}, inga.UsageError, "that of 'bob', not of 'alice'"),
         ({"secret": SECRET, "order": "remiop"}, inga.UsageError, "no place for a secret"),
+        ({"identity": long}, inga.UsageError, "too long: to prove who it is takes 4"),
         ({"on_forged": 3}, inga.UsageError, "on_forged is a function"),
     ]
 

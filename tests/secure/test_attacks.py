@@ -16,13 +16,13 @@ from inga.model.packet import Packet
 from inga.model.view import View
 from inga.secure import guard as guard_module
 from inga.secure.credentials import KnownSecret
-from inga.secure.guard import HANDSHAKES_A_SECOND, KNOCK_EVERY, GroupGuard
+from inga.secure.guard import HANDSHAKES_A_SECOND, HEARD_WITHIN, KNOCK_EVERY, GroupGuard
 from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, GOOD_FOR, KNOCK, PADDED, Handshake
 from inga.secure.sealing import AES, ReceivingKey, SendingKey, derive
 from inga.secure.views import ViewKeys
 from inga.session.session import Session
 from inga.sim.simulator import Sim
-from inga.stack.native import Direct
+from inga.stack.native import Direct, Outsider
 from inga.stack.stack import EVERYBODY, joined
 from inga.wire.packet import encode
 from inga.wire.told import said
@@ -311,6 +311,59 @@ def test_datagrams_that_are_replayed_or_come_back_are_not_opened(wire: Wire) -> 
         assert wire.give(name, sealed, "alice") == []
     assert wire.rejected("alice") == {"key": 1}
     assert wire.rejected("bob") == {"replayed": 1}
+
+
+def hear_from_elsewhere(wire: Wire, speaker: str, hearer: str, elsewhere: str) -> None:
+    """A stranger is faster than the network, or the network lost it: what one says comes as if from elsewhere."""
+    sealed = wire.guards[speaker].seal([(Direct(hearer), word(b"I am here"))], wire.now)
+    assert wire.give(hearer, joined(sealed[0][1]), elsewhere) == [word(b"I am here")]
+
+
+def test_two_who_were_heard_from_elsewhere_still_find_each_other() -> None:
+    wire = Wire()
+    for name in ("alice", "bob"):
+        wire.add(name, known())
+    meet(wire, "alice", "bob")
+    hear_from_elsewhere(wire, "alice", "bob", "bob")
+    hear_from_elsewhere(wire, "bob", "alice", "alice")
+    wire.heard = {name: [] for name in wire.guards}
+    wire.run(("alice", Outsider("bob"), word(b"are you there?")))
+    assert wire.heard["bob"] == [word(b"are you there?")]
+    assert wire.guards["bob"].address_of("alice") == "alice"
+
+
+def test_one_whose_answer_came_from_elsewhere_is_confirmed_where_it_is() -> None:
+    wire = Wire()
+    for name in ("alice", "bob"):
+        wire.add(name, known())
+    wire.passes = lambda source, to, data: data[3] != ANSWER
+    wire.run(("bob", EVERYBODY, word(b"hello")))
+    (answer,) = wire.said(ANSWER)
+    wire.give("bob", answer, "elsewhere")
+    wire.passes = lambda source, to, data: True
+    wire.now += 2 * HEARD_WITHIN
+    wire.run(("bob", Outsider("alice"), word(b"are you there?")))
+    assert wire.guards["bob"].address_of("alice") == "alice"
+    wire.run(("bob", Outsider("alice"), word(b"at last")))
+    assert wire.heard["alice"] == [word(b"at last")]
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_nobody_is_hidden_by_one_that_was_heard_in_its_place(wire: Wire, *, is_gone: bool) -> None:
+    """Cathy seemed to speak from where the others are: what is for them is sealed for her."""
+    hear_from_elsewhere(wire, "cathy", "alice", "bob")
+    hear_from_elsewhere(wire, "cathy", "bob", "alice")
+    wire.now += 2 * HEARD_WITHIN
+    if is_gone:
+        del wire.guards["cathy"]
+    else:
+        wire.run(*(("cathy", Direct(name), word(b"I am here")) for name in ("alice", "bob")))
+    wire.heard = {name: [] for name in wire.guards}
+    for _ in range(2):
+        wire.run(("alice", Outsider("bob"), word(b"are you there?")))
+    assert wire.heard["bob"] == [word(b"are you there?")]
+    wire.run(("bob", Outsider("alice"), word(b"I am")))
+    assert wire.heard["alice"] == [word(b"I am")]
 
 
 def test_a_member_does_not_speak_for_another(wire: Wire) -> None:

@@ -16,8 +16,9 @@ from inga.secure.guard import (
 )
 from inga.secure.handshake import ANSWER, CONFIRM, COOKIE, GOOD_FOR, KNOCK, Other, PairKeys
 from inga.secure.sealing import AES, EPOCH_SECONDS, EPOCHS_AHEAD
+from inga.secure.whereabouts import MOVED
 from inga.stack.native import Direct, Outsider
-from inga.stack.stack import EVERYBODY
+from inga.stack.stack import EVERYBODY, joined
 
 from .helpers import AUTHORITY, MOMENT, OTHER_SECRET, Wire, certified, known, meet, packet, tag, view_of, word
 
@@ -220,6 +221,75 @@ def test_one_that_speaks_from_many_places_is_known_by_few(wire: Wire) -> None:
     assert places == [f"there:{number}" for number in range(50 - ADDRESSES_EACH, 50)]
     assert alice.speaks_for(("there", 49), "bob")
     assert not alice.speaks_for(("there", 3), "bob")
+
+
+def sealed_by(wire: Wire, name: str, said: bytes) -> bytes:
+    """What that one says to everybody, which nobody hears."""
+    return bytes(joined(wire.guards[name].seal([(EVERYBODY, said)], wire.now)[0][1]))
+
+
+def test_where_those_speak_who_have_proven_who_they_are(wire: Wire) -> None:
+    alice = wire.guards["alice"]
+    assert alice.places == frozenset()
+    assert wire.give("alice", packet(FIRST, 1, b"plain")) == []
+    assert alice.places == frozenset()
+    in_first_view(wire)
+    known = alice.places
+    assert known == {"bob", "cathy"}
+    wire.run(("bob", EVERYBODY, packet(FIRST, 1, b"hello")))
+    assert alice.places is known  # nothing is made anew for each datagram
+    wire.add("port 2", wire.guards["bob"]._handshake._credentials, "bob")
+    wire.run(("port 2", EVERYBODY, word(b"I am back")), seconds=1.0)
+    assert alice.places == {"bob", "cathy", "port 2"}
+
+
+def test_those_who_are_forgotten_speak_from_nowhere(wire: Wire) -> None:
+    in_first_view(wire)
+    wire.run(("cathy", EVERYBODY, packet(FIRST, 2, b"goodbye")))
+    go_on(wire)
+    assert wire.guards["alice"].places == {"bob", "cathy"}
+    late = sealed_by(wire, "cathy", packet(FIRST, 2, b"late"))
+    wire.passes = lambda source, to, data: source != "cathy"
+    wire.run(seconds=SILENT_MAX + 1.0)
+    wire.run(("alice", EVERYBODY, word(b"is anybody there?")))
+    assert wire.guards["alice"].places == {"bob"}
+    assert wire.give("alice", late, "cathy") == [packet(FIRST, 2, b"late")]
+    assert wire.guards["alice"].places == {"bob"}  # who was a member has kept its keys, and is none
+
+
+def test_who_repeats_what_was_lost_is_not_taken_for_the_member(wire: Wire) -> None:
+    in_first_view(wire)
+    alice = wire.guards["alice"]
+    for _ in range(3):
+        lost = sealed_by(wire, "bob", packet(FIRST, 1, b"hello"))
+        assert wire.give("alice", lost) == [packet(FIRST, 1, b"hello")]
+        assert alice.places == {"bob", "cathy"}
+        wire.run(("bob", EVERYBODY, packet(FIRST, 1, b"and another")), seconds=MOVED * 0.9)
+
+
+def test_a_member_that_has_moved_is_where_it_speaks(wire: Wire) -> None:
+    in_first_view(wire)
+    alice = wire.guards["alice"]
+    wire.run(("bob", EVERYBODY, packet(FIRST, 1, b"here")), seconds=MOVED + 0.1)
+    assert wire.give("alice", sealed_by(wire, "bob", packet(FIRST, 1, b"there")), "port 2")
+    assert alice.places == {"bob", "cathy", "port 2"}
+
+
+def test_a_member_without_a_channel_is_where_it_speaks(wire: Wire) -> None:
+    """Who leads gives everybody the keys of all; these two have never met."""
+    third = view_of("alice", "bob", "dave", number=3, attempt=1)
+    wire.add("dave", wire.guards["bob"]._handshake._credentials)
+    alice, dave = wire.guards["alice"], wire.guards["dave"]
+    secret = alice.fresh()
+    alice.expect(tag(third), third, 0, secret)
+    dave.expect(tag(third), third, 2, secret)
+    wire.enter(third, "alice", "dave")
+    dave.seal([], wire.now)  # it knocks, and nobody hears it
+    assert wire.give("alice", sealed_by(wire, "dave", packet(third, 2, b"hello")), "port 2")
+    assert alice.places == {"port 2"}
+    wire.now += MOVED + 0.1
+    assert wire.give("alice", sealed_by(wire, "dave", packet(third, 2, b"by another")), None)  # handed on
+    assert alice.places == {"port 2"}
 
 
 def test_two_processes_of_one_name_do_not_keep_secrets_from_each_other(wire: Wire) -> None:

@@ -1,5 +1,6 @@
 """Sealed datagrams: opened once, by those who have the key, and by nobody else."""
 
+import os
 import pickle
 from functools import cache
 from random import Random
@@ -11,6 +12,7 @@ pytest.importorskip("cryptography")
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
 
+from inga.model.errors import UsageError
 from inga.secure import sealing
 from inga.secure.sealing import (
     AES,
@@ -146,6 +148,28 @@ def test_no_nonce_is_used_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         assert counter < 5
         used.add((key_id, counter))
     assert len({key_id for key_id, _ in used}) == 14  # three to a key, by age
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings(
+    "ignore:.*fork:DeprecationWarning"
+)  # of processes with threads, as those of the tests
+def test_a_forked_process_seals_nothing_with_the_keys_of_its_parent() -> None:
+    pair, (reading, writing) = Pair(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            pair.seal()
+        except UsageError:
+            fresh = Pair().seal()
+            os.write(writing, b"fresh" if fresh else b"nothing")
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading, "rb") as answer:
+        assert answer.read() == b"fresh"
+    assert pair.seal(), "and its parent goes on"
 
 
 def test_a_key_that_has_sealed_enough_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -248,6 +248,72 @@ def test_an_answer_to_what_only_two_had(matrix: bool) -> None:
         assert b"answer" not in town.texts(name), "nobody has the question"
 
 
+def speak(town: Town, name: str, text: bytes, to: str = "", heard_by: tuple[str, ...] = ()) -> None:
+    """It says something to one, or to all, and does not wait for company; at these it arrives."""
+    stack = town.member(name)
+    stack.send(text, 1 << stack.view.names.index(to) if to else None, now=town.now)
+    stack.flush()
+    town.turn(name)
+    town.wait(0.0, lambda copy: copy.source == name and copy.target not in heard_by)
+
+
+@pytest.mark.parametrize("matrix", [False, True])
+@pytest.mark.parametrize("hears_of_it", [False, True])
+@pytest.mark.parametrize("dies", ["", "alice", "bob"])
+def test_what_one_said_to_all_after_it_said_something_to_one(
+    matrix: bool, hears_of_it: bool, dies: str
+) -> None:
+    """Dave dies, and with him what was for cathy alone. What he said then alice has delivered, perhaps with a header of the
+    other: so cathy gets it, and bob, also when the change begins again. It lacks nothing that was for everybody."""
+    town = town_of(matrix=matrix)
+    talk(town, "before")
+    town.wait(0.2)
+    speak(town, "dave", b"for cathy", to="cathy", heard_by=("alice",) * hears_of_it)
+    speak(town, "dave", b"for all", heard_by=("alice", "cathy"))
+    assert (b"for all" in town.texts("alice")) == (matrix or hears_of_it)
+    town.crash("dave")
+    if dies:
+        is_agreed = matrix and (lambda: any(copy.do == "cut" and copy.told["released"] for copy in town.log))
+        town.wait(5.0, until=is_agreed or (lambda: any(copy.do == "cut" for copy in town.log)))
+        town.wait(0.0, lambda copy: copy.do == "cut" and copy.target == "cathy")
+        town.crash(dies)
+    rest = [name for name in ("alice", "bob", "cathy") if name != dies]
+    check(town, *rest)
+    for name in rest:
+        assert (b"for all" in town.texts(name)) == (matrix or hears_of_it)
+        assert b"for cathy" not in town.texts(name)
+
+
+def test_what_another_that_is_gone_said_after_it_was_told_of_something_for_one() -> None:
+    """Nothing says that dave has said something to cathy but what bob answered to his next word; alice has delivered it."""
+    town = town_of(matrix=True)
+    talk(town, "before")
+    town.wait(0.2)
+    speak(town, "dave", b"for cathy", to="cathy")
+    speak(town, "dave", b"for bob", to="bob", heard_by=("bob",))
+    speak(town, "bob", b"answer", heard_by=("alice", "cathy"))
+    town.crash("bob", "dave")
+    assert b"answer" in town.texts("alice") and b"answer" not in town.texts("cathy")
+    check(town, "alice", "cathy")
+    assert b"answer" in town.texts("cathy")
+
+
+def test_what_nobody_could_deliver_is_dropped_where_it_follows_what_one_lacks() -> None:
+    """Cathy lacks what was for her, and everybody what was for all: what dave said between the two comes, the rest does not."""
+    town = town_of(matrix=True)
+    talk(town, "before")
+    town.wait(0.2)
+    speak(town, "dave", b"for cathy", to="cathy")
+    speak(town, "dave", b"comes", heard_by=("bob", "cathy"))
+    speak(town, "dave", b"lost")
+    speak(town, "dave", b"follows", heard_by=("bob", "cathy"))
+    town.crash("dave")
+    check(town, "alice", "bob", "cathy")
+    for name in ("alice", "bob", "cathy"):
+        assert b"comes" in town.texts(name)
+        assert not {b"for cathy", b"lost", b"follows"} & {*town.texts(name)}
+
+
 @pytest.mark.parametrize("order", REPAIRED)
 def test_who_has_it_dies_while_it_is_asked_for_it(order: str) -> None:
     """Bob and cathy have dave's last words, and bob is asked; alice gets them from cathy then."""
@@ -345,7 +411,7 @@ def test_a_holder_that_cannot_be_asked(holder: int) -> None:
     change = town.changes("alice")._change
     assert change is not None
     words = {"round": 1, "sent": [0] * 4, "counts": [0] * 4, "most": [0] * 4, "lack": [], "give": []}
-    words |= {"whole": [0] * 4, "missed": {}}
+    words |= {"whole": [0] * 4, "missed": {}, "released": []}
     town.inject("bob", worded(0, 1, "cut", **change.key, **words, dealt={"3": [[holder, 1, 2]]}))
     asked = {copy.target for copy in town.under_way if copy.do == "want"}
     assert asked == ({"alice"} if holder == 0 else set())

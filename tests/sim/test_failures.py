@@ -254,6 +254,22 @@ def test_two_that_never_hear_each_other_take_leave() -> None:
     go_on(sim, "alice", "cathy", "dave")
 
 
+@pytest.mark.parametrize("order", ["vector", "co", "total"])
+def test_who_leaves_does_not_wait_for_one_that_the_others_have_told(order: str) -> None:
+    """In a view so new that nobody knows a way round yet. The others say farewell from the next, in which cathy is, too."""
+    sim = severed(order, *BOTH_WAYS, greet=False)
+    sim.run(3 * DETECT)
+    sim.join("erin")
+    while sim["bob"].stack.view.number == 1:
+        sim.run(sim.now + 0.005)
+    sim["bob"].leave()
+    sim.run(sim.now + DETECT)
+    assert sim["bob"].has_left
+    sim.run(sim.now + DETECT)
+    assert sim["cathy"].stack.view.left == ("bob",)
+    go_on(sim, "alice", "cathy", "dave", "erin")
+
+
 def test_a_way_that_is_good_again_is_gone_straight() -> None:
     """What is handed on comes after what comes straight, and does not hide that."""
     sim = severed("vector", greet=False)
@@ -286,4 +302,20 @@ def test_what_some_delivered_early_all_get_though_nobody_has_what_was_before() -
     assert texts() == [["hello"], ["hello", "second"], ["hello"]]
     sim.run(sim.now + 3.0)
     assert texts() == [["hello", "second"]] * 3
+    go_on(sim, *NAMES[:3])
+
+
+@pytest.mark.parametrize("order", ["vector", "co", "sco", "total"])
+def test_a_goodbye_that_the_leader_missed_is_told_when_it_asks(order: str) -> None:
+    """Dave's goodbye comes to all but alice, and dave is gone before he can repeat it: nobody but alice suspects him."""
+    sim = group(order, faults=Faults(delay_max=0.001))
+    dave = sim["dave"]
+    sim.run(1.0)
+    sim.network.cut = {(dave.index, sim["alice"].index)}
+    dave.leave()
+    sim.run(1.01)
+    dave.crash()
+    sim.network.heal()
+    assert dave.index in sim["bob"].stack.left and dave.index not in sim["alice"].stack.left
+    sim.run(1.0 + 3 * DETECT)
     go_on(sim, *NAMES[:3])

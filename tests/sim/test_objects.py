@@ -404,9 +404,7 @@ class Slow(ObjectClass):
 # What waits is bounded
 
 VARIANTS = [
-    ("total", "reliable"),
     ("object", "reliable"),
-    ("total", "datagrams"),
     ("object", "datagrams"),
     ("remiop+total", ""),
     ("remiop+object", ""),

@@ -6,7 +6,7 @@ from inga.layers.shape import Faults
 from inga.model.view import View
 from inga.recipes import Options
 from inga.session.asking import HOST_FOR
-from inga.session.parts import ALONE_AFTER, PART
+from inga.session.parts import ALONE_AFTER, ALONE_AFTER_MAX, PART
 from inga.session.silence import OUT_OF_REACH
 from inga.sim import Sim
 from inga.sim.site import Site
@@ -174,6 +174,31 @@ def test_who_is_let_in_nowhere_goes_on_alone() -> None:
     sim.network.heal()
     sim.run(ALONE_AFTER + 8.0)
     say_and_hear(sim)
+
+
+def test_who_is_let_in_nowhere_again_and_again_waits_longer_each_time() -> None:
+    """Bob hears the others, who do not hear him: each time he hears of them he asks them to let him in."""
+    sim = group(rejoin=True)
+    bob, others = sim["bob"], [site for site in sim.sites if site is not sim["bob"]]
+    sim.network.part([bob], others)
+    sim.run(2.0)
+    assert bob.stack.view.names == ("bob",)
+    sim.network.cut = {(bob.index, other.index) for other in others}
+    parts = bob.stack.layer("session").parts  # type: ignore[union-attr]
+    waits, since = [], 0.0
+    while len(waits) < 4:
+        was, now = parts.is_homeless, sim.now + 0.1
+        sim.run(now)
+        if parts.is_homeless and not was:
+            since = now
+        elif was and not parts.is_homeless:
+            waits.append(now - since)
+    for wait, after in zip(waits, (1, 2, 4, 8), strict=True):
+        assert after * ALONE_AFTER - 0.2 <= wait <= after * ALONE_AFTER * 1.25 + 0.5
+    sim.network.heal()
+    sim.run(sim.now + ALONE_AFTER_MAX)
+    say_and_hear(sim)
+    assert parts._alone_after._next == ALONE_AFTER, "and it begins anew"
 
 
 def test_every_view_has_a_name_of_its_own() -> None:

@@ -10,6 +10,8 @@ from inga.model.errors import NoMajority, UsageError
 from inga.model.event import Paused, Resumed
 from inga.model.view import View
 from inga.recipes import Options
+from inga.session.newcomer import PAUSED_FOR
+from inga.session.parts import ALONE_AFTER
 from inga.session.session import Session
 from inga.sim import Sim
 from inga.sim.site import Site
@@ -291,3 +293,28 @@ def test_a_newcomer_in_a_view_that_nobody_else_has_installed_finds_the_group(see
     sim.run(sim.now + HEALED)
     assert "frank" in others[0].stack.view.names
     say_and_hear(sim)
+
+
+def test_a_newcomer_is_turned_away_by_one_that_is_let_in_nowhere_itself() -> None:
+    """Alice went on without bob, and died before she let him in again: nobody will ever be let in."""
+    sim = Sim(
+        "alice",
+        "bob",
+        order="vector",
+        options=Options(detect=0.5, partition="primary", rejoin=True),
+        record=False,
+    )
+    alice, bob = sim["alice"], sim["bob"]
+    sim.run(0.5)
+    sim.network.part([alice], [bob])
+    sim.run(2.0)
+    sim.network.heal()
+    parts = bob.stack.layer("session").parts  # type: ignore[union-attr]
+    while not parts.is_homeless:
+        sim.run(sim.now + 0.001)
+    alice.crash()
+    cathy = sim.join("cathy")
+    sim.run(sim.now + ALONE_AFTER)
+    assert not cathy.has_left, "bob might be let in, and she with him"
+    sim.run(sim.now + PAUSED_FOR + 1.0)
+    assert cathy.has_left

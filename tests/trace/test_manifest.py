@@ -72,6 +72,18 @@ def test_any_other_text_is_refused(text: bytes | str) -> None:
         Manifest.parse(text, "here")
 
 
+@pytest.mark.parametrize(("depth", "is_taken"), [(99, True), (100, False), (900, False), (10**5, False)])
+def test_what_is_nested_too_deeply_is_refused_whoever_reads_it(depth: int, is_taken: bool) -> None:
+    """Python itself reads about a thousand, and fewer the more calls are under way."""
+    text = json.dumps(GOOD)[:-1] + ', "note": ' + "[" * depth + "]" * depth + "}"
+    if is_taken:
+        taken = Manifest.parse(text, "here")
+        assert Manifest.parse(json.dumps(taken.to_json()), "here") == taken
+    else:
+        with pytest.raises(TraceError, match=r"^here is (nested more than 100 times|not JSON)"):
+            Manifest.parse(text, "here")
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [

@@ -558,3 +558,49 @@ def test_an_own_message_waits_for_nothing_that_an_open_gate_let_pass() -> None:
     oracle.take(A, 1)
     oracle.take(B, 3)
     assert violations(oracle) == {}
+
+
+# Who agrees on an order
+
+
+@pytest.mark.parametrize(
+    ("stay", "left", "blamed"),
+    [
+        ((), (), 1),  # the view goes on, and has one order
+        ((A, B), (), 1),  # the first member does: whoever fails has followed it
+        ((B,), (A,), 1),  # it left when all had everything
+        ((B,), (), 0),  # it failed, and C with it, which may have heard more of it than B
+        ((B, C), (), 1),  # it failed, and B and C agree
+    ],
+)
+def test_who_goes_on_together_agrees_and_so_does_who_failed_unless_the_first_member_did(
+    stay: tuple[int, ...], left: tuple[int, ...], blamed: int
+) -> None:
+    oracle = Oracle(3, {"total": lambda message: 0})
+    go_on(oracle, "1", A, B, C)
+    oracle.send(A, 1)
+    oracle.send(A, 2)
+    for site, taken in ((B, (1, 2)), (C, (2, 1))):
+        for message in taken:
+            oracle.take(site, message)
+    for site in {A, B, C} - {*stay} if stay else ():
+        (oracle.leave if site in left else oracle.crash)(site)
+    go_on(oracle, "2", *stay, left=left)
+    oracle.finish()
+    assert oracle.violations["total"] == blamed
+
+
+def test_parts_that_go_on_apart_agree_on_what_was_before_their_last_common_view() -> None:
+    oracle = Oracle(3, {"total": lambda message: 0})
+    for number, (first, last) in enumerate([((1, 2), (2, 1)), ((3, 4), (4, 3))], 1):
+        go_on(oracle, str(number), A, B, C)
+        for message in first:
+            oracle.send(A, message, epoch=number)
+        for site, taken in ((B, first), (C, last)):
+            for message in taken:
+                oracle.take(site, message)
+    go_on(oracle, "3 of B", A, B)
+    go_on(oracle, "3 of C", C)
+    oracle.finish()
+    assert oracle.violations["total"] == 1
+    assert "total: site 2 took message 2 before 1, site 1 after it" in oracle.witnesses

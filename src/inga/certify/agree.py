@@ -13,7 +13,8 @@ proof.
 For `object` two messages concern each other only if their methods conflict, at both processes.
 
 Where a group came apart, parts decide by themselves in which order they deliver what was left of their last common view.
-There the same message is another one in each part, so that no two parts are held against each other.
+There the same message is another one in each part, so that no two parts are held against each other. For `total` the same
+goes for a process that failed together with the first member of its view, which had said in which order to deliver.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,7 +46,7 @@ class Rules:
     methods: tuple[str, ...]
     conflicts: Bools
     camps: Ints | None = (
-        None  # by process and view, if parts of the group are not compared: `Membership.camps`
+        None  # by process and view, where not all are compared: `camps` and `orders` of `Membership`
     )
 
     @classmethod

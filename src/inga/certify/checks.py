@@ -113,7 +113,7 @@ _ALL = [
     ),
     Check(
         "total",
-        "any two messages are delivered in the same order wherever both are",
+        "any two messages are delivered in the same order wherever both are, among those who go on together",
         "deliveries after something that a process listed earlier has the other way round",
         _in("orders", "total"),
     ),

@@ -8,7 +8,7 @@ A trace of others may have views without members, or none. Then a process is in 
 of one number are one view, and what was lost in a view that was closed was given up by agreement.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -118,8 +118,7 @@ class Membership:
         assert following.members is not None
         if relayed and view.leader not in following.members:
             return False
-        has_left_here = self._settled[source] and self.next(source, number) is None
-        return source in following.members or has_left_here
+        return source in following.members or self._has_left_well(source, number)
 
     def _find_split(self) -> bool:
         """Whether views of one number differ anywhere."""
@@ -130,20 +129,54 @@ class Membership:
     def camps(self) -> Ints | None:
         """By process and number of a view: numbers that differ where a part of the group went on with another view
         than this process. None if the group never came apart, so that all can be compared with all."""
-        if not self.is_split:
-            return None
-        highest = max(view.number for views in self.installed for view in views)
+        return self._numbered(self._camp_apart) if self.is_split else None
+
+    @cached_property
+    def orders(self) -> Ints | None:
+        """The same, where two processes need not have delivered what was sent in a view in one order. All who went on to the
+        same view have. So has who went no further, as all follow the first member of a view, if that one went on with
+        them or left well; if it did not, some may have heard of it what nobody else has. A view that goes on has one order."""
+        return self._numbered(self._camp_in_order)
+
+    def _numbered(self, camp_of: Callable[[int, int, Key, set[Key]], object]) -> Ints | None:
+        """Numbers for camps, by process and view; None if there is one camp in every view."""
+        highest = max((view.number for views in self.installed for view in views), default=-1)
         found = np.zeros((len(self._processes), highest + 1), np.int64)
         for number in range(highest + 1):
             keys = [self.key(process, number) for process in range(len(found))]
             ends = [self.camp(process, number) for process in range(len(found))]
             known: dict[object, int] = {}
-            for process, (key, end) in enumerate(zip(keys, ends, strict=True)):
-                parts = {other for at, other in enumerate(ends) if keys[at] == key} - {None, END}
-                # With several parts, nobody knows with which of them one was that ended here.
-                camp: object = key if len(parts) <= 1 else process if end in (None, END) else (key, end)
-                found[process, number] = known.setdefault(camp, len(known))
-        return found
+            for process, key in enumerate(keys):
+                if key is not None:
+                    parts = {end for at, end in enumerate(ends) if keys[at] == key and end is not None}
+                    camp = camp_of(process, number, key, parts - {END})
+                    found[process, number] = known.setdefault(camp, len(known))
+        return found if found.any() else None
+
+    def _camp_apart(self, process: int, number: int, key: Key, parts: set[Key]) -> object:
+        """With several parts, nobody knows with which of them one was that ended here."""
+        if len(parts) <= 1:
+            return key
+        following = self.next(process, number)
+        return process if following is None else (key, following.key)
+
+    def _camp_in_order(self, process: int, number: int, key: Key, parts: set[Key]) -> object:
+        following, leader = self.next(process, number), key[1]
+        if following is not None:
+            return key, following.key
+        if leader == UNSAID or not parts:
+            return (key, *parts) if len(parts) <= 1 else process
+        with_leader = {
+            view.key
+            for views in self.installed
+            for view in views
+            if view.key in parts and (self._has_left_well(leader, number) or leader in (view.members or ()))
+        }
+        return (key, *with_leader) if len(with_leader) == 1 else process
+
+    def _has_left_well(self, process: int, number: int) -> bool:
+        """Whether it left in that view, when everybody had all it sent."""
+        return self._settled[process] and self.next(process, number) is None
 
 
 def is_member(process: Process, view: int) -> bool:

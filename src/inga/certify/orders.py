@@ -20,7 +20,7 @@ DeclaredPairs = dict[str, list[list[str]]]
 
 
 def total(evidence: Evidence) -> Iterator[Bad]:
-    return _clashes(evidence, "total", Rules.total(len(evidence.names), evidence.membership.camps))
+    return _clashes(evidence, "total", Rules.total(len(evidence.names), evidence.membership.orders))
 
 
 def objects(evidence: Evidence) -> Iterator[Bad]:

@@ -49,7 +49,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--sizes", type=_numbers, default=[100, 1024], metavar="B,B", help="bytes (default 100,1024)")
     add("--repeat", type=int, default=5, metavar="R", help="interleaved repetitions (default 5)")
-    add("--pairs", type=int, default=0, metavar="P", help="throughput: also P pairs of causal against fifo")
+    add(
+        "--pairs",
+        type=int,
+        default=0,
+        metavar="P",
+        help="throughput: also P pairs of causal against fifo, and total against causal",
+    )
     add("--events", type=_numbers, metavar="E,E", help="check: sizes of traces (default 1000000,10000000)")
     add("--large", action="store_true", help="check: also 100 million events")
     add(
@@ -134,7 +140,8 @@ def _measure(
     rows = bench_net.throughput(progress, members=groups, sizes=options.sizes, repetitions=repetitions)
     if options.pairs:
         pairs = {"members": groups[0], "size": options.sizes[-1], "pairs": options.pairs}
-        rows.append(bench_net.causal_to_fifo(progress, **pairs))
+        rows += bench_net.in_pairs(progress, bench_net.FAST, bench_net.FIFO, **pairs)
+        rows += bench_net.in_pairs(progress, bench_net.TOTAL, bench_net.FAST, **pairs)
     profile = bench_net.profile(groups[0], options.sizes[-1]) if options.profile else ""
     return rows, profile
 

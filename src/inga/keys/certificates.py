@@ -21,7 +21,7 @@ from inga.model.text import printable
 
 try:
     from cryptography import x509
-    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+    from cryptography.exceptions import InternalError, InvalidSignature, UnsupportedAlgorithm
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -47,7 +47,7 @@ SKEW = datetime.timedelta(minutes=5)
 """A certificate is valid a little before it was made, since clocks differ."""
 KNOWN = {x509.BasicConstraints, x509.KeyUsage, x509.ExtendedKeyUsage, x509.SubjectAlternativeName}
 """Extensions that we act upon. A certificate in which another one is critical is refused."""
-UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, x509.DuplicateExtension,
+UNREADABLE = (ValueError, TypeError, InternalError, UnsupportedAlgorithm, x509.DuplicateExtension,
               x509.InvalidVersion, x509.UnsupportedGeneralNameType, Warning)  # fmt: skip
 """What the package raises for octets that are no certificate; warnings where they are errors."""
 

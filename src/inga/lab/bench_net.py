@@ -37,6 +37,7 @@ class Variant:
 
 FAST = Variant("causal, send_many + batches", "throughput", "causal")
 FIFO = Variant("fifo, send_many + batches", "throughput", "fifo")
+TOTAL = Variant("total, send_many + batches", "throughput", "total")
 EACH = Variant("causal, await send + async for", "throughput", "causal", "each", "each")
 RAW = Variant("raw sockets", "raw_throughput")
 ZMQ = Variant("pyzmq PUB/SUB", "zmq_throughput", slow=4)
@@ -61,17 +62,23 @@ def throughput(
     return rows
 
 
-def causal_to_fifo(progress: SayProgress, *, members: int, size: int, pairs: int) -> BenchRow:
-    """What causal order costs over our own FIFO: the median of the ratios of interleaved pairs."""
-    ratios = []
+def in_pairs(
+    progress: SayProgress, ours: Variant, base: Variant, *, members: int, size: int, pairs: int
+) -> list[BenchRow]:
+    """What an order costs over another: the median of the ratios of interleaved pairs, and how fast both are."""
+    found: dict[Variant, list[dict[str, float]]] = {ours: [], base: []}
     for pair in range(pairs):
-        progress(f"causal against fifo, pair {pair + 1}/{pairs}")
-        order = (FAST, FIFO) if pair % 2 == 0 else (FIFO, FAST)
-        found = {variant: cost(variant, members, size)["cpu"] for variant in order}
-        ratios.append(found[FAST] / found[FIFO])
-    return BenchRow(
-        f"{members} x {size} B causal/fifo, {pairs} pairs", 1.0, median(ratios), "times the CPU", "fifo"
-    )
+        progress(f"{ours.order} against {base.order}, pair {pair + 1}/{pairs}")
+        for variant in (ours, base) if pair % 2 == 0 else (base, ours):
+            found[variant].append(cost(variant, members, size))
+    both = list(zip(found[ours], found[base], strict=True))
+    case = f"{members} x {size} B {ours.order}/{base.order}, {pairs} pairs"
+    ratio = median(one["cpu"] / other["cpu"] for one, other in both)
+    before, after = (median(each["rate"] for each in found[variant]) for variant in (base, ours))
+    return [
+        BenchRow(case, 1.0, ratio, "times the CPU", base.order),
+        BenchRow(case, before, after, "messages/s and receiver", base.order),
+    ]
 
 
 def latency(progress: SayProgress, *, members: list[int], rounds: int, repetitions: int) -> list[BenchRow]:

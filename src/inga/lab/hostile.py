@@ -22,9 +22,8 @@ from time import monotonic
 from inga.layers.reliable import Reliable
 from inga.model.errors import WireError
 from inga.model.packet import Packet
-from inga.net.address import Via, parse_via
+from inga.net.address import HostPort, Via, parse_via
 from inga.net.carrier import DATAGRAM_BYTES, RECEIVE_BUFFER
-from inga.net.tcp import HostPort
 from inga.stack.stack import joined
 from inga.wire.packet import INDEX_MAX, MAGIC, decode, encode, reseal, source_of, tag_of, view_of
 

@@ -85,6 +85,7 @@ def join_bench(config: dict[str, Any], **more: Any) -> Any:
         via=config["via"],
         interface="lo",
         order=config["order"],
+        echo=False,  # what is counted is what others sent
         detect=config.get("detect", DEFAULTS["detect"]),
         secret=config.get("secret"),
         **more,

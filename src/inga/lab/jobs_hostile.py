@@ -29,17 +29,16 @@ async def talk(config: dict[str, Any], link: WorkerLink) -> None:
         while monotonic() < end:
             await group.send_many([_numbered(sent + i, config["size"]) for i in range(BATCH)])
             sent += BATCH
-        taken = listener.taken
-        reading.cancel()
         link.say(
             "done",
-            taken=taken,
+            taken=listener.taken,
             wrong=listener.wrong,
             views=group.view.number - view.number,
             rejected=sum(group.rejected.values()),
             grown=_memory() - before,
         )
-        await link.hear()
+        await link.hear()  # and read on: who does not read holds up those that are not done
+        reading.cancel()
 
 
 async def disturb(config: dict[str, Any], link: WorkerLink) -> None:

@@ -194,8 +194,9 @@ def _take_apart(packet: Packet) -> None:
     if len(body) >= wire.VIEW_FROM and body[0] == 0:
         packet.keep()
         body = packet.body
-    packet.payloads = wire.split(body)
-    if len(packet.payloads) != packet.count:
-        raise WireError("malformed", f"{len(packet.payloads)} messages, announced {packet.count}")
+    payloads = wire.split(body)
+    if len(payloads) != packet.count:
+        raise WireError("malformed", f"{len(payloads)} messages, announced {packet.count}")
+    packet.payloads = payloads
     packet.size = len(body)
     packet.body = b""

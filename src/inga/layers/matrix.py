@@ -48,6 +48,14 @@ class Column(Inbox[Packet]):
         mine = {k: value for k, j, value in cells if j == self.me}
         return mine.pop(src, 0), tuple(mine.items())
 
+    def release(self, packets: Iterable[Packet], out: list[Packet]) -> None:
+        """Release these without what they lack, causes first. The vectors tell which those are: cells that a message does
+        not list were told before, perhaps in one that is lost."""
+        for packet in sorted(packets, key=lambda packet: packet.stamp.height if packet.stamp else 0):
+            position, _ = self.column(packet.cells or (), packet.src)
+            if position in self._held[packet.src]:  # else woken by one before it
+                self._force(packet.src, position, out)
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Matrix(Causal):
@@ -67,6 +75,7 @@ class Matrix(Causal):
         # Cell -> our first message that can carry its new value, in order.
         self._changed: dict[tuple[int, int], int] = {}
         self._last = [0] * n  # our last message to each member
+        self._released = [0] * n  # the highest number of each member that was released
 
     def sent(self) -> list[int]:
         """Counts of our messages to each other member; our own entry counts all of them."""
@@ -88,9 +97,37 @@ class Matrix(Causal):
         return 4 * members + CELLS_EXPECTED * 6
 
     def forgo(self) -> None:
-        """Packets that are still held follow messages to us that no member has any more: release them."""
+        """Packets that are still held follow messages to us that no member has any more: release those of members that are
+        here, and what precedes them."""
+        held, left, named = self.inbox.items(), self.stack.left, [0] * len(self._released)
+        for packet in held:
+            if packet.src not in left and packet.stamp is not None:
+                for k, count in packet.stamp.delta:
+                    named[k] = max(named[k], count)
+        self._release_bereft(
+            packet for packet in held if packet.src not in left or packet.seq <= named[packet.src]
+        )
+
+    def released(self, member: int) -> int:
+        return self._released[member]
+
+    def conform(self, most: list[int]) -> None:
+        """What a member that is gone sent to others as well may lack nothing there, and only here what was for some. If
+        one of them has released it, or anything later, no message to everybody is missing before it: release it here, too.
+        Nobody has released the rest, which may follow a message to everybody that is lost: drop it."""
+        inbox = self.inbox
+        for gone in self.stack.left:
+            positions = [
+                inbox.column(packet.cells or (), gone)[0]
+                for packet in inbox.items()
+                if packet.src == gone and packet.seq <= most[gone]
+            ]
+            self._dismissed(inbox.discard(gone, max(positions, default=inbox.vector[gone])))
+        self._release_bereft(inbox.items())
+
+    def _release_bereft(self, packets: Iterable[Packet]) -> None:
         out: list[Packet] = []
-        self.inbox.give_up(lambda packet: packet.src not in self.stack.left, out)
+        self.inbox.release(packets, out)
         self._pass_on(out)
 
     def restore(self, packet: Packet) -> None:
@@ -173,6 +210,11 @@ class Matrix(Causal):
         packet.cells = cells
         packet.body = packet.body[at:]
         return True
+
+    def _rebuild(self, out: list[Packet]) -> None:
+        super()._rebuild(out)
+        for packet in out:
+            self._released[packet.src] = max(self._released[packet.src], packet.seq)
 
     def _has_past(self, packet: Packet) -> bool:
         return True  # the vector came whole

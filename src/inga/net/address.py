@@ -17,6 +17,9 @@ LOOPBACK_DATAGRAM = 60 * 1024
 UDP_OVERHEAD = 28
 """Bytes of IP and UDP headers in every datagram."""
 
+HostPort = tuple[str, int]
+"""Where somebody is: host and port."""
+
 MTU_FLOOR = 576
 INTERFACE_VARIABLE = "INGA_INTERFACE"
 """Environment variable that chooses the interface where neither `via` nor an option does."""
@@ -65,7 +68,7 @@ def parse_via(via: str) -> Via:
     return Via("udp", parts.hostname, port, query.get("interface", [None])[-1])
 
 
-def parse_host_port(text: object, name: str) -> tuple[str, int]:
+def parse_host_port(text: object, name: str) -> HostPort:
     """`host:port` of one member."""
     host, _, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
@@ -77,7 +80,7 @@ def parse_host_port(text: object, name: str) -> tuple[str, int]:
 
 
 @lru_cache(maxsize=256)
-def place_of(text: str) -> tuple[str, int] | None:
+def place_of(text: str) -> HostPort | None:
     """Where somebody is that others have told us of; None: nowhere that we know."""
     try:
         return parse_host_port(text, "somebody")

@@ -5,9 +5,7 @@ and transmits to one member or to everybody.
 """
 
 import asyncio
-import ctypes
 import socket
-import struct
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Hashable
@@ -15,8 +13,10 @@ from typing import cast
 
 from inga.model.errors import UsageError
 from inga.model.packet import Buffer
-from inga.net.address import LOOPBACK_DATAGRAM, Interface, Via, place_of
+from inga.net import sieve
+from inga.net.address import LOOPBACK_DATAGRAM, HostPort, Interface, Via, place_of
 from inga.net.log import log
+from inga.stack.guard import Guard
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import Address, Datagram
 
@@ -33,7 +33,7 @@ RECEIVE_BUFFER = 8 << 20
 BACKLOG_MAX = 1 << 20
 """Bytes that wait for a socket that is full; beyond it datagrams are dropped, to be repaired."""
 
-SO_RCVBUFFORCE, SO_SNDBUFFORCE, SO_ATTACH_FILTER = 33, 32, 26
+SO_RCVBUFFORCE, SO_SNDBUFFORCE = 33, 32
 
 
 class Carrier(ABC):
@@ -42,6 +42,7 @@ class Carrier(ABC):
     datagram_max = LOOPBACK_DATAGRAM
     granted = RECEIVE_BUFFER  # bytes of receive buffer, as the kernel counts them
     is_loopback = False  # whether datagrams never leave this machine
+    guard: Guard | None = None  # of a secured group: who may send us large datagrams
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -54,13 +55,18 @@ class Carrier(ABC):
     def transmit(self, to: Address, datagram: Datagram) -> None:
         """Send to a member, or to everybody."""
 
-    def knows(self, me: int, addresses: list[tuple[str, int]]) -> None:
+    def knows(self, me: int, addresses: list[HostPort]) -> None:
         """The view has changed: who we are, and where everybody is, by index."""
         raise NotImplementedError  # where members are found without being told
 
     def learns(self, addresses: dict[int, Hashable]) -> None:
         """Where members are, as the stack learns it; only where nobody says so beforehand."""
         return
+
+    @property
+    def dropped(self) -> int:
+        """Datagrams that the kernel has kept from us: no room, or large ones from somebody who has not proven who it is."""
+        return 0
 
     @abstractmethod
     def close(self) -> None:
@@ -73,15 +79,18 @@ class UdpCarrier(Carrier):
     def __init__(self) -> None:
         super().__init__()
         self._buffers = [memoryview(bytearray(DATAGRAM_BYTES)) for _ in range(BURST)]
-        self._readers: list[socket.socket] = []
+        self._readers: dict[socket.socket, HostPort | None] = {}  # and whom each is deaf to
         self._own: socket.socket | None = None
-        self._backlog: deque[tuple[Datagram, tuple[str, int]]] = deque()
+        self._admitted: frozenset[str] | None = None  # who may send large datagrams; None: anybody
+        self._backlog: deque[tuple[Datagram, HostPort]] = deque()
         self._backlog_bytes = 0
+        self._dropped = 0  # when the sockets were closed
         self._closed = False
         self._loop = asyncio.get_running_loop()
 
-    def _listen(self, sock: socket.socket, deliver: Deliver) -> None:
-        self._readers.append(sock)
+    def _listen(self, sock: socket.socket, deliver: Deliver, deaf_to: HostPort | None = None) -> None:
+        self._readers[sock] = deaf_to
+        self._sift()
         self._loop.add_reader(sock, self._drain, sock, deliver)
 
     def _drain(self, sock: socket.socket, deliver: Deliver) -> None:
@@ -98,8 +107,21 @@ class UdpCarrier(Carrier):
             burst.append((buffer[:size], address))
         if burst:
             deliver(burst)
+            if self.guard is not None and self.guard.places is not self._admitted and not self._closed:
+                self._sift()
 
-    def _write(self, datagram: Datagram, address: tuple[str, int]) -> None:
+    def _sift(self) -> None:
+        """Let the kernel drop what nobody needs to read."""
+        self._admitted = None if self.guard is None else self.guard.places
+        for sock, own in self._readers.items():
+            if own is not None or self._admitted is not None:
+                sieve.attach(sock, own, self._admitted)
+
+    @property
+    def dropped(self) -> int:
+        return self._dropped if self._closed else sum(map(sieve.dropped, self._readers))
+
+    def _write(self, datagram: Datagram, address: HostPort) -> None:
         sock = self._own
         if sock is None or self._closed:
             return
@@ -107,13 +129,19 @@ class UdpCarrier(Carrier):
             self._wait(datagram, address)
             return
         try:
-            _send(sock, datagram, address)
+            self._send(sock, datagram, address)
         except (BlockingIOError, InterruptedError):
             self._wait(datagram, address)
         except OSError as error:
             self.counts[f"send errno {error.errno}"] += 1
 
-    def _wait(self, datagram: Datagram, address: tuple[str, int]) -> None:
+    def _send(self, sock: socket.socket, datagram: Datagram, address: HostPort) -> None:
+        if type(datagram) is list:
+            sock.sendmsg(datagram, (), 0, address)
+        else:
+            sock.sendto(datagram, address)  # type: ignore[arg-type]
+
+    def _wait(self, datagram: Datagram, address: HostPort) -> None:
         size = _size(datagram)
         if self._backlog_bytes + size > BACKLOG_MAX:
             self.counts["dropped"] += 1
@@ -129,7 +157,7 @@ class UdpCarrier(Carrier):
         while self._backlog:
             datagram, address = self._backlog[0]
             try:
-                _send(self._own, datagram, address)
+                self._send(self._own, datagram, address)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
@@ -141,6 +169,7 @@ class UdpCarrier(Carrier):
     def close(self) -> None:
         if self._closed:
             return
+        self._dropped = sum(map(sieve.dropped, self._readers))
         self._closed = True
         for sock in self._readers:
             if not self._loop.is_closed():
@@ -158,6 +187,7 @@ class MulticastCarrier(UdpCarrier):
         self._target = (via.group, via.port)
         self._interface = interface
         self.addresses: dict[int, Hashable] = {}  # the stack's
+        self._echoes = 0  # multicasts of our own, which the kernel does not give back to us
         self.datagram_max = interface.datagram_max
         self.is_loopback = interface.address.startswith("127.")
 
@@ -183,13 +213,20 @@ class MulticastCarrier(UdpCarrier):
             raise UsageError(f"cannot receive multicast at {where}: {error.strerror}") from None
         self._own = own  # only now: a socket without its interface would multicast by the default route
         self.granted = min(_enlarge(shared), _enlarge(own))
-        _deafen(shared, own)
         log.info("multicast %s:%d by %s (%s)", *self._target, self._interface.address, self._interface.reason)
-        self._listen(shared, deliver)
+        self._listen(shared, deliver, deaf_to=own.getsockname())
         self._listen(own, deliver)
 
     def learns(self, addresses: dict[int, Hashable]) -> None:
         self.addresses = addresses
+
+    @property
+    def dropped(self) -> int:
+        return max(0, super().dropped - self._echoes)
+
+    def _send(self, sock: socket.socket, datagram: Datagram, address: HostPort) -> None:
+        super()._send(sock, datagram, address)
+        self._echoes += address == self._target
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
         # Whom we have not heard yet has no address, nor has who is no member: theirs goes to everybody.
@@ -198,13 +235,13 @@ class MulticastCarrier(UdpCarrier):
             address = self.addresses.get(to, address)
         elif isinstance(to, Direct):
             address = to.address
-        self._write(datagram, cast(tuple[str, int], address))
+        self._write(datagram, cast(HostPort, address))
 
 
 class UnicastCarrier(UdpCarrier):
     """One socket at a known address; everybody means one datagram each."""
 
-    def __init__(self, me: int, addresses: list[tuple[str, int]]) -> None:
+    def __init__(self, me: int, addresses: list[HostPort]) -> None:
         super().__init__()
         self._me = me
         self._members = addresses
@@ -225,7 +262,7 @@ class UnicastCarrier(UdpCarrier):
         self.granted = _enlarge(own)
         self._listen(own, deliver)
 
-    def knows(self, me: int, addresses: list[tuple[str, int]]) -> None:
+    def knows(self, me: int, addresses: list[HostPort]) -> None:
         self._me, self._members = me, addresses
 
     def transmit(self, to: Address, datagram: Datagram) -> None:
@@ -239,16 +276,9 @@ class UnicastCarrier(UdpCarrier):
                 self._write(datagram, place)
 
 
-def outside(to: Outsider | Direct) -> tuple[str, int] | None:
+def outside(to: Outsider | Direct) -> HostPort | None:
     """Where one is that is no member: as its datagrams say, or as people do."""
-    return place_of(to.address) if isinstance(to.address, str) else cast(tuple[str, int], to.address)
-
-
-def _send(sock: socket.socket, datagram: Datagram, address: tuple[str, int]) -> None:
-    if type(datagram) is list:
-        sock.sendmsg(datagram, (), 0, address)
-    else:
-        sock.sendto(datagram, address)  # type: ignore[arg-type]
+    return place_of(to.address) if isinstance(to.address, str) else cast(HostPort, to.address)
 
 
 def _size(datagram: Datagram) -> int:
@@ -263,27 +293,3 @@ def _enlarge(sock: socket.socket) -> int:
         except OSError:
             sock.setsockopt(socket.SOL_SOCKET, plain, RECEIVE_BUFFER // 2)
     return sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
-
-
-def _deafen(shared: socket.socket, own: socket.socket) -> None:
-    """Let the kernel drop our own multicasts before they are copied to us (Linux; elsewhere the
-    stack drops them): a classic filter on the datagram's source port and address."""
-    host, port = own.getsockname()
-    source = struct.unpack("!I", socket.inet_aton(host))[0]
-    network = 0xFFFFFFFF - 0x100000 + 1  # SKF_NET_OFF: where the IP header begins
-    program = [
-        (0x28, 0, 0, 0),  # load the source port
-        (0x15, 0, 3, port),  # not ours: accept
-        (0x20, 0, 0, network + 12),  # load the source address
-        (0x15, 0, 1, source),  # not ours: accept
-        (0x06, 0, 0, 0),  # drop
-        (0x06, 0, 0, 0xFFFFFFFF),  # accept
-    ]
-    code = b"".join(struct.pack("HBBI", *line) for line in program)
-    memory = ctypes.create_string_buffer(code)
-    try:
-        shared.setsockopt(
-            socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HP", len(program), ctypes.addressof(memory))
-        )
-    except OSError as error:
-        log.debug("no filter for our own multicasts: %s", error)

@@ -164,8 +164,10 @@ class Group(ObjectCalls):
 
     @property
     def rejected(self) -> dict[str, int]:
-        """Datagrams and packets that were dropped, by reason: noise, strangers, and what they forge."""
-        return dict(self.stack.rejected)
+        """Datagrams and packets that were dropped, by reason: noise, strangers, and what they forge. In a secured group
+        `kernel` are those that never came to us: there was no room, or they were large and from a stranger."""
+        never_came = 0 if self.carrier.guard is None else self.carrier.dropped
+        return {**self.stack.rejected, **({"kernel": never_came} if never_came else {})}
 
     def all_but(self, *names: str) -> list[str]:
         """Everybody else but these: `to=group.all_but(d.sender)` is for all who did not ask."""

@@ -9,6 +9,7 @@ from inga.keys.secret import Secret
 from inga.model.errors import UsageError
 from inga.net.log import log
 from inga.net.options import JoinOptions
+from inga.net.sieve import LARGE
 from inga.recipes import Recipe
 from inga.secure.credentials import Certified, Credentials, KnownSecret
 from inga.secure.guard import GroupGuard
@@ -28,7 +29,13 @@ def guard_of(said: JoinOptions, recipe: Recipe, group: str, name: str) -> GroupG
             f"order {recipe.name!r} speaks a wire format of others, which has no place for a secret or an identity"
         )
     load_ciphers()
-    return GroupGuard(group, name, credentials, entropy=os.urandom, kind=fastest())
+    guard = GroupGuard(group, name, credentials, entropy=os.urandom, kind=fastest())
+    if guard.longest_word > LARGE:
+        raise UsageError(
+            f"{name!r} and its certificate are too long: to prove who it is takes {guard.longest_word} octets, and what comes "
+            f"from somebody who has not done so may have {LARGE}"
+        )
+    return guard
 
 
 @cache

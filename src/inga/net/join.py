@@ -117,6 +117,7 @@ async def join(
     guard = guard_of(said, recipe, group, name)
     if guard is not None:
         carrier.datagram_max -= OVERHEAD
+        carrier.guard = guard
     elif recipe.wire == "inga" and not carrier.is_loopback:
         warn_plain(group)
     loop = asyncio.get_running_loop()

@@ -203,7 +203,9 @@ class ObjectCalls:
         self._know_objects()
         if self._object_calls is None:
             order = self.stack.view.recipe
-            raise UsageError(f"order {order!r} has no objects: join with order='object' or 'total'")
+            raise UsageError(
+                f"order {order!r} has no objects: join with order='object' or 'total', and objects="
+            )
         return self._object_calls
 
     def _know_objects(self) -> None:

@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import cast
 
 from inga.model.errors import UsageError
-from inga.net.address import LOOPBACK_DATAGRAM, parse_host_port
+from inga.net.address import LOOPBACK_DATAGRAM, HostPort, parse_host_port
 from inga.net.carrier import BACKLOG_MAX, ArrivedDatagrams, Carrier, Deliver, outside
 from inga.net.log import log
 from inga.stack.native import Direct, Outsider
@@ -56,9 +56,6 @@ LENGTH = struct.Struct(">I")
 
 RECONNECT, RECONNECT_MAX = 0.05, 2.0
 """Seconds before a connection is tried again, doubled each time."""
-
-HostPort = tuple[str, int]
-"""Where a member listens: host and port."""
 
 
 class TcpCarrier(Carrier):

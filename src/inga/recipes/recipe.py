@@ -47,6 +47,7 @@ class Recipe:
     wire: str = "inga"  # what its datagrams are: packets of ours, or "miop"
     lends: bool = True  # what a member has sent that is gone is kept by the others, and handed round
     echo: bool = False  # own messages are delivered too, unless something else is said
+    sequenced: bool = False  # a sequencer orders messages, unless there are objects
     window: bool = (
         True  # bytes on their way can be limited; elsewhere packets are, by options of the protocol
     )
@@ -97,6 +98,10 @@ class Recipe:
     def objects(self) -> bool:
         """Whether a group with it can have objects."""
         return "objects" in self.takes
+
+    def engine(self, objects: bool) -> bool:
+        """Whether the order of objects is that of messages, in a group that has some or has none."""
+        return self.objects and (objects or not self.sequenced)
 
     @property
     def partition(self) -> str:
@@ -203,14 +208,14 @@ def refuse_late(recipe: Recipe, detect: float | None) -> None:
         )
 
 
-def refuse_unknown(order: str, said: Iterable[str], known: Sequence[str]) -> None:
-    """An option that the protocol of an order does not have."""
+def refuse_unknown(order: str, said: Iterable[str], known: Sequence[str], where: str = "") -> None:
+    """An option that the protocol of an order does not have; `where`: under which circumstances."""
     for name in said:
         if name not in known:
             having = [recipe.name for recipe in _ordinary() if recipe.own and name in recipe.own]
             there_are = f"there are {', '.join(known)}" if known else "it has none of its own"
             hint = f"; it is one of order {_listed(having)}" if having else _meant(name, known)
-            raise UsageError(f"order {order!r} has no option {name!r}; {there_are}{hint}")
+            raise UsageError(f"order {order!r} has no option {name!r}{where}; {there_are}{hint}")
 
 
 def _bring(name: str) -> bool:

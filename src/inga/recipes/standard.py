@@ -14,9 +14,12 @@ from inga.layers.relay import Hop, Relay
 from inga.layers.sco.layer import Sco
 from inga.layers.sco.lossless import LosslessSco
 from inga.layers.sco.machine import ScoMachine
+from inga.layers.sequenced import Sequenced
 from inga.objects.layer import BareObjects, ObjectOrder
 from inga.recipes.options import Options
-from inga.recipes.transports import Bare, Ordering, Part, Repaired, compose
+from inga.recipes.recipe import refuse_unknown, register
+from inga.recipes.transports import Bare, Composition, Ordering, Part, Repaired, compose
+from inga.stack.layer import Layer
 
 # Orders, and what they are told
 
@@ -84,6 +87,10 @@ def objects(*, total: bool = False, crowded: bool = False, **defaults: Any) -> O
     return Ordering(part, ("coarse", "objects"), echo=True, window=True)
 
 
+def _sequenced(options: Options, repaired: bool) -> Part:
+    return Part(Sequenced, {"echo": options.echo is not False})
+
+
 NONE = plain(Unordered)
 VECTOR = causal(Causal, Matrix)
 
@@ -142,12 +149,25 @@ compose(
     tunings={**OBJECTS_TRIED, **KEYS},
     direct=False,
 )
-compose(
+_SEQUENCED = Composition("total", Ordering(_sequenced, ("coarse",), echo=True), {"": REPAIRED})
+_CALLED = Composition("total", objects(total=True), OVER)
+
+
+def _total(options: Options) -> list[Layer]:
+    """Messages alone are agreed by a sequencer. Where there are objects, their calls are in the same order."""
+    made = _CALLED if options.objects else _SEQUENCED
+    refuse_unknown("total", options.protocol, made.own, "" if options.objects else " without objects")
+    return made(options)
+
+
+register(
     "total",
-    objects(total=True),
-    OVER,
+    _total,
+    takes=_CALLED.order.takes,
+    own=_CALLED.own,
+    echo=True,
     guarantees=(*CAUSAL, "total"),
     level="causal",
-    tunings=OBJECTS_TRIED,
     direct=False,
+    sequenced=True,
 )

@@ -24,7 +24,11 @@ def judge_talk(trial: Trial, diaries: Sequence[list[Any]], dead: set[int]) -> Or
     recipe = find(trial.order)
     keys = dict(trial.option).get("keys") or 1
     oracle = Oracle(0)
-    roll = Roll(oracle, recipe, trial.deliver, lambda message: (oracle.epoch_of(message), message % keys))
+
+    def key_of(message: int) -> tuple[int, int]:
+        return oracle.epoch_of(message), message % keys
+
+    roll = Roll(oracle, recipe, trial.deliver, key_of, objects=bool(trial.objects))
     sent: set[int] = set()
     readers = [_Reader(trial, roll, oracle, sent, diary) for diary in diaries]
     while sum(reader.advance() for reader in readers):

@@ -34,6 +34,7 @@ from inga.secure.handshake import (
 )
 from inga.secure.sealing import AES, CHACHA, HEAD, KEY, MAGIC, TAG, VERSION, Forged, ReceivingKey, SendingKey
 from inga.secure.views import ViewKeys
+from inga.secure.whereabouts import Whereabouts, as_text
 from inga.stack.budget import Supply
 from inga.stack.native import Direct, Outsider
 from inga.stack.stack import EVERYBODY, Address, Datagram, joined
@@ -149,6 +150,7 @@ class GroupGuard:
         self._channels: dict[bytes, Channel] = {}  # by process, over which we speak to it
         self._by_name: dict[str, Channel] = {}
         self._by_address: dict[str, Channel] = {}
+        self._whereabouts = Whereabouts(self._by_name, self._by_address)
         self._knocked: dict[Address, float] = {}
         self._waiting: dict[
             str, deque[tuple[float, bytes]]
@@ -175,6 +177,11 @@ class GroupGuard:
         self.failures: dict[
             str, str
         ] = {}  # what is wrong with those who could not prove who they are, by address
+
+    @property
+    def longest_word(self) -> int:
+        """Octets that we need to prove who we are, in one datagram."""
+        return self._handshake.longest(self._name)
 
     # What comes
 
@@ -203,6 +210,8 @@ class GroupGuard:
                         continue
                 elif not owner.may_say(plain):
                     raise Forged("impostor")
+                elif address is not None:
+                    self._whereabouts.hear(owner.name, address, now)
                 found.append((plain, address))
             except (Forged, WireError) as error:
                 rejected[str(error) if type(error) is Forged else error.reason] += 1  # type: ignore[union-attr]
@@ -226,11 +235,12 @@ class GroupGuard:
 
     def _found(self, channel: Channel, address: Hashable) -> None:
         """It is there, at this moment."""
-        where = _text(address)
+        where = as_text(address)
         if where not in self._by_address:
             known = [each for each, other in self._by_address.items() if other.id == channel.id]
             for each in known[: 1 - ADDRESSES_EACH]:
                 del self._by_address[each]
+            self._whereabouts.has_changed = True
         channel.heard, channel.address = self._now, address
         self._by_address.pop(where, None)  # the latest stands last
         self._by_address[where] = self._by_name[channel.name] = channel
@@ -289,20 +299,25 @@ class GroupGuard:
         channel = self._channels.get(knock.id)
         if channel is not None and self._now - channel.heard < HEARD_WITHIN:
             return  # it is there already
-        if (knock.id, knock.public) in self._made:
-            return  # it has confirmed this one
-        handshake, now, where = self._handshake, self._now, _text(address)
+        handshake, now, where = self._handshake, self._now, as_text(address)
         asks = self._asks_cookies or not self._knocks.has(now, HANDSHAKES / 2)
         if asks and not handshake.is_there(knock, where, now):
             self._out.append((_at(address), handshake.cookie(knock, where, now)))
             return
         self._spend(self._knocks)
+        known = self._made.get((knock.id, knock.public))
+        if known is not None:  # it has confirmed this one, and may not know any more where we are
+            self._say_at(address, known, b"")
+            return
         self._out.append((_at(address), handshake.answer(knock, self._name, now)))
         self._wake_by(now + GOOD_FOR)
 
     def _on_answer(self, answer: AnsweredKnock, address: Hashable) -> None:
-        if (answer.id, answer.public) in self._made:
-            return  # it has answered before
+        known = self._made.get((answer.id, answer.public))
+        if known is not None:
+            if known.confirm is not None:  # it has not heard us, and may not be where we confirmed
+                self._out.append((_at(address), known.confirm))
+            return
         self._spend(self._answers)
         other, public = self._handshake.judge(answer, self._now)
         channel = self._channel(other, address, is_ours=True)
@@ -337,12 +352,12 @@ class GroupGuard:
         if known is None or not known.is_sure or self._now - known.heard >= HEARD_WITHIN:
             self._channels[channel.id] = channel
         self._found(self._channels[channel.id], channel.address)
-        self.failures.pop(_text(channel.address), None)
+        self.failures.pop(as_text(channel.address), None)
         self._expire()
         keys = self._keys
         if keys is not None and keys.is_first and keys.index_of(channel.name) is not None:
             self._give_key(channel, keys, asks=True)
-        waiting = self._waiting.pop(_text(channel.address), ())
+        waiting = self._waiting.pop(as_text(channel.address), ())
         for since, word in (*self._recent, *waiting):
             if self._now - since <= WAITING_FOR:
                 self._say(channel, word)
@@ -376,6 +391,7 @@ class GroupGuard:
         for table in (self._by_name, self._by_address):
             for key in [key for key, channel in table.items() if channel.id == process]:
                 del table[key]
+        self._whereabouts.has_changed = True
         self._handshake.forget()
 
     def _knock(self, to: Address, cookie: bytes = NO_COOKIE) -> None:
@@ -423,25 +439,41 @@ class GroupGuard:
                 self._say(channel, word)
             self._knock(EVERYBODY)
             return
-        known = self._channel_to(to)
+        if isinstance(to, (Outsider, Direct)):
+            self._say_to_place(to, word)
+            return
+        known = self._member(to)
         if known is not None:
             self._say(known, word)
-            return
-        if isinstance(to, (Outsider, Direct)):
+        else:
+            self._knock(to)
+
+    def _say_to_place(self, to: Outsider | Direct, word: bytes) -> None:
+        """To whoever is there: by all we know the one that spoke from there. Anybody can hand on what somebody said as if it
+        came from elsewhere, so where that one was not heard of late we also knock, and see who it is."""
+        where = as_text(to.address)
+        known = self._by_address.get(where)
+        if known is None:
             if len(self._waiting) >= CHANNELS_MAX:
                 self._waiting.clear()
-            self._waiting.setdefault(_text(to.address), deque(maxlen=WAITING_MAX)).append((self._now, word))
+            self._waiting.setdefault(where, deque(maxlen=WAITING_MAX)).append((self._now, word))
+        else:
+            self._say_at(to.address, known, word)
+            if as_text(known.address) == where and self._now - known.heard < HEARD_WITHIN:
+                return
         self._knock(to)
 
-    def _channel_to(self, to: Address) -> Channel | None:
-        if isinstance(to, (Outsider, Direct)):
-            return self._by_address.get(_text(to.address))
-        if to is EVERYBODY or self._keys is None or to >= len(self._keys.view):
-            return None
-        return self._by_name.get(self._keys.view.names[to])
+    def _member(self, index: int) -> Channel | None:
+        """With a member of the view in force."""
+        names = () if self._keys is None else self._keys.view.names
+        return self._by_name.get(names[index]) if index < len(names) else None
 
     def _say(self, channel: Channel, word: bytes) -> None:
-        to = _at(channel.address)
+        """Where it was heard last."""
+        self._say_at(channel.address, channel, word)
+
+    def _say_at(self, address: Hashable, channel: Channel, word: bytes) -> None:
+        to = _at(address)
         if channel.confirm is not None:
             self._out.append((to, channel.confirm))
         self._out.append((to, channel.sending.seal(word, self._now)))
@@ -482,6 +514,7 @@ class GroupGuard:
                 self._past.popleft().forget()
         self._keys = keys
         self._look, self.wake = LOOK, now
+        self._whereabouts.enter(view.names)
 
     def secret_for(self, name: str) -> str | None:
         """The secret of the view in force, for a member that has just come into it; None: that one is not there, or has spoken
@@ -559,13 +592,18 @@ class GroupGuard:
 
     def speaks_for(self, address: Hashable, *names: str) -> bool:
         """Whether the one that speaks from there has proven that it is called so, or one of these."""
-        channel = self._by_address.get(_text(address))
+        channel = self._by_address.get(as_text(address))
         return channel is not None and channel.name in names
 
     def address_of(self, name: str) -> Hashable:
         """Where the one of that name was heard last."""
         channel = self._by_name.get(name)
         return None if channel is None else channel.address
+
+    @property
+    def places(self) -> frozenset[str]:
+        """From where those speak who have proven who they are, as `host:port`; the same object until that changes."""
+        return self._whereabouts.all
 
     @property
     def strangers(self) -> list[str]:
@@ -584,7 +622,7 @@ class GroupGuard:
 
     def _tell(self, address: Hashable, why: str) -> None:
         """Tell a person, once of each that fails."""
-        where = _text(address)
+        where = as_text(address)
         if where not in self.failures and len(self.failures) < FAILED_MAX:
             self._notices.append(f"whoever is at {printable(where)} {why}")
             self._knock(_at(address))  # so that it sees the difference, too
@@ -598,11 +636,6 @@ class GroupGuard:
 def _at(address: Hashable) -> Address:
     """The one that speaks from there; everybody, if its words were handed on by another."""
     return EVERYBODY if address is None else Direct(address)
-
-
-def _text(address: Hashable) -> str:
-    """An address as people write it: members say it so, and sockets as a pair."""
-    return f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address)
 
 
 def _octets(text: str) -> bytes:

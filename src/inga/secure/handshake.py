@@ -175,8 +175,12 @@ class Handshake:
 
     def is_long(self, name: str) -> bool:
         """Whether our answers are longer than knocks."""
+        return self.longest(name) > self._padded
+
+    def longest(self, name: str) -> int:
+        """Octets of our answers, which are the longest words that we say."""
         sealed = said("answer", name=name, **self._credentials.prove("answer", b""))
-        return TALKS.size + 2 * ID + KEY + PROOF + len(sealed) + TAG + PROOF > self._padded
+        return TALKS.size + 2 * ID + KEY + PROOF + len(sealed) + TAG + PROOF
 
     def is_there(self, knock: Knock, address: str, now: float) -> bool:
         """Whether it shows a cookie that was sent there, and not long ago."""

@@ -13,6 +13,7 @@ key cannot read what was sealed before it.
 """
 
 import hmac
+import os
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -48,6 +49,17 @@ EPOCHS_AHEAD = 4
 """Keys of a sender that are known before it uses them: who has heard nothing of it for so many still understands it."""
 
 KEY = 32
+
+_forks = 0  # from the first of our processes to this one
+
+
+def _forked() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 class Forged(Exception):
@@ -101,9 +113,10 @@ class _Epoch:
 class SendingKey:
     """Seals what one process sends, to those who have the same key."""
 
-    __slots__ = ("_counter", "_epoch", "_kind", "_since")
+    __slots__ = ("_counter", "_epoch", "_forks", "_kind", "_since")
 
     def __init__(self, secret: bytes, now: float, kind: int) -> None:
+        self._forks = _forks
         self._epoch = _Epoch(secret)
         self._kind = kind
         self._counter = 0
@@ -115,6 +128,10 @@ class SendingKey:
         return self._epoch.secret
 
     def seal(self, data: Buffer, now: float) -> Buffer | list[Buffer]:
+        if self._forks != _forks:  # it would seal with the same numbers as the process that it came from
+            raise UsageError(
+                "a member of a secured group does not go on in a forked process: join there anew"
+            )
         if self._counter >= EPOCH_DATAGRAMS or now - self._since >= EPOCH_SECONDS:
             self._epoch, self._counter, self._since = self._epoch.next(), 0, now
         counter = self._counter

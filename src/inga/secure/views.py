@@ -20,6 +20,7 @@ class Sender(NamedTuple):
     tag: int | None  # of a first view it differs by sender, and its number tells it from all that follow
     number: int
     member: int
+    name: str
 
     def may_say(self, packet: Buffer) -> bool:
         """Whether that packet is of this view and member, or of one that is gone and whose packets others hand round."""
@@ -57,7 +58,9 @@ class ViewKeys:
     def learn(self, index: int, secret: bytes, table: dict[bytes, ReceivingKey]) -> None:
         """How one member seals what it says in this view."""
         tag = None if self.is_first else self.tag
-        self.receiving[index] = ReceivingKey(secret, Sender(tag, self.view.number, index), table)
+        self.receiving[index] = ReceivingKey(
+            secret, Sender(tag, self.view.number, index, self.view.names[index]), table
+        )
 
     def forget(self) -> None:
         """Nothing that is said in this view is opened any more."""

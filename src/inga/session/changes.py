@@ -462,8 +462,9 @@ class Changes:
 
     def _on_reached(self, src: int, told: Told) -> None:
         change, count, round_ = self._led(told), told.number("count"), told.number("round")
+        released, holds = told.numbers("released", len(self.stack.view)), told.flag("holds")
         if change is not None:
-            change.on_reached(src, count, round_)
+            change.on_reached(src, count, round_, released, holds=holds)
 
     def _on_install(self, src: int, told: Told) -> None:
         if told.number("number") == self.stack.view.number:

@@ -34,11 +34,16 @@ class Cut(NamedTuple):
     ]  # by member that was too slow: messages that each member has sent to it
     lack: People  # who lacks a state in the next view, and who gives one: see `transfer`
     give: People
+    # Of each member that is gone, the highest number that anybody has released; empty: not known yet, or not asked for.
+    released: list[int]
     secret: str = ""  # of the next view, in a secured group
 
     @classmethod
     def read(cls, told: Told, n: int) -> Self:
         """The cut in a leader's words, for a view of `n` members."""
+        released = told.numbers("released")
+        if len(released) not in (0, n):
+            raise WireError("malformed", "what was released of others than the members")
         return cls(
             told.number("round"),
             told.numbers("sent", n),
@@ -49,6 +54,7 @@ class Cut(NamedTuple):
             told.tables("missed", n),
             told.people("lack"),
             told.people("give"),
+            released,
             told.text("secret", ""),
         )
 
@@ -86,6 +92,7 @@ class ClosingView:
         self.cut: Cut | None = None
         self._is_lent = False  # all that any member has of those that are gone has come
         self._forgone = False  # what waits for something that nobody has was let go
+        self._conforms = False  # of those that are gone, we have released what any member has
         self.reached = False  # everything is here
         self.installing = False
 
@@ -112,7 +119,8 @@ class ClosingView:
             self._report()
         if cut is not None and (self.reached or self._has_reached(cut)):
             self.reached = True
-            told = {"round": cut.round, "count": self._count()}
+            released, holds = self._released()
+            told = {"round": cut.round, "count": self._count(), "released": released, "holds": holds}
             self._questions.ask({self.leader}, "reached", **self.key, **told)
 
     def _report(self) -> None:
@@ -146,6 +154,14 @@ class ClosingView:
         """The highest number of a member's that any layer has seen: a bound for all that will be delivered of it."""
         return max([seen(member) for seen in self._stack.chain.hooks("seen")], default=0)
 
+    def _released(self) -> tuple[list[int], bool]:
+        """The highest number of each member that is gone that was released here; whether we hold more of them."""
+        chain, n = self._stack.chain, len(self._stack.view)
+        released = chain.hook("released")
+        if released is None:
+            return [0] * n, False
+        return [released(m) if m in self._gone else 0 for m in range(n)], chain.order.held > 0
+
     def _has_reached(self, cut: Cut) -> bool:
         """Whether everything is here; what is not, we ask for."""
         chain = self._stack.chain
@@ -165,6 +181,10 @@ class ClosingView:
             self._forgone = True
             for forgo in chain.hooks("forgo"):
                 forgo()
+        if cut.released and not self._conforms:
+            self._conforms = True
+            for conform in chain.hooks("conform"):
+                conform(cut.released)
         has: bool = chain.order.has(cut.sent)
         return has
 

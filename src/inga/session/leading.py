@@ -73,6 +73,10 @@ class Leading:
         self._dealt: dict[int, dict[int, Holdings]] | None = None
         self._reached: set[int] = set()
         self._round = 0  # until everybody has sent everything
+        # Of each member that is gone, the highest number that anybody has released; whether somebody holds any of them.
+        self._released = [0] * len(stack.view)
+        self._is_held = False
+        self._agreed: list[int] = []  # the same, as everybody was told, since somebody does
         self._waited = 0.0  # seconds in which we were there to ask
         self._looked = stack.now
 
@@ -85,6 +89,9 @@ class Leading:
         if missing := everybody - self._reports.keys():
             self._questions.ask(missing, "flush", **self.flush)
             return missing
+        if everybody <= self._reached and self._is_held and not self._agreed:
+            self._agreed = self._released
+            self._ask_again()
         missing = everybody - self._reached
         if missing and self._dealt is None:
             self._deal()
@@ -118,18 +125,24 @@ class Leading:
         elif report.is_all and not before.is_all:  # what it has is dealt already
             self._reports[src] = before._replace(is_all=True, sent=report.sent, packets=report.packets)
 
-    def on_reached(self, src: int, count: int, round_: int) -> None:
-        """A member has everything of the view; it has sent so many packets in it."""
+    def on_reached(self, src: int, count: int, round_: int, released: list[int], *, holds: bool) -> None:
+        """A member has everything of the view. It has sent so many packets in it, has released so much of members that are
+        gone, and may hold more of them, for want of what nobody has."""
         if round_ != self._round or src not in self._reports:
             return
         if self._reports[src].packets < count:
             # It had to say more meanwhile, which may make others say more.
             self._reports[src] = self._reports[src]._replace(packets=count)
-            self._round += 1
-            self._reached.clear()
-            self._questions.renew()
+            self._ask_again()
         else:
             self._reached.add(src)
+            self._released = list(map(max, self._released, released))
+            self._is_held = self._is_held or holds
+
+    def _ask_again(self) -> None:
+        self._round += 1
+        self._reached.clear()
+        self._questions.renew()
 
     def _deal(self) -> None:
         """Of each member that is gone: who lacks what, and who has it. If what they say of that cannot be, all are asked
@@ -157,6 +170,7 @@ class Leading:
             "dealt": {str(gone): rows[member] for gone, rows in dealt.items()},
             "whole": [self._said_by(k, None) for k in range(n)],
             "missed": {str(slow): [[self._said_by(k, slow) for k in range(n)]] for slow in self._slow},
+            "released": self._agreed,
             **self._states(),
         }
 

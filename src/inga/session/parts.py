@@ -39,8 +39,9 @@ PART = 0.5
 ASKING, ASKING_MAX = 0.005, 0.1
 """Seconds between two requests to be let in: first, and after doubling."""
 
-ALONE_AFTER = 3.0
-"""Seconds without an answer after which one without a view goes on alone."""
+ALONE_AFTER, ALONE_AFTER_MAX = 3.0, 24.0
+"""Seconds without an answer after which one without a view goes on alone: first, and after doubling, as long as it is let
+in nowhere. Where machines are so busy that a view takes longer than that, parts of one would come and go for ever."""
 
 LOST_MAX = 256
 """Members that are remembered as lost."""
@@ -58,6 +59,8 @@ class Parts:
         self.rejoin = rejoin
         self.is_homeless = False  # we are in no view
         self._since = 0.0
+        self._alone_after = Backoff(ALONE_AFTER, ALONE_AFTER_MAX)
+        self._patience = ALONE_AFTER
         self._asking = Asking(None, 0.0)
         self._was: Was | None = None  # before we were without a view
         self.reads_first = False  # we were too slow, and come back once our application has read what it has
@@ -67,6 +70,8 @@ class Parts:
 
     def view(self, view: View) -> None:
         self.is_homeless = False
+        if len(view) > 1:
+            self._alone_after.reset()
         for name in view.failed:
             self._lost[name] = None
         self._lost = {name: None for name in list(self._lost)[-LOST_MAX:] if name not in view.names}
@@ -86,6 +91,11 @@ class Parts:
         elif session.changes.leads:
             session.say_outside(None, "part", **self.part())
         self._rearm()
+
+    @property
+    def is_hopeful(self) -> bool:
+        """Whether we have just begun to ask for a view."""
+        return self.is_homeless and self._session.stack.now - self._since < ALONE_AFTER
 
     def look(self) -> None:
         """We are paused: others may have gone on."""
@@ -112,6 +122,7 @@ class Parts:
         tag, bound = stack.wire.tag_of(stack.view), tuple(sorted(session.quorum.promised))
         self._was = Was(stack.member, tag, bound, part)
         self.is_homeless, self._since = True, stack.now
+        self._patience = self._alone_after.next(stack.rng)
         self._asking = Asking(host, stack.now)
         stack.member = stack.member.reborn()
         stack.notice("without a view: asking to be let in")
@@ -185,7 +196,7 @@ class Parts:
             return
         # Where only a majority goes on, one that was a whole group by itself still is.
         may_be_alone = not session.quorum.is_primary or len(session.stack.view) == 1
-        if now - self._since >= ALONE_AFTER and may_be_alone:
+        if now - self._since >= self._patience and may_be_alone:
             session.changes.go_on_alone()
             return
         stack = session.stack

@@ -197,6 +197,9 @@ class Presence:
         member = self._find(told)
         if member is not None and told.people("leaver") == [self._person().signed]:
             self._unaware.discard(member)
+            if told.number("view") > self._session.stack.view.number:
+                # Those who are in a view without us all know, also those whose word does not come to us.
+                self._unaware.clear()
             if not self._unaware and self._session.stack.leaving:
                 self.wake = NEVER
 

@@ -156,10 +156,11 @@ class Quorum:
         return leader <= self._session.changes.leader
 
     def turn_away(self, told: Told, address: Hashable) -> None:
-        """A newcomer asks while we are paused, and may find another part meanwhile. Who was a member before just waits."""
+        """A newcomer asks while we are paused, and may find another part meanwhile. Who was a member before just waits. If we
+        are about to be let in somewhere ourselves, it will be, too."""
         stack = self._session.stack
         is_ours = told.text("group") == self._session.digest
-        if is_ours and not told.number("view") and not self._session.parts.is_homeless:
+        if is_ours and not told.number("view") and not self._session.parts.is_hopeful:
             who = named(Member(*told.identity))
             self._session.answer(address, "paused", **who, why=str(stack.paused)[:TEXT_MAX])
 

@@ -115,6 +115,8 @@ class Silence:
         for member in told.numbers("members"):
             if member == stack.me:
                 self._session.say(None, stack.view.number, "alive", {})
+            elif member in stack.left - stack.failed:  # whose goodbye did not come there
+                self._session.presence.say_gone(src, stack.view.members[member])
             elif member in stack.peers:
                 if stack.now - stack.heard[member] < detect / 2:
                     self._vouch(src, member)

@@ -59,7 +59,8 @@ PACED = WATCHED._replace(heard=HEARD_WITHIN)
 """The same where senders keep to a rate, and buffers hold a few packets."""
 
 LOOKS_EVERY = 1.0
-"""Seconds after which we look whether what somebody has said was heard."""
+"""Seconds after which we look whether what somebody has said was heard, and whether a group in which somebody always
+speaks is at rest."""
 
 LOOKS_AGAIN = 0.37
 """Seconds after which we look whether a member still keeps something: no part of any pause between two words."""
@@ -89,7 +90,7 @@ def judge(plan: Plan) -> list[Finding]:
         sim.finish()
         has_lost_majority = _has_lost_majority(sim)
         if not found and not has_lost_majority:
-            found = _idle(sim, plan)
+            found = _idle(sim, plan, bounds)
         return [
             *_broken(sim),
             *(() if plan.detect is not None else _excluded(sim)),
@@ -97,7 +98,7 @@ def judge(plan: Plan) -> list[Finding]:
             *found,
             *(() if has_lost_majority else _receipts(sim)),
             *_pressure(sim, plan),
-            *(() if found or has_lost_majority else _memory(sim, plan)),
+            *(() if found or has_lost_majority else _memory(sim, plan, bounds)),
         ]
     except IngaError as error:
         return [Finding(f"error: {type(error).__name__}", f"{type(error).__name__}: {error}")]
@@ -134,12 +135,42 @@ def _progress(sim: Sim) -> tuple[int, int]:
 
 def _rest(sim: Sim, since: float, when: str, bounds: Bounds) -> list[Finding]:
     """Let it come to rest, and say what does not. As long as something new is sent or arrives it has time: some plans
-    are slow, and one large message may go in many pieces."""
+    are slow, and one large message may go in many pieces. Where somebody always speaks, rest is when nothing is wrong
+    and nothing new is said from one look to the next."""
     before, until = (-1, -1), since + bounds.calm
-    sim.run(until)
-    while (now := _progress(sim)) > before and until < SLOW_MAX:
+    while True:
+        found = _settle(sim, until, when, bounds)
+        now = _progress(sim)
+        if found is None:
+            return []
+        if now <= before or until >= SLOW_MAX:
+            break
         before, until = now, until + bounds.calm
+    is_loud = sim.network.sent_at > until - QUIET_FOR and any(site.is_member for site in sim.sites)
+    if not found and bounds.is_quiet and is_loud:
+        found.append(Finding("unquiet", f"somebody still sends, {sim.network.sent_at:g} s from the start"))
+    return found
+
+
+def _settle(sim: Sim, until: float, when: str, bounds: Bounds) -> list[Finding] | None:
+    """Run until then, and say what is wrong; None: it came to rest on the way."""
+    if bounds.is_quiet:
         sim.run(until)
+        return _unrest(sim, when)
+    before: tuple[int, int] | None = None
+    while True:
+        sim.run(min(sim.now + LOOKS_EVERY, until))
+        found, now = _unrest(sim, when), _progress(sim)
+        is_awake = all(site.has_left or max(site.awake_at, site.reads_at) <= sim.now for site in sim.sites)
+        if not found and now == before and is_awake:
+            return None
+        before = None if found else now
+        if sim.now >= until:
+            return found
+
+
+def _unrest(sim: Sim, when: str) -> list[Finding]:
+    """Who waits for something, as things are now."""
     if _has_lost_majority(sim):
         asking = [site.name for site in sim.sites if site.newcomer is not None and not site.has_left]
         return [Finding("stuck: join", f"{name} was not told that nobody is let in") for name in asking]
@@ -158,25 +189,25 @@ def _rest(sim: Sim, since: float, when: str, bounds: Bounds) -> list[Finding]:
         for site in sim.asked
         if not site.has_left
     ]
-    found += _undelivered(sim, when)
-    found += _parted(sim)
-    is_loud = sim.network.sent_at > until - QUIET_FOR and any(site.is_member for site in sim.sites)
-    if not found and bounds.is_quiet and is_loud:
-        found.append(Finding("unquiet", f"somebody still sends, {sim.network.sent_at:g} s from the start"))
-    return found
+    return found + _undelivered(sim, when) + _parted(sim)
 
 
-def _idle(sim: Sim, plan: Plan) -> list[Finding]:
-    """Where members always speak, to be heard and to look for others, they say nothing else: nothing is asked in vain."""
+def _idle(sim: Sim, plan: Plan, bounds: Bounds) -> list[Finding]:
+    """Where members always speak, to be heard and to look for others, they say nothing else: nothing is asked in vain.
+    Some last words may still go round: then we look once more later."""
     if plan.detect is None or find(plan.order).wire != "inga":
         return []
-    before, members = sim.network.sent, sum(site.is_member for site in sim.sites)
-    sim.run(sim.now + IDLE_FOR)
-    most = members * IDLE_FOR * (BEATS / plan.detect + 1 / PART)
-    if plan.severed:
-        most *= 3  # what goes round is said three times
-    sent = sim.network.sent - before
-    return [Finding("unquiet", f"{sent} datagrams in {IDLE_FOR:g} s, more than {most:g}")] * (sent > most)
+    for pause in (0.0, bounds.calm):
+        sim.run(sim.now + pause)
+        before, members = sim.network.sent, sum(site.is_member for site in sim.sites)
+        sim.run(sim.now + IDLE_FOR)
+        most = members * IDLE_FOR * (BEATS / plan.detect + 1 / PART)
+        if plan.severed:
+            most *= 3  # what goes round is said three times
+        sent = sim.network.sent - before
+        if sent <= most:
+            return []
+    return [Finding("unquiet", f"{sent} datagrams in {IDLE_FOR:g} s, more than {most:g}")]
 
 
 def _parted(sim: Sim) -> list[Finding]:
@@ -274,12 +305,15 @@ def _receipts(sim: Sim) -> list[Finding]:
 
 
 def _pressure(sim: Sim, plan: Plan) -> list[Finding]:
-    """Who does not read is not sent more than it asked for, besides what is under way from each sender."""
+    """Who does not read is not sent more than it asked for, besides what is under way from each sender. Where a sequencer
+    orders, as much again may wait for its place: what others keep for that counts at the sequencer."""
     largest = max(
         [action.argument[0] for action in plan.actions if action.do in ("send", "answer")], default=0
     )
     each = 2 * plan.window + PACKETS * max(largest, plan.datagram)
-    bound = plan.queue + len(sim.sites) * each
+    orders = {plan.order, *(action.argument for action in plan.actions if action.do == "use")}
+    queues = 1 + any(find(order).sequenced for order in orders)
+    bound = queues * plan.queue + len(sim.sites) * each
     for site in sim.sites:
         if site.owed_most > bound and not site.has_left:
             text = f"{site.owed_most} bytes were under way to {site.name}, more than {bound}"
@@ -287,14 +321,16 @@ def _pressure(sim: Sim, plan: Plan) -> list[Finding]:
     return []
 
 
-def _memory(sim: Sim, plan: Plan) -> list[Finding]:
-    """Containers that keep something although all is done. Where somebody always speaks, and what it says is cut into
-    packets, one of them may be under way just now: then we look once more."""
+def _memory(sim: Sim, plan: Plan, bounds: Bounds) -> list[Finding]:
+    """Containers that keep something although all is done. Where somebody always speaks nobody waits until the last word
+    has gone round by long ways, and what is said may be cut into packets, of which one is under way just now: so we look
+    once more later, and a little later still."""
     found = _kept(sim)
-    if found and plan.detect is not None and find(plan.order).wire != "inga":
-        sim.run(sim.now + LOOKS_AGAIN)
-        still = {each.kind for each in _kept(sim)}
-        found = [each for each in found if each.kind in still]
+    for pause in () if plan.detect is None else (bounds.calm, LOOKS_AGAIN):
+        if found:
+            sim.run(sim.now + pause)
+            still = {each.kind for each in _kept(sim)}
+            found = [each for each in found if each.kind in still]
     return found
 
 

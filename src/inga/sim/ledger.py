@@ -22,7 +22,9 @@ class Ledger:
         self.judges_flags = False  # whether flags of concurrency are exact
         self.sends: dict[int, tuple[int, bytes]] = {}  # by message: its sender and its data
         self._options = options
-        self.roll = Roll(self.oracle, recipe, options.deliver, self._agreed_key)
+        self.roll = Roll(
+            self.oracle, recipe, options.deliver, self._agreed_key, objects=bool(options.objects)
+        )
         self._keys: dict[int, Any] = {}  # of messages that are in order with others of their key
         # from one view to the next, of members that went through both
         self.steps: list[tuple[View, View]] = []

@@ -196,7 +196,9 @@ class Site:
         """The layer that has this member's objects."""
         order = self._member().layer("object")
         if not isinstance(order, ObjectOrder):
-            raise UsageError(f"order {self.sim.order!r} has no objects: use order='object' or 'total'")
+            raise UsageError(
+                f"order {self.sim.order!r} has no objects: use order='object' or 'total', and objects="
+            )
         return order
 
     def call(self, target: Target, op: str, /, *args: Any, **named: Any) -> Root:

@@ -42,6 +42,11 @@ class Guard(Protocol):
         ...
 
     @property
+    def places(self) -> frozenset[str]:
+        """From where those speak who have proven who they are, as `host:port`; the same object until that changes."""
+        ...
+
+    @property
     def strangers(self) -> list[str]:
         """What is wrong with those who are in a group of this name and could not prove who they are."""
         ...

@@ -28,6 +28,8 @@ HOOKS = {
     "restore": TOP_DOWN,
     "seen": TOP_DOWN,
     "forgo": BOTTOM_UP,
+    "released": TOP_DOWN,
+    "conform": BOTTOM_UP,
     "late": TOP_DOWN,
     "send": TOP_DOWN,
     "flush": TOP_DOWN,
@@ -234,6 +236,13 @@ class Forgoing(Protocol):
 
     def forgo(self) -> None:
         """All there is has come: let go of what is held of members that are here."""
+
+    def released(self, member: int) -> int:
+        """The highest number of a member that is gone, of those that were released here."""
+
+    def conform(self, most: list[int]) -> None:
+        """So much of each member that is gone was released by some member, after `forgo`: let go of that here, and of
+        nothing else that is held."""
 
 
 class Introduced(Protocol):

@@ -147,6 +147,10 @@ def _is_linked(file: Path, path: Path) -> bool:
     return True
 
 
+DEPTH_MAX = 100
+"""Lists and objects of JSON within each other: more than any trace has."""
+
+
 def load_json(text: str | bytes, where: str) -> dict[str, Any]:
     try:
         content = json.loads(text)
@@ -154,7 +158,21 @@ def load_json(text: str | bytes, where: str) -> dict[str, Any]:
         raise TraceError(f"{where} is not JSON: {error}.") from error
     if not isinstance(content, dict):
         raise TraceError(f"{where} must hold a JSON object, not {shown(content)}.")
+    if _is_deep(content):
+        raise TraceError(f"{where} is nested more than {DEPTH_MAX} times.")
     return content
+
+
+def _is_deep(content: Any) -> bool:
+    """Whether lists and objects are nested further than DEPTH_MAX: with a limit of our own, since how much Python reads and
+    writes depends on who calls."""
+    level = [content]
+    for _ in range(DEPTH_MAX):
+        values = [list(each.values()) if isinstance(each, dict) else each for each in level]
+        level = [inner for each in values for inner in each if isinstance(inner, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def _split(content: dict[str, Any], rules: "dict[str, Rule]") -> dict[str, Any]:

@@ -7,8 +7,9 @@ alone follows what caused what: whatever a site had sent or taken, with all its 
     complete   each message is taken everywhere it was addressed
     fifo       messages of one sender are taken in the order they were sent
     causal     no message is taken before one that caused it and is addressed here
-    total      two messages are taken in the same order wherever both are taken
-    object     the same for messages of one key
+    object     two messages of one key are taken in the same order wherever both are taken
+    total      the same for any two messages, among those who go on together; who goes no further has taken those of
+               its last view in that order, too, if the first member of that view goes on with them
 
 A late message counts where it is taken, once, so causal contains fifo.
 
@@ -45,6 +46,7 @@ class SeenView(NamedTuple):
     name: str
     members: frozenset[int]
     left: frozenset[int]  # who was in the one before and said that it leaves, when everybody had all it sent
+    first: int  # of its members, who says in which order they take what is sent in it
 
 
 class Oracle:
@@ -139,7 +141,8 @@ class Oracle:
 
     def enter(self, site: int, name: str, members: Iterable[int], left: Iterable[int] = ()) -> None:
         """A site goes on to another view; `left` are those of the last one who took their leave."""
-        self._views[site].append(SeenView(name, frozenset(members), frozenset(left) - self._lost))
+        members = tuple(members)
+        self._views[site].append(SeenView(name, frozenset(members), frozenset(left) - self._lost, members[0]))
 
     def skip(self, site: int, epoch: int) -> None:
         """What was sent to a site before that epoch is part of a state that it took, and is not to be taken any more."""
@@ -242,7 +245,11 @@ class Oracle:
 
     def _view_after(self, site: int, index: int) -> "SeenView | None":
         """The view to which a site went on from that in which a message was sent."""
-        views, name = self._views[site], self._sent_in[index + self._forgotten]
+        return self._after(site, self._sent_in[index + self._forgotten])
+
+    def _after(self, site: int, name: str) -> "SeenView | None":
+        """The view to which a site went on from that of a name."""
+        views = self._views[site]
         at = next((at for at, view in enumerate(views) if view.name == name), len(views))
         return views[at + 1] if at + 1 < len(views) else None
 
@@ -269,14 +276,42 @@ class Oracle:
     def _compare_orders(self) -> None:
         """Every site against all before it, by key."""
         places = [{message: at for at, message in enumerate(sequence)} for sequence in self._sequences]
+        camps = {name: self._camps(name) for name in {view.name for views in self._views for view in views}}
+
+        def is_agreed(message: int, site: int, other: int) -> bool:
+            camp_of = camps.get(self._sent_in[self._place[message]], {})
+            return camp_of.get(site) == camp_of.get(other)
+
         for guarantee, key in self._agreed.items():
             for site, sequence in enumerate(self._sequences):
                 for other in range(site):
-                    for before, message in _inversions(sequence, places[other], key):
+                    compared = sequence
+                    if guarantee == "total":
+                        compared = [message for message in sequence if is_agreed(message, site, other)]
+                    for before, message in _inversions(compared, places[other], key):
                         text = f"site {site} took message {before} before {message}, site {other} after it"
                         self.blame(
                             guarantee, text, promised=self._promised(guarantee, self.epoch_of(message))
                         )
+
+    def _camps(self, name: str) -> "dict[int, Hashable]":
+        """By site that was in a view: equal where what was sent in it is taken in one order. Those who went on to the same
+        view agree. Who goes no further has followed the first member, and agrees with those with whom that one went on; if it
+        did with nobody, some may have heard of it last what nobody else has. A view that goes on has one order."""
+        seen = {site: view for site, views in enumerate(self._views) for view in views if view.name == name}
+        after = {site: self._after(site, name) for site in seen}
+        parts = {then.name: then for then in after.values() if then is not None}
+        first = next(view.first for view in seen.values())
+        with_first = [then.name for then in parts.values() if first in then.members | then.left]
+        camps: dict[int, Hashable] = {}
+        for site, then in after.items():
+            if then is not None:
+                camps[site] = then.name
+            elif parts:
+                camps[site] = with_first[0] if len(with_first) == 1 else site
+            else:
+                camps[site] = ""
+        return camps
 
     def _compare_survivors(self) -> None:
         """Who goes on to the same view has taken the same: what one sent that does not go on with them has come to all of

@@ -11,12 +11,16 @@ EPOCHS = 1 << 20
 class Roll:
     """Who was ever in the group, which views there were, and what each promised."""
 
-    def __init__(self, oracle: Oracle, recipe: Recipe, deliver: str | None, key: KeyOfNumber) -> None:
-        """`deliver` is the level under the first order. `key`: which others a message is to be taken in one order with."""
+    def __init__(
+        self, oracle: Oracle, recipe: Recipe, deliver: str | None, key: KeyOfNumber, *, objects: bool
+    ) -> None:
+        """`deliver` is the level under the first order. `key`: which others a message is to be taken in one order with.
+        `objects`: the group has some."""
         self._oracle = oracle
         self._recipe = recipe
         self._deliver = deliver
         self._key = key
+        self._objects = objects
         self._epochs: dict[str, int] = {}  # of views: later ones have higher numbers
         self._numbers: dict[
             tuple[str, int], int
@@ -62,6 +66,6 @@ class Roll:
         """What is sent from that view on is under this order."""
         promised = recipe.promises(self._deliver if recipe is self._recipe else None)
         self._oracle.promises[epoch] = promised
-        if recipe.objects:
+        if recipe.engine(self._objects):
             self._oracle.open_epochs.add(epoch)
         self._oracle.agree(agreed_orders(promised, self._key))

@@ -365,8 +365,12 @@ class Reported(Strategy[Said]):
         return piece.base
 
     def _take_in(self, stream: Stream, packet: Packet) -> bool:
-        """Put a packet of another into its buffer; whether it is new."""
+        """Put a packet of another into its buffer; whether it is new. Of one that is gone nothing is taken any more where no
+        view follows: nobody would ask for what is missing before it, so that its number would be kept for ever."""
         number = packet.lsn
+        if stream.member in self.stack.left and not self.stack.views.follow:
+            self.stack.counts["late"] += 1
+            return False
         if not self._is_credible(stream, number):
             self.stack.reject("lsn", packet)
             return False
@@ -374,8 +378,7 @@ class Reported(Strategy[Said]):
             self.stack.row("duplicate", peer_of(stream.member), n=number)
             return False
         packet.keep()
-        is_of_use = stream.member not in self.stack.left or self.stack.views.follow
-        if self.keeps and number > stream.known - self.size and is_of_use:
+        if self.keeps and number > stream.known - self.size:
             stream.buffer[number] = packet
         if number >= stream.baseline:
             stream.arrived.add(number)

@@ -27,7 +27,7 @@ from inga.session.newcomer import Newcomer
 from inga.sim.site import Site
 from inga.sim.swarm import plan
 from inga.stack.stack import Stack, joined
-from inga.wire import bundle, co, invocation, matrix, packet, relay, selective, value, varint
+from inga.wire import bundle, co, invocation, matrix, packet, relay, selective, sequence, value, varint
 from inga.wire.packet import CHECK, COUNT_MAX, COVERED, HEAD, INDEX_MAX, OUTSIDE
 from inga.wire.told import Told, said
 
@@ -59,7 +59,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "use": {"recipe": "fifo", "wish": 1}, "who": {"people": [["a", 1, ""]]}, "alive": {}, "install": {"number": 2},
     "farewell": {"leaver": [["a", 1, ""]]}, "part": {"size": 2, "spoken_in": 5, "address": ""},
     "hello": {"address": "", "view": 0, "wants": "", "host": [], "was": [], "spoken_in": 0, "bound": [], "part": [], "places": []},
-    "reached": {"number": 2, "attempt": 1, "count": 1, "round": 1},
+    "reached": {"number": 2, "attempt": 1, "count": 1, "round": 1, "released": [1, 1], "holds": True},
     "flushed": {
         "number": 2, "attempt": 1, "round": 1, "sent": [1, 1], "count": 1, "seen": [1, 1], "held": {"0": [[1, 2, 1]]},
         "said": [1, 1], "whole": 1, "heard": [1, 1], "lacks": "", "gives": "",
@@ -69,7 +69,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "goodbye": {"view": 1, "itself": True, "bound": False}, "here": {"birth": 1, "asks": True, "order": "fifo", "members": ["a"]}, "heard": {"member": 1}, "slow": {"members": [1]}, "reading": {}, "dissolve": {"number": 2, "attempt": 1, "host": [["a", 1, ""]]},
     "cut": {
         "number": 2, "attempt": 1, "round": 1, "sent": [1, 1], "counts": [1, 1], "most": [1, 1], "dealt": {"0": [[1, 2, 1]]},
-        "whole": [1, 1], "missed": {"0": [[1, 1]]}, "lack": [], "give": [["a", 1, ""]],
+        "whole": [1, 1], "missed": {"0": [[1, 1]]}, "lack": [], "give": [["a", 1, ""]], "released": [1, 1],
     },
 }  # fmt: skip
 """What sessions say, besides what is said anyway of who says it: some of it only in rare moments."""
@@ -329,6 +329,14 @@ def _selective(rng: Random) -> bytes:
     return selective.pack(rng.randrange(300), rng.randrange(300), _some(rng), _some(rng))
 
 
+def _runs(rng: Random) -> bytes:
+    """Of two members in turn, so that most of it is right and the rest is not far from it."""
+    first, other = rng.sample(range(1, MEMBERS), 2)
+    step = rng.choice((1, 100, 1 << 20))
+    runs = [(other if at % 2 else first, (at // 2 + 1) * step) for at in range(rng.randrange(1, 17))]
+    return sequence.put_runs(runs)
+
+
 def _relay(rng: Random) -> bytes:
     return relay.put(
         relay.Origin(rng.randrange(MEMBERS), 1 + rng.randrange(300), rng.choice((None, 1, 7, 15)))
@@ -525,6 +533,14 @@ DECODERS: Sequence[FuzzedDecoder] = (
     FuzzedDecoder(
         "packets/relay", partial(_made, _relay), lambda octets: relay.get(octets, MEMBERS),
         again=lambda found: relay.get(relay.put(found), MEMBERS), weight=500,
+    ),
+    FuzzedDecoder(
+        "packets/runs", partial(_made, _runs), lambda octets: sequence.get_runs(octets, MEMBERS),
+        again=lambda found: sequence.get_runs(sequence.put_runs(found), MEMBERS), weight=500,
+    ),
+    FuzzedDecoder(
+        "packets/known", partial(_made, lambda rng: sequence.put_known(rng.choice((0, 1, 300, COUNT_MAX)))), sequence.get_known,
+        again=lambda found: sequence.get_known(sequence.put_known(found)), weight=100,
     ),
     FuzzedDecoder(
         "packets/matrix", partial(_made, _matrix), lambda octets: matrix.get(octets, MEMBERS)[:2],

@@ -1,0 +1,113 @@
+"""What the kernel lets into a socket, so that the rest neither fills its buffer nor costs us anything. Linux; elsewhere all comes in.
+
+    our own multicasts     are kept out: nobody needs to hear itself
+    small datagrams        come in from anywhere: with these processes prove who they are
+    large datagrams        of a secured group come in from where somebody speaks who has proven who it is
+
+A stranger that sends large datagrams as quickly as it can would fill the buffers of members, and what members send would be lost.
+It is a classic packet filter, which looks at each datagram's length, source address and source port; it is replaced at once by
+another when somebody proves who it is, or is forgotten.
+"""
+
+import ctypes
+import socket
+import struct
+import sys
+from collections.abc import Iterable
+
+from inga.net.address import HostPort
+from inga.net.log import log
+
+LARGE = 4096
+"""Octets of the largest datagram that comes in from anywhere; whoever has not proven who it is needs no larger ones."""
+
+ADMITTED_MAX = 512
+"""Addresses that one filter knows, as the kernel has room for. Of more, large datagrams come in from anywhere."""
+
+SO_ATTACH_FILTER, SO_DETACH_FILTER, SO_MEMINFO = 26, 27, 55
+MEMINFO = struct.Struct("9I")  # the last: datagrams that were dropped
+
+LENGTH, HALF, WORD, STORE, LOAD, EQUAL, GREATER, RETURN = 0x80, 0x28, 0x20, 0x02, 0x60, 0x15, 0x25, 0x06
+HOST, PORT = 0, 1  # where they are stored
+UDP_HEAD = 8
+SOURCE_PORT = 0  # counted from the UDP header
+SOURCE_ADDRESS = 0xFFFFFFFF - 0x100000 + 1 + 12  # counted from the IP header, which the kernel finds there
+ALL, NOTHING = 0xFFFFFFFF, 0
+
+Instruction = tuple[int, int, int, int]
+"""What to do, how many to skip if a comparison holds and if it does not, and with which number."""
+
+
+def attach(sock: socket.socket, own: HostPort | None, admitted: Iterable[str] | None) -> None:
+    """From now on, let nothing in that comes from `own`, nor large datagrams from elsewhere than `admitted`, each as
+    `host:port`; None: from anywhere."""
+    if sys.platform != "linux":
+        return
+    try:
+        _attach(sock, program(own, admitted))
+    except OSError as error:  # too long for this kernel; and what is attached keeps out who came since
+        log.debug("no filter of large datagrams: %s", error)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
+            _attach(sock, program(own, None))
+        except OSError as another:
+            log.debug("no filter for our own multicasts: %s", another)
+
+
+def dropped(sock: socket.socket) -> int:
+    """Datagrams that the kernel has kept from us, because of a filter or since there was no room; 0 where it does not say."""
+    if sys.platform != "linux":
+        return 0
+    try:
+        *_, drops = MEMINFO.unpack(sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, MEMINFO.size))
+    except (OSError, struct.error):
+        return 0
+    return int(drops)
+
+
+def program(own: HostPort | None, admitted: Iterable[str] | None) -> list[Instruction]:
+    """The filter, as the kernel reads it."""
+    lines = [
+        (HALF, 0, 0, SOURCE_PORT),
+        (STORE, 0, 0, PORT),
+        (WORD, 0, 0, SOURCE_ADDRESS),
+        (STORE, 0, 0, HOST),
+    ]
+    if own is not None:
+        lines += [*_if_from(own), (RETURN, 0, 0, NOTHING)]
+    places = None if admitted is None else [place for place in map(_place, admitted) if place is not None]
+    if places is None or len(places) > ADMITTED_MAX:
+        return [*lines, (RETURN, 0, 0, ALL)]
+    lines += [(LENGTH, 0, 0, 0), (GREATER, 1, 0, UDP_HEAD + LARGE), (RETURN, 0, 0, ALL)]
+    for place in places:
+        lines += [*_if_from(place), (RETURN, 0, 0, ALL)]
+    return [*lines, (RETURN, 0, 0, NOTHING)]
+
+
+def _if_from(place: HostPort) -> list[Instruction]:
+    """Skip the next instruction, unless the datagram is from there."""
+    host, port = place
+    return [
+        (LOAD, 0, 0, PORT),
+        (EQUAL, 0, 3, port),
+        (LOAD, 0, 0, HOST),
+        (EQUAL, 0, 1, int.from_bytes(socket.inet_aton(host))),
+    ]
+
+
+def _place(text: str) -> HostPort | None:
+    """Where that is; None if it is no address of IPv4: what another has handed on comes from nowhere. No name is looked up
+    here, unlike in `place_of`: that would stop the reading of datagrams."""
+    host, _, port = text.rpartition(":")
+    try:
+        socket.inet_aton(host)
+        return host, int(port)
+    except (OSError, ValueError):
+        return None
+
+
+def _attach(sock: socket.socket, lines: list[Instruction]) -> None:
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in lines))
+    sock.setsockopt(
+        socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HP", len(lines), ctypes.addressof(code))
+    )

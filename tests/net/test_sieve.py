@@ -1,0 +1,133 @@
+"""What the kernel lets in: small datagrams from anywhere, large ones from those who have proven who they are."""
+
+import socket
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from inga.net import sieve
+from inga.net.sieve import ADMITTED_MAX, LARGE, attach, dropped
+
+from .helpers import SECONDS
+
+pytestmark = [
+    pytest.mark.network,
+    pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is filtered"),
+]
+
+Bind = Callable[..., socket.socket]
+
+
+@pytest.fixture
+def bind() -> Iterator[Bind]:
+    """Sockets, gone afterwards."""
+    opened: list[socket.socket] = []
+
+    def make(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        opened.append(sock)
+        sock.bind((host, port))
+        sock.settimeout(SECONDS)
+        return sock
+
+    yield make
+    for sock in opened:
+        sock.close()
+
+
+def place(sock: socket.socket) -> str:
+    host, port = sock.getsockname()
+    return f"{host}:{port}"
+
+
+def comes(source: socket.socket, to: socket.socket, size: int) -> bool:
+    """Whether a datagram of so many octets comes in, before a small one that was sent after it."""
+    source.sendto(bytes(size), to.getsockname())
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as after:
+        after.sendto(b"after it", to.getsockname())
+    came = to.recv(65536)
+    if came == b"after it":
+        return False
+    assert (came, to.recv(65536)) == (bytes(size), b"after it")
+    return True
+
+
+def test_large_datagrams_come_in_from_those_who_are_known(bind: Bind) -> None:
+    ear, friend, stranger = bind(), bind(), bind()
+    attach(ear, None, [place(friend)])
+    for size in (0, 1, LARGE):
+        assert comes(stranger, ear, size)
+        assert comes(friend, ear, size)
+    for size in (LARGE + 1, 60 * 1024):
+        assert not comes(stranger, ear, size)
+        assert comes(friend, ear, size)
+
+
+def test_address_and_port_count(bind: Bind) -> None:
+    ear, friend, stranger = bind(), bind(), bind()
+    elsewhere = bind("127.0.0.2", friend.getsockname()[1])
+    attach(ear, None, [place(friend)])
+    assert not comes(elsewhere, ear, LARGE + 1)
+    assert not comes(stranger, ear, LARGE + 1)
+    attach(ear, None, [place(elsewhere)])  # in the place of what was attached before
+    assert comes(elsewhere, ear, LARGE + 1)
+    assert not comes(friend, ear, LARGE + 1)
+
+
+def test_nobody_is_known_yet(bind: Bind) -> None:
+    ear, stranger = bind(), bind()
+    attach(ear, None, [])
+    assert comes(stranger, ear, LARGE)
+    assert not comes(stranger, ear, LARGE + 1)
+    attach(ear, None, None)
+    assert comes(stranger, ear, LARGE + 1)
+
+
+def test_what_comes_from_ourselves_is_not_heard(bind: Bind) -> None:
+    ear, own, friend = bind(), bind(), bind()
+    for admitted in (None, [place(friend), place(own)]):
+        attach(ear, own.getsockname(), admitted)
+        for size in (1, LARGE + 1):
+            assert not comes(own, ear, size)
+            assert comes(friend, ear, size)
+
+
+def test_as_many_are_known_as_fit(bind: Bind) -> None:
+    ear, first, last, stranger = bind(), bind(), bind(), bind()
+    others = [f"10.1.{number // 250}.{number % 250}:7400" for number in range(ADMITTED_MAX)]
+    attach(ear, None, [place(first), *others[2:], place(last)])
+    assert comes(first, ear, LARGE + 1)
+    assert comes(last, ear, LARGE + 1)
+    assert not comes(stranger, ear, LARGE + 1)
+    attach(ear, None, [place(first), *others])
+    assert comes(stranger, ear, LARGE + 1)  # nobody is kept out who might be known
+
+
+def test_a_filter_that_the_kernel_does_not_take_keeps_nobody_out(
+    bind: Bind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sieve, "ADMITTED_MAX", 10_000)
+    ear, own, newcomer = bind(), bind(), bind()
+    attach(ear, own.getsockname(), [])
+    assert not comes(newcomer, ear, LARGE + 1)
+    attach(ear, own.getsockname(), [place(newcomer), *(f"10.1.1.1:{port}" for port in range(1, 2000))])
+    assert comes(newcomer, ear, LARGE + 1)
+    assert not comes(own, ear, 1)
+
+
+def test_what_is_no_address_is_nobody(bind: Bind) -> None:
+    ear, friend, stranger = bind(), bind(), bind()
+    attach(ear, None, ["None", "somewhere:1", "[::1]:7", "127.0.0.1", place(friend)])
+    assert comes(friend, ear, LARGE + 1)
+    assert not comes(stranger, ear, LARGE + 1)
+
+
+def test_what_does_not_come_in_is_counted(bind: Bind) -> None:
+    ear, stranger = bind(), bind()
+    attach(ear, None, [])
+    for size in (LARGE + 1, LARGE, LARGE + 2):
+        comes(stranger, ear, size)
+    assert dropped(ear) == 2
+    ear.close()
+    assert dropped(ear) == 0
