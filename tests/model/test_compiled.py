@@ -1,11 +1,6 @@
 """What objects are made of, however their classes keep it; and that layers can be put away with it."""
 
-import os
 import pickle
-import subprocess
-import sys
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,46 +12,12 @@ from inga.layers.reliable import Reliable
 from inga.model.compiled import compiled, restore, state_of
 from inga.model.packet import Packet
 
-from ..stack.harness import Net
-
-
-def test_all_rooms_run_alike() -> None:
-    """A compiled module beside an interpreted one that it was compiled with would not find it."""
-    for name in ("causality.inbox", "wire.packet", "stack.stack", "session.session", "layers.causal"):
-        assert str(import_module(f"inga.{name}").__file__).endswith(".py") is not compiled
-
-
-def test_what_somebody_derives_takes_part() -> None:
-    """Also where the layer that it derives from is compiled: its methods are called, and its errors have a traceback."""
-
-    class Failing(Flow):
-        def turn(self) -> None:
-            raise LookupError("mine")
-
-    net = Net(2)
-    net.stacks[0].bind([Failing() if layer.name == "flow" else layer for layer in net.stacks[0].layers])
-    with pytest.raises(LookupError, match="mine") as caught:
-        net.stacks[0].ready(now=0.0)
-    names = [frame.name for frame in caught.traceback]
-    assert "ready" in names and names[-1] == "turn"
-
 
 def test_the_version_says_what_runs(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out.strip().endswith("compiled" if compiled else "interpreted")
     assert inga.compiled is compiled
-
-
-def test_without_a_compiler_there_is_a_notice(tmp_path: Path) -> None:
-    top = Path(__file__).parents[2]
-    command = [sys.executable, top / "requirements" / "compile.py", tmp_path / "made"]
-    done = subprocess.run(
-        command, cwd=top, env={**os.environ, "CC": "no-such-compiler"}, capture_output=True, text=True
-    )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("inga is not compiled: no C compiler 'no-such-compiler'")
-    assert not (tmp_path / "made").exists()
 
 
 class Slotted:

@@ -115,19 +115,19 @@ class Matrix(Causal):
         """What a member that is gone sent to others as well may lack nothing there, and only here what was for some. If
         one of them has released it, or anything later, no message to everybody is missing before it: release it here, too.
         Nobody has released the rest, which may follow a message to everybody that is lost: drop it."""
-        inbox = self.inbox
+        column = self._column
         for gone in self.stack.left:
             positions = [
-                inbox.column(packet.cells or (), gone)[0]
-                for packet in inbox.items()
+                column.column(packet.cells or (), gone)[0]
+                for packet in column.items()
                 if packet.src == gone and packet.seq <= most[gone]
             ]
-            self._dismissed(inbox.discard(gone, max(positions, default=inbox.vector[gone])))
-        self._release_bereft(inbox.items())
+            self._dismissed(column.discard(gone, max(positions, default=column.vector[gone])))
+        self._release_bereft(column.items())
 
     def _release_bereft(self, packets: Iterable[Packet]) -> None:
         out: list[Packet] = []
-        self.inbox.release(packets, out)
+        self._column.release(packets, out)
         self._pass_on(out)
 
     def restore(self, packet: Packet) -> None:

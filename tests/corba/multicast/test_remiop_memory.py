@@ -42,9 +42,9 @@ def containers(stack: Stack) -> Counter[str]:
             for each in thing.values() if isinstance(thing, dict) else thing:
                 walk(place, each)
         elif type(thing).__module__.startswith("inga.") and not isinstance(thing, type | Stack):
-            slots = [name for kind in type(thing).__mro__ for name in kind.__dict__.get("__slots__", ())]
-            for name in {*getattr(thing, "__dict__", ()), *slots} - {"stack", "above", "below"}:
-                walk(f"{type(thing).__name__}.{name}", getattr(thing, name, None))
+            state = state_of(thing)
+            for name in state.keys() - {"stack", "above", "below"}:
+                walk(f"{type(thing).__name__}.{name}", state[name])
 
     for layer in stack.layers:
         walk(layer.name, layer)
