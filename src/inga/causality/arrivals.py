@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 
+from inga.model.compiled import mypyc_attr
 from inga.model.packet import Runs
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Arrivals:
     """The numbers seen from one sender: all below `expected`, and those in `early`, with the bytes that came with each."""
 
