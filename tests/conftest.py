@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from inga.model.compiled import compiled
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write what scenarios print now into their files")
@@ -17,6 +19,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     pytest-xdist 3.8 puts the name of the group into an attribute that pytest 9.2 does not look at any more.
     """
     for item in items:
+        if compiled and item.get_closest_marker("interpreted"):
+            item.add_marker(pytest.mark.skip(reason="inga is compiled"))
         grouped = getattr(item, "_nodeid", item.nodeid)
         if grouped != item.nodeid:
             item._id = type(item._id).parse(grouped)  # type: ignore[attr-defined]

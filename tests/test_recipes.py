@@ -30,6 +30,7 @@ from inga.layers.reliable import Reliable
 from inga.layers.sco import parts as sco
 from inga.layers.sco.layer import Sco
 from inga.layers.shape import Unshaped
+from inga.model.compiled import state_of
 from inga.model.errors import UsageError
 from inga.objects import options as objects
 from inga.objects.layer import ObjectOrder
@@ -476,7 +477,7 @@ def test_what_a_setting_is_unless_it_is_said(kind: type[Any], usual: dict[str, A
 @pytest.mark.parametrize("kind", [Flow, ReMiop, Acknowledged, Co, Sco, ObjectOrder])
 def test_an_application_may_be_as_far_behind_under_every_order(kind: Callable[[], Layer]) -> None:
     layer = kind()
-    limits = [getattr(each, "limit", None) for each in vars(layer).values()]
+    limits = [getattr(each, "limit", None) for each in state_of(layer).values()]
     assert 16 << 20 in [*limits, getattr(layer, "queue_max", None)]
 
 

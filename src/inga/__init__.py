@@ -33,6 +33,7 @@ _HOMES = {
     "RemoteError": "inga.model.errors",
     "TraceError": "inga.model.errors",
     "WireError": "inga.model.errors",
+    "compiled": "inga.model.compiled",
     "recipes": "inga",
 }
 """Where each public name lives; imported when first asked for."""

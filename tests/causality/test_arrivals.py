@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inga.causality.arrivals import Arrivals
+from inga.causality.arrivals import Arrivals, numbers_in
 
 
 def test_by_hand() -> None:
@@ -40,3 +40,11 @@ def test_like_a_set(numbers: list[int], below: int) -> None:
         assert [n for low, high in runs for n in range(low, high)] == sorted(set(range(1, below)) - seen)
         assert all(low < high for low, high in runs)
         assert all(high < low for (_, high), (low, _) in pairwise(runs)), "maximal"
+
+
+def test_numbers_of_runs_are_bounded_on_every_side() -> None:
+    runs = ((2, 5), (7, 8), (10, 1 << 60))
+    assert numbers_in(runs, 3, 12, 100) == [3, 4, 7, 10, 11]
+    assert numbers_in(runs, 3, 12, 3) == [3, 4, 7]
+    assert numbers_in(runs, 1, 1 << 60, 6) == [2, 3, 4, 7, 10, 11]
+    assert numbers_in(runs, 5, 7, 9) == []

@@ -13,6 +13,7 @@ from typing import Any
 
 from inga.corba.multicast import fragments as miop
 from inga.corba.multicast import reported
+from inga.model.compiled import state_of
 from inga.model.receipt import Receipt
 from inga.recipes import Options
 from inga.session.hearing import SOURCES_MAX
@@ -240,12 +241,5 @@ def _weigh(thing: Any, path: str, seen: set[int], found: Counter[str]) -> None:
         for each in thing.values() if isinstance(thing, dict) else thing:
             _weigh(each, f"{path}[]", seen, found)
     elif type(thing).__module__.startswith("inga."):
-        for name, value in _attributes(thing).items():
+        for name, value in state_of(thing).items():
             _weigh(value, f"{path}.{name}", seen, found)
-
-
-def _attributes(thing: Any) -> dict[str, Any]:
-    slots = [name for cls in type(thing).__mro__ for name in getattr(cls, "__slots__", ())]
-    return {name: getattr(thing, name) for name in slots if hasattr(thing, name)} | getattr(
-        thing, "__dict__", {}
-    )

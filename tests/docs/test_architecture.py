@@ -107,6 +107,7 @@ def differences(page: list[tuple[str, str]], witness: Witness) -> Iterator[str]:
         yield f"hooks that run and are not on the page: {sorted(missing)}"
 
 
+@pytest.mark.interpreted  # compiled functions run without frames that could be watched
 def test_the_way_of_one_message_is_as_the_page_says() -> None:
     """A greeting or a heartbeat may come in between; a page that is wrong is so every time."""
     page = told()

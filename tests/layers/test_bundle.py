@@ -125,7 +125,7 @@ def test_a_bundle_has_a_largest_number_of_messages() -> None:
 def test_a_message_can_be_too_large() -> None:
     loose = Loose()
     with pytest.raises(UsageError, match="at most"):
-        loose.stack.send(memoryview(bytes(MESSAGE_BYTES_MAX + 1)), now=0.0)  # type: ignore[arg-type]
+        loose.stack.send(bytes(MESSAGE_BYTES_MAX + 1), now=0.0)
     loose.stack.ready()
     assert loose.left == []
 

@@ -183,6 +183,7 @@ def test_other_mutations(broken: type[CoMachine]) -> None:
     assert found(broken, range(120)) is not None
 
 
+@pytest.mark.interpreted
 def test_mutation_log_without_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """P5 that always appends."""
     monkeypatch.setattr(module, "insert_causally", lambda log, message, start=0: log.append(message))

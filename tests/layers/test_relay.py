@@ -155,7 +155,7 @@ def test_rows_name_the_sender_and_its_number() -> None:
 
 
 def test_a_receipt_says_nothing_of_destinations() -> None:
-    assert Net(2, "relay").stacks[0].chain.levels == () == Hop.levels
+    assert Net(2, "relay").stacks[0].chain.levels == () == Hop().levels
 
 
 def test_senders_do_not_outrun_the_relay() -> None:

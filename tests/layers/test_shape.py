@@ -141,7 +141,7 @@ def test_a_delay_for_one_holds_up_no_other() -> None:
 
 def test_a_delay_may_be_asked_for_while_there_is_no_place_for_faults() -> None:
     net = Net(2)
-    net.stacks[0].delay(1, 20.0, now=0.0)
+    net.stacks[0].delay(1, 20.0, 0.0, False, now=0.0)
     net.send(0, b"one")
     net.wait(1.0, lose=lambda flight: flight.source == 0 and flight.kind == RELIABLE)
     assert net.texts(1) == []

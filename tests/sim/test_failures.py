@@ -177,6 +177,7 @@ def asks_nobody_for_it(patch: MonkeyPatch) -> None:
     patch.setattr(Stack, "gone", gone)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("order", ["fifo", "vector"])
 @pytest.mark.parametrize("take_out", [lends_nothing, asks_nobody_for_it])
 def test_it_shows_if_what_the_dead_sent_is_not_handed_round(

@@ -221,6 +221,7 @@ GONE = '{"order": "fifo", "members": 3, "actions": [[0.31, 0, "crash", null]], "
 CUT = '{"order": "fifo", "members": 3, "actions": [[0.0, 1, "part", 1.0], [0.01, 1, "join", null]], "detect": 0.5, "gather": true}'
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     ("take_out", "plan", "kind"),
     [

@@ -322,6 +322,7 @@ BUGS = [
 ]
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.what)
 def test_the_hunter_finds_it_again(bug: Bug) -> None:
     """With these links, or with others of the same kind: which copies are lost changes with whatever is said more."""
@@ -463,6 +464,7 @@ RED = [
 ]
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("red", RED, ids=lambda red: red.what)
 def test_a_test_goes_red(red: Red, monkeypatch: MonkeyPatch) -> None:
     red.test()

@@ -53,6 +53,7 @@ def try_seeds(seeds: range) -> None:
         assert why is None, f"{why}\nshrink it: inga hunt --runs 1 --seed {seed}"
 
 
+@pytest.mark.interpreted
 def test_a_failure_is_shrunk_to_the_same_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Bundle, "_may_leave", lambda layer: False)
     _, failure = search(Swarm(("fifo",)), 50)
@@ -122,6 +123,7 @@ def kinds(plan: Plan) -> list[str]:
     return [found.kind for found in judge(plan)]
 
 
+@pytest.mark.interpreted
 def test_a_group_that_is_not_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its acknowledgements come, and it answers them."""
     original = Reliable.control
@@ -134,11 +136,13 @@ def test_a_group_that_is_not_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kinds(Plan("fifo", 2, actions=TALK, delay=0.5)) == ["unquiet"]
 
 
+@pytest.mark.interpreted
 def test_a_message_that_stays_in_its_bundle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Bundle, "_may_leave", lambda layer: False)
     assert "stuck: deliver" in kinds(Plan("vector", 2, actions=TALK))
 
 
+@pytest.mark.interpreted
 def test_receipts_that_are_not_true(monkeypatch: pytest.MonkeyPatch) -> None:
     """A packet is forgotten when the first has it, and its receipt says that everybody has."""
     monkeypatch.setattr(Reliable, "_repair", lambda layer, member, runs: None)
@@ -156,6 +160,7 @@ def test_receipts_that_are_not_true(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "receipt: confirmed" in found
 
 
+@pytest.mark.interpreted
 def test_memory_that_is_not_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     original = Reliable._settle
 
@@ -168,6 +173,7 @@ def test_memory_that_is_not_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kinds(Plan("vector", 2, actions=TALK)) == ["memory: Reliable._sent"]
 
 
+@pytest.mark.interpreted
 def test_an_exception_names_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(layer: Reliable, src: int) -> None:
         raise KeyError(src)

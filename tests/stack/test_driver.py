@@ -23,7 +23,7 @@ CALLS: dict[str, Callable[[Stack], object]] = {
     "advance": lambda stack: stack.advance(LATER),
     "propose": lambda stack: stack.propose("fifo", lambda why: None, now=LATER),
     "gate": lambda stack: stack.gate("open", now=LATER),
-    "delay": lambda stack: stack.delay(1, 0.1, now=LATER),
+    "delay": lambda stack: stack.delay(1, 0.1, 0.0, False, now=LATER),
     "goodbye": lambda stack: stack.goodbye(now=LATER),
 }
 

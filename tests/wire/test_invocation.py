@@ -91,6 +91,7 @@ def test_arbitrary_bytes_raise_nothing_else(data: bytes) -> None:
     _read(data)
 
 
+@pytest.mark.interpreted  # what is of the wrong type cannot be written by compiled code
 @pytest.mark.parametrize(
     "bad",
     [

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 
+from inga.model.compiled import mypyc_attr
 from inga.model.packet import Runs
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Arrivals:
     """The numbers seen from one sender: all below `expected`, and those in `early`, with the bytes that came with each."""
 
@@ -40,6 +42,14 @@ class Arrivals:
     def missing(self, below: int) -> Runs:
         """Maximal runs `[low, high)` of numbers under `below` that have not come."""
         return missing_runs(self.expected, self.early, below)
+
+
+def numbers_in(runs: Runs, first: int, end: int, most: int) -> list[int]:
+    """The numbers of these runs from `first` up to `end`, the first `most` of them."""
+    numbers: list[int] = []
+    for low, high in runs:
+        numbers += range(max(low, first), min(high, end))[: most - len(numbers)]
+    return numbers
 
 
 def missing_runs(expected: int, early: Iterable[int], below: int) -> Runs:

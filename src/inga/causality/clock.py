@@ -12,10 +12,12 @@ From Dewan's "Causality" lectures; the rules are docs/protocols/causality.md.
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
 from inga.model.stamp import Deps, Stamp, is_past
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SiteClock:
     """What this site would stamp now: its own sends, and what its application has taken."""
 

@@ -18,6 +18,7 @@ import pickle
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
+from inga.model.compiled import mypyc_attr
 from inga.model.stamp import Delta
 
 T = TypeVar("T")
@@ -32,6 +33,7 @@ PASSED_MAX = 1024  # runs of numbers given up, remembered per sender
 FORMAT = 1  # of what `dumps` makes
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Inbox(Generic[T]):
     """The hold queue of one site. Knows no packets: senders, numbers, deltas and opaque items."""
 

@@ -7,6 +7,8 @@ it back has moved, so a rise costs one comparison.
 
 from collections.abc import Callable
 
+from inga.model.compiled import mypyc_attr
+
 SAME, RISEN, ALL_RISEN = range(3)
 """Answers of `rise`: nothing new; the entry rose; and with it the lowest of its sender."""
 
@@ -14,6 +16,7 @@ FIRST = 1
 """Nothing is known to have come: the first message is expected."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Knowledge:
     """`rows[sender][reporter]`, and `lowest[sender]` over the reporters that count for that sender."""
 

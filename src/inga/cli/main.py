@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 
+from inga.model.compiled import compiled
 from inga.model.errors import IngaError
 from inga.model.text import printable
 
@@ -63,7 +64,8 @@ def _parser(wanted: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="inga", description="Group communication in which nothing arrives before its cause."
     )
-    parser.add_argument("--version", action="version", version=f"inga {version('inga')}")
+    kind = "compiled" if compiled else "interpreted"
+    parser.add_argument("--version", action="version", version=f"inga {version('inga')}, {kind}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, help_text in COMMANDS.items():
         module = import_module(f"inga.cli.{name}") if name == wanted else None

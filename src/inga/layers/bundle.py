@@ -11,6 +11,7 @@ From docs/architecture.md, "Bundles".
 
 from collections import defaultdict
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
@@ -29,6 +30,7 @@ MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 """The largest single message; a larger one belongs in a file."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Bundle(Layer):
     """Gathers what the application sends, and takes apart what the others sent."""
 

@@ -12,10 +12,13 @@ take, and only there, it is known whether a packet is concurrent with something 
 From Dewan's "Causality" lectures, with the standard delivery test: docs/protocols/causality.md.
 """
 
+from typing import ClassVar
+
 from inga.causality.clock import SiteClock
 from inga.causality.frontier import Frontier
 from inga.causality.inbox import DUPLICATE, FORGED, HELD, Inbox
 from inga.layers.order import Order
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.stamp import Deps, Stamp
@@ -25,13 +28,14 @@ POLICIES = ("deliver", "error", "ignore")
 """What to do with a concurrent message: flag it, let the iteration raise, or compute no flags."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Causal(Order):
     """Stamps, holds, and sees concurrency."""
 
     name = "causal"
     requires = frozenset({"reliable"})
     provides = frozenset({"fifo", "causal"})
-    flags = True
+    flags: ClassVar[bool] = True
 
     def __init__(self, *, echo: bool = False, on_concurrent: str = "deliver") -> None:
         super().__init__(echo=echo)

@@ -7,6 +7,7 @@ the order does not use it, but whoever reads the trace can tell what caused what
 from inga.causality.arrivals import Arrivals
 from inga.causality.clock import SiteClock
 from inga.layers.order import Order
+from inga.model.compiled import mypyc_attr
 from inga.model.packet import Packet
 from inga.model.view import View
 
@@ -14,6 +15,7 @@ EARLY_MAX = 4096
 """Packets after a hole that are remembered, where nothing is repaired."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Unordered(Order):
     """Numbers packets and passes on each once, as it comes."""
 
@@ -94,6 +96,7 @@ class Unordered(Order):
         return packet.src, packet.seq
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Unreliable(Unordered):
     """The same over a network that loses packets: a missing number is not waited for, nor remembered for ever."""
 
@@ -106,6 +109,7 @@ class Unreliable(Unordered):
             arrived.add(arrived.expected)  # take the oldest missing number for lost
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Fifo(Unordered):
     """Holds a packet until all earlier ones of its sender are released."""
 

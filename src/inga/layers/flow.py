@@ -9,10 +9,11 @@ The window is counted as the kernel counts a socket buffer, which is more than t
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from inga.layers.numbers import check_number, check_seconds
 from inga.layers.settings import settle
+from inga.model.compiled import mypyc_attr
 from inga.model.packet import HEADER_MAX, Packet
 from inga.model.view import View
 from inga.session.alarms import Backoff
@@ -28,6 +29,7 @@ WINDOW_MAX = 1 << 20
 WINDOW_MIN = 64 << 10
 
 
+@mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class FlowSettings:
     """What can be chosen. Times are in seconds."""
@@ -38,12 +40,14 @@ class FlowSettings:
     probe_max: float = 1.0
 
     def __post_init__(self) -> None:
-        check_number("window", self.window, 1)
-        check_number("queue_max", self.queue_max, 1)
-        check_seconds("probe", self.probe)
-        check_seconds("probe_max", self.probe_max)
+        said: Any = self  # what somebody said, of whatever type
+        check_number("window", said.window, 1)
+        check_number("queue_max", said.queue_max, 1)
+        check_seconds("probe", said.probe)
+        check_seconds("probe_max", said.probe_max)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Flow(Layer):
     """Queues what exceeds the window, and closes the door above until it has left."""
 
@@ -51,7 +55,7 @@ class Flow(Layer):
     id = 2
     requires = frozenset({"reliable"})
     provides = frozenset({"flow"})
-    settings = FlowSettings
+    settings: ClassVar[type[FlowSettings]] = FlowSettings
 
     def __init__(self, **said: Any) -> None:
         made = settle(FlowSettings, self.name, said)

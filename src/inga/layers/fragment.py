@@ -8,6 +8,9 @@ Above an order that is reliable itself (`Pieces`), each piece is a packet of its
 The pieces of a packet have numbers in a row and come in their order; joined, it takes the place of the last.
 """
 
+from typing import ClassVar
+
+from inga.model.compiled import mypyc_attr
 from inga.model.packet import Buffer, Packet
 from inga.stack.layer import Layer
 
@@ -18,6 +21,7 @@ LOSSY_MAX = 16
 """The same where nothing is repaired: older unfinished packets lack pieces that were lost."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class _Assembly:
     """The pieces so far of one packet."""
 
@@ -30,11 +34,12 @@ class _Assembly:
         self.size = 0
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Fragment(Layer):
     """Cuts on the way down, joins on the way up."""
 
     name = "fragment"
-    assemblies_max = ASSEMBLIES_MAX
+    assemblies_max: ClassVar[int] = ASSEMBLIES_MAX
 
     def __init__(self) -> None:
         self._assemblies: dict[int, dict[int, _Assembly]] = {}
@@ -146,6 +151,7 @@ class Fragment(Layer):
         return 0
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Pieces(Fragment):
     """Fragments above a reliable order: every piece has a number, its place in the order and its rows."""
 
@@ -163,11 +169,15 @@ class Pieces(Fragment):
         return count - 1
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LossyFragment(Fragment):
     """Fragments over a network that loses packets: missing pieces are not waited for."""
 
-    held = 0
     assemblies_max = LOSSY_MAX
+
+    @property
+    def held(self) -> int:
+        return 0
 
     def _make_room(self, assemblies: dict[int, _Assembly]) -> bool:
         del assemblies[min(assemblies)]

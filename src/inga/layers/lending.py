@@ -10,8 +10,10 @@ Three numbers each, as they travel: holdings are (first, last + 1, are they bare
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import count
+from typing import ClassVar
 
 from inga.causality.arrivals import missing_runs
+from inga.model.compiled import mypyc_attr, trait
 from inga.model.errors import WireError
 from inga.model.packet import Packet, Runs
 from inga.stack.hooks import Holdings
@@ -21,12 +23,14 @@ SPREAD_MAX = 1 << 15
 """Numbers between the slowest and the fastest member: more than any window lets a sender be ahead."""
 
 
+@trait
+@mypyc_attr(allow_interpreted_subclasses=True)
 class NumberedLender:
     """The lender's part of a layer in which all members number a sender's packets alike. The layer says which numbers
     have come, and which packets it has kept."""
 
     stack: Stack
-    takes_gapless = False
+    takes_gapless: ClassVar[bool] = False
     """Whether packets of a sender are taken in the order of their numbers only."""
 
     def _came(self, member: int) -> tuple[int, Collection[int]]:

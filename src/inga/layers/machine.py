@@ -7,6 +7,7 @@ what other members say they have, and the time, and lists in `events` what that 
 
 from typing import Any, ClassVar, NamedTuple
 
+from inga.model.compiled import mypyc_attr
 from inga.session.alarms import Alarms
 from inga.stack.budget import Supply
 
@@ -27,6 +28,7 @@ class GaveUp(NamedTuple):
     src: int
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Machine:
     """One member. Inputs take effect with the next call of `stages`."""
 

@@ -3,26 +3,68 @@
 The layer turns packets into inputs of its machine, and the machine's events into packets, rows and receipts.
 """
 
-from typing import Any, ClassVar
+from collections.abc import Collection, Sized
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from inga.layers.flow import share_of
 from inga.layers.numbers import check_choice
 from inga.layers.order import Order
 from inga.layers.settings import settle
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import Gap, WireError
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.session.pressure import Unread
 
 
-class MachineOrder(Order):
+class Driven(Protocol):
+    """What the layer asks of its machine, whichever it is."""
+
+    now: float
+    is_behind: bool
+    window_bytes: float
+
+    def tick(self, now: float) -> None: ...
+
+    def stages(self) -> None: ...
+
+    def leave_out(self, member: int) -> None: ...
+
+    def caught_up(self) -> None: ...
+
+    def counted(self, src: int) -> int: ...
+
+    def kept(self, src: int) -> Collection[int]: ...
+
+    def blockers(self) -> list[int]: ...
+
+    def awaited(self, level: str) -> list[int]: ...
+
+    @property
+    def wake(self) -> float | None: ...
+
+    @property
+    def waiting(self) -> Sized: ...
+
+    @property
+    def unreleased(self) -> Sized: ...
+
+    @property
+    def is_open(self) -> bool: ...
+
+
+M = TypeVar("M", bound=Driven)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class MachineOrder(Order, Generic[M]):
     """Drives its machine, and answers for it towards the stack. A subclass reads packets and acts on events."""
 
     provides = frozenset({"reliable", "flow", "fifo", "causal"})
     no_gate = "what it has not ordered it has not accepted"
     delivers: ClassVar[tuple[str, ...]]  # levels at which messages can be handed over
     settings: ClassVar[type[Any]]
-    machine: Any  # the protocol, made anew for every view
+    machine: M  # the protocol, made anew for every view
 
     def __init__(
         self, *, deliver: str, machine: type[Any], echo: bool = False, queue_max: int = 16 << 20, **said: Any
@@ -116,14 +158,11 @@ class MachineOrder(Order):
     # What can be asked
 
     def seen(self, member: int) -> int:
-        counted: int = self.machine.counted(member)
-        seen: int = max([*self.machine.kept(member), counted])
-        return seen
+        return max([*self.machine.kept(member), self.machine.counted(member)])
 
     @property
     def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
-        due: float | None = self.machine.wake
-        return due
+        return self.machine.wake
 
     @property
     def waiting(self) -> int:
@@ -135,14 +174,14 @@ class MachineOrder(Order):
 
     @property
     def is_passable(self) -> bool:
-        return bool(self.machine.is_open)
+        return self.machine.is_open
 
     @property
     def outstanding(self) -> int:
         return len(self.machine.unreleased)
 
     def blockers(self) -> list[int]:
-        return list(self.machine.blockers())
+        return self.machine.blockers()
 
     def awaited(self) -> list[int]:
-        return list(self.machine.awaited(self.deliver))
+        return self.machine.awaited(self.deliver)

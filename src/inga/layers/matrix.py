@@ -19,6 +19,7 @@ from collections.abc import Iterable
 
 from inga.causality.inbox import Inbox
 from inga.layers.causal import Causal
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.stamp import Cells, Delta, Deps, Stamp
@@ -29,6 +30,7 @@ CELLS_EXPECTED = 8
 """Cells of the matrix for which a bundle leaves room; most packets tell fewer."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Column(Inbox[Packet]):
     """The hold queue for messages to this site alone: numbers count the messages of a sender to this site."""
 
@@ -55,6 +57,7 @@ class Column(Inbox[Packet]):
                 self._force(packet.src, position, out)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Matrix(Causal):
     """Counts for each pair, holds by what was sent here, and sees concurrency like `Causal`."""
 
@@ -67,7 +70,7 @@ class Matrix(Causal):
     def view(self, view: View) -> None:
         super().view(view)
         n = len(view)
-        self.inbox: Column = Column(self.me, n)
+        self.inbox = self._column = Column(self.me, n)
         self.sent_to = [[0] * n for _ in range(n)]  # messages of k to j that the application knows of
         # Cell -> our first message that can carry its new value, in order.
         self._changed: dict[tuple[int, int], int] = {}
@@ -112,19 +115,19 @@ class Matrix(Causal):
         """What a member that is gone sent to others as well may lack nothing there, and only here what was for some. If
         one of them has released it, or anything later, no message to everybody is missing before it: release it here, too.
         Nobody has released the rest, which may follow a message to everybody that is lost: drop it."""
-        inbox = self.inbox
+        column = self._column
         for gone in self.stack.left:
             positions = [
-                inbox.column(packet.cells or (), gone)[0]
-                for packet in inbox.items()
+                column.column(packet.cells or (), gone)[0]
+                for packet in column.items()
                 if packet.src == gone and packet.seq <= most[gone]
             ]
-            self._dismissed(inbox.discard(gone, max(positions, default=inbox.vector[gone])))
-        self._release_bereft(inbox.items())
+            self._dismissed(column.discard(gone, max(positions, default=column.vector[gone])))
+        self._release_bereft(column.items())
 
     def _release_bereft(self, packets: Iterable[Packet]) -> None:
         out: list[Packet] = []
-        self.inbox.release(packets, out)
+        self._column.release(packets, out)
         self._pass_on(out)
 
     def restore(self, packet: Packet) -> None:
@@ -196,7 +199,7 @@ class Matrix(Causal):
             self.stack.reject(error.reason, packet)
             return False
         src = packet.src
-        if deps[src] != packet.seq - 1 or not self.inbox.column(cells, src)[0]:
+        if deps[src] != packet.seq - 1 or not self._column.column(cells, src)[0]:
             self.stack.reject("malformed", packet)
             return False
         if self._is_forged(deps, cells):

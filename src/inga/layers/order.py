@@ -5,18 +5,21 @@ have no holes; the body goes to its destinations. At the others it is *bare*: co
 """
 
 from collections.abc import Iterable
+from typing import ClassVar
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.stack.layer import Layer
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Order(Layer):
     """The base of `fifo` and `causal`: a subclass numbers on the way down, holds on the way up."""
 
     held = 0  # bytes of packets that wait for earlier ones
-    no_gate = "it holds nothing"  # why it has no gate, if it has none
+    no_gate: ClassVar[str] = "it holds nothing"  # why it has no gate, if it has none
 
     def __init__(self, *, echo: bool = False) -> None:
         self.echo = echo

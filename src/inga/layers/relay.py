@@ -15,6 +15,7 @@ from functools import partial
 
 from inga.layers.fifo import Fifo
 from inga.layers.reliable import Reliable
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
@@ -23,12 +24,14 @@ from inga.wire import relay as wire
 from inga.wire.relay import Origin
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Hop(Reliable):
     """Repair from hop to hop. That the relay has a message does not mean that its destinations have it."""
 
-    levels = ()
+    levels: tuple[str, ...] = ()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Relay(Fifo):
     """Sends to the relay; acts as the relay, if this member is it."""
 

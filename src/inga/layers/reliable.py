@@ -16,13 +16,13 @@ When all members have all packets, nobody sends anything.
 from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
-from inga.causality.arrivals import Arrivals
+from inga.causality.arrivals import Arrivals, numbers_in
 from inga.layers.lending import NumberedLender
 from inga.layers.numbers import check_delay, check_number, check_seconds
 from inga.layers.settings import settle
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import Gap
 from inga.model.packet import Packet, Runs
 from inga.model.receipt import Receipt
@@ -48,6 +48,7 @@ _BEAT, _REPORT, _NACK = range(3)
 _BEATING, _REPORTING = (_BEAT, 0), (_REPORT, 0)
 
 
+@mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class ReliableSettings:
     """What can be chosen. Times are in seconds."""
@@ -62,21 +63,23 @@ class ReliableSettings:
     patience: float = 60.0  # without progress, after which a hole is lost for good
 
     def __post_init__(self) -> None:
+        said: Any = self  # what somebody said, of whatever type
         for name in ("nack_again", "nack_again_max", "heartbeat", "heartbeat_max", "patience"):
-            check_seconds(name, getattr(self, name))
-        check_delay("nack_delay", self.nack_delay)
-        check_delay("report_delay", self.report_delay)
-        check_number("repairs_max", self.repairs_max, 1, LSN_WINDOW)
+            check_seconds(name, getattr(said, name))
+        check_delay("nack_delay", said.nack_delay)
+        check_delay("report_delay", said.report_delay)
+        check_number("repairs_max", said.repairs_max, 1, LSN_WINDOW)
 
 
-class Reliable(NumberedLender, Layer):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Reliable(Layer, NumberedLender):
     """Acknowledges, asks and repairs."""
 
     name = "reliable"
     id = 1
     provides = frozenset({"reliable"})
     levels: tuple[str, ...] = ("confirmed",)
-    settings = ReliableSettings
+    settings: ClassVar[type[ReliableSettings]] = ReliableSettings
 
     def __init__(self, **said: Any) -> None:
         self._settings = settle(ReliableSettings, self.name, said)
@@ -301,12 +304,8 @@ class Reliable(NumberedLender, Layer):
             self._say_last(member, denies=True)
         batch: list[Packet] = []
         spared = self._settings.nack_again / 2  # it does not ask again before
-        asked = (
-            lsn
-            for low, high in runs
-            for lsn in range(max(low, self._acked[member] + 1), min(high, self._last + 1))
-        )
-        for lsn in islice(asked, LOOKS * self._settings.repairs_max):
+        first, looks = self._acked[member] + 1, LOOKS * self._settings.repairs_max
+        for lsn in numbers_in(runs, first, self._last + 1, looks):
             if len(batch) >= self._settings.repairs_max:
                 break
             packet = self._sent.get(lsn)

@@ -19,6 +19,7 @@ from functools import partial
 
 from inga.causality.inbox import DUPLICATE, FORGED, HELD, Inbox
 from inga.layers.fifo import Unordered
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import WireError
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
@@ -34,6 +35,7 @@ WAITS = 1
 close the sequencer's window, and wait for ever for names that cannot leave."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Sequenced(Unordered):
     """Names places, if this member is the sequencer; waits for them, if it is not."""
 

@@ -6,11 +6,13 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any, TypeVar
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
 
 Made = TypeVar("Made")
 
 
+@mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class NoSettings:
     """The settings of a layer that has none."""

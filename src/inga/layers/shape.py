@@ -6,8 +6,9 @@ fault means the same in both. Loss is per copy, at its receiver.
 
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
 from inga.model.packet import Packet
 from inga.model.view import View
@@ -16,6 +17,7 @@ from inga.stack.stack import Rng
 from inga.wire.packet import OUTSIDE
 
 
+@mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class Faults:
     """What a link does to copies. Probabilities per copy, delays in seconds."""
@@ -27,13 +29,14 @@ class Faults:
     delay_max: float = 0.0
 
     def __post_init__(self) -> None:
+        said: Any = self  # what somebody said, of whatever type
         for name in ("loss", "duplicate", "reorder"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise UsageError(f"{name} is a probability between 0 and 1, not {getattr(self, name)!r}")
-        if self.loss == 1:
+            if not 0 <= getattr(said, name) <= 1:
+                raise UsageError(f"{name} is a probability between 0 and 1, not {getattr(said, name)!r}")
+        if said.loss == 1:
             raise UsageError("with a loss of 1 nothing ever arrives")
-        if not 0 <= self.delay_min <= self.delay_max:
-            raise UsageError(f"delay {self.delay_min}:{self.delay_max} is not MIN:MAX with 0 <= MIN <= MAX")
+        if not 0 <= said.delay_min <= said.delay_max:
+            raise UsageError(f"delay {said.delay_min}:{said.delay_max} is not MIN:MAX with 0 <= MIN <= MAX")
 
     def fates(self, rng: Rng) -> list[float]:
         """The delays after which copies of one datagram arrive: none if it is lost."""
@@ -57,6 +60,7 @@ def shaped(faults: Faults | None) -> Layer:
     return Unshaped() if faults is None else Shape(faults)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Unshaped(Layer):
     """Keeps the place of a `shape` layer that may come later, and costs nothing."""
 
@@ -79,6 +83,7 @@ class PeerDelay(NamedTuple):
     keep_order: bool  # otherwise copies leave by due time, which reorders
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Shape(Layer):
     """Applies faults to everything that comes in, and delays by peer to what goes out."""
 

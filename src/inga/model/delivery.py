@@ -1,15 +1,19 @@
 """What an application gets: batches of messages that shared a packet, and single deliveries."""
 
+from typing import ClassVar
+
+from inga.model.compiled import mypyc_attr
 from inga.model.packet import Buffer, Packet
 from inga.model.stamp import Deps, Stamp
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Batch:
     """The messages of one packet, in the order they were sent, with what orders them."""
 
     __slots__ = ("packet", "payloads", "sender")
 
-    replayed = False  # it is from before we joined, and comes from another member's history
+    replayed: ClassVar[bool] = False  # it is from before we joined, and comes from another member's history
 
     def __init__(self, sender: str, packet: Packet) -> None:
         assert packet.payloads is not None
@@ -77,6 +81,7 @@ class Batch:
         return f"<Batch {self.sender}:{self.seq} of {len(self.payloads)}>"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Delivery:
     """One message, in its place in the order."""
 

@@ -1,8 +1,9 @@
 """The stamped unit that travels down one stack and up the others."""
 
 from collections.abc import Hashable
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
+from inga.model.compiled import mypyc_attr
 from inga.model.receipt import Receipt
 from inga.model.stamp import Cells, Deps, Stamp
 
@@ -17,6 +18,7 @@ HEADER_MAX = 96
 """Bytes of a data packet that are neither body nor a vector: a generous bound, see `wire.packet`."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Packet:
     """One packet. Each layer fills its own slots; `wire` writes only the sections in use.
 
@@ -24,7 +26,7 @@ class Packet:
     returns: a layer that stores a packet for later calls `keep()`.
     """
 
-    __slots__ = (
+    __slots__: ClassVar[tuple[str, ...]] = (
         # on the wire: who
         "src",  # index of the sender
         "dst",  # destinations as a bit set over the view; None = everybody else

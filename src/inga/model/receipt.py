@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 
+from inga.model.compiled import mypyc_attr
+
 LEVELS = ("received", "accepted", "causal", "confirmed", "acknowledged")
 """It came; nothing of its sender before it is missing; nothing that precedes it is missing; every
 destination is known to have accepted it; every destination is known to have confirmed it."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Receipt:
     """Tells what became of a send. Messages that share a bundle share their receipt."""
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from math import inf
 
+from inga.model.compiled import mypyc_attr
 from inga.stack.stack import Rng
 
 NEVER = inf
@@ -28,6 +29,7 @@ STALE_MIN = 64
 """Entries of which most may be old ones: a heap so small is not worth rebuilding."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Backoff:
     """How long to wait before one thing is repeated: twice as long each time, up to a limit, and a random
     part longer, so that members that began together do not go on together."""

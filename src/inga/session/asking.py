@@ -6,6 +6,7 @@ and asks the first that it hears; one that lets it wait is given up for whoever 
 
 from typing import Any, NamedTuple
 
+from inga.model.compiled import mypyc_attr
 from inga.model.view import Member
 from inga.session.description import named
 
@@ -22,6 +23,7 @@ class Was(NamedTuple):
     part: tuple[str, ...]  # all with whom it left that view, if all did
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Asking:
     """Whom we ask, and since when."""
 

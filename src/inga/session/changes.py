@@ -32,6 +32,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError, WireError
 from inga.model.view import Member, View
 from inga.session.alarms import NEVER
@@ -58,6 +59,7 @@ DISSOLVES = 3
 """Times that members are told at once that they are let go."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Changes:
     """Leads view changes, and follows; part of the session."""
 

@@ -6,6 +6,7 @@ what it lacks of those from whoever has it, and says when everything that belong
 
 from typing import NamedTuple, Self
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import WireError
 from inga.model.view import View
 from inga.session.description import People, change_key
@@ -63,6 +64,7 @@ def key_of(told: Told) -> dict[str, int]:
     return {"number": told.number("number"), "attempt": told.number("attempt")}
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ClosingView:
     """What a member knows of the end of its view, and does for it."""
 

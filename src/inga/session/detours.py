@@ -15,6 +15,7 @@ deliver nothing of each other, and everybody's windows would fill.
 
 from typing import TYPE_CHECKING
 
+from inga.model.compiled import mypyc_attr
 from inga.model.packet import Packet
 from inga.session.alarms import NEVER
 from inga.stack.stack import Address, Datagram, joined
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from inga.session.session import Session
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Detours:
     """Knows which members are reached by others; part of the session."""
 

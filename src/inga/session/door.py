@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING
 
+from inga.model.compiled import mypyc_attr
 from inga.model.view import Member
 from inga.session.description import named
 from inga.wire.told import TEXT_MAX, Told
@@ -29,6 +30,7 @@ Accepts = Callable[[Member], str | None]
 """Asks the driver about a newcomer: the reason for which it cannot join, or None."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Door:
     """Looks at those who ask to be let in; the leader's is the one that counts."""
 
@@ -152,6 +154,7 @@ class Door:
         return None if self._accepts is None else self._accepts(newcomer)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class _Caller:
     """Somebody who waits to be let in."""
 

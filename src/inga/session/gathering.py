@@ -14,6 +14,7 @@ Rejected: to found a view alone and let the others in. That is two views for eve
 one objects would have to be handed over that nobody has used yet.
 """
 
+from inga.model.compiled import mypyc_attr
 from inga.model.view import Member
 from inga.session.alarms import NEVER
 
@@ -37,6 +38,7 @@ FACES_MAX = 256
 """Others that are remembered."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Gathering:
     """Who else is without a view."""
 
@@ -120,6 +122,7 @@ class Gathering:
         self._faces = {key: face for key, face in self._faces.items() if now - face.seen < FRESH}
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class _Face:
     """Somebody else without a view."""
 

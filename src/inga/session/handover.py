@@ -10,6 +10,7 @@ nothing comes, and another member if the one it asked is gone: all have the same
 
 from typing import TYPE_CHECKING, Any
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.session.alarms import NEVER, Backoff
@@ -45,6 +46,7 @@ def note_state(stack: Stack, giver: int, octets: int, of: str) -> None:
         stack.trace.row("state", stack.now, stack.view.number, peer=giver, n=octets, note=of)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Handover:
     """Asks for states, and gives them; part of the session."""
 

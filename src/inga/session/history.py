@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any, NamedTuple
 
+from inga.model.compiled import mypyc_attr
 from inga.model.delivery import Batch
 from inga.model.errors import WireError
 from inga.model.event import Incident
@@ -28,6 +29,7 @@ EACH = 64
 """Octets reckoned for what is kept with a message."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Replayed(Batch):
     """A message from before we joined."""
 
@@ -44,6 +46,7 @@ class _Kept(NamedTuple):
     at: float  # when it was delivered here
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LastMessages:
     """What was delivered here last."""
 

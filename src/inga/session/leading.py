@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple, Self
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import WireError
 from inga.model.view import View
 from inga.session.description import People, change_key, described
@@ -41,6 +42,7 @@ class FlushReport(NamedTuple):
         )
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Leading:
     """What a leader knows of the change it leads, and asks for."""
 

@@ -7,6 +7,7 @@ stack that begins then. See `changes` for the other side, and `gathering` for wh
 
 from collections.abc import Hashable, Iterable, Sequence
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Buffer, Packet
 from inga.model.view import Member, View
@@ -65,6 +66,7 @@ NOBODY = INDEX_MAX - 1
 """The source of packets of a newcomer, which has no index yet."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Newcomer:
     """Datagrams and time in, datagrams out; finished once `view` is there, or `refused`."""
 

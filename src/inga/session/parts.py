@@ -22,6 +22,7 @@ to be kept apart; whoever asks to be let in one by one needs nothing that newcom
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import Excluded
 from inga.model.view import Member, View
 from inga.session.alarms import NEVER, Backoff
@@ -46,6 +47,7 @@ LOST_MAX = 256
 """Members that are remembered as lost."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Parts:
     """Looks for other parts of the group, and for a view if there is none; part of the session."""
 

@@ -13,6 +13,7 @@ next view already, and by those who were told something else about the group: th
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
+from inga.model.compiled import mypyc_attr
 from inga.model.packet import Packet
 from inga.model.view import Member
 from inga.session.alarms import NEVER, Backoff
@@ -38,6 +39,7 @@ DIFFERENCES_MAX = 64
 """Differences told to a person; there may be any number of strangers."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Presence:
     """Greets, answers and takes leave; part of the session."""
 

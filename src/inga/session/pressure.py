@@ -7,6 +7,7 @@ where a member is may not be true. If it lasts longer, a person is told, once fo
 
 from typing import TYPE_CHECKING
 
+from inga.model.compiled import mypyc_attr
 from inga.session.alarms import NEVER, Backoff
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ QUEUE_MIN = 1024
 """The least that `queue_max` can be: any message makes a smaller queue full, and nothing would ever be read."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Unread:
     """Whether our application is behind with reading: from `limit` unread bytes, until half of that is left."""
 
@@ -49,6 +51,7 @@ def unread_in(stack: "Stack") -> int:
     return stack.queued if stack.closing else stack.queued + stack.held
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Pressure:
     """Watches sending and delivery; part of the session."""
 

@@ -7,6 +7,7 @@ as well, and if answers made us ask again at once, there would be no end of it.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from inga.model.compiled import mypyc_attr
 from inga.session.alarms import Backoff
 from inga.session.pressure import ASK_AFTER, WARN_AFTER
 from inga.wire.told import Told
@@ -21,6 +22,7 @@ Hears = Callable[[str, int, Told], None]
 """Takes what a member says: what it is about, the member's index, the words."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Questions:
     """What this member says to others while a view changes, and what it has asked since the last tick."""
 
@@ -55,23 +57,24 @@ class Questions:
         self._asked.add(question)
         return True
 
-    def ask(self, members: set[int], do: str, /, **what: Any) -> None:
+    def ask(self, whom: set[int], do: str, **what: Any) -> None:
         """Say this to each of these members, unless it was said since the last tick. One that does not answer for long may
-        not be where we think: somebody may have spoken in its name before we met it."""
+        not be where we think: somebody may have spoken in its name before we met it. `what` has words of any name
+        but `whom` and `do`."""
         stack = self._session.stack
-        for member in sorted(members):
+        for member in sorted(whom):
             if stack.now - self._since >= ASK_AFTER:
                 stack.doubt(member)
             if self.is_first(member, do, what.get("attempt"), what.get("src"), what.get("round")):
                 self.tell(member, do, **what)
 
-    def tell(self, to: int | None, do: str, /, **what: Any) -> None:
+    def tell(self, whom: int | None, do: str, **what: Any) -> None:
         """Say this now, to one member or to all."""
         stack = self._session.stack
-        if to == stack.me:
+        if whom == stack.me:
             self._hears(do, stack.me, Told(what))
         else:
-            self._session.say(to, stack.view.number, do, what)
+            self._session.say(whom, stack.view.number, do, what)
 
     def warn(self, missing: set[int]) -> None:
         """Say once which members a change has waited for, when that takes long."""

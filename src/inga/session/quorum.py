@@ -25,6 +25,7 @@ who have excluded nobody, or whose leader comes later: `yields`.
 from collections.abc import Collection, Hashable, Sequence
 from typing import TYPE_CHECKING
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import NoMajority, UsageError
 from inga.model.event import Paused, Resumed
 from inga.model.view import Member
@@ -38,6 +39,7 @@ PARTITIONS = ("primary", "all")
 """What `partition` can be."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Quorum:
     """Counts who is here, and pauses; part of the session."""
 
@@ -209,7 +211,7 @@ class Quorum:
 
 
 def check_partition(partition: str | None) -> None:
-    if partition not in (None, *PARTITIONS):
+    if partition is not None and partition not in PARTITIONS:
         raise UsageError(f"partition is {' or '.join(PARTITIONS)}, not {partition!r}")
 
 

@@ -18,6 +18,7 @@ are small, rare, and readable in a packet dump.
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import Excluded, WireError
 from inga.model.packet import Packet
 from inga.model.view import View
@@ -56,6 +57,7 @@ def is_impostor(guard: Guard | None, told: Told, address: Hashable, members: tup
     return not guard.speaks_for(address, told.text("name"), *others)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Session(Layer):
     """Takes the session's packets apart, and lets its parts answer."""
 
@@ -337,12 +339,12 @@ class Session(Layer):
         packet.ext = said(do, **what)
         self.stack.emit([packet])
 
-    def answer(self, address: Hashable, do: str, /, **what: Any) -> None:
+    def answer(self, whom: Hashable, do: str, **what: Any) -> None:
         """Send a session message to a sender that is no member, at the address from which it wrote."""
         packet = Packet(self.stack.me, OUTSIDE, kind=self.id)
         packet.ext = said(do, **what)
-        self.stack.wire.answer(packet, address)
+        self.stack.wire.answer(packet, whom)
 
-    def say_outside(self, to: int | None, do: str, /, **what: Any) -> None:
+    def say_outside(self, whom: int | None, do: str, **what: Any) -> None:
         """Send a session message that belongs to no view."""
-        self.say(to, OUTSIDE, do, what)
+        self.say(whom, OUTSIDE, do, what)

@@ -18,6 +18,7 @@ on who is faster.
 
 from typing import TYPE_CHECKING
 
+from inga.model.compiled import mypyc_attr
 from inga.session.alarms import NEVER
 from inga.session.leading import Leading
 from inga.wire.told import Told
@@ -38,6 +39,7 @@ OUT_OF_REACH = 2
 """Times the silence that is forgiven after which a change of the view goes on without members that do not answer."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Silence:
     """Listens for silence; part of the session."""
 

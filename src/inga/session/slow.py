@@ -17,6 +17,7 @@ wrong about the culprit, and it may be the culprit itself.
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
 from inga.model.event import Missed
 from inga.model.view import Member
@@ -45,6 +46,7 @@ MISSED_MAX = 64
 """Members that were too slow and are not back, of whom it is known what they missed."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Slow:
     """Complains of slow members and has them excluded; part of the session."""
 

@@ -19,6 +19,7 @@ Rejected: to ask anybody, any time. Whoever is asked has passed the cut, or woul
 
 from typing import TYPE_CHECKING, Any
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.view import Member, View
@@ -43,6 +44,7 @@ GOES_ON = "+"
 Person = tuple[str, int]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class OutgoingState:
     """A state on its way to one newcomer. Who draws it from the application looks at `cut` and `is_hungry`."""
 
@@ -66,6 +68,7 @@ class OutgoingState:
         return self.is_open and len(self.drawn) < AHEAD
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class IncomingState:
     """A state that comes; another one is begun anew for another cut."""
 
@@ -82,6 +85,7 @@ class IncomingState:
         return pieces
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Transfer:
     """Fetches the state of an application, and gives it; part of the session."""
 

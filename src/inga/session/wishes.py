@@ -9,6 +9,7 @@ refused    the leader to all: the view stays as it is, for this reason
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
 from inga.model.view import View
 from inga.session.questions import Questions
@@ -39,6 +40,7 @@ class RecipeRequest(NamedTuple):
     wish: int
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Wishes:
     """This member's own wish for another recipe, and as the leader the one that it was asked for."""
 

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sized
 from typing import Any, NamedTuple
 
+from inga.model.compiled import state_of
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
 from inga.stack.stack import Stack
@@ -120,8 +121,4 @@ def _is_payload(entry: Any) -> bool:
 
 
 def _attributes(thing: Any) -> Iterator[tuple[str, Any]]:
-    names = dict.fromkeys(getattr(thing, "__dict__", ()))
-    for kind in type(thing).__mro__:
-        slots = kind.__dict__.get("__slots__", ())
-        names |= dict.fromkeys([slots] if isinstance(slots, str) else slots)
-    return ((name, getattr(thing, name, None)) for name in names if name not in SCAFFOLD)
+    return ((name, value) for name, value in state_of(thing).items() if name not in SCAFFOLD)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from inga.model.compiled import mypyc_attr, restore, state_of
 from inga.model.packet import Packet
 from inga.model.view import View
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 Pass = Callable[[list[Packet]], None]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Layer:
     """Passes everything on. A layer overrides what it cares for, and costs nothing elsewhere: the stack binds
     `above` and `below` past layers that do not override a direction.
@@ -66,7 +68,13 @@ class Layer:
         """A member has left or failed, for good: nobody waits for its word any more; bottom to top."""
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
+        state = state_of(self)
         for bound in ("stack", "above", "below"):
             state.pop(bound, None)
+        wake = getattr(type(self), "wake", None)
+        if hasattr(wake, "__get__") and wake is not getattr(Layer, "wake", None):
+            state.pop("wake", None)  # a property of this layer: it follows from the rest
         return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore(self, state)

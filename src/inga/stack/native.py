@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from inga.model.compiled import mypyc_attr, restore, state_of
 from inga.model.errors import WireError
 from inga.model.packet import DATA, HEADER_MAX, Buffer, Packet
 from inga.model.view import View
@@ -47,6 +48,7 @@ PAST_MAX = 4
 """Closed views that are remembered, to help those who have not heard that they are."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class NativeWire:
     """The lowest end of a stack. What cannot be read is counted, never raised."""
 
@@ -301,4 +303,7 @@ class NativeWire:
         return packet
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "stack"}
+        return {name: value for name, value in state_of(self).items() if name != "stack"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore(self, state)

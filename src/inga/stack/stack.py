@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Protocol
 
+from inga.model.compiled import mypyc_attr, restore, state_of
 from inga.model.delivery import Batch
 from inga.model.errors import IngaError, NoMajority, UsageError, WouldBlock
 from inga.model.event import Incident
@@ -74,6 +75,7 @@ class Ready:
         self.notices = notices  # for a person: who holds us up
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Stack:
     """Layers from top to bottom, bound to each other.
 
@@ -267,9 +269,7 @@ class Stack:
             raise UsageError(f"a gate is 'open' or 'closed', not {state!r}")
         gate(state == "open")
 
-    def delay(
-        self, member: int, seconds: float, jitter: float = 0.0, keep_order: bool = False, *, now: float
-    ) -> None:
+    def delay(self, member: int, seconds: float, jitter: float, keep_order: bool, *, now: float) -> None:
         """For tests: what is sent to that member leaves so much later from now on."""
         self._hook("delay", now, "has no place for delays")(member, seconds, jitter, keep_order)
 
@@ -470,12 +470,12 @@ class Stack:
             raise UsageError(f"the group has failed: {self._error}")
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {key: value for key, value in self.__dict__.items() if key not in COMPUTED}
+        state = {key: value for key, value in state_of(self).items() if key not in COMPUTED}
         state["to_send"] = [(address, joined(data)) for address, data in self.to_send]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        restore(self, state)
         self.trace = self.book = None
         self.receipt = Receipt
         self.wire.stack = self.views.stack = self

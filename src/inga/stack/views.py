@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from inga.model.compiled import mypyc_attr, restore
 from inga.model.errors import NoMajority, UsageError
 from inga.model.packet import Packet
 from inga.model.steps import Trace
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from inga.stack.stack import Stack
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Views:
     """The stack's part that installs views; the session decides when."""
 
@@ -316,3 +318,6 @@ class Views:
 
     def __getstate__(self) -> dict[str, Any]:
         return {"next": self.next, "retired": self.retired, "_abandoned": self._abandoned}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore(self, state)

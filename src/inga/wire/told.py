@@ -7,6 +7,7 @@ else is asked for by name and type, and whatever is not so raises WireError.
 import json
 from typing import Any, Self
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import WireError
 from inga.wire.packet import COUNT_MAX
 
@@ -26,6 +27,7 @@ def said(do: str, **what: Any) -> bytes:
     return json.dumps({"do": do, **what}, separators=(",", ":")).encode()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Told:
     """One such object, as it came."""
 

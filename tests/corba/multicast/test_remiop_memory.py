@@ -13,6 +13,7 @@ from inga.corba.multicast.fragments import MiopFragments, the
 from inga.corba.multicast.remiop import WAIT_MAX, ReMiop
 from inga.corba.multicast.reported import HEARD, Reported
 from inga.corba.wire import miop
+from inga.model.compiled import state_of
 from inga.recipes import Options
 from inga.session.alarms import STALE_MIN, Alarms
 from inga.sim.memory import leaks
@@ -41,9 +42,9 @@ def containers(stack: Stack) -> Counter[str]:
             for each in thing.values() if isinstance(thing, dict) else thing:
                 walk(place, each)
         elif type(thing).__module__.startswith("inga.") and not isinstance(thing, type | Stack):
-            slots = [name for kind in type(thing).__mro__ for name in kind.__dict__.get("__slots__", ())]
-            for name in {*getattr(thing, "__dict__", ()), *slots} - {"stack", "above", "below"}:
-                walk(f"{type(thing).__name__}.{name}", getattr(thing, name, None))
+            state = state_of(thing)
+            for name in state.keys() - {"stack", "above", "below"}:
+                walk(f"{type(thing).__name__}.{name}", state[name])
 
     for layer in stack.layers:
         walk(layer.name, layer)
@@ -103,7 +104,7 @@ def test_a_container_that_grows_is_noticed(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def heaps(strategy: Reported) -> list[int]:
-    return [len(alarms._heap) for alarms in vars(strategy).values() if isinstance(alarms, Alarms)]
+    return [len(alarms._heap) for alarms in state_of(strategy).values() if isinstance(alarms, Alarms)]
 
 
 def test_requests_that_others_answer_leave_no_timers_behind() -> None:

@@ -9,23 +9,26 @@ says just what is needed: up to which number nothing is missing.
 """
 
 from dataclasses import dataclass
+from typing import Any, Final
 
 from inga.corba.multicast import reported
 from inga.corba.multicast.fragments import STRANGER, Piece
 from inga.corba.multicast.reported import Reported
 from inga.corba.wire.miop import STATE, ControlPacket
 from inga.layers.numbers import check_delay, check_number, check_seconds
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
 from inga.model.packet import DATA, Packet
 from inga.model.view import View
 from inga.session.alarms import Alarms, Backoff
 
-PATIENCE = 60.0
+PATIENCE: Final = 60.0
 """Seconds for which receivers keep an unfinished message: its sender repeats what is missing for as long as it lives."""
 
 _ACKNOWLEDGE, _REPEAT = (0, 0), (1, 0)
 
 
+@mypyc_attr(native_class=False)
 @dataclass(frozen=True)
 class AcknowledgedSettings(reported.ReportedSettings):
     """What can be chosen. Times are in seconds."""
@@ -37,16 +40,18 @@ class AcknowledgedSettings(reported.ReportedSettings):
     burst: int = 64  # packets repeated at once
 
     def __post_init__(self) -> None:
+        said: Any = self  # what somebody said, of whatever type
         super().__post_init__()
-        check_seconds("resend", self.resend)
-        check_seconds("resend_max", self.resend_max)
-        check_delay("ack_delay", self.ack_delay)
-        check_number("burst", self.burst, 1, 1 << 16)
-        if not self.wait:
+        check_seconds("resend", said.resend)
+        check_seconds("resend_max", said.resend_max)
+        check_delay("ack_delay", said.ack_delay)
+        check_number("burst", said.burst, 1, 1 << 16)
+        if not said.wait:
             raise UsageError("acks wait for the members: wait=0 goes with remiop only")
 
 
-class Acknowledged(Reported):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Acknowledged(Reported[AcknowledgedSettings]):
     """Acknowledges, and repeats."""
 
     name = "acks"
@@ -54,7 +59,6 @@ class Acknowledged(Reported):
     keeps = False  # only what is our own is repaired
     patience = PATIENCE
     settings = AcknowledgedSettings
-    _settings: AcknowledgedSettings
 
     def view(self, view: View) -> None:
         self._alarms = Alarms()

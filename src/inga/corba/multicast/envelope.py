@@ -13,6 +13,7 @@ from inga.corba.multicast.fragments import STRANGER
 from inga.corba.wire.giop import Tagged
 from inga.corba.wire.group_request import Oneway, decode_request, read_octets
 from inga.corba.wire.reference import GroupIdentity, Uipmc, encode_group, encode_uipmc
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import WireError
 from inga.model.packet import Buffer, Packet
 from inga.model.view import View
@@ -26,6 +27,7 @@ OPERATION = "inga"
 REQUEST_IDS = 1 << 32
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Envelope(Layer):
     """Wraps what leaves, unwraps what comes in."""
 

@@ -16,12 +16,13 @@ After Bessani, Fraga and Lung, "Extending the UMIOP Specification for Reliable M
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from inga.corba.wire import miop
 from inga.corba.wire.miop import ControlPacket
 from inga.layers.numbers import check_number, check_seconds, check_switch
 from inga.layers.settings import NoSettings, settle
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import DATA, Buffer, Packet
 from inga.model.view import View
@@ -75,6 +76,7 @@ class Piece:
         return self.base + self.index
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class MiopPackets(Layer):
     """The lowest layer: datagrams in, packets out. It also knows who has which sender number."""
 
@@ -150,6 +152,7 @@ class MiopPackets(Layer):
             stack.transmit(packet.to, body)
 
 
+@mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class MiopFragmentsSettings:
     """What can be chosen about fragments. A strategy that repairs more or longer raises the limits."""
@@ -161,19 +164,21 @@ class MiopFragmentsSettings:
     polyorb: bool = False  # packets have the form that PolyORB reads; then they have no numbers
 
     def __post_init__(self) -> None:
-        check_number("datagram", self.datagram, miop.HEADER + 8, 65507)
-        check_number("collections_max", self.collections_max, 1, 1 << 20)
-        check_number("octets_max", self.octets_max, 1, 1 << 40)
-        check_seconds("collect", self.collect)
-        check_switch("polyorb", self.polyorb)
+        said: Any = self  # what somebody said, of whatever type
+        check_number("datagram", said.datagram, miop.HEADER + 8, 65507)
+        check_number("collections_max", said.collections_max, 1, 1 << 20)
+        check_number("octets_max", said.octets_max, 1, 1 << 40)
+        check_seconds("collect", said.collect)
+        check_switch("polyorb", said.polyorb)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class MiopFragments(Layer):
     """Messages above, packets below."""
 
     name = "fragments"
     transparent = True
-    settings = MiopFragmentsSettings
+    settings: ClassVar[type[MiopFragmentsSettings]] = MiopFragmentsSettings
 
     def __init__(self, *, first: int = 1, **said: Any) -> None:
         """`first` is the number of our first packet."""
@@ -303,6 +308,7 @@ class _Collection:
         return self.last is not None and len(self.slots) == self.last + 1
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Reassembly:
     """Messages from packets that come in any order, perhaps twice, perhaps never.
 
@@ -419,7 +425,12 @@ class Reassembly:
             del self._done[next(iter(self._done))]
 
 
-class Strategy(Layer):
+Said = TypeVar("Said")
+"""The settings of a strategy."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Strategy(Layer, Generic[Said]):
     """What is done about lost packets: the place between fragments and packets, for `remiop`, `acks` or yours.
 
     A strategy passes packets of ours down when they may leave, and packets of others up when they are new; what
@@ -448,7 +459,7 @@ class Strategy(Layer):
         self.announced = announced
         self.queue_max = queue_max
         self.confirms = confirms
-        self._settings = settle(self.settings, self.name, said)
+        self._settings: Said = settle(self.settings, self.name, said)
 
     def introduce(self) -> dict[str, int]:
         return {"first": self.first} if self.announced else {}

@@ -7,15 +7,17 @@ it was dealt to us: otherwise one of us would deliver what another has just said
 from collections.abc import Collection, Mapping
 
 from inga.corba.multicast.fragments import Piece
-from inga.corba.multicast.reported import Reported, Stream, start_of
+from inga.corba.multicast.reported import Reported, Said, Stream, start_of
 from inga.layers.lending import NumberedLender
+from inga.model.compiled import mypyc_attr
 from inga.model.packet import DATA, Packet, Runs
 from inga.model.view import View
 from inga.session.closing import LENT_MAX
 from inga.stack.hooks import Holdings
 
 
-class StreamLender(NumberedLender, Reported):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class StreamLender(Reported[Said], NumberedLender):
     """The lender's part of a strategy that keeps the packets of others."""
 
     def view(self, view: View) -> None:

@@ -13,6 +13,7 @@ From Bessani, Fraga and Lung, section 4.2, equation 1: the sign of a step is (-1
 (lag - size/5) / size, which is even up to a fifth of the size and odd from there to a half.
 """
 
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
 
 LEVELS = 10
@@ -28,6 +29,7 @@ def next_rate(rate: float, lag: int, size: int, slowest: float, fastest: float) 
     return min(max(wanted, slowest), fastest)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Rate:
     """The rate of one sender, and when its next packet may leave."""
 

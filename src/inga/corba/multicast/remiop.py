@@ -25,6 +25,7 @@ After Bessani, Fraga and Lung, "Extending the UMIOP Specification for Reliable M
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from inga.corba.multicast import reported
 from inga.corba.multicast.fragments import STRANGER, Piece, peer_of
@@ -33,6 +34,7 @@ from inga.corba.multicast.rate import Rate
 from inga.corba.multicast.reported import HEARD, REQUESTS, SENDERS_MAX, Stream, start_of
 from inga.corba.wire.miop import NACK, STATE, ControlPacket
 from inga.layers.numbers import check_choice, check_delay, check_number, check_seconds, check_switch
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import Gap
 from inga.model.packet import DATA, Packet
 from inga.model.view import View
@@ -56,6 +58,7 @@ BASELINES = ("collection", "packet", "start")
 ON_GAP = ("fail", "skip")
 
 
+@mypyc_attr(native_class=False)
 @dataclass(frozen=True)
 class ReMiopSettings(reported.ReportedSettings):
     """What can be chosen. Times are in seconds; those without a word are explained with the module."""
@@ -82,22 +85,23 @@ class ReMiopSettings(reported.ReportedSettings):
     )
 
     def __post_init__(self) -> None:
+        said: Any = self  # what somebody said, of whatever type
         super().__post_init__()
         for name in ("tnack", "trepair", "slack"):
-            check_delay(name, getattr(self, name))
-        if self.spare is not None:
-            check_delay("spare", self.spare)
-        check_seconds("state_interval", self.state_interval)
+            check_delay(name, getattr(said, name))
+        if said.spare is not None:
+            check_delay("spare", said.spare)
+        check_seconds("state_interval", said.state_interval)
         for name in ("od", "state_every"):
-            if getattr(self, name) is not None:
-                check_number(name, getattr(self, name), 0, 1 << 30)
-        check_number("repeats", self.repeats, 0, 1000)
-        check_number("burst", self.burst, 1, 1 << 16)
+            if getattr(said, name) is not None:
+                check_number(name, getattr(said, name), 0, 1 << 30)
+        check_number("repeats", said.repeats, 0, 1000)
+        check_number("burst", said.burst, 1, 1 << 16)
         for name in ("one_nack", "tail"):
-            check_switch(name, getattr(self, name))
-        check_choice("baseline", self.baseline, BASELINES)
-        check_choice("on_gap", self.on_gap, ON_GAP)
-        Rate(self.rmin, self.rmax, self.size)  # or says what is wrong
+            check_switch(name, getattr(said, name))
+        check_choice("baseline", said.baseline, BASELINES)
+        check_choice("on_gap", said.on_gap, ON_GAP)
+        Rate(said.rmin, said.rmax, said.size)  # or says what is wrong
 
     @property
     def early_after(self) -> int:
@@ -110,13 +114,13 @@ class ReMiopSettings(reported.ReportedSettings):
         return self.tnack + self.trepair if self.spare is None else self.spare
 
 
-class ReMiop(StreamLender):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ReMiop(StreamLender[ReMiopSettings]):
     """Asks, repairs, reports, and keeps to a rate."""
 
     name = "remiop"
     provides = frozenset({"reliable", "flow"})
     settings = ReMiopSettings
-    _settings: ReMiopSettings
 
     def view(self, view: View) -> None:
         self._quieten()  # before streams are made, which may find holes

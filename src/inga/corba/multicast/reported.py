@@ -9,7 +9,7 @@ reports itself too: that is how far it has sent.
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from inga.causality.arrivals import Arrivals
 from inga.corba.multicast.fragments import (
@@ -25,6 +25,7 @@ from inga.corba.multicast.fragments import (
 from inga.corba.wire.miop import ENTRIES_MAX, NACK, STATE, ControlPacket
 from inga.layers.flow import charged
 from inga.layers.numbers import check_number, check_switch
+from inga.model.compiled import mypyc_attr
 from inga.model.packet import DATA, Packet
 from inga.model.receipt import Receipt
 from inga.model.view import View
@@ -55,6 +56,7 @@ def start_of(number: int) -> int:
     return max(1, number & -NEW_LIFE)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Stream:
     """What has come of one sender, by number."""
 
@@ -83,6 +85,7 @@ class Stream:
         return number < self.arrived.expected or number in self.arrived.early
 
 
+@mypyc_attr(native_class=False)
 @dataclass(frozen=True)
 class ReportedSettings:
     """What can be chosen."""
@@ -93,19 +96,23 @@ class ReportedSettings:
     wait: bool = True
 
     def __post_init__(self) -> None:
-        check_number("size", self.size, 1, 1 << 20)
-        check_switch("wait", self.wait)
+        said: Any = self  # what somebody said, of whatever type
+        check_number("size", said.size, 1, 1 << 20)
+        check_switch("wait", said.wait)
 
 
-class Reported(Strategy):
+Said = TypeVar("Said", bound=ReportedSettings)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Reported(Strategy[Said]):
     """Sends within a window, keeps what it sent, and learns from reports who has it."""
 
-    keeps = True  # what comes from others, to repair it
+    keeps: ClassVar[bool] = True  # what comes from others, to repair it
     settings: ClassVar[type[ReportedSettings]] = ReportedSettings
-    _settings: ReportedSettings
 
     def __init__(self, **told: Any) -> None:
-        super().__init__(**told)
+        Strategy.__init__(self, **told)  # compiled, super() takes no **
         self.size = self._settings.size
         self.levels = ("confirmed",) if self.confirms else ()
 
@@ -312,7 +319,7 @@ class Reported(Strategy):
 
     def introduced(self, member: int, what: dict[str, int]) -> None:
         first = what.get("first", 0)
-        if self.is_public or member in (self.stack.me, *self.stack.left) or first < 1:
+        if self.is_public or member not in self.stack.peers or first < 1:
             return
         if (sender := self.miop.senders[member]) not in self._streams:
             self._new_stream(sender, member, first)

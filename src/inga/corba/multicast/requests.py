@@ -3,12 +3,14 @@
 from inga.corba.multicast.fragments import MiopFragments, refuse_large, the
 from inga.corba.wire.group_request import decode_request
 from inga.corba.wire.miop import quad
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError, WireError
 from inga.model.packet import Packet
 from inga.model.receipt import Receipt
 from inga.stack.layer import Layer
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Requests(Layer):
     """Whole requests go down, whole requests come up, with the sender's number for a name.
 

@@ -24,7 +24,7 @@ class Miop(Transport):
 
     wire = "miop"
 
-    def __init__(self, strategy: type[Strategy] | None = None, **defaults: Any) -> None:
+    def __init__(self, strategy: type[Strategy[Any]] | None = None, **defaults: Any) -> None:
         """`defaults` are those of the strategy."""
         self.strategy = strategy
         self.defaults = defaults
@@ -53,7 +53,7 @@ class Miop(Transport):
 
 
 def miop_parts(
-    strategy: type[Strategy] | None,
+    strategy: type[Strategy[Any]] | None,
     options: Options,
     given: Mapping[str, Any],
     defaults: Mapping[str, Any],
@@ -65,7 +65,7 @@ def miop_parts(
 
 
 def miop_layers(
-    name: str, strategy: type[Strategy] | None, options: Options, *, sender: int, **defaults: Any
+    name: str, strategy: type[Strategy[Any]] | None, options: Options, *, sender: int, **defaults: Any
 ) -> list[Layer]:
     """Of a group in which anybody may speak: what is beneath requests that travel by MIOP, from us as `sender`."""
     parts = miop_parts(strategy, options, {"queue_max": options.queue_max}, defaults)

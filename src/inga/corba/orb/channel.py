@@ -31,7 +31,7 @@ from inga.net.receipt import receipts_of_a_group
 from inga.recipes import Options
 from inga.stack.stack import Stack
 
-STRATEGIES: dict[str, type[Strategy] | None] = {"miop": None, "remiop": ReMiop}
+STRATEGIES: dict[str, type[Strategy[Any]] | None] = {"miop": None, "remiop": ReMiop}
 """By the name of the recipe that uses it for packets of ours."""
 
 PRIVATE_NET = 240 << 24
@@ -42,7 +42,7 @@ PRIVATE_NET = 240 << 24
 async def open_requests(
     via: str,
     *,
-    strategy: str | type[Strategy] = "remiop",
+    strategy: str | type[Strategy[Any]] = "remiop",
     sender: str | None = None,
     echo: bool = False,
     interface: str | None = None,
@@ -93,7 +93,7 @@ async def open_requests(
         await channel.close()
 
 
-def _strategy(strategy: str | type[Strategy]) -> tuple[str, type[Strategy] | None]:
+def _strategy(strategy: str | type[Strategy[Any]]) -> tuple[str, type[Strategy[Any]] | None]:
     """The recipe whose name it goes by, and the layer."""
     if not isinstance(strategy, str):
         return "remiop", strategy

@@ -26,6 +26,7 @@ from inga.layers.flow import charged
 from inga.layers.lending import NumberedLender
 from inga.layers.machine import Discarded, GaveUp
 from inga.layers.machine_order import MachineOrder
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import WireError
 from inga.model.packet import HEADER_MAX, Buffer, Packet
 from inga.model.view import View
@@ -36,20 +37,21 @@ STEPS = {"causal": "accept", "confirmed": "confirm", "acknowledged": "acknowledg
 """For each level, the step of a trace that says it was reached."""
 
 
-class Co(NumberedLender, MachineOrder):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Co(MachineOrder[CoMachine], NumberedLender):
     """Order, repair, flow and confirmation for messages to everybody."""
 
     name = "co"
     id = 5
-    levels = delivers = LEVELS
+    levels: tuple[str, ...] = LEVELS
+    delivers = LEVELS
     settings = CoSettings
     takes_gapless = True
-    machine: CoMachine
 
     def __init__(
         self, *, deliver: str = "acknowledged", machine: type[CoMachine] = CoMachine, **said: Any
     ) -> None:
-        super().__init__(deliver=deliver, machine=machine, **said)
+        MachineOrder.__init__(self, deliver=deliver, machine=machine, **said)  # compiled, super() takes no **
 
     def view(self, view: View) -> None:
         super().view(view)

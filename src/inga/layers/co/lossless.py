@@ -5,12 +5,16 @@ level `causal`.
 """
 
 from inga.layers.co.machine import CoMachine
+from inga.model.compiled import mypyc_attr
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LosslessCo(CoMachine):
     """Sends nothing but data, and sets no timer."""
 
-    wake = None
+    @property
+    def wake(self) -> float | None:
+        return None
 
     def _confirm(self, to: int | None, *, poll: bool = False) -> None:
         self.dirty = False

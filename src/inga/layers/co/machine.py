@@ -20,10 +20,10 @@ it; docs/protocols/co.md has the rules, by the letters and numbers that the comm
 """
 
 from collections import deque
-from itertools import islice
 from math import inf
 from typing import Any
 
+from inga.causality.arrivals import numbers_in
 from inga.causality.knowledge import ALL_RISEN, FIRST, SAME
 from inga.layers.co.ordering import CoOrdering
 from inga.layers.co.parts import (
@@ -38,6 +38,7 @@ from inga.layers.co.parts import (
     SentAgain,
 )
 from inga.layers.machine import ALL, GaveUp
+from inga.model.compiled import mypyc_attr
 from inga.model.packet import Runs
 from inga.session.alarms import WAIT_MAX, Alarms
 from inga.stack.budget import cost_of
@@ -55,6 +56,7 @@ CONFIRM, POLL, RESEND, FOUND, ASK = range(5)
 """What alarms are about."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class CoMachine(CoOrdering):
     """One member. Give it requests, messages, confirmations, nacks and the time; `events` is what that made happen."""
 
@@ -409,8 +411,8 @@ class CoMachine(CoOrdering):
             return "budget"
         if runs and runs[-1][1] > end:  # somebody else spoke of these: say how many there are
             self.events.append(CoControlSent(member, self._word(denies=True)))
-        asked = (seq for low, high in runs for seq in range(max(low, first), min(high, end)))
-        lacking = [self.unreleased[seq] for seq in islice(asked, REPAIRS_MAX) if seq in self.unreleased]
+        asked = numbers_in(runs, first, end, REPAIRS_MAX)
+        lacking = [self.unreleased[seq] for seq in asked if seq in self.unreleased]
         within = [message for message in lacking if budget.take(self.now, cost_of(message.size))]
         self._send_again(member, within)
         return "budget" if len(within) < len(lacking) else None

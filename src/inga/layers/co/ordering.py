@@ -16,9 +16,11 @@ from inga.causality.arrivals import missing_runs
 from inga.causality.knowledge import ALL_RISEN, FIRST, SAME, Knowledge
 from inga.layers.co.parts import AHEAD_MAX, Claims, CoMessage, CoSettings, ExpectedNumbers, Reached
 from inga.layers.machine import Discarded, Machine
+from inga.model.compiled import mypyc_attr
 from inga.model.packet import Runs
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class CoOrdering(Machine):
     """The order one member sees."""
 

@@ -1,14 +1,15 @@
 """What the CO machine is set to, reads and says: settings, messages, and the events they cause."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from inga.layers.numbers import check_delay, check_number, check_seconds
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
 from inga.model.packet import Runs
 from inga.model.stamp import Delta, Deps
 
-LEVELS = ("causal", "confirmed", "acknowledged")
+LEVELS: Final = ("causal", "confirmed", "acknowledged")
 
 AHEAD_MAX = 8192
 """How far beyond the expected number another can be: twice what any window allows."""
@@ -26,6 +27,7 @@ Claims = list[tuple[int, int]]
 """(member, number it was expected to send next) where that rose since the sender's message before."""
 
 
+@mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class CoSettings:
     """What can be chosen. Times are in seconds."""
@@ -45,16 +47,17 @@ class CoSettings:
     patience: float = 60.0  # without progress, after which a hole is lost for good
 
     def __post_init__(self) -> None:
-        check_number("window", self.window, 1, WINDOW_MAX)
-        check_number("units", self.units, 1, 1 << 20)
+        said: Any = self  # what somebody said, of whatever type
+        check_number("window", said.window, 1, WINDOW_MAX)
+        check_number("units", said.units, 1, 1 << 20)
         for name in ("capacity", "window_bytes"):
-            if getattr(self, name) is not None:
-                check_number(name, getattr(self, name), 1)
-        if self.confirm_every is not None:
-            check_number("confirm_every", self.confirm_every, 0, WINDOW_MAX)
+            if getattr(said, name) is not None:
+                check_number(name, getattr(said, name), 1)
+        if said.confirm_every is not None:
+            check_number("confirm_every", said.confirm_every, 0, WINDOW_MAX)
         for name in ("confirm_delay", "nack_again", "resend", "poll", "patience"):
-            check_seconds(name, getattr(self, name))
-        check_delay("nack_delay", self.nack_delay)
+            check_seconds(name, getattr(said, name))
+        check_delay("nack_delay", said.nack_delay)
 
     def capacity_for(self, members: int) -> int:
         """Messages that a member of such a group holds at most."""
@@ -65,6 +68,7 @@ class CoSettings:
         return capacity
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class CoMessage:
     """A data message: what its sender put on it, and what is known of it here."""
 

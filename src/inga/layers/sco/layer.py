@@ -38,6 +38,7 @@ from inga.layers.sco.parts import (
     ScoSent,
     ScoSettings,
 )
+from inga.model.compiled import mypyc_attr
 from inga.model.errors import WireError
 from inga.model.packet import HEADER_MAX, Packet, Runs
 from inga.model.stamp import Stamp
@@ -56,15 +57,15 @@ STEPS = {"accepted": "accept", "causal": "causal", "confirmed": "confirm"}
 """For each level, the step of a trace that says it was reached."""
 
 
-class Sco(MachineOrder):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Sco(MachineOrder[ScoMachine]):
     """Order, repair, flow and confirmation for messages to any members."""
 
     name = "sco"
     id = 4
     delivers = ("received", "accepted", "causal", "confirmed")
-    levels = ("confirmed",)
+    levels: tuple[str, ...] = ("confirmed",)
     settings = ScoSettings
-    machine: ScoMachine
 
     def __init__(
         self,
@@ -76,7 +77,7 @@ class Sco(MachineOrder):
     ) -> None:
         """Where one datagram can reach everybody (`multicast`), it replaces copies from `multicast_from` remote
         destinations on; 0: never, since copies were cheaper wherever that was measured. Times are in seconds."""
-        super().__init__(deliver=deliver, machine=machine, **said)
+        MachineOrder.__init__(self, deliver=deliver, machine=machine, **said)  # compiled, super() takes no **
         made = self._settings
         for name in ("window", "quota", "multicast_from"):
             check_number(name, getattr(made, name), 0, LSN_WINDOW // 2)

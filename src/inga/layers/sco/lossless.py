@@ -9,13 +9,17 @@ from dataclasses import replace
 from inga.layers.sco.machine import ScoMachine
 from inga.layers.sco.ordering import LSN_WINDOW
 from inga.layers.sco.parts import ScoMessage, ScoSettings
+from inga.model.compiled import mypyc_attr
 from inga.model.packet import Runs
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LosslessSco(ScoMachine):
     """Sets no timer."""
 
-    wake = None
+    @property
+    def wake(self) -> float | None:
+        return None
 
     def __init__(self, me: int, members: int, settings: ScoSettings) -> None:
         wide = replace(settings, window=LSN_WINDOW, quota=LSN_WINDOW, throttle=False)

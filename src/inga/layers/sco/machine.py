@@ -18,10 +18,10 @@ corrections are those of docs/protocols/sco.md, whose names of rules appear here
 """
 
 from collections import deque
-from itertools import islice
 from math import inf
 from typing import Any
 
+from inga.causality.arrivals import numbers_in
 from inga.layers.machine import ALL, Discarded
 from inga.layers.sco.ordering import members_of
 from inga.layers.sco.parts import (
@@ -36,12 +36,14 @@ from inga.layers.sco.parts import (
     ScoSettings,
 )
 from inga.layers.sco.talking import ASK, CONFIRM, FLOW, FOUND, RESEND, Talking
+from inga.model.compiled import mypyc_attr
 from inga.stack.budget import cost_of
 
 SMOOTHING = 8
 """How many answers the smoothed answer time is averaged over."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ScoMachine(Talking):
     """One member. Give it requests, messages and the time; `events` is what that made happen."""
 
@@ -83,8 +85,8 @@ class ScoMachine(Talking):
         if not outstanding:
             return None
         first = outstanding[0].lsn
-        asked = (lsn for low, high in request.runs for lsn in range(max(low, first), min(high, self.lsn[to])))
-        lacking = [outstanding[lsn - first] for lsn in islice(asked, self.settings.resends_max)]
+        asked = numbers_in(request.runs, first, self.lsn[to], self.settings.resends_max)
+        lacking = [outstanding[lsn - first] for lsn in asked]
         again = [copy for copy in lacking if budget.take(self.now, cost_of(copy.size))]
         self._resend(to, again)
         return "budget" if len(again) < len(lacking) else None

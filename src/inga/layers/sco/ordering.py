@@ -18,12 +18,14 @@ from math import inf
 from inga.causality.arrivals import missing_runs
 from inga.layers.machine import Discarded, Machine
 from inga.layers.sco.parts import Happened, NumberPairs, ScoMessage, ScoSettings
+from inga.model.compiled import mypyc_attr
 from inga.model.packet import Runs
 
 LSN_WINDOW = 8192
 """How far beyond the expected number of a link another may be: no member that keeps its window gets further."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ScoOrdering(Machine):
     """The order one member sees."""
 

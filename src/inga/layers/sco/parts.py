@@ -5,6 +5,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from inga.layers.numbers import check_choice, check_delay, check_number, check_seconds, check_switch
+from inga.model.compiled import mypyc_attr
 from inga.model.packet import Runs
 from inga.model.stamp import Deps
 
@@ -14,6 +15,7 @@ NumberPairs = tuple[tuple[int, int], ...]
 ACK_LEVELS = ("causal", "continuous")
 
 
+@mypyc_attr(native_class=False)
 @dataclass(frozen=True, slots=True)
 class ScoSettings:
     """What can be chosen. Times are in the unit of the clock that is passed in."""
@@ -37,20 +39,22 @@ class ScoSettings:
     multicast_from: int = 0  # remote destinations from which one datagram for all replaces copies; 0: never
 
     def __post_init__(self) -> None:
-        check_choice("ack_level", self.ack_level, ACK_LEVELS)
-        check_switch("throttle", self.throttle)
+        said: Any = self  # what somebody said, of whatever type
+        check_choice("ack_level", said.ack_level, ACK_LEVELS)
+        check_switch("throttle", said.throttle)
         for name in ("window", "quota", "buffers_per_message", "resends_max"):
-            check_number(name, getattr(self, name), 1)
-        if self.window_bytes is not None:
-            check_number("window_bytes", self.window_bytes, 1)
+            check_number(name, getattr(said, name), 1)
+        if said.window_bytes is not None:
+            check_number("window_bytes", said.window_bytes, 1)
         for name in ("confirm_every", "multicast_from"):
-            check_number(name, getattr(self, name) or 0, 0)
+            check_number(name, getattr(said, name) or 0, 0)
         for name in ("nack_again", "resend_after", "poll_after", "patience"):
-            check_seconds(name, getattr(self, name), inf)
+            check_seconds(name, getattr(said, name), inf)
         for name in ("confirm_delay", "probe_after", "nack_delay"):
-            check_delay(name, getattr(self, name), inf)
+            check_delay(name, getattr(said, name), inf)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ScoMessage:
     """One copy of a data message: what its sender put on it, and how far it got here."""
 
@@ -112,6 +116,7 @@ class ScoMessage:
         return f"<Message {self.src}:{self.seq} lsn={self.lsn}>"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Own:
     """A message of ours, until every remote destination has accepted it."""
 

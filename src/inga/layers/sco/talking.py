@@ -14,6 +14,7 @@ from math import inf
 from inga.layers.machine import ALL, GaveUp
 from inga.layers.sco.ordering import LSN_WINDOW, ScoOrdering
 from inga.layers.sco.parts import Control, NumberPairs, ScoControlSent, ScoMessage, ScoNack, ScoSettings
+from inga.model.compiled import mypyc_attr
 from inga.model.packet import Runs
 from inga.session.alarms import NEVER
 
@@ -24,6 +25,7 @@ CONFIRM, FOUND, ASK, PROBE, POLL, RESEND, FLOW = range(7)
 """What alarms are about."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Talking(ScoOrdering):
     """The order one member sees, and what it says about it."""
 
