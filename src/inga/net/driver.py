@@ -36,7 +36,7 @@ class Driver:
         the stack has failed."""
         self.writers: deque[asyncio.Future[None]] = deque()  # sends that wait for the window to open
         self.is_ending = False  # the end of this turn is scheduled
-        self._is_idle = True  # nothing was sent since something came last, and the stack is not at work
+        self._is_idle = True  # nothing was sent since something last happened, and the stack is not at work
         self._stack = stack
         self._carrier = carrier
         self._reading = reading
@@ -130,3 +130,4 @@ class Driver:
         self._stack.tick(self._time())
         self.act(self._stack.ready())
         self._company.notice()  # what was delayed on purpose comes now
+        self._is_idle = True
