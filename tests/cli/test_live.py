@@ -67,6 +67,24 @@ def test_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert sum(row.n or 0 for row in rows(trace) if row.step == "take") == 80
 
 
+def test_without_an_oracle_a_run_is_counted_and_not_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    assert live(*f"{ROUGH} --no-oracle --json".split()) == 0, "although it breaks every promise there is"
+    content = found(capsys)
+    assert (content["judged"], content["violations"], content["related"]) == (False, 0, 0)
+    assert (content["sent"], content["delivered"], content["expected"]) == (300, 600, 600)
+    assert content["seconds"] > 0 and content["cpu_seconds"] > 0
+    assert live(*"--members 2 --messages 20 --no-oracle".split()) == 0
+    said, _ = capsys.readouterr()
+    assert "not judged" in said and "promises" not in said and "related" not in said
+    assert "messages/s and member" in said and "us of CPU per delivery" in said
+
+
+@pytest.mark.parametrize("words", ["--join 1", "--crash 1", "--order object --objects 1", "--slow bob"])
+def test_what_only_an_oracle_can_follow(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    assert live("--members", "3", "--no-oracle", *words.split()) == 2
+    assert sentence(capsys).startswith("--no-oracle only counts what members send and take")
+
+
 @pytest.mark.parametrize("words", ["--matrix --subset 2", "--order relay"])
 def test_other_ways_to_causal_order(capsys: pytest.CaptureFixture[str], words: str) -> None:
     rough = "--members 3 --messages 40 --loss 0.05 --delay 0:2 --reorder 0.2 --json"

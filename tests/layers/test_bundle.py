@@ -151,26 +151,26 @@ def test_a_coarse_bundle_outlives_a_take() -> None:
 # Company
 
 
-def test_a_second_partial_bundle_waits_for_the_acknowledgement() -> None:
+def test_a_third_partial_bundle_waits_for_the_acknowledgement_of_the_first() -> None:
     loose = Loose()
-    loose.send(b"one")
-    loose.stack.ready()
-    assert loose.bottom.sent[0].partial, "it asks for an acknowledgement at once"
-    loose.send(b"two")
-    loose.stack.ready()
-    loose.send(b"three")
-    loose.stack.ready()
-    assert loose.left == [[b"one"]]
+    for text in (b"one", b"two", b"three", b"four"):
+        loose.send(text)
+        loose.stack.ready()
+    assert loose.left == [[b"one"], [b"two"]]
+    assert all(packet.partial for packet in loose.bottom.sent), "they ask for an acknowledgement"
     loose.number()
     loose.stack.ready()
-    assert loose.left == [[b"one"]], "numbered is not acknowledged"
+    assert loose.left == [[b"one"], [b"two"]], "numbered is not acknowledged"
     loose.stack.chain.acknowledged(1)
-    assert loose.left == [[b"one"], [b"two", b"three"]]
+    assert loose.left == [[b"one"], [b"two"], [b"three", b"four"]]
     loose.number()
-    loose.stack.chain.acknowledged(2)
-    loose.send(b"four")
+    loose.send(b"five")
     loose.stack.ready()
-    assert loose.left[2:] == [[b"four"]]
+    assert len(loose.left) == 3, "again two are under way"
+    loose.stack.chain.acknowledged(3)
+    loose.send(b"six")
+    loose.stack.ready()
+    assert loose.left[3:] == [[b"five"], [b"six"]]
 
 
 def test_without_gathering_every_turn_makes_a_packet() -> None:
@@ -196,15 +196,17 @@ def test_in_a_group_the_rule_costs_one_round_trip() -> None:
     net.send(0, b"one")
     net.send(0, b"two")
     net.send(0, b"three")
-    assert len(net.to(1)) == 1
+    net.send(0, b"four")
+    assert len(net.to(1)) == 2
     net.settle()
-    assert net.texts(1) == ["one", "two", "three"]
-    assert [len(batch) for batch in net.batches[1]] == [1, 2]
+    assert net.texts(1) == ["one", "two", "three", "four"]
+    assert [len(batch) for batch in net.batches[1]] == [1, 1, 2]
     assert net.now == 0.0
 
 
 def test_a_turn_is_not_over_because_one_more_has_what_another_has() -> None:
     net = Net(3)
+    net.send(0, b"zero")
     net.send(0, b"one")
     net.arrive(*net.to(1), *net.to(2))
     net.arrive(*net.to(0))
@@ -219,7 +221,7 @@ def test_a_turn_is_not_over_because_one_more_has_what_another_has() -> None:
     alice.send(b"three", now=net.now)
     net.turn(0)
     net.settle()
-    assert [len(batch) for batch in net.batches[1]] == [1, 2]
+    assert [len(batch) for batch in net.batches[1]] == [1, 1, 2]
 
 
 @pytest.mark.parametrize("size", [100, 5_000, 200_000])
@@ -243,11 +245,12 @@ def test_alone_in_a_group_nothing_waits_for_others() -> None:
 def test_when_all_others_have_left_nothing_waits_for_them() -> None:
     net = Net(2, options=Options(echo=True), takes=False)
     net.send(0, b"one")
-    receipt = net.send(0, b"two")
-    assert net.texts(0) == ["one"]
+    net.send(0, b"two")
+    receipt = net.send(0, b"three")
+    assert net.texts(0) == ["one", "two"]
     net.stacks[0].gone(1)
     net.turn(0)
-    assert net.texts(0) == ["one", "two"]
+    assert net.texts(0) == ["one", "two", "three"]
     assert receipt.has("confirmed")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from inga.layers.reliable import LSN_WINDOW, Reliable, ReliableSettings
 from inga.model.errors import Gap
-from inga.model.packet import Packet
+from inga.model.packet import DATA, Packet
 from inga.model.receipt import Receipt
 from inga.recipes import Options
 from inga.stack.stack import joined
@@ -281,22 +281,55 @@ def reports(net: Net) -> list[tuple[int, float]]:
 
 
 @pytest.mark.parametrize("sender", range(4))
-def test_of_a_partial_bundle_one_member_reports_at_once_and_the_others_soon(sender: int) -> None:
+def test_of_partial_bundles_one_member_reports_the_second_at_once_and_the_others_soon(sender: int) -> None:
     net = Net(4)
     net.send(sender, b"one")
     net.arrive(*list(net.under_way))
+    others = [member for member in range(4) if member != sender]
+    assert reports(net) == [], "nobody waits for it yet"
+    assert [net.wake[member] for member in others] == [REPORT] * 3
+    net.send(sender, b"two")
+    net.arrive(*list(net.under_way))
     following = (sender + 1) % 4
     assert reports(net) == [(following, 0.0)]
-    late = [member for member in range(4) if member not in (sender, following)]
-    assert [net.wake[member] for member in late] == [REPORT, REPORT]
     net.wait(REPORT)
-    assert {flight.source for flight in net.log if flight.kind == RELIABLE} == {following, *late}
+    assert {flight.source for flight in net.log if flight.kind == RELIABLE} == set(others)
     net.quiet()
+
+
+def test_a_report_makes_the_next_partial_bundle_a_first_one() -> None:
+    net = Net(3)
+    for text in (b"one", b"two", b"three"):
+        net.send(0, text)
+        net.arrive(*net.to(1))
+        net.send(1, b"which carries it")
+        net.arrive(*net.to(0))
+    assert reports(net) == []
+
+
+def test_the_only_receiver_reports_at_once() -> None:
+    """Its report is all that a receipt waits for."""
+    net = Net(2)
+    receipt = net.send(0, b"one")
+    net.settle()
+    assert receipt.has("confirmed") and net.now == 0.0
+
+
+def test_a_question_that_all_answer_costs_no_packet_but_theirs() -> None:
+    net = Net(4)
+    for _ in range(10):
+        for member in (0, 1, 2, 3):
+            net.send(member, b"a question, or an answer")
+            net.arrive(*list(net.under_way))
+        net.now += REPORT / 10
+    assert {flight.kind for flight in net.log} == {DATA}
+    assert len(net.log) == 10 * 4 * 3
 
 
 def test_who_left_does_not_report() -> None:
     net = Net(4)
     net.send(0, b"one")
+    net.send(0, b"two")
     net.lose(lambda flight: flight.target == 1)
     for member in (2, 3):
         net.stacks[member].gone(1)

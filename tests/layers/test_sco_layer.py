@@ -215,6 +215,8 @@ def test_one_who_leaves_with_the_last_bundle_unheard_lets_the_next_one_go() -> N
     alice = member(0)
     alice.send(b"to bob", 0b010, now=1.0)
     assert sent_to(alice) == [1]
+    alice.send(b"to bob, too", 0b010, now=1.0)
+    assert sent_to(alice) == [1]
     alice.send(b"to cathy", 0b100, now=1.0)
     assert sent_to(alice) == [], "in company, once bob has the first"
     alice.gone(1)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
+from selectors import DefaultSelector, SelectorKey
 from typing import Any, Self
 
 import inga
@@ -19,10 +20,24 @@ Place = Callable[..., dict[str, Any]]
 Party = Callable[..., AbstractAsyncContextManager[list[inga.Group]]]
 
 
+class CountingSelector(DefaultSelector):
+    """Counts the turns of a loop: in each it asks once what has come."""
+
+    turns = 0
+
+    def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
+        self.turns += 1
+        return super().select(timeout)
+
+
 class SkippingLoop(asyncio.SelectorEventLoop):
-    """A loop whose clock can be moved on, for what takes a minute in real time."""
+    """A loop whose clock can be moved on, for what takes a minute in real time, and whose turns are counted."""
 
     skipped = 0.0
+
+    def __init__(self) -> None:
+        self.selector = CountingSelector()
+        super().__init__(self.selector)
 
     def time(self) -> float:
         return super().time() + self.skipped

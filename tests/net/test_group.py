@@ -19,7 +19,21 @@ from inga.runs.member import MemberTraffic
 from inga.stack.stack import Stack
 from inga.trial.workload import Workload
 
-from .helpers import CARRIERS, LOOPS, OtherTask, Party, Place, Run, confirmed, skip, take, text, texts, until
+from .helpers import (
+    CARRIERS,
+    LOOPS,
+    OtherTask,
+    Party,
+    Place,
+    Run,
+    SkippingLoop,
+    confirmed,
+    skip,
+    take,
+    text,
+    texts,
+    until,
+)
 
 pytestmark = pytest.mark.network
 
@@ -42,6 +56,48 @@ def test_everybody_one_or_some(run: Run, party: Party) -> None:
             )
 
     run(main())
+
+
+def test_the_first_message_of_an_idle_group_leaves_within_its_send(run: Run, party: Party) -> None:
+    async def main() -> None:
+        async with party(2) as (alice, bob):
+            await (await alice.send(b"before")).reached("confirmed")
+            packets = alice.stack.counts["data"]
+            alice.post(b"first")
+            assert alice.stack.counts["data"] == packets + 1
+            alice.post(b"second")
+            await alice.send(b"third")
+            assert alice.stack.counts["data"] == packets + 1, "they wait for the end of the turn, in company"
+            batches = bob.batches()
+            assert [len(await anext(batches)) for _ in range(3)] == [1, 1, 2]
+
+    run(main())
+
+
+def test_an_answer_leaves_in_the_turn_in_which_the_question_was_read(run: Run, party: Party) -> None:
+    async def main() -> None:
+        async with party(2) as (alice, bob):
+            answers = aiter(alice)
+            answering = asyncio.create_task(_answer(bob))
+            loop = asyncio.get_running_loop()
+            assert isinstance(loop, SkippingLoop)
+            before, turns = alice.stack.counts + bob.stack.counts, loop.selector.turns
+            for _ in range(50):
+                alice.post(b"question")
+                await anext(answers)
+            turns = loop.selector.turns - turns
+            answering.cancel()
+            after = alice.stack.counts + bob.stack.counts
+            assert after["data"] - before["data"] == 100
+            # A turn in which it comes, and one in which it is answered, at each side; a few for timers, on a slow machine.
+            assert turns <= 50 * 4.5
+
+    run(main())
+
+
+async def _answer(group: Group) -> None:
+    async for _ in group:
+        await group.send(b"answer")
 
 
 def test_an_own_name_among_the_destinations(run: Run, party: Party) -> None:
@@ -277,7 +333,7 @@ def test_receipts(run: Run, party: Party) -> None:
     async def main() -> None:
         async with party(3) as (alice, _bob, cathy):
             receipts = [await alice.send(b"1"), alice.post(b"2"), await alice.send_many([b"3", b"4"])]
-            assert len(set(receipts)) == 1, "sends of one bundle share it"
+            assert len(set(receipts)) == 2, "sends of one bundle share it, and the first has left"
             assert not receipts[0].has("confirmed")
             await confirmed(receipts)
             assert receipts[0].has("confirmed")

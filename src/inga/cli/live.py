@@ -5,9 +5,11 @@
   inga live --members 3 --join 2 --messages 5000
   inga live --members 8 --messages 500 --rate 50 --trace paced
   inga live --order object --objects 2 --members 5 --loss 0.05 --trace objects
+  inga live --order sco --members 8 --subset 3 --messages 20000 --no-oracle
 
 Members send back to back, or at the rate that is given; faults are injected where datagrams arrive. Ends with 0 if the
-order kept all it promises, 1 if not. Times are in milliseconds.
+order kept all it promises, 1 if not. Times are in milliseconds. Rates and CPU are those of the members from the first message to the last;
+with --no-oracle they keep no diary either, nobody judges the run, and what is measured is the group alone.
 """
 
 import argparse
@@ -43,6 +45,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--unsafe", action="store_true", help="let in orders that are there to learn from")
     parser.add_argument(
+        "--no-oracle", action="store_true", help="do not judge the run: only count and measure"
+    )
+    parser.add_argument(
         "--timeout", type=float, default=60.0, metavar="S", help="seconds without any progress"
     )
 
@@ -53,18 +58,27 @@ def run(options: argparse.Namespace) -> int:
     faults = trial.faults(NO_DELAY)
     if faults.reorder and not faults.delay_max:
         raise UsageError("--reorder delays copies beyond the maximum of --delay, which is 0: give one")
+    if options.no_oracle and (trial.objects is not None or trial.join or trial.is_disturbed or trial.slow):
+        raise UsageError(
+            "--no-oracle only counts what members send and take: it goes with no objects, and nobody who joins, fails or is slow"
+        )
     requests = trial.members * trial.messages
     # Of those who come later nobody knows how much it will be: it depends on when.
     deliveries = None if trial.join or trial.is_disturbed else requests * (trial.subset or trial.members - 1)
     what, total = ("delivered", deliveries) if trial.objects is None else ("called", requests)
     progress = ProgressLine(what, total, quiet=options.quiet)
-    drive: Callable[..., Result] = run_live if trial.objects is None else run_calls
+    drive: Callable[..., Result] = partial(run_live, judged=not options.no_oracle)
+    if trial.objects is not None:
+        drive = run_calls
     if trial.is_disturbed or trial.slow:
         drive = partial(run_disturbed, say=story(options))
     full, starting = options.trace_level == "full", _starting(trial, options)
     result = drive(trial, options.trace, full=full, progress=progress, starting=starting)
     progress.end()
     show(result, options)
+    if trial.objects is None and not options.json:
+        micros = 1e6 * result.cpu_per_delivery
+        print(f"{result.rate:,.0f} messages/s and member, {micros:.2f} us of CPU per delivery")
     return 1 if result.violations else 0
 
 

@@ -225,9 +225,9 @@ def show(result: Result, options: argparse.Namespace) -> None:
         f"{result.order}: {result.members} members, seed {result.seed}: {result.sent:,} sent, "
         f"{result.delivered:,} of {result.expected:,} delivered in {result.seconds:.3f} s"
     )
-    print(
-        f"{result.related:,} causally related pairs" + ("" if result.related else ": this run proves nothing")
-    )
+    if result.judged:
+        proof = "" if result.related else ": this run proves nothing"
+        print(f"{result.related:,} causally related pairs{proof}")
     print(f"datagrams: {pdus['data']:,} data, {pdus['control']:,} control, {pdus['repair']:,} repairs")
     if (found := result.recovery) and found["lost"]:
         print(
@@ -239,9 +239,8 @@ def show(result: Result, options: argparse.Namespace) -> None:
         print(line)
     for name, count in result.unpromised.items():
         print(f"not promised: {count:,} {name} violations")
-    print(
-        f"promised guarantees: {result.violations:,} violations" if result.violations else "all promises kept"
-    )
+    kept = "all promises kept" if result.judged else "not judged"
+    print(f"promised guarantees: {result.violations:,} violations" if result.violations else kept)
     for witness in result.witnesses[:5]:
         print(f"  {witness}")
     if result.trace:

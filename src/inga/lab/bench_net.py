@@ -22,6 +22,11 @@ MESSAGES_MAX = 400_000
 DATAGRAM = 60 * 1024
 SECONDS_MAX = 120.0
 
+FLOORS = {"loop_latency": "event loop alone", "raw_latency": "blocking sockets"}
+"""What round trips are compared with, by the job that measures it."""
+
+CPU = "us CPU/round trip"
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:
@@ -85,16 +90,17 @@ def latency(progress: SayProgress, *, members: list[int], rounds: int, repetitio
     """Idle round trips: one multicasts, all others answer."""
     rows = []
     for n in members:
-        ours: dict[str, list[float]] = defaultdict(list)
-        raw: dict[str, list[float]] = defaultdict(list)
+        found: dict[str, dict[str, list[float]]] = {job: defaultdict(list) for job in ("latency", *FLOORS)}
         for repetition in range(repetitions):
             progress(f"round trips of {n} members ({repetition + 1}/{repetitions})")
-            for job, into in (("latency", ours), ("raw_latency", raw)):
+            for job, into in found.items():
                 for key, value in round_trips(job, n, rounds).items():
                     into[key].append(value)
+        ours = found.pop("latency")
         rows += [
-            BenchRow(f"{n} members, {key}", median(raw[key]), median(ours[key]), "us", "blocking sockets")
-            for key in ("p50", "p99")
+            BenchRow(f"{n} members, {key}", median(floor[key]), median(ours[key]), unit, FLOORS[job])
+            for key, unit in (("p50", "us"), ("p99", "us"), ("user", CPU), ("system", CPU))
+            for job, floor in found.items()
         ]
     return rows
 
@@ -163,7 +169,8 @@ def play(
 
 
 def round_trips(job: str, members: int, rounds: int, order: str = "causal", **how: Any) -> dict[str, float]:
-    """Microseconds that one in two and one in a hundred take longer than. `how`: more that the members are told."""
+    """Microseconds that one in two and one in a hundred take longer than; and those of CPU, of all members together, that
+    one takes. `how`: more that the members are told."""
     names = [f"member{i}" for i in range(members)]
     via = f"udp://239.7.7.9:{free_ports(1, socket.SOCK_DGRAM)[0]}"
     configs = [
@@ -174,6 +181,7 @@ def round_trips(job: str, members: int, rounds: int, order: str = "causal", **ho
         cluster.gather("ready", timeout=SECONDS_MAX)
         for member in reversed(range(members)):  # those who answer first
             cluster.tell("go", member)
-        end = cluster.gather("done", timeout=SECONDS_MAX, without=frozenset(range(1, members)))[0]
+        ends = cluster.gather("done", timeout=SECONDS_MAX)
         cluster.tell("close")
-    return {"p50": end["p50"], "p99": end["p99"]}
+    cpu = {key: 1e6 * sum(end[key] for end in ends) / rounds for key in ("user", "system")}
+    return {"p50": ends[0]["p50"], "p99": ends[0]["p99"], **cpu}

@@ -10,12 +10,17 @@ import io
 import pstats
 import select
 import socket
+from collections import deque
 from collections.abc import Awaitable, Callable
 from cProfile import Profile
+from resource import RUSAGE_SELF, getrusage
 from statistics import quantiles
 from time import perf_counter, process_time
 from typing import Any
 
+from inga.model.delivery import Delivery
+from inga.model.packet import Buffer
+from inga.net import sieve
 from inga.net.group import Group
 from inga.net.join import join
 from inga.net.options import DEFAULTS
@@ -215,54 +220,93 @@ async def zmq_throughput(config: dict[str, Any], link: WorkerLink) -> None:
 
 async def latency(config: dict[str, Any], link: WorkerLink) -> None:
     """The first member multicasts, all others answer, it goes on when it has every answer."""
-    others = len(config["members"]) - 1
     async with join_bench(config) as group:
         await group.ready()
-        link.say("ready")
-        await link.hear()
-        if config["name"] != config["members"][0]:
-            async for delivery in group:
-                if delivery.data == b"ping":
-                    await group.send(b"pong")
-        times: list[float] = []
         deliveries = aiter(group)
-        for _ in range(config["rounds"]):
-            started = perf_counter()
-            await group.send(b"ping")
-            for _ in range(others):
-                await anext(deliveries)
-            times.append(perf_counter() - started)
-        link.say("done", **_percentiles(times))
-        await link.hear()
+
+        async def read() -> Buffer:
+            delivery: Delivery = await anext(deliveries)
+            return delivery.data
+
+        await _play_round_trips(config, link, group.send, read)
+
+
+async def loop_latency(config: dict[str, Any], link: WorkerLink) -> None:
+    """The same over the same kind of sockets, by the same event loop, without a group: what asyncio itself takes."""
+    shared, own, target = _raw_sockets(config)
+    sieve.attach(shared, own.getsockname(), None)
+    loop = asyncio.get_running_loop()
+    arrived: deque[bytes] = deque()
+    reader: asyncio.Future[None] | None = None
+
+    def receive() -> None:
+        arrived.append(shared.recvfrom(2048)[0])
+        if reader is not None and not reader.done():
+            reader.set_result(None)
+
+    async def send(data: bytes) -> None:
+        own.sendto(data, target)
+
+    async def read() -> Buffer:
+        nonlocal reader
+        while not arrived:
+            reader = loop.create_future()
+            await reader
+        return arrived.popleft()
+
+    loop.add_reader(shared, receive)
+    await _play_round_trips(config, link, send, read)
+    loop.remove_reader(shared)
+    shared.close()
+    own.close()
 
 
 async def raw_latency(config: dict[str, Any], link: WorkerLink) -> None:
     """The same with blocking bare sockets."""
     shared, own, target = _raw_sockets(config)
-    others = len(config["members"]) - 1
+    own.setblocking(True)
+    shared.settimeout(5)
+    sieve.attach(shared, own.getsockname(), None)
+
+    async def send(data: bytes) -> None:
+        own.sendto(data, target)
+
+    async def read() -> Buffer:
+        return shared.recvfrom(2048)[0]
+
+    await _play_round_trips(config, link, send, read)
+    shared.close()
+    own.close()
+
+
+async def _play_round_trips(
+    config: dict[str, Any],
+    link: WorkerLink,
+    send: Callable[[bytes], Awaitable[Any]],
+    read: Callable[[], Awaitable[Buffer]],
+) -> None:
+    """The first member asks and says how long answers took; all say what CPU it cost them, in all rounds together."""
     link.say("ready")
     await link.hear()
-    own.setblocking(True)
-    shared.setblocking(True)
-    if config["name"] != config["members"][0]:
-        shared.settimeout(5)
-        try:
-            while (data := shared.recvfrom(2048)[0]) != b"end":
-                if data == b"ping":
-                    own.sendto(b"pong", target)
-        except TimeoutError:
-            pass
-        return
+    before = getrusage(RUSAGE_SELF)
     times: list[float] = []
-    for _ in range(config["rounds"]):
-        started = perf_counter()
-        own.sendto(b"ping", target)
-        got = 0
-        while got < others:
-            got += shared.recvfrom(2048)[0] == b"pong"
-        times.append(perf_counter() - started)
-    own.sendto(b"end", target)
-    link.say("done", **_percentiles(times))
+    if config["name"] == config["members"][0]:
+        others = range(len(config["members"]) - 1)
+        for _ in range(config["rounds"]):
+            started = perf_counter()
+            await send(b"ping")
+            for _ in others:
+                while await read() != b"pong":
+                    pass
+            times.append(perf_counter() - started)
+        await send(b"end")
+    else:
+        while (data := await read()) != b"end":
+            if data == b"ping":
+                await send(b"pong")
+    after = getrusage(RUSAGE_SELF)
+    user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
+    link.say("done", user=user, system=system, **(_percentiles(times) if times else {}))
     await link.hear()
 
 

@@ -2,8 +2,8 @@
 
 All sends between two takes at a site have the same causal past, so they can share a packet. A bundle
 closes when it is full, when the application takes something (the next send has another past), or at
-the end of the turn: unless an earlier partial bundle is still on its way, for then company is worth
-waiting for, and the acknowledgement comes at once. Never on a timer. Where the layers below say that
+the end of the turn: unless two earlier partial bundles are still on their way, for then company is worth
+waiting for, and an acknowledgement comes at once. Never on a timer. Where the layers below say that
 nothing would leave now anyway (`stack.passable`), it waits for company too.
 
 From docs/architecture.md, "Bundles".
@@ -47,12 +47,14 @@ class Bundle(Layer):
         self._size_max = 0
         self._since = 0.0  # when the open bundle was begun
         self._receipt: Receipt | None = None
-        self._partial: Packet | None = None  # the last bundle that left before it was full
+        # The last bundle that left before it was full, and the one before that.
+        self._partial: Packet | None = None
+        self._earlier: Packet | None = None
         self._acknowledged = 0  # the lsn up to which some other member has all our packets
 
     def view(self, view: View) -> None:
         self._size_max = self.stack.wire.payload_max - HEAD
-        self._partial = None
+        self._partial = self._earlier = None
         self._acknowledged = 0
         self._said: defaultdict[int, int] = defaultdict(int)  # messages to some, by member
         self._whole = 0  # messages to everybody
@@ -165,9 +167,9 @@ class Bundle(Layer):
     def _may_leave(self) -> bool:
         if not self.stack.passable:
             return False
-        partial = self._partial
+        earlier = self._earlier
         # A packet that was cut into fragments never gets an lsn of its own, so nothing waits for its acknowledgement.
-        return not self.gather or partial is None or partial.is_cut or 0 < partial.lsn <= self._acknowledged
+        return not self.gather or earlier is None or earlier.is_cut or 0 < earlier.lsn <= self._acknowledged
 
     def _close(self, *, full: bool) -> None:
         stack = self.stack
@@ -182,7 +184,7 @@ class Bundle(Layer):
         packet.receipt = self._receipt  # None unless a sender asked for a receipt
         if self.gather and not full:
             packet.partial = True
-            self._partial = packet
+            self._earlier, self._partial = self._partial, packet
         self._open = []
         self._size = 0
         self._receipt = None

@@ -8,7 +8,7 @@
                a lost last packet, and a lost acknowledgement
     reports    when an urgent packet or some layer wants it, all our counters leave at the end of
                the turn, on data if some leaves, else in a packet of their own; for a partial
-               bundle one member does so, the others within a moment
+               bundle within a moment, for a second one of the same sender one member does so at once
 
 When all members have all packets, nobody sends anything.
 """
@@ -103,6 +103,7 @@ class Reliable(Layer, NumberedLender):
         self._known = [0] * n  # highest lsn each member is known to have used
         self._nack_wait = [self._new_wait() for _ in range(n)]
         self._progress = [0.0] * n
+        self._owed: set[int] = set()  # members that sent a partial bundle since our last report
         self._alarms = Alarms()
         # packets kept for other members
         # Packets of each member that not all are known to have.
@@ -206,15 +207,19 @@ class Reliable(Layer, NumberedLender):
             self._owe(packet.src)
 
     def _owe(self, src: int) -> None:
-        """A partial bundle came. Its sender waits for one acknowledgement: one receiver answers at once, the others
-        within a moment, or on data that they send."""
+        """A partial bundle came, to be acknowledged within a moment, or on data that we send. Its sender lets a second one
+        leave meanwhile and then waits for one acknowledgement, so one receiver answers that at once. Where there is only one
+        receiver, its answer confirms a message: it does not wait."""
         stack = self.stack
-        following = (src + 1) % len(stack.view)
-        while following in stack.left:
-            following = (following + 1) % len(stack.view)
-        if following == stack.me:
-            stack.want_report()
-        elif _REPORTING not in self._alarms:
+        if src in self._owed or len(stack.peers) == 1:
+            following = (src + 1) % len(stack.view)
+            while following in stack.left:
+                following = (following + 1) % len(stack.view)
+            if following == stack.me:
+                stack.want_report()
+                return
+        self._owed.add(src)
+        if _REPORTING not in self._alarms:
             self._alarms.set(_REPORTING, stack.now + self._settings.report_delay)
 
     def control(self, packet: Packet) -> None:
@@ -445,6 +450,7 @@ class Reliable(Layer, NumberedLender):
 
     def _report_on(self, packet: Packet) -> None:
         self.stack.want_report(False)
+        self._owed.clear()
         self._alarms.clear(_REPORTING)
         if packet.ack is None:
             packet.ack = self._counters()

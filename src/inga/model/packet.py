@@ -45,7 +45,7 @@ class Packet:
         "trace",  # full vector for orders that carry none, while tracing
         "ext",  # what only one layer knows to read: an order's own section, the session's words, a third party's
         "urgent",  # please acknowledge at once, everybody
-        "partial",  # a bundle that left before it was full: somebody acknowledge at once, all soon
+        "partial",  # a bundle that left before it was full: please acknowledge soon, of a second one somebody at once
         "bare",  # the body went to others; only the header is for us
         "lent",  # another member sends it for one that is gone
         "count",  # application messages in the body

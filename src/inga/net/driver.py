@@ -36,6 +36,7 @@ class Driver:
         the stack has failed."""
         self.writers: deque[asyncio.Future[None]] = deque()  # sends that wait for the window to open
         self.is_ending = False  # the end of this turn is scheduled
+        self._is_idle = True  # nothing was sent since something last happened, and the stack is not at work
         self._stack = stack
         self._carrier = carrier
         self._reading = reading
@@ -54,14 +55,25 @@ class Driver:
     def receive(self, burst: ArrivedDatagrams) -> None:
         """Give the stack what the sockets have for it."""
         stack = self._stack
+        self._is_idle = False
         stack.receive(burst, now=self._time())
         self._company.notice()
         # An application that waits for what this burst delivers gets to answer before the turn ends.
-        if self._reading.reader is not None:
+        if stack.to_deliver and self._reading.reader is not None:
             self.act(stack.ready(turn=False))
             self.schedule_end()
-        else:
+        elif not self.is_ending:
             self.act(stack.ready())
+        self._is_idle = True
+
+    def lead(self) -> None:
+        """The application has sent something. If the group was idle it leaves now, or as soon as the stack wants it to;
+        else at the end of this turn, together with what else is sent in it."""
+        if self.is_ending or not self._is_idle:
+            self.schedule_end()
+        else:
+            self._is_idle = False
+            self.end_turn()
 
     def schedule_end(self) -> None:
         """End this turn once the application, which is at work, has had its chance."""
@@ -114,6 +126,8 @@ class Driver:
 
     def _on_timer(self) -> None:
         self._timer = None
+        self._is_idle = False
         self._stack.tick(self._time())
         self.act(self._stack.ready())
         self._company.notice()  # what was delayed on purpose comes now
+        self._is_idle = True

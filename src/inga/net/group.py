@@ -335,7 +335,7 @@ class Group(ObjectCalls):
             self._states.sent(payloads)
         if stack.has_output:
             self._driver.act(stack.ready(turn=False))
-        self._driver.schedule_end()
+        self._driver.lead()
         return receipt  # type: ignore[return-value]  # the stack makes LiveReceipts
 
     def _take(self, batch: Batch) -> None:

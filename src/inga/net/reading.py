@@ -45,6 +45,8 @@ class Reading:
         self._reach = reach
         self._iteration: weakref.ref[AsyncGenerator[Any, None]] | None = None  # the one there is
         self._rest: Iterator[Delivery] = iter(())  # of the packet it is at
+        self._polite = POLITE  # batches that it may yield before others get a turn
+        self._loop = asyncio.get_running_loop()
 
     def add(self, items: Iterable[Batch | View | Incident]) -> None:
         self.queue.extend(items)
@@ -83,7 +85,7 @@ class Reading:
     async def deliveries(self) -> AsyncGenerator[Delivery, None]:
         for delivery in self._rest:
             yield delivery
-        async for item in self._items():
+        while (item := self._next()) is not None or await self._more():
             if isinstance(item, Batch):
                 self._rest = map(Delivery, repeat(item), range(len(item.payloads)))
                 for delivery in self._rest:
@@ -92,13 +94,13 @@ class Reading:
     async def deliveries_and_views(self) -> AsyncGenerator[Delivery | View | Incident, None]:
         for delivery in self._rest:
             yield delivery
-        async for item in self._items():
-            if not isinstance(item, Batch):
+        while (item := self._next()) is not None or await self._more():
+            if isinstance(item, Batch):
+                self._rest = map(Delivery, repeat(item), range(len(item.payloads)))
+                for delivery in self._rest:
+                    yield delivery
+            elif item is not None:
                 yield item
-                continue
-            self._rest = map(Delivery, repeat(item), range(len(item.payloads)))
-            for delivery in self._rest:
-                yield delivery
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
         rest = list(self._rest)
@@ -106,42 +108,49 @@ class Reading:
             batch = Batch(rest[0].sender, rest[0].batch.packet)
             batch.payloads = [delivery.data for delivery in rest]
             yield batch
-        async for item in self._items():
+        while (item := self._next()) is not None or await self._more():
             if isinstance(item, Batch):
                 yield item
 
-    async def _items(self) -> AsyncGenerator[Batch | View | Incident, None]:
-        queue = self.queue
-        polite = POLITE
-        while True:
-            if self.stop is not None:
-                raise self.stop
-            head = queue[0] if queue else None
-            is_waiting = self.states is not None and isinstance(head, View) and self.states.waits_at(head)
-            if head is None or is_waiting:
-                if self.error is not None:
-                    raise self.error
-                if self.closed:
-                    return
-                reader = self.reader = asyncio.get_running_loop().create_future()
-                try:
-                    await reader
-                finally:
-                    if self.reader is reader:  # nobody woke us
-                        self.reader = None
-                polite = POLITE
-                continue
-            polite -= 1
-            if not polite:
-                polite = POLITE
-                await asyncio.sleep(0)
-                continue
-            if self.states is not None and isinstance(head, View) and not self.states.is_clear(head):
-                await self.states.attend(head)
-                continue
-            item = queue.popleft()
-            if isinstance(item, Batch) and not item.replayed:
+    def _next(self) -> Batch | View | Incident | None:
+        """What the application begins now; None: the iteration has to wait first."""
+        if self.stop is not None:
+            raise self.stop
+        if not self.queue or not self._polite:
+            return None
+        item = self.queue[0]
+        if isinstance(item, View) and self.states is not None:
+            passes = self.states.is_clear(item) and not self.states.waits_at(item)
+            if not passes:
+                return None
+        self._polite -= 1
+        self.queue.popleft()
+        if isinstance(item, Batch):
+            if not item.replayed:
                 self._take(item)
-            elif isinstance(item, View):
-                self._reach(item)
-            yield item
+        elif isinstance(item, View):
+            self._reach(item)
+        return item
+
+    async def _more(self) -> bool:
+        """Wait until the iteration may look again, for whatever it is; False: there is nothing more to come."""
+        head = self.queue[0] if self.queue else None
+        states = self.states
+        if head is None or (states is not None and isinstance(head, View) and states.waits_at(head)):
+            if self.error is not None:
+                raise self.error
+            if self.closed:
+                return False
+            reader = self.reader = self._loop.create_future()
+            try:
+                await reader
+            finally:
+                if self.reader is reader:  # nobody woke us
+                    self.reader = None
+            self._polite = POLITE
+        elif not self._polite:
+            self._polite = POLITE
+            await asyncio.sleep(0)
+        elif states is not None and isinstance(head, View):
+            await states.attend(head)
+        return True

@@ -50,16 +50,17 @@ def run(
     trace: Path | None = None,
     *,
     full: bool = True,
+    judged: bool = True,
     progress: CountProgress = lambda taken: None,
     starting: CountProgress = lambda started: None,
 ) -> Result:
-    """Start the members, let them talk, judge what they wrote in their diaries."""
+    """Start the members, let them talk, judge what they wrote in their diaries; or only count, if it is not to be judged."""
     recipe = find(trial.order)
     refuse_unsafe(recipe, trial.unsafe)
     workload = trial.workload
     started = monotonic()
     with tempfile.TemporaryDirectory(prefix="inga-live-") as scratch:
-        configs = configs_of(trial, Path(scratch), trace, full=full)
+        configs = configs_of(trial, Path(scratch), trace, full=full, judged=judged)
         late = frozenset(range(workload.members, len(configs)))
         processes = list(range(len(configs)))  # of workers, by which the group knows them
         views: dict[int, list[int]] = {}
@@ -74,29 +75,31 @@ def run(
                 for worker, process in enumerate(processes):
                     expected = sum(line["to"].get(str(process), 0) for line in sent)
                     cluster.tell("expect", worker, expected=expected)
-            cluster.gather("done", timeout=patience(trial), progress=progress)
+            done = cluster.gather("done", timeout=patience(trial), progress=progress)
             seconds = monotonic() - started
             if trace is not None and "quiet" in recipe.guarantees:
                 sleep(LISTEN_SECONDS)
             cluster.tell("close")
             ends = cluster.gather("closed", timeout=START_SECONDS)
         by_process = sorted(range(len(configs)), key=processes.__getitem__)
-        diaries = [_diary(Path(configs[worker]["diary"])) for worker in by_process]
+        diaries = [_diary(Path(configs[worker]["diary"])) for worker in by_process if judged]
+    measured: dict[str, Any] = {
+        "seed": trial.seed,
+        "pdus": packets_sent([end["counts"] for end in ends]),
+        "bytes": sum(end["counts"].get("bytes", 0) for end in ends),
+        "seconds": seconds,
+        "cpu_seconds": sum(end["cpu"] for end in ends),
+        "trace": None if trace is None else str(trace),
+        "recovery": recovered([end["counts"] for end in ends]) if recipe.wire == "miop" else {},
+    }
+    if not judged:
+        delivered, expected = (sum(line["taken"] for line in done), sum(line["expected"] for line in configs))
+        spoken = trial.members * trial.messages
+        return Result.counted(recipe.name, trial.members, spoken, delivered, expected, **measured)
     keys = dict(trial.option).get("keys") or 1
     agreed = agreed_orders(recipe.promises(trial.deliver), lambda message: message % keys)
     oracle = judge_diaries(workload, trial.seed, diaries, echo=trial.echo, agreed=agreed, views=views)
-    return Result.of(
-        oracle,
-        recipe.name,
-        recipe.promises(trial.deliver),
-        seed=trial.seed,
-        pdus=packets_sent([end["counts"] for end in ends]),
-        bytes=sum(end["counts"].get("bytes", 0) for end in ends),
-        seconds=seconds,
-        cpu_seconds=sum(end["cpu"] for end in ends),
-        trace=None if trace is None else str(trace),
-        recovery=recovered([end["counts"] for end in ends]) if recipe.wire == "miop" else {},
-    )
+    return Result.of(oracle, recipe.name, recipe.promises(trial.deliver), **measured)
 
 
 def gather_ready(
@@ -206,10 +209,16 @@ def expected_of(workload: Workload, seed: int, *, echo: bool) -> list[int]:
 
 
 def configs_of(
-    trial: Trial, scratch: Path, trace: Path | None, *, full: bool, network: SwitchedNetwork | None = None
+    trial: Trial,
+    scratch: Path,
+    trace: Path | None,
+    *,
+    full: bool,
+    judged: bool = True,
+    network: SwitchedNetwork | None = None,
 ) -> list[dict[str, Any]]:
-    """What each member is told. It has messages to take, and a diary in `scratch`, unless it calls objects. Members are in
-    the namespaces of the `network`, if there is one."""
+    """What each member is told. It has messages to take, and a diary in `scratch` if it is judged, unless it calls objects.
+    Members are in the namespaces of the `network`, if there is one."""
     founders = trial.members
     if founders + trial.join > MEMBERS_MAX:
         raise UsageError(
@@ -256,7 +265,7 @@ def configs_of(
             "me": me,
             "trial": asdict(trial),
             "expected": expected[me],
-            "diary": str(scratch / f"{me}.diary"),
+            "diary": str(scratch / f"{me}.diary") if judged else None,
         }
         for me, name in enumerate(people)
     ]

@@ -51,7 +51,10 @@ async def play(config: dict[str, Any], link: WorkerLink) -> None:
             await link.hear()
         started = process_time()
         everybody, paced = trial.members + trial.join, trial.rate is not None
-        part = MemberTraffic(group, trial.workload, me, trial.seed, everybody, paced=paced, echo=trial.echo)
+        keeps = config["diary"] is not None
+        part = MemberTraffic(
+            group, trial.workload, me, trial.seed, everybody, paced=paced, echo=trial.echo, keeps_diary=keeps
+        )
         reports = asyncio.create_task(_report(part, link))
         try:
             if "complete" not in group.recipe.guarantees:
@@ -65,7 +68,8 @@ async def play(config: dict[str, Any], link: WorkerLink) -> None:
         cpu = process_time() - started
         link.say("done", taken=part.taken)
         await link.hear()
-        Path(config["diary"]).write_bytes(part.diary.tobytes())
+        if keeps:
+            Path(config["diary"]).write_bytes(part.diary.tobytes())
     link.say(
         "closed",
         counts=dict(group.stack.counts),
@@ -110,8 +114,10 @@ class MemberTraffic:
         *,
         paced: bool = False,
         echo: bool = False,
+        keeps_diary: bool = True,
     ) -> None:
-        """`everybody`: how many members there are once all have come. `echo`: we take our own messages, too."""
+        """`everybody`: how many members there are once all have come. `echo`: we take our own messages, too. Without a diary
+        nobody can judge the run, and it costs what the group costs."""
         self.diary = array("q")
         self.taken = 0
         self._sent: Counter[tuple[int, int | None]] = Counter()  # by view and destinations
@@ -126,6 +132,7 @@ class MemberTraffic:
         self._answers: deque[tuple[int, int | None]] = deque()  # sends that wait for a question
         self._names = group.view.names
         self._echo = echo
+        self._keeps_diary = keeps_diary
 
     async def run(self, expected: int) -> None:
         """Send everything, and take everything that was sent to us."""
@@ -191,7 +198,8 @@ class MemberTraffic:
         if expected == 0:
             return
         async for batch in self._group.batches():
-            self.diary.extend([-number_of(payload) for payload in batch.payloads])
+            if self._keeps_diary:
+                self.diary.extend([-number_of(payload) for payload in batch.payloads])
             self.taken += len(batch.payloads)
             if self._answers and self._group.stack.writable:
                 await self._send(*self._answers.popleft())
@@ -210,7 +218,8 @@ class MemberTraffic:
             except WouldBlock:
                 await group.writable()
             else:
-                self._note(number, dst, view)
+                if self._keeps_diary:
+                    self._note(number, dst, view)
                 return
 
     def _note(self, number: int, dst: int | None, view: View) -> None:

@@ -12,10 +12,10 @@ from inga.stack.guard import Guard
 from inga.wire.packet import (
     HEAD,
     INDEX_MAX,
+    LENT,
     OUTSIDE,
     decode,
     encode,
-    is_lent,
     source_of,
     tag_of,
     view_of,
@@ -169,9 +169,9 @@ class NativeWire:
         assert self.births is not None
         if len(data) < HEAD.size:
             return UNKNOWN
-        if is_lent(data):
+        _, _, _, _, sections, src, _, _ = HEAD.unpack_from(data)
+        if sections & LENT:
             return self.tag
-        src = source_of(data)
         birth = self.births[src] if src < len(self.births) else None
         return UNKNOWN if birth is None else self.tag ^ birth
 

@@ -30,9 +30,28 @@ class Result:
     witnesses: list[str] = field(default_factory=list)
     recovery: dict[str, int] = field(default_factory=dict)  # of lost copies, where members share that work
     course: Course | None = None  # how they came through what befell them
+    judged: bool = True  # by the oracle; else nothing is known of violations and relations
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @property
+    def rate(self) -> float:
+        """Messages a second that each member took."""
+        return self.delivered / self.members / self.seconds
+
+    @property
+    def cpu_per_delivery(self) -> float:
+        """Seconds, of the members alone."""
+        return self.cpu_seconds / max(self.delivered, 1)
+
+    @classmethod
+    def counted(
+        cls, order: str, members: int, sent: int, delivered: int, expected: int, **measured: Any
+    ) -> "Result":
+        """Of a run that nobody judges."""
+        counts: dict[str, Any] = {"sent": sent, "delivered": delivered, "expected": expected}
+        return cls(order, members, **counts, violations=0, unpromised={}, related=0, judged=False, **measured)
 
     @classmethod
     def of(cls, oracle: Oracle, order: str, promised: tuple[str, ...], **measured: Any) -> "Result":

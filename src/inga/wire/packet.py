@@ -217,11 +217,6 @@ def source_of(data: Buffer) -> int:
     return source
 
 
-def is_lent(data: Buffer) -> bool:
-    """Whether another member sends it for one that is gone, and the same."""
-    return bool(HEAD.unpack_from(data)[4] & LENT)
-
-
 def kind_of(data: Buffer, group: int) -> int | None:
     """The kind of a packet of this group; None for anything else."""
     if len(data) < 20:
