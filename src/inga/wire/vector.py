@@ -13,8 +13,11 @@ from collections.abc import Iterable
 
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
-from inga.model.stamp import Delta
+from inga.model.stamp import Pairs
 from inga.wire import varint
+
+NOBODY = -1
+"""In place of a member's index."""
 
 
 def put_vector(out: bytearray, numbers: Iterable[int]) -> None:
@@ -34,7 +37,7 @@ def get_vector(data: Buffer, at: int, members: int) -> tuple[tuple[int, ...], in
     return tuple(numbers), at
 
 
-def put_delta(out: bytearray, delta: Delta) -> None:
+def put_delta(out: bytearray, delta: Pairs) -> None:
     """Append rises in the order of their members."""
     put = varint.put
     put(out, len(delta))
@@ -45,33 +48,36 @@ def put_delta(out: bytearray, delta: Delta) -> None:
         previous = index
 
 
-def get_delta(data: Buffer, at: int, src: int, members: int) -> tuple[Delta, int]:
+def get_delta(data: Buffer, at: int, src: int, members: int) -> tuple[Pairs, int]:
     """Rises, and where the next thing begins."""
-    delta, at = get_some(data, at, members)
-    if len(delta) >= members or any(index == src for index, _ in delta):
-        raise WireError("malformed", "a rise of the sender's own entry")
-    return delta, at
+    size, at = varint.get(data, at)
+    return get_pairs(data, at, size, members, src)
 
 
-def get_some(data: Buffer, at: int, members: int) -> tuple[Delta, int]:
+def get_some(data: Buffer, at: int, members: int) -> tuple[Pairs, int]:
     """Numbers of some members, none of them 0, and where the next thing begins."""
-    get = varint.get
-    changes, at = get(data, at)
-    if not changes:
+    size, at = varint.get(data, at)
+    return get_pairs(data, at, size, members, NOBODY)
+
+
+def get_pairs(data: Buffer, at: int, size: int, members: int, src: int) -> tuple[Pairs, int]:
+    """So many numbers, none of them that of `src`."""
+    if not size:
         return (), at
-    if changes > members:
-        raise WireError("malformed", f"{changes} numbers of {members} members")
-    some = []
+    if size > members:
+        raise WireError("malformed", f"{size} numbers of {members} members")
+    get = varint.get
+    pairs = []
     index = -1
     last = len(data) - 1
-    for _ in range(changes):
+    for _ in range(size):
         if at < last and data[at] < 0x80 and data[at + 1] < 0x80:  # nearly always, and there may be many
             gap, number, at = data[at], data[at + 1], at + 2
         else:
             gap, at = get(data, at)
             number, at = get(data, at)
         index += gap + 1
-        if index >= members or not number:
+        if index >= members or index == src or not number:
             raise WireError("malformed", f"{number} of member {index}")
-        some.append((index, number))
-    return tuple(some), at
+        pairs.append((index, number))
+    return tuple(pairs), at
