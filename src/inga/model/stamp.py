@@ -34,14 +34,14 @@ class Columns:
         return repr(tuple(self))
 
 
-Pairs: TypeAlias = tuple[tuple[int, int], ...]
+MemberNumbers: TypeAlias = tuple[tuple[int, int], ...]
 """(member, number), by member."""
 
-Delta: TypeAlias = Pairs | Columns
+Delta: TypeAlias = MemberNumbers | Columns
 """(member, count) for each count that changed since the sender's previous stamp, by member."""
 
-PAIRS_MAX = 8
-"""More pairs are kept, and sent, as columns; so few are faster one by one."""
+FEW = 8
+"""So many numbers are faster one by one; more are kept, and sent, as columns."""
 
 Deps = tuple[int, ...]
 """For each member, its highest `seq` that causally precedes the packet; the sender's own is `seq - 1`."""
@@ -60,7 +60,7 @@ class Stamp(NamedTuple):
 
 def delta_of(members: Sequence[int], counts: Sequence[int]) -> Delta:
     """These members, ascending, have changed to these counts."""
-    if len(members) > PAIRS_MAX:
+    if len(members) > FEW:
         return Columns(members, counts)
     return tuple(zip(members, counts, strict=True))
 

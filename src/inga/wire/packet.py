@@ -28,7 +28,7 @@ from inga.model.packet import Buffer, Packet
 from inga.model.stamp import Stamp
 from inga.model.view import View
 from inga.wire import varint
-from inga.wire.columns import get_changes, put_changes
+from inga.wire.changes import get_changes, put_changes
 from inga.wire.runs import get_runs, put_runs
 from inga.wire.vector import get_vector, put_vector
 
@@ -37,9 +37,9 @@ VERSION = 4
 HEAD = Struct(">HBBIHHII")
 
 SEQ = 1 << 0  # seq
-STAMP = 1 << 1  # height, then changes, see `columns`
+STAMP = 1 << 1  # height, then see `changes`
 LSN = 1 << 2  # lsn
-ACK = 1 << 3  # one number per member
+ACK = 1 << 3  # one number per member, see `vector`
 ROOM = 1 << 4  # one number per member
 RUNS = 1 << 5  # see `runs`
 FRAG = 1 << 6  # index, count

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from inga.layers.numbers import check_delay, check_number, check_seconds
 from inga.model.errors import UsageError
 from inga.model.packet import Runs
-from inga.model.stamp import Deps, Pairs
+from inga.model.stamp import Deps, MemberNumbers
 
 LEVELS = ("causal", "confirmed", "acknowledged")
 
@@ -86,7 +86,7 @@ class CoMessage:
         src: int,
         seq: int,
         vector: ExpectedNumbers | None,
-        rises: Pairs | None,
+        rises: MemberNumbers | None,
         free: int,
         body: Any = None,
         size: int = 0,

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inga.model.errors import WireError
-from inga.model.stamp import PAIRS_MAX, Columns, delta_of
-from inga.wire.columns import get_changes, put_changes
+from inga.model.stamp import FEW, Columns, delta_of
+from inga.wire.changes import get_changes, put_changes
 
 MEMBERS = 300
 SRC = 7
@@ -37,7 +37,7 @@ def test_what_was_put_is_got(drawn: dict[int, int]) -> None:
         assert (tuple(got), at) == (pairs, len(data))
         assert got == pairs and pairs == got and len(got) == len(pairs) and hash(got) == hash(pairs)
         assert pickle.loads(pickle.dumps(got)) == got
-        assert isinstance(got, Columns) == (len(pairs) > PAIRS_MAX)
+        assert isinstance(got, Columns) == (len(pairs) > FEW)
 
 
 @pytest.mark.parametrize(
@@ -105,4 +105,4 @@ def test_any_bytes_are_a_wire_error_or_their_own_form(data: bytes, number: int) 
         return
     named = [k for k, _ in got]
     assert named == sorted(set(named)) and SRC not in named and max(named) < MEMBERS
-    assert number <= PAIRS_MAX or written(got) == data[:at]
+    assert number <= FEW or written(got) == data[:at]
