@@ -1,6 +1,7 @@
 """The hold queue: by hand, and against a list scanned with full vectors on random runs."""
 
 import pickle
+from collections.abc import Iterator
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -132,3 +133,23 @@ def test_a_pickled_inbox_goes_on_as_if_nothing_had_happened(
         site.inbox = pickle.loads(pickle.dumps(site.inbox))
     world.run(after)
     assert all(site.inbox.held == 0 for site in world.sites)
+
+
+def test_each_entry_of_a_stamp_is_looked_at_once() -> None:
+    looks: list[tuple[int, int]] = []
+
+    class Watched(tuple[tuple[int, int], ...]):
+        def __iter__(self) -> Iterator[tuple[int, int]]:
+            for pair in super().__iter__():
+                looks.append(pair)
+                yield pair
+
+    inbox: Inbox[str] = Inbox(5, 6)
+    out: list[str] = []
+    needs = tuple((k, 1) for k in range(4))
+    assert inbox.offer(4, 2, (), "second", out) == HELD
+    assert inbox.offer(4, 1, Watched(needs), "first", out) == HELD
+    for k in (2, 0, 3, 1):
+        inbox.offer(k, 1, (), f"cause {k}", out)
+    assert out[-2:] == ["first", "second"]
+    assert tuple(looks) == needs

@@ -66,7 +66,7 @@ NO_BOUNDS = {
         wire.bundle.VIEW_FROM wire.packet.GATHERED_FROM wire.value.SMALL_MAX""",
     "a number of a format, a place in it, or a name for a number": """
         corba.multicast.fragments.STRANGER corba.multicast.fragments.QUAD_NET corba.multicast.fragments.CONTROL_KIND corba.multicast.envelope.REQUEST_IDS
-        layers.sequenced.SEQUENCER stack.native.UNKNOWN session.newcomer.NOBODY causality.inbox.NOBODY causality.inbox.FORMAT causality.knowledge.FIRST
+        layers.sequenced.SEQUENCER stack.native.UNKNOWN session.newcomer.NOBODY causality.inbox.NOBODY wire.vector.NOBODY causality.inbox.FORMAT causality.knowledge.FIRST
         causality.inbox.RELEASED causality.inbox.HELD causality.inbox.DUPLICATE causality.inbox.FORGED
         causality.inbox.LATE causality.knowledge.SAME causality.knowledge.RISEN causality.knowledge.ALL_RISEN
         wire.packet.MAGIC wire.packet.VERSION wire.packet.OUTSIDE wire.packet.SEQ wire.packet.STAMP wire.packet.LSN

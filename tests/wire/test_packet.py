@@ -65,41 +65,41 @@ def contents(made: Packet) -> dict[str, Any]:
 
 # magic version kind | group | sections src | view | body length | sections in the order of their bits | body
 GOLDEN = {
-    "nothing": (packet(), "696e0300 0a0b0c0d 00000001 00000001 00000000"),
+    "nothing": (packet(), "696e0400 0a0b0c0d 00000001 00000001 00000000"),
     "head": (
         packet(src=2, view=0x01020304, body=b"hi", kind=7),
-        "696e0307 0a0b0c0d 00000002 01020304 00000002 6869",
+        "696e0407 0a0b0c0d 00000002 01020304 00000002 6869",
     ),
-    "seq": (packet(seq=300), "696e0300 0a0b0c0d 00010001 00000001 00000000 ac02"),
+    "seq": (packet(seq=300), "696e0400 0a0b0c0d 00010001 00000001 00000000 ac02"),
     "stamp without changes": (
         packet(seq=1, stamp=Stamp((), 1)),
-        "696e0300 0a0b0c0d 00030001 00000001 00000000 01 0100",
+        "696e0400 0a0b0c0d 00030001 00000001 00000000 01 0100",
     ),
     "stamp": (
         packet(seq=2, stamp=Stamp(((0, 3), (3, 130)), 200)),
-        "696e0300 0a0b0c0d 00030001 00000001 00000000 02 c80102 0003 028201",
+        "696e0400 0a0b0c0d 00030001 00000001 00000000 02 c80102 0003 028201",
     ),
-    "lsn": (packet(lsn=128), "696e0300 0a0b0c0d 00040001 00000001 00000000 8001"),
-    "ack": (packet(ack=(0, 1, 200, 3)), "696e0300 0a0b0c0d 00080001 00000001 00000000 0001c80103"),
-    "room": (packet(room=(4, 3, 2, 1)), "696e0300 0a0b0c0d 00100001 00000001 00000000 04030201"),
+    "lsn": (packet(lsn=128), "696e0400 0a0b0c0d 00040001 00000001 00000000 8001"),
+    "ack": (packet(ack=(0, 1, 200, 3)), "696e0400 0a0b0c0d 00080001 00000001 00000000 0001c80103"),
+    "room": (packet(room=(4, 3, 2, 1)), "696e0400 0a0b0c0d 00100001 00000001 00000000 04030201"),
     "runs": (
         packet(kind=1, runs=((3, 5), (9, 10), (10, 300))),
-        "696e0301 0a0b0c0d 00200001 00000001 00000000 03 0302 0401 00a202",
+        "696e0401 0a0b0c0d 00200001 00000001 00000000 03 0302 0401 00a202",
     ),
-    "frag": (packet(frag=(1, 3), body=b"x"), "696e0300 0a0b0c0d 00400001 00000001 00000001 0103 78"),
-    "trace": (packet(trace=(9, 8, 7, 6)), "696e0300 0a0b0c0d 00800001 00000001 00000000 09080706"),
-    "dst": (packet(dst=0b1101), "696e0300 0a0b0c0d 01000001 00000001 00000000 010d"),
-    "dst of nobody": (packet(dst=0), "696e0300 0a0b0c0d 01000001 00000001 00000000 00"),
-    "ext": (packet(ext=b"abc"), "696e0300 0a0b0c0d 02000001 00000001 00000000 03616263"),
-    "urgent": (packet(urgent=True), "696e0300 0a0b0c0d 04000001 00000001 00000000"),
-    "bare": (packet(bare=True, dst=0b1), "696e0300 0a0b0c0d 09000001 00000001 00000000 0101"),
-    "partial": (packet(partial=True), "696e0300 0a0b0c0d 10000001 00000001 00000000"),
-    "count": (packet(count=300, body=b"x"), "696e0300 0a0b0c0d 20000001 00000001 00000001 ac02 78"),
-    "count of a piece": (packet(count=0), "696e0300 0a0b0c0d 20000001 00000001 00000000 00"),
-    "lent": (packet(seq=1, lent=True), "696e0300 0a0b0c0d 40010001 00000001 00000000 01"),
+    "frag": (packet(frag=(1, 3), body=b"x"), "696e0400 0a0b0c0d 00400001 00000001 00000001 0103 78"),
+    "trace": (packet(trace=(9, 8, 7, 6)), "696e0400 0a0b0c0d 00800001 00000001 00000000 09080706"),
+    "dst": (packet(dst=0b1101), "696e0400 0a0b0c0d 01000001 00000001 00000000 010d"),
+    "dst of nobody": (packet(dst=0), "696e0400 0a0b0c0d 01000001 00000001 00000000 00"),
+    "ext": (packet(ext=b"abc"), "696e0400 0a0b0c0d 02000001 00000001 00000000 03616263"),
+    "urgent": (packet(urgent=True), "696e0400 0a0b0c0d 04000001 00000001 00000000"),
+    "bare": (packet(bare=True, dst=0b1), "696e0400 0a0b0c0d 09000001 00000001 00000000 0101"),
+    "partial": (packet(partial=True), "696e0400 0a0b0c0d 10000001 00000001 00000000"),
+    "count": (packet(count=300, body=b"x"), "696e0400 0a0b0c0d 20000001 00000001 00000001 ac02 78"),
+    "count of a piece": (packet(count=0), "696e0400 0a0b0c0d 20000001 00000001 00000000 00"),
+    "lent": (packet(seq=1, lent=True), "696e0400 0a0b0c0d 40010001 00000001 00000000 01"),
     "lent, and nobody has the body": (
         packet(lent=True, bare=True, dst=0b1001),
-        "696e0300 0a0b0c0d 49000001 00000001 00000000 0109",
+        "696e0400 0a0b0c0d 49000001 00000001 00000000 0109",
     ),
     "all": (
         packet(
@@ -121,7 +121,7 @@ GOLDEN = {
             count=2,
             body=b"body",
         ),
-        "696e0300 0a0b0c0d 77ff0002 00000003 00000004"
+        "696e0400 0a0b0c0d 77ff0002 00000003 00000004"
         " 05 09010104 06 01020304 05060708 010101 0002 04030201 0103 00 02 626f6479",
     ),
 }
@@ -146,7 +146,7 @@ def test_destinations_that_are_no_members(dst: int) -> None:
 
 def test_a_destination_set_of_several_bytes() -> None:
     made = packet(dst=1 << 9 | 1)
-    data = bytes.fromhex("696e0300 0a0b0c0d 01000001 00000001 00000000 020102")
+    data = bytes.fromhex("696e0400 0a0b0c0d 01000001 00000001 00000000 020102")
     assert written(made) == data
     found = read(data, 12, ME)
     assert found is not None and found.dst == 1 << 9 | 1
@@ -173,7 +173,7 @@ def packets(draw: st.DrawFn) -> tuple[Packet, int, int]:
         seq=draw(seq),
         stamp=None
         if changes is None
-        else Stamp(tuple((k, draw(count)) for k in sorted(changes)), draw(count)),
+        else Stamp(tuple((k, 1 + draw(count) // 2) for k in sorted(changes)), draw(count)),
         lsn=draw(count),
         ack=draw(st.none() | vector),
         room=draw(st.none() | vector),
@@ -278,7 +278,7 @@ def assert_sound(found: Packet) -> None:
 @given(st.binary(max_size=80))
 def test_any_bytes_are_a_wire_error_or_a_packet(data: bytes) -> None:
     assert outcome(bytearray(data)) in ("error", "packet")
-    behind_a_good_head = bytes.fromhex("696e0300 0a0b0c0d") + data
+    behind_a_good_head = bytes.fromhex("696e0400 0a0b0c0d") + data
     assert outcome(bytearray(behind_a_good_head)) in ("error", "packet")
 
 
@@ -290,7 +290,7 @@ def changed(at: int, value: int) -> bytes:
 
 def sections(bits: int, rest: str) -> bytes:
     """A packet of source 1 with these section bits and bytes, whether they fit or not."""
-    return bytes.fromhex(f"696e0300 0a0b0c0d {bits:04x}0001 00000001 00000000 {rest}")
+    return bytes.fromhex(f"696e0400 0a0b0c0d {bits:04x}0001 00000001 00000000 {rest}")
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def sections(bits: int, rest: str) -> bytes:
         ("malformed", sections(1 << 7, "00 00 8080808008 00")),  # and a vector that names it
         ("malformed", sections(1 << 11, "")),  # a bare header of what is for everybody
         ("malformed", sections(1 << 11 | 1 << 8, "0108")),  # and of what is for us
-        ("malformed", bytes.fromhex("696e0300 0a0b0c0d 09000001 00000001 00000001 0101 78")),  # with a body
+        ("malformed", bytes.fromhex("696e0400 0a0b0c0d 09000001 00000001 00000001 0101 78")),  # with a body
         ("malformed", sections(1 << 1, "0904 0001 0001 0001 0001")),  # more changes than other members
         ("malformed", sections(1 << 1, "0901 0101")),  # a change of the sender's own count
         ("malformed", sections(1 << 1, "0901 0401")),  # a change of member 4
@@ -386,8 +386,8 @@ def test_a_large_body_is_left_for_the_socket_to_gather(size: int) -> None:
 @pytest.mark.parametrize(
     ("covers", "text"),
     [
-        ("header", "696e0300 0a0b0c0d 00010001 00000001 00000002 05 {check} 6869"),
-        ("all", "696e0300 0a0b0c0d 80010001 00000001 00000002 05 6869 {check}"),
+        ("header", "696e0400 0a0b0c0d 00010001 00000001 00000002 05 {check} 6869"),
+        ("all", "696e0400 0a0b0c0d 80010001 00000001 00000002 05 6869 {check}"),
     ],
 )
 def test_the_check_is_behind_what_it_covers(covers: Covers, text: str) -> None:

@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 
 from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
-from inga.model.stamp import Deps, Stamp, is_past
+from inga.model.stamp import Delta, Deps, Stamp, delta_of, is_past
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -31,9 +31,11 @@ class SiteClock:
         """Count one send; its number, its full causal past, and the stamp that travels."""
         vector, me = self.vector, self.me
         deps = tuple(vector)
-        changed = self.changed
-        delta = tuple([(k, vector[k]) for k in sorted(changed)]) if changed else ()
-        changed.clear()
+        delta: Delta = ()
+        if self.changed:
+            members = tuple(sorted(self.changed))
+            delta = delta_of(members, tuple([vector[k] for k in members]))
+            self.changed.clear()
         vector[me] = seq = vector[me] + 1
         self.height += 1
         return seq, deps, Stamp(delta, self.height)

@@ -2,7 +2,8 @@
 
 An item is released when it is the next of its sender and everything its stamp names is released
 (the standard test). Otherwise it is kept under the first count it waits for, so that a release wakes
-just those that asked for it: no scan, and no head of the line that can block.
+just those that asked for it: no scan, and no head of the line that can block. Counts only rise, so who is
+woken goes on where it stopped: each entry of a stamp is looked at once.
 
     released   passed the test, appended to the caller's list
     held       waits under one (member, count)
@@ -15,13 +16,19 @@ stream (`dumps`, `loads`).
 """
 
 import pickle
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from inga.model.compiled import mypyc_attr
 from inga.model.stamp import Delta
 
 T = TypeVar("T")
+
+Rest: TypeAlias = Iterator[tuple[int, int]]
+"""The part of a stamp that is still to be looked at."""
+
+Waiter: TypeAlias = tuple[int, int, Rest]
+"""What is held, by sender and number."""
 
 RELEASED, HELD, DUPLICATE, FORGED, LATE = range(5)
 """Answers of `offer`. FORGED: it names sends of this site that this site never made."""
@@ -30,7 +37,7 @@ NOBODY = -1
 """In place of a member's index: who reads a stream has sent nothing into it."""
 
 PASSED_MAX = 1024  # runs of numbers given up, remembered per sender
-FORMAT = 1  # of what `dumps` makes
+FORMAT = 2  # of what `dumps` makes
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -41,7 +48,7 @@ class Inbox(Generic[T]):
         self.me = me
         self.vector = [0] * members  # released per sender, and own sends
         self._held: list[dict[int, tuple[Delta, T]]] = [{} for _ in range(members)]
-        self._waiting: list[dict[int, list[tuple[int, int]]]] = [{} for _ in range(members)]
+        self._waiting: list[dict[int, list[Waiter]]] = [{} for _ in range(members)]
         self.held = 0
         self._passed: dict[int, list[tuple[int, int]]] = {}  # given up: first and last numbers, ascending
 
@@ -65,15 +72,16 @@ class Inbox(Generic[T]):
                 return self._again(src, seq, item, out)
             if seq in self._held[src]:
                 return DUPLICATE
-            self._hold(src, seq, delta, item, src, seq - 1)
+            self._hold(src, seq, delta, item, src, seq - 1, iter(delta))
             return HELD
-        for k, count in delta:
+        rest = iter(delta)
+        for k, count in rest:
             if vector[k] < count:
                 if k == self.me:
                     return FORGED
                 if seq in self._held[src]:
                     return DUPLICATE
-                self._hold(src, seq, delta, item, k, count)
+                self._hold(src, seq, delta, item, k, count, rest)
                 return HELD
         vector[src] = seq
         out.append(item)
@@ -217,30 +225,35 @@ class Inbox(Generic[T]):
         needs: Iterable[tuple[int, int]] = (*delta, (src, seq - 1))
         for k, count in needs:
             waiters = self._waiting[k].get(count, [])
-            if (src, seq) in waiters:
-                waiters.remove((src, seq))
-                if not waiters:
+            rest = [waiter for waiter in waiters if waiter[:2] != (src, seq)]
+            if len(rest) < len(waiters):
+                self._waiting[k][count] = rest
+                if not rest:
                     del self._waiting[k][count]
                 break
         return delta, item
 
-    def _hold(self, src: int, seq: int, delta: Delta, item: T, k: int, count: int) -> None:
+    def _hold(self, src: int, seq: int, delta: Delta, item: T, k: int, count: int, rest: Rest) -> None:
         self._held[src][seq] = (delta, item)
-        self._waiting[k].setdefault(count, []).append((src, seq))
+        self._waiting[k].setdefault(count, []).append((src, seq, rest))
         self.held += 1
 
-    def _wake(self, woken: list[tuple[int, int]], out: list[T]) -> None:
-        """Re-examine those that waited for a count just reached; each release may wake more."""
+    def _wake(self, woken: list[Waiter], out: list[T]) -> None:
+        """Go on with those that waited for a count just reached; each release may wake more.
+
+        Who waited for its sender's item before it has seen nothing of its stamp yet, and all others had that item before
+        they looked: whoever is woken is the next of its sender.
+        """
         vector = self.vector
         while woken:
-            src, seq = woken.pop()
-            delta, item = self._held[src][seq]
-            for k, count in (*delta, (src, seq - 1)):
+            waiter = woken.pop()
+            src, seq, rest = waiter
+            for k, count in rest:
                 if vector[k] < count:
-                    self._waiting[k].setdefault(count, []).append((src, seq))
+                    self._waiting[k].setdefault(count, []).append(waiter)
                     break
             else:
-                del self._held[src][seq]
+                _, item = self._held[src].pop(seq)
                 self.held -= 1
                 vector[src] = seq
                 out.append(item)

@@ -28,11 +28,10 @@ class Knowledge:
         """`counts(sender, reporter)` tells whose word is needed; if nobody's is, the sender's own."""
         self.rows = [[FIRST] * members for _ in range(members)]
         self.lowest = [FIRST] * members
-        self._counted: list[list[int]] = []
-        self._counts: list[list[bool]] = []
-        for sender in range(members):
-            self._counted.append([r for r in range(members) if counts(sender, r)] or [sender])
-            self._counts.append([r in self._counted[sender] for r in range(members)])
+        self._counts = [[counts(sender, r) for r in range(members)] for sender in range(members)]
+        for sender, row in enumerate(self._counts):
+            row[sender] = row[sender] or not any(row)
+        self._counted = [[r for r, does in enumerate(row) if does] for row in self._counts]
         self._holding = [len(counted) for counted in self._counted]  # reporters that are at the lowest
 
     def rise(self, sender: int, reporter: int, number: int) -> int:

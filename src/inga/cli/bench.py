@@ -9,14 +9,16 @@
   inga bench remiop
   inga bench object
   inga bench views
+  inga bench scale --page scale.html
 
-throughput, latency and views start real processes that talk over loopback multicast. --profile adds where
+throughput, latency, views and scale start real processes that talk over loopback multicast. --profile adds where
 one member's time goes.
 """
 
 import argparse
 import sys
 from importlib import import_module
+from pathlib import Path
 
 from inga.cli.output import print_json
 from inga.lab import bench
@@ -34,6 +36,7 @@ NAMES = (
     "views",
     "secure",
     "hostile",
+    "scale",
 )
 
 
@@ -45,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--members",
         type=_numbers,
         metavar="N,N",
-        help="sizes of groups (2,4,8; latency and remiop 2,4; co 4,8; check 8,64)",
+        help="sizes of groups (2,4,8; latency and remiop 2,4; co 4,8; check 8,64; scale 2,4,8,...,256)",
     )
     add("--sizes", type=_numbers, default=[100, 1024], metavar="B,B", help="bytes (default 100,1024)")
     add("--repeat", type=int, default=5, metavar="R", help="interleaved repetitions (default 5)")
@@ -64,6 +67,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="views: only count who is excluded in so many seconds of full load",
     )
+    add(
+        "--page",
+        type=Path,
+        metavar="FILE",
+        help="scale: write the curves to FILE, as HTML that needs nothing else",
+    )
     add("--profile", action="store_true", help="throughput: show where one member's time goes")
 
 
@@ -79,8 +88,14 @@ def run(options: argparse.Namespace) -> int:
         if not options.quiet:
             print(f"measuring {what}", file=sys.stderr, flush=True)
 
+    if options.page is not None and options.name != "scale":
+        raise UsageError("--page is for scale")
     notes: list[str] = []
     rows, profile = _measure(options, progress, notes.append)
+    if options.page is not None:
+        from inga.lab import bench_scale
+
+        options.page.write_text(bench_scale.page(rows, notes, bench.machine()), encoding="utf-8")
     if options.json:
         content = {"bench": options.name, "rows": [r.to_json() for r in rows], "machine": bench.machine()}
         content |= {"notes": notes} if notes else {}
@@ -111,6 +126,11 @@ def _measure(
         measured = import_module("inga.lab.bench_check")
         given = {"quick": options.quick, "large": options.large, "repetitions": options.repeat, "note": note}
         return measured.run(progress, **given, **chosen), ""
+    if options.name == "scale":
+        from inga.lab import bench_scale
+
+        sizes = {"members": options.members} if options.members else {}
+        return bench_scale.run(progress, note, quick=options.quick, **sizes), ""
     from inga.lab import bench_net
 
     repetitions = 1 if options.quick else options.repeat

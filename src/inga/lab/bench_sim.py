@@ -9,6 +9,7 @@ from collections.abc import Callable
 from random import Random
 from statistics import median
 from time import process_time
+from typing import TypeAlias
 
 from inga.causality.clock import SiteClock
 from inga.causality.inbox import Inbox
@@ -26,6 +27,9 @@ REPETITIONS = 5
 BATCH = 64
 OVERTAKES = 64  # places by which a packet may be overtaken
 
+Arriving: TypeAlias = list[tuple[Packet, bytes]]
+"""Packets of others as they arrive, each with its datagram."""
+
 
 def run(progress: Callable[[str], None], *, quick: bool = False) -> list[BenchRow]:
     """All cases."""
@@ -34,8 +38,8 @@ def run(progress: Callable[[str], None], *, quick: bool = False) -> list[BenchRo
     rows = [_schedules(2000 // scale)]
     for members, packets in ((4, 8000), (16, 4000), (64, 3000), (256, 2000)):
         progress(f"packets at {members} members")
-        traffic = _traffic(members, packets // scale)
-        rows += [_recipe(members, traffic), _inbox(members, traffic)]
+        arriving = traffic(members, packets // scale)
+        rows += [_recipe(members, arriving), _inbox(members, arriving)]
     rows += [_stamp_bytes(members, 3000 // scale) for members in (4, 16, 100)]
     return rows
 
@@ -52,46 +56,51 @@ def _schedules(runs: int) -> BenchRow:
     return BenchRow("schedules, 3 members x 6 messages", baseline, value, "runs/s and core", "order none")
 
 
-def _recipe(members: int, traffic: list[tuple[Packet, bytes]]) -> BenchRow:
+def _recipe(members: int, arriving: Arriving) -> BenchRow:
     """One member receives what all others send, each answering what it has seen."""
-    datagrams = [data for _, data in traffic]
 
     def rate(order: str) -> float:
-        view = View.of(*map(str, range(members)))
-        stack = Stack(find(order).build(Options()), 0, view, rng=Still(), group=_NAME)
-        started = process_time()
-        taken = 0
-        for first in range(0, len(datagrams), BATCH):
-            stack.receive([(data, None) for data in datagrams[first : first + BATCH]], now=0.0)
-            batches = stack.ready().deliver
-            stack.taken([batch.packet for batch in batches], now=0.0)  # type: ignore[union-attr]
-            taken += len(batches)
-        elapsed = process_time() - started
-        assert taken == len(datagrams), f"{taken} of {len(datagrams)} were delivered"
-        return taken / elapsed
+        return len(arriving) / received(order, members, arriving)[0]
 
     value, baseline = _medians(lambda: rate("causal"), lambda: rate("fifo"))
     return BenchRow(f"causal recipe, {members} members", baseline, value, "packets/s and core", "recipe fifo")
 
 
-def _inbox(members: int, traffic: list[tuple[Packet, bytes]]) -> BenchRow:
+def received(order: str, members: int, arriving: Arriving) -> tuple[float, Stack]:
+    """Seconds of CPU in which a member receives all these packets and its application takes them; and that member."""
+    datagrams = [data for _, data in arriving]
+    view = View.of(*map(str, range(members)))
+    stack = Stack(find(order).build(Options()), 0, view, rng=Still(), group=_NAME)
+    started = process_time()
+    taken = 0
+    for first in range(0, len(datagrams), BATCH):
+        stack.receive([(data, None) for data in datagrams[first : first + BATCH]], now=0.0)
+        batches = stack.ready().deliver
+        stack.taken([batch.packet for batch in batches], now=0.0)  # type: ignore[union-attr]
+        taken += len(batches)
+    elapsed = process_time() - started
+    assert taken == len(datagrams), f"{taken} of {len(datagrams)} were delivered"
+    return elapsed, stack
+
+
+def _inbox(members: int, arriving: Arriving) -> BenchRow:
     """The hold queue alone: wait index and deltas against scanning with full vectors."""
 
     def indexed() -> float:
         inbox: Inbox[int] = Inbox(0, members)
         out: list[int] = []
         started = process_time()
-        for packet, _ in traffic:
+        for packet, _ in arriving:
             assert packet.stamp is not None
             inbox.offer(packet.src, packet.seq, packet.stamp.delta, 0, out)
-        assert len(out) == len(traffic)
-        return len(traffic) / (process_time() - started)
+        assert len(out) == len(arriving)
+        return len(arriving) / (process_time() - started)
 
     def scanned() -> float:
-        arrivals = [(p.src, p.seq, p.deps) for p, _ in traffic]
+        arrivals = [(p.src, p.seq, p.deps) for p, _ in arriving]
         started = process_time()
         _scan(members, arrivals)
-        return len(traffic) / (process_time() - started)
+        return len(arriving) / (process_time() - started)
 
     value, baseline = _medians(indexed, scanned)
     return BenchRow(
@@ -129,7 +138,7 @@ def _scan(members: int, arrivals: list[tuple[int, int, Deps | None]]) -> None:
 def _stamp_bytes(members: int, packets: int) -> BenchRow:
     """Mean over packets of random senders, each of which has seen what was sent a while ago."""
     ours = full = 0
-    for packet, _ in _traffic(members, packets, seldom=0.1):
+    for packet, _ in traffic(members, packets, talkers=(members - 1) // 10):
         with_stamp = len(_joined(packet))
         stamp, packet.stamp = packet.stamp, None
         ours += with_stamp - len(_joined(packet))
@@ -148,20 +157,20 @@ def _stamp_bytes(members: int, packets: int) -> BenchRow:
     )
 
 
-def _traffic(members: int, packets: int, *, seldom: float = 1.0) -> list[tuple[Packet, bytes]]:
+def traffic(members: int, packets: int, *, talkers: int | None = None) -> Arriving:
     """Packets of members 1.. in an order of arrival that overtakes, each with its datagram.
 
-    A sender has taken all but the newest few packets; with `seldom` below 1 only a share of the
-    members talk, as in most groups.
+    A sender has taken all but the newest few packets. In most groups only some talk; all do unless told.
     """
     rng = Random(members)
     clocks = [SiteClock(me, members) for me in range(members)]
     read = [0] * members  # how much of the history each has taken
     history: list[tuple[int, int]] = []
-    talkers = range(1, 1 + max(2, int((members - 1) * seldom)))
+    others = members - 1
+    senders = range(1, 1 + min(others, max(2, others if talkers is None else talkers)))
     out = []
     for _ in range(packets):
-        src = talkers[int(rng.random() * len(talkers))]
+        src = senders[int(rng.random() * len(senders))]
         clock = clocks[src]
         upto = max(read[src], len(history) - int(rng.random() * 8))
         for other, seq in history[read[src] : upto]:

@@ -46,7 +46,7 @@ def page(
         else "",
         *(
             f'<section class="card"><h2>{escape(name)}</h2><p class="muted">{escape(captions[name])}.</p>'
-            f"{_html_table(table)}</section>"
+            f"{html_table(table)}</section>"
             for name, table in tables.items()
         ),
         "</main>",
@@ -54,7 +54,7 @@ def page(
     return document(title, body, style=STYLE)
 
 
-def _html_table(table: Table) -> str:
+def html_table(table: Table) -> str:
     """Words to the left, numbers to the right."""
     words = [any(isinstance(row[at], str) for row in table.rows) for at in range(len(table.columns))]
     marks = ["" if is_word else ' class="number"' for is_word in words]

@@ -8,6 +8,7 @@ import asyncio
 import gc
 import io
 import pstats
+import resource
 import select
 import socket
 from collections import deque
@@ -77,8 +78,14 @@ async def _measure(
     seconds, cpu = perf_counter() - started, process_time() - cpu
     counts = {} if group is None else group.stack.counts
     extra = {} if profiler is None else {"profile": _profile(profiler)}
-    link.say("done", seconds=seconds, cpu=cpu, repairs=counts.get("repair", 0), **extra)
+    link.say("done", seconds=seconds, cpu=cpu, repairs=counts.get("repair", 0), memory=resident(), **extra)
     await link.hear()
+
+
+def resident() -> float:
+    """MB of memory that this process has now."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 1e6
 
 
 def join_bench(config: dict[str, Any], **more: Any) -> Any:

@@ -4,12 +4,11 @@ Moments are of the machine's monotonic clock, which all its processes share.
 """
 
 import asyncio
-import resource
 from contextlib import AsyncExitStack
 from time import monotonic, process_time
 from typing import Any
 
-from inga.lab.jobs import join_bench
+from inga.lab.jobs import join_bench, resident
 from inga.model.view import View
 from inga.net.group import Group
 from inga.net.join import join
@@ -89,7 +88,7 @@ class BenchMember:
             "cpu": process_time() - cpu,
             "delivered": self.delivered - delivered,
             "datagrams": self.datagrams - datagrams,
-            "resident": _resident(),
+            "resident": resident(),
             "view": self.group.view.number,
         }
 
@@ -135,9 +134,3 @@ async def views(config: dict[str, Any], link: WorkerLink) -> None:
             link.say(what, **await getattr(member, what)(**said))
     finally:
         await member.leave()
-
-
-def _resident() -> float:
-    """MB of memory that this process has now."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize() / 1e6

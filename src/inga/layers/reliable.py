@@ -16,9 +16,12 @@ When all members have all packets, nobody sends anything.
 from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import compress
+from operator import gt
 from typing import Any, ClassVar
 
 from inga.causality.arrivals import Arrivals, numbers_in
+from inga.causality.knowledge import ALL_RISEN, Knowledge
 from inga.layers.lending import NumberedLender
 from inga.layers.numbers import check_delay, check_number, check_seconds
 from inga.layers.settings import settle
@@ -108,9 +111,8 @@ class Reliable(Layer, NumberedLender):
         # packets kept for other members
         # Packets of each member that not all are known to have.
         self._kept: list[dict[int, Packet]] = [{} for _ in range(n)]
-        self._everywhere_of = [0] * n  # the lsn up to which all are known to have each member's packets
         self._reported = [(0,) * n for _ in range(n)]  # the counters that each member reported last
-        self._behind: set[int] = set()  # members of which all others have more packets than we do
+        self._known_by = Knowledge(n, lambda sender, reporter: sender != reporter)
 
     @property
     def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
@@ -266,6 +268,9 @@ class Reliable(Layer, NumberedLender):
         self._alarms.clear((_NACK, member))
         self._repaired = {key: at for key, at in self._repaired.items() if key[0] != member}
         self._settle()
+        before = self._known_by.lowest.copy()
+        for src in self._known_by.forget(member):
+            self._forget(src, before[src])
 
     # Asking for missing packets
 
@@ -333,11 +338,12 @@ class Reliable(Layer, NumberedLender):
         assert packet.ack is not None
         stack = self.stack
         self._heed_report(packet.src, packet.ack)
-        lsn = min(packet.ack[stack.me], self._last)
-        if lsn <= self._acked[packet.src]:
+        lsn, before = min(packet.ack[stack.me], self._last), self._acked[packet.src]
+        if lsn <= before:
             return
         self._acked[packet.src] = lsn
-        self._settle()
+        if before <= self._everywhere:  # else others hold us up
+            self._settle()
         if lsn > self._somewhere:
             self._somewhere = lsn
             stack.chain.acknowledged(lsn)
@@ -382,42 +388,35 @@ class Reliable(Layer, NumberedLender):
 
     def _keep(self, packets: list[Packet]) -> None:
         """Keep packets of others until all members are known to have them: at most a window of each sender."""
+        everywhere = self._known_by.lowest
         for packet in packets:
             src, lsn = packet.src, packet.lsn
-            if lsn > self._everywhere_of[src]:
+            if lsn >= everywhere[src]:
                 if packet.payloads is None:
                     packet.keep()
                 kept = self._kept[src]
                 kept[lsn] = packet
                 if len(kept) > LSN_WINDOW:
                     del kept[next(iter(kept))]
-        for src in tuple(self._behind):  # perhaps we were the last member to get a packet
-            self._let_go(src)
+            self._has(self.stack.me, src, self._arrived[src].expected)
 
     def _heed_report(self, reporter: int, ack: tuple[int, ...]) -> None:
         before, self._reported[reporter] = self._reported[reporter], ack
-        everywhere = self._everywhere_of
-        for src, (told, tells) in enumerate(zip(before, ack, strict=True)):
-            if (
-                tells > told and told <= everywhere[src]
-            ):  # perhaps the reporter was the last member to get a packet
-                self._let_go(src)
+        for src in compress(range(len(ack)), map(gt, ack, before)):
+            self._has(reporter, src, ack[src] + 1)
 
-    def _let_go(self, src: int) -> None:
-        """Forget packets of a member that all members have."""
-        low, ours = self._everywhere_of[src], self._arrived[src].expected - 1
-        theirs = min([self._reported[m][src] for m in self.stack.peers if m != src], default=ours)
-        if ours < theirs:
-            self._behind.add(src)
-        else:
-            self._behind.discard(src)
-        high = min(ours, theirs)
-        if high > low:
-            self._everywhere_of[src] = high
-            kept = self._kept[src]
-            if kept:
-                for lsn in range(low + 1, high + 1):
-                    kept.pop(lsn, None)
+    def _has(self, reporter: int, src: int, expected: int) -> None:
+        """A member has all packets of another below that number. Forget those that all have."""
+        low = self._known_by.lowest[src]
+        if self._known_by.rise(src, reporter, expected) == ALL_RISEN:
+            self._forget(src, low)
+
+    def _forget(self, src: int, low: int) -> None:
+        """All have more packets of a member than those below that number."""
+        kept = self._kept[src]
+        if kept:
+            for lsn in range(low, self._known_by.lowest[src]):
+                kept.pop(lsn, None)
 
     def count(self) -> int:
         return self._last

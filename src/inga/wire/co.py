@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from inga.model.errors import WireError
 from inga.model.packet import Buffer, Runs
-from inga.model.stamp import Delta
+from inga.model.stamp import MemberNumbers
 from inga.wire import varint, vector
 from inga.wire.runs import get_runs, put_runs
 
@@ -26,7 +26,7 @@ class CoExtension(NamedTuple):
 
     free: int
     expected: tuple[int, ...] | None = None
-    rises: Delta | None = None
+    rises: MemberNumbers | None = None
     confirmed: tuple[int, ...] | None = None
     runs: Runs | None = None
 

@@ -28,17 +28,18 @@ from inga.model.packet import Buffer, Packet
 from inga.model.stamp import Stamp
 from inga.model.view import View
 from inga.wire import varint
+from inga.wire.changes import get_changes, put_changes
 from inga.wire.runs import get_runs, put_runs
 from inga.wire.vector import get_vector, put_vector
 
 MAGIC = 0x696E
-VERSION = 3
+VERSION = 4
 HEAD = Struct(">HBBIHHII")
 
 SEQ = 1 << 0  # seq
-STAMP = 1 << 1  # height, number of changes, then (index gap, count) each
+STAMP = 1 << 1  # height, then see `changes`
 LSN = 1 << 2  # lsn
-ACK = 1 << 3  # one number per member
+ACK = 1 << 3  # one number per member, see `vector`
 ROOM = 1 << 4  # one number per member
 RUNS = 1 << 5  # see `runs`
 FRAG = 1 << 6  # index, count
@@ -96,7 +97,8 @@ def encode(
         put(out, packet.seq)
     if packet.stamp is not None:
         sections |= STAMP
-        _put_stamp(out, packet.stamp)
+        put(out, packet.stamp.height)
+        put_changes(out, packet.stamp.delta)
     if packet.lsn:
         sections |= LSN
         put(out, packet.lsn)
@@ -233,7 +235,9 @@ def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> 
         if not 0 < packet.seq <= COUNT_MAX:
             raise WireError("malformed", f"seq {packet.seq}")
     if sections & STAMP:
-        packet.stamp, at = _get_stamp(data, at, packet.src, members)
+        height, at = get(data, at)
+        delta, at = get_changes(data, at, packet.src, members)
+        packet.stamp = Stamp(delta, height)
     if sections & LSN:
         packet.lsn, at = get(data, at)
     if sections & ACK:
@@ -275,39 +279,3 @@ def _get_sections(packet: Packet, sections: int, data: Buffer, members: int) -> 
     packet.bare = bool(sections & BARE)
     packet.lent = bool(sections & LENT)
     return at
-
-
-def _put_stamp(out: bytearray, stamp: Stamp) -> None:
-    put = varint.put
-    put(out, stamp.height)
-    put(out, len(stamp.delta))
-    previous = -1
-    for index, count in stamp.delta:
-        put(out, index - previous - 1)
-        put(out, count)
-        previous = index
-
-
-def _get_stamp(data: Buffer, at: int, src: int, members: int) -> tuple[Stamp, int]:
-    get = varint.get
-    height, at = get(data, at)
-    changes, at = get(data, at)
-    if changes == 0:
-        return Stamp((), height), at
-    if changes >= members:
-        raise WireError("malformed", f"a stamp with {changes} changes among {members} members")
-    delta = []
-    index = -1
-    last = len(data) - 1
-    for _ in range(changes):
-        # Nearly every number fits one byte, and there may be hundreds.
-        if at < last and data[at] < 0x80 and data[at + 1] < 0x80:
-            gap, count, at = data[at], data[at + 1], at + 2
-        else:
-            gap, at = get(data, at)
-            count, at = get(data, at)
-        index += gap + 1
-        if index >= members or index == src:
-            raise WireError("malformed", f"a stamp that names member {index}")
-        delta.append((index, count))
-    return Stamp(tuple(delta), height), at

@@ -11,12 +11,12 @@ They travel in the extension of a packet, since no other order has a use for the
 
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
-from inga.model.stamp import Delta
+from inga.model.stamp import MemberNumbers
 from inga.wire import varint
 from inga.wire.vector import get_some, put_delta
 
 
-def pack(free: int, have: int, acks: Delta, lsns: Delta = ()) -> bytes:
+def pack(free: int, have: int, acks: MemberNumbers, lsns: MemberNumbers = ()) -> bytes:
     """The extension of a data, control or request packet."""
     out = bytearray()
     varint.put(out, free)
@@ -27,12 +27,12 @@ def pack(free: int, have: int, acks: Delta, lsns: Delta = ()) -> bytes:
     return bytes(out)
 
 
-def unpack(extension: Buffer, members: int) -> tuple[int, int, Delta, Delta]:
+def unpack(extension: Buffer, members: int) -> tuple[int, int, MemberNumbers, MemberNumbers]:
     """What was packed; anything else raises WireError."""
     free, at = varint.get(extension, 0)
     have, at = varint.get(extension, at)
     acks, at = get_some(extension, at, members)
-    lsns: Delta = ()
+    lsns: MemberNumbers = ()
     if at < len(extension):
         lsns, at = get_some(extension, at, members)
         if not lsns or at != len(extension):

@@ -96,7 +96,7 @@ class Told:
         return [[_number(each) for each in _items(line, columns)] for line in lines]
 
     def pairs(self, key: str) -> list[tuple[int, int]]:
-        """Pairs of numbers."""
+        """MemberNumbers of numbers."""
         lines = [_items(line, 2) for line in _items(self._get(key))]
         return [(_number(low), _number(high)) for low, high in lines]
 

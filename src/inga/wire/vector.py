@@ -4,21 +4,30 @@ A vector whose receiver has the sender's previous one travels as its rises: how 
 the member before it, and by how much. Members who are idle cost nothing. The sender's own entry is never among
 them, since the packet's number says it.
 
-    full     a number per member
+    full     a number per member; in groups of more than `FEW` a width, and a column, see `columns`
     delta    number of rises, then (index gap, rise) each
     some     the same of numbers as they are, of whichever members, the sender too
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from inga.model.errors import WireError
 from inga.model.packet import Buffer
-from inga.model.stamp import Delta
+from inga.model.stamp import FEW, MemberNumbers
 from inga.wire import varint
+from inga.wire.columns import get_column, put_column, width_of
+
+NOBODY = -1
+"""In place of a member's index."""
 
 
-def put_vector(out: bytearray, numbers: Iterable[int]) -> None:
+def put_vector(out: bytearray, numbers: Sequence[int]) -> None:
     """Append a full vector."""
+    if len(numbers) > FEW:
+        width = width_of(max(numbers))
+        out.append(width)
+        put_column(out, numbers, width)
+        return
     put = varint.put
     for number in numbers:
         put(out, number)
@@ -27,6 +36,10 @@ def put_vector(out: bytearray, numbers: Iterable[int]) -> None:
 def get_vector(data: Buffer, at: int, members: int) -> tuple[tuple[int, ...], int]:
     """A full vector, and where the next thing begins."""
     get = varint.get
+    if members > FEW:
+        width, at = get(data, at)
+        column, at = get_column(data, at, members, width)
+        return tuple(column), at
     numbers = []
     for _ in range(members):
         number, at = get(data, at)
@@ -34,7 +47,7 @@ def get_vector(data: Buffer, at: int, members: int) -> tuple[tuple[int, ...], in
     return tuple(numbers), at
 
 
-def put_delta(out: bytearray, delta: Delta) -> None:
+def put_delta(out: bytearray, delta: MemberNumbers) -> None:
     """Append rises in the order of their members."""
     put = varint.put
     put(out, len(delta))
@@ -45,33 +58,36 @@ def put_delta(out: bytearray, delta: Delta) -> None:
         previous = index
 
 
-def get_delta(data: Buffer, at: int, src: int, members: int) -> tuple[Delta, int]:
+def get_delta(data: Buffer, at: int, src: int, members: int) -> tuple[MemberNumbers, int]:
     """Rises, and where the next thing begins."""
-    delta, at = get_some(data, at, members)
-    if len(delta) >= members or any(index == src for index, _ in delta):
-        raise WireError("malformed", "a rise of the sender's own entry")
-    return delta, at
+    size, at = varint.get(data, at)
+    return get_pairs(data, at, size, members, src)
 
 
-def get_some(data: Buffer, at: int, members: int) -> tuple[Delta, int]:
+def get_some(data: Buffer, at: int, members: int) -> tuple[MemberNumbers, int]:
     """Numbers of some members, none of them 0, and where the next thing begins."""
-    get = varint.get
-    changes, at = get(data, at)
-    if not changes:
+    size, at = varint.get(data, at)
+    return get_pairs(data, at, size, members, NOBODY)
+
+
+def get_pairs(data: Buffer, at: int, size: int, members: int, src: int) -> tuple[MemberNumbers, int]:
+    """So many numbers, none of them that of `src`."""
+    if not size:
         return (), at
-    if changes > members:
-        raise WireError("malformed", f"{changes} numbers of {members} members")
-    some = []
+    if size > members:
+        raise WireError("malformed", f"{size} numbers of {members} members")
+    get = varint.get
+    pairs = []
     index = -1
     last = len(data) - 1
-    for _ in range(changes):
-        if at < last and data[at] < 0x80 and data[at + 1] < 0x80:  # nearly always, and there may be many
+    for _ in range(size):
+        if at < last and data[at] < 0x80 and data[at + 1] < 0x80:  # nearly always
             gap, number, at = data[at], data[at + 1], at + 2
         else:
             gap, at = get(data, at)
             number, at = get(data, at)
         index += gap + 1
-        if index >= members or not number:
+        if index >= members or index == src or not number:
             raise WireError("malformed", f"{number} of member {index}")
-        some.append((index, number))
-    return tuple(some), at
+        pairs.append((index, number))
+    return tuple(pairs), at

@@ -7,7 +7,7 @@ from inga.layers.numbers import check_delay, check_number, check_seconds
 from inga.model.compiled import mypyc_attr
 from inga.model.errors import UsageError
 from inga.model.packet import Runs
-from inga.model.stamp import Delta, Deps
+from inga.model.stamp import Deps, MemberNumbers
 
 LEVELS: Final = ("causal", "confirmed", "acknowledged")
 
@@ -90,7 +90,7 @@ class CoMessage:
         src: int,
         seq: int,
         vector: ExpectedNumbers | None,
-        rises: Delta | None,
+        rises: MemberNumbers | None,
         free: int,
         body: Any = None,
         size: int = 0,

@@ -238,7 +238,7 @@ class Sco(MachineOrder[ScoMachine]):
 
     def _take_lent(self, packet: Packet) -> None:
         assert packet.dst is not None
-        delta = () if packet.stamp is None else packet.stamp.delta
+        delta = () if packet.stamp is None else tuple(packet.stamp.delta)
         message = ScoMessage(packet.src, packet.dst, packet.seq, 0, delta, body=packet, whole=True)
         if packet.stamp is None:
             self._borrowed[packet.src].add(packet.seq)
@@ -304,7 +304,7 @@ class Sco(MachineOrder[ScoMachine]):
             dst,
             packet.seq,
             lsn,
-            stamp.delta,
+            tuple(stamp.delta),
             ack=acks,
             buf=free,
             have=have,
