@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from inga.certify.verdict import Certificate
-from inga.cli.check import watched
+from inga.cli.check import add_engine_options, chosen_master, watched
 from inga.cli.output import ProgressLine, print_json
 from inga.cli.report import describe, write
 from inga.model.errors import UsageError
@@ -46,16 +46,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--loss", type=float, default=0.02, metavar="P", help="share of copies lost (default 0.02)")
     add("--seed", type=int, default=1, metavar="S", help="of the workload and the faults (default 1)")
     add("--via", default=VIA, metavar="V", help="loopback multicast (default), unicast, or tcp")
-    add("--master", default="local[*]", metavar="M", help="where Spark runs (default local[*])")
+    add_engine_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
+    master = chosen_master(options)
     out = options.out or Path("inga-demo") / datetime.now().strftime("%Y%m%d-%H%M%S")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} exists already; the demo writes to a new directory")
     out.mkdir(parents=True, exist_ok=True)
     runs = {order: _talk(order, out / order, options) for order in ORDERS}
-    tables = _certify([out / order for order in ORDERS], options)
+    tables = _certify([out / order for order in ORDERS], options, master)
     report = out / "report.html"
     write(report, [describe(str(out / order), each) for order, each in zip(ORDERS, tables, strict=True)])
     kept = all(_kept(each) for each in tables) and not any(result.violations for result in runs.values())
@@ -99,9 +100,12 @@ def _talk(order: str, trace: Path, options: argparse.Namespace) -> Result:
     return result
 
 
-def _certify(traces: list[Path], options: argparse.Namespace) -> list[Tables]:
-    with watched(options) as progress, using(None, options.master) as session:
-        return [report_tables(str(t), SHOWN, session=session, progress=progress) for t in traces]
+def _certify(traces: list[Path], options: argparse.Namespace, master: str | None) -> list[Tables]:
+    with watched(options, master) as progress, using(None, master) as session:
+        return [
+            report_tables(str(trace), SHOWN, session=session, master=master, progress=progress)
+            for trace in traces
+        ]
 
 
 def _kept(tables: Tables) -> bool:

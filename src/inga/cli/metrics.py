@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     started = perf_counter()
 
     def measure() -> "Measured":
-        with watched(options) as progress:
+        with watched(options, options.master) as progress:
             return measure_trace(
                 options.trace, one_clock=options.one_machine, master=options.master, progress=progress
             )

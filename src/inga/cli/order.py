@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         process=options.process,
     )
     base = "first" if options.from_first else ()
-    with watched(options) as progress:
+    with watched(options, options.master) as progress:
         if options.stream:
             outcome = order_stream(
                 capture,

@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     need_spark()
     from inga.pipeline.stamp import stamp_trace
 
-    with watched(options) as progress:
+    with watched(options, options.master) as progress:
         stamped = stamp_trace(options.trace, options.out, master=options.master, progress=progress)
     if options.json:
         print_json(stamped.to_json())

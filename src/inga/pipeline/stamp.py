@@ -30,7 +30,7 @@ from inga.certify.slice import (
     steps_of,
 )
 from inga.model.errors import TraceError, UsageError
-from inga.pipeline.files import Files, TaskProgress, collect
+from inga.pipeline.files import SparkFiles, TaskProgress, collect
 from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import File, is_remote, open_trace, read_file
 from inga.trace import COLUMNS, Manifest, local_path, read_processes, schema
@@ -81,7 +81,7 @@ def stamp_trace(
     hidden = target.with_name(f".{target.name}.{uuid4().hex}.partial")
     try:
         with using(session, master) as spark:
-            work = _Work(Files(spark, trace, progress), spark, progress, counts_max)
+            work = _Work(SparkFiles(spark, trace, progress), spark, progress, counts_max)
             work.run(hidden)
         if target.exists():
             target.rmdir()
@@ -96,7 +96,7 @@ def stamp_trace(
 
 
 class _Work:
-    def __init__(self, files: Files, session: Any, progress: TaskProgress, counts_max: int) -> None:
+    def __init__(self, files: SparkFiles, session: Any, progress: TaskProgress, counts_max: int) -> None:
         self._files = files
         self._trace = files.trace
         self._session = session
