@@ -275,7 +275,9 @@ def _judge_deliveries(
         sent = sends.get(message)  # type: ignore[arg-type]
         again = any((other.src, other.seq) == message for other in before)
         is_forged = sent is not None and None not in (sent.deps, row.deps) and sent.deps != row.deps
-        bad = sent is None or again or is_forged or (row.src != at and at not in _targets(sent, n))
+        is_early = sent is not None and row.src == at and row.pos < sent.pos
+        bad = sent is None or again or is_forged or is_early
+        bad = bad or (row.src != at and at not in _targets(sent, n))
         found["integrity"] += bad
         newer = [other for other in before if other.src == row.src and other.seq > row.seq]  # type: ignore[operator]
         found["fifo"] += bool(newer)

@@ -90,15 +90,15 @@ def assert_equal_certificates(seed: int, spark: Any, path: Path) -> str:
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_both_engines_give_one_certificate(spark: Any, tmp_path: Path) -> None:
-    verdicts = [assert_equal_certificates(seed, spark, tmp_path / str(seed)) for seed in range(10)]
-    assert verdicts.count("fail") >= 5  # or there was nothing to compare
+    verdicts = [assert_equal_certificates(seed, spark, tmp_path / str(seed)) for seed in range(5)]
+    assert verdicts.count("fail") >= 3  # or there was nothing to compare
 
 
 @pytest.mark.hunt
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_both_engines_give_one_certificate_300_times(spark: Any, tmp_path: Path) -> None:
-    for seed in range(10, 310):
+    for seed in range(5, 305):
         assert_equal_certificates(seed, spark, tmp_path / str(seed))
 
 

@@ -165,9 +165,8 @@ def choose_checks(trace: StoredTrace, checks: Sequence[str] | None) -> list[str]
     # Only object runs say what conflicts; only imported logs have events, and these have no views.
     is_import = trace.manifest.source.startswith("import:")
     is_fit = {
-        Needs.MESSAGES: True,
         Needs.REQUESTS: trace.manifest.conflicts is not None,
         Needs.EVENTS: is_import,
         Needs.VIEWS: not is_import,
     }
-    return [check.name for check in CHECKS.values() if is_fit[check.needs]]
+    return [check.name for check in CHECKS.values() if is_fit.get(check.needs, True)]

@@ -30,7 +30,7 @@ from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import StoredTrace, is_remote, open_trace
 
 GROWTH = 1.5  # of the trace, after which messages under way are compared again
-FORMAT = 5
+FORMAT = 6
 
 
 class Memory:
