@@ -19,9 +19,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from inga.certify.checks import CHECKS, check_names
-from inga.cli.output import ProgressLine, listed, print_json
+from inga.cli.output import ProgressLine, listed, print_json, tell
 from inga.model.errors import UsageError
-from inga.model.text import printable
 from inga.pipeline.session import LOCAL
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(certificate.to_json())
     else:
-        print(table(certificate))
+        tell(*table(certificate))
     return EXIT_CODES[certificate.verdict]
 
 
@@ -115,7 +114,7 @@ def watched(options: argparse.Namespace, master: str | None) -> Iterator[Callabl
             bar.end()
 
     if not options.quiet:
-        print(describe(master), file=sys.stderr, flush=True)
+        tell(describe(master), file=sys.stderr)
     try:
         yield progress
     finally:
@@ -123,7 +122,7 @@ def watched(options: argparse.Namespace, master: str | None) -> Iterator[Callabl
             bar.end()
 
 
-def table(certificate: "Certificate") -> str:
+def table(certificate: "Certificate") -> list[str]:
     """For a person: a line per check, then what is behind the failures."""
     lines = [
         f"{certificate.events:,} events of {len(certificate.names)} processes: {certificate.messages:,} messages "
@@ -132,13 +131,11 @@ def table(certificate: "Certificate") -> str:
         f"{'check':<10} {'verdict':<8} {'violations':>10}",
     ]
     lines += [_line(check) for check in certificate.checks]
-    lines += [
-        f"{'':<10} warning: {printable(text)}" for check in certificate.checks for text in check.warnings
-    ]
+    lines += [f"{'':<10} warning: {text}" for check in certificate.checks for text in check.warnings]
     if certificate.groups:
         lines += ["", "causes:"]
         lines += [
-            f"  {group.count:>8,}  {printable(group.cause)} ({', '.join(group.checks)})"
+            f"  {group.count:>8,}  {group.cause} ({', '.join(group.checks)})"
             for group in certificate.groups[:GROUPS_SHOWN]
         ]
         rest = certificate.groups[GROUPS_SHOWN:]
@@ -147,15 +144,13 @@ def table(certificate: "Certificate") -> str:
     witnesses = [witness for check in certificate.checks for witness in check.witnesses]
     if witnesses:
         lines += ["", "for example:"]
-        lines += [
-            f"  {each.check}: {printable(each.text)}{_place(each.segment, each.pos)}" for each in witnesses
-        ]
-    return "\n".join([*lines, "", f"verdict: {certificate.verdict} ({certificate.seconds:.1f} s)"])
+        lines += [f"  {each.check}: {each.text}{_place(each.segment, each.pos)}" for each in witnesses]
+    return [*lines, "", f"verdict: {certificate.verdict} ({certificate.seconds:.1f} s)"]
 
 
 def _line(check: "Answer") -> str:
     line = f"{check.name:<10} {check.verdict:<8} {check.violations:>10,}"
-    return f"{line}  {printable(check.reason)}" if check.reason else line
+    return f"{line}  {check.reason}" if check.reason else line
 
 
 def _place(segment: str | None, pos: int) -> str:

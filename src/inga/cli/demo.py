@@ -17,7 +17,7 @@ from pathlib import Path
 
 from inga.certify.verdict import Certificate
 from inga.cli.check import add_engine_options, chosen_master, watched
-from inga.cli.output import ProgressLine, print_json
+from inga.cli.output import ProgressLine, print_json, tell
 from inga.cli.report import describe, write
 from inga.model.errors import UsageError
 from inga.pipeline.jobs import Tables, report_tables
@@ -64,8 +64,7 @@ def run(options: argparse.Namespace) -> int:
         content = {each.trace.manifest.order: each.certificate.to_json() for each in tables}
         print_json({"kept": kept, "orders": content, "report": str(report)})
     else:
-        print(_verdicts(tables))
-        print(f"\nreport: {report}")
+        tell(*_verdicts(tables), "", f"report: {report}")
     if not options.no_open and not options.json and _has_screen():
         webbrowser.open(report.resolve().as_uri())
     return 0 if kept else 1
@@ -114,7 +113,7 @@ def _kept(tables: Tables) -> bool:
     return all(check.verdict == "pass" for check in tables.certificate.checks if check.name in promised)
 
 
-def _verdicts(tables: list[Tables]) -> str:
+def _verdicts(tables: list[Tables]) -> list[str]:
     """A line per check, a column per order; what an order does not promise stands in brackets."""
     orders = [each.trace.manifest.order for each in tables]
     lines = ["", f"{'':<12}" + "".join(f"{order:<24}" for order in orders)]
@@ -123,7 +122,7 @@ def _verdicts(tables: list[Tables]) -> str:
         lines.append(f"{name:<12}" + "".join(f"{cell:<24}" for cell in cells).rstrip())
     lines += ["", "in brackets: what the order does not promise"]
     lines += [f"for example: {text}" for text in map(_example, (t.certificate for t in tables)) if text]
-    return "\n".join(lines)
+    return lines
 
 
 def _cell(name: str, tables: Tables) -> str:
@@ -141,7 +140,7 @@ def _example(certificate: Certificate) -> str:
 
 def _say(options: argparse.Namespace, text: str) -> None:
     if not options.quiet:
-        print(text, file=sys.stderr, flush=True)
+        tell(text, file=sys.stderr)
 
 
 def _has_screen() -> bool:

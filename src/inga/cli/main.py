@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 
+from inga.cli.output import tell
 from inga.model.errors import IngaError
-from inga.model.text import printable
 
 COMMANDS = {
     "demo": "the main job: talk, trace, certify, show",
@@ -49,12 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = import_module(f"inga.cli.{options.command}").run(options)
         return code
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        tell("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         return OK
     except (IngaError, OSError) as error:
-        print(f"inga {options.command}: {printable(str(error))}", file=sys.stderr)
+        tell(f"inga {options.command}: {error}", file=sys.stderr)
         return BAD_USE
 
 

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inga.cli.check import EXIT_CODES, add_check_options, chosen_master, named_checks, watched
-from inga.cli.output import print_json
+from inga.cli.output import print_json, tell
 from inga.model.errors import UsageError
-from inga.model.text import printable
 from inga.report.page import render
 from inga.report.section import Section
 
@@ -45,8 +44,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         for section in sections:
             answers = ", ".join(f"{each['name']} {each['verdict']}" for each in section.certificate["checks"])
-            print(f"{printable(section.title)}: {answers}")
-        print(f"report: {out}")
+            tell(f"{section.title}: {answers}")
+        tell(f"report: {out}")
     return EXIT_CODES[verdict]
 
 

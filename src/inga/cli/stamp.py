@@ -10,7 +10,7 @@ computed anew. It appears when it is whole.
 import argparse
 
 from inga.cli.check import need_spark, watched
-from inga.cli.output import print_json
+from inga.cli.output import print_json, tell
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
         print_json(stamped.to_json())
     else:
         moved = f", {stamped.moved} of whose cuts were moved" if stamped.moved else ""
-        print(
+        tell(
             f"{stamped.events:,} events of {stamped.processes} processes, {stamped.messages:,} messages, in "
             f"{stamped.slices} slices{moved}: {stamped.out} ({stamped.seconds:.1f} s)"
         )

@@ -14,9 +14,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from inga.cli.check import EXIT_CODES, add_check_options, chosen_master, named_checks, table, watched
-from inga.cli.output import print_json
+from inga.cli.output import print_json, tell
 from inga.model.errors import UsageError
-from inga.model.text import printable
 
 if TYPE_CHECKING:
     from inga.certify.verdict import Certificate
@@ -53,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(certificate.to_json())
     else:
-        print(table(certificate))
+        tell(*table(certificate))
     return EXIT_CODES[certificate.verdict]
 
 
@@ -65,7 +64,7 @@ def _tell(certificate: "Certificate") -> None:
     """A line for every look that found something new."""
     violations = sum(check.violations for check in certificate.checks)
     what = f"{violations:,} violations" if violations else "no violation"
-    print(f"{certificate.events:,} events: {what}", file=sys.stderr, flush=True)
+    tell(f"{certificate.events:,} events: {what}", file=sys.stderr)
     for check in certificate.checks:
         for witness in check.witnesses[:1]:
-            print(f"  {check.name}: {printable(witness.text)}", file=sys.stderr, flush=True)
+            tell(f"  {check.name}: {witness.text}", file=sys.stderr)
