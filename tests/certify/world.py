@@ -78,13 +78,9 @@ def wander(
             else:
                 _join(clocks[at], message)
     if messages:
-        for each in rows:
-            each.insert(random.randrange(len(each) + 1), _control(each, 0))
+        for at, each in enumerate(rows):
+            each.insert(random.randrange(len(each) + 1), Row(at, 0, 0, "control", 1))
     return [renumbered(each) for each in rows]
-
-
-def _control(rows: list[Row], time: int) -> Row:
-    return Row(rows[0].process if rows else 0, 0, time, "control", 1)
 
 
 def _send(random: Random, at: int, clock: list[int], n: int, subsets: bool) -> Row:

@@ -4,7 +4,7 @@
   inga check run7-stamped --checks fifo,stamps,causal
 
 OUT is a trace like any other, with `deps` and `height` on sends, receipts and deliveries; those that were there are
-computed anew. It appears when it is whole.
+computed anew. Clocks of imported events stay as they are. It appears when it is whole.
 """
 
 import argparse

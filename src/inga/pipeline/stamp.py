@@ -30,6 +30,7 @@ from inga.certify.slice import (
     steps_of,
 )
 from inga.model.errors import TraceError, UsageError
+from inga.model.steps import GROUP, MESSAGE
 from inga.pipeline.files import SparkFiles, TaskProgress, collect
 from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import File, is_remote, open_trace, read_file
@@ -280,7 +281,10 @@ def _rows(task: _Task, process: int, n: int) -> Any:
 
 
 def _with_vectors(table: Any, at: Any, vectors: Any, n: int) -> Any:
+    """The table with vectors of messages in these rows. Rows that are not about messages keep what they have: clocks of
+    imported events, what precedes the requests of objects."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     present = np.zeros(table.num_rows, np.bool_)
     present[at] = True
@@ -289,8 +293,9 @@ def _with_vectors(table: Any, at: Any, vectors: Any, n: int) -> Any:
     heights = pa.array(matrix.sum(axis=1, dtype=np.int64) + 1, mask=~present)
     layout = schema(n)
     columns = {name: table.column(name) for name in layout.names}
-    columns["deps"] = pa.chunked_array([fixed_binary(matrix, present)])
-    columns["height"] = pa.chunked_array([heights])
+    is_ours = pc.is_in(columns["step"].cast(pa.string()), pa.array([*MESSAGE, *GROUP]))
+    columns["deps"] = pc.if_else(is_ours, fixed_binary(matrix, present), columns["deps"])
+    columns["height"] = pc.if_else(is_ours, heights, columns["height"])
     return pa.table([columns[name] for name in layout.names], schema=layout)
 
 
