@@ -14,7 +14,7 @@ from inga.certify.verdict import Certificate
 from inga.cli.main import main
 from inga.lab.traces import DEFECTS, KIND_DEFECTS, LEVEL_DEFECTS, TraceRecipe, make
 from inga.pipeline.jobs import check_trace, report_tables
-from inga.pipeline.watch import watch_trace
+from inga.pipeline.watch import Memory, Watch, watch_trace
 from inga.sim.trials import simulate_trial
 from inga.trial.trial import Trial
 
@@ -146,6 +146,24 @@ def test_report_and_watch_do_without_spark_too(
     assert main(["watch", trace, "--engine", "local", "--checks", "causal", "--json"]) == 1
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert {**told, "seconds": 0} == here == comparable(watch_trace(trace, ["causal"], master=None))
+
+
+def test_objects_are_watched_as_they_are_checked(tmp_path: Path) -> None:
+    """Also by what was remembered of them while the trace was growing, when nothing of it was judged yet."""
+    path = tmp_path / "run"
+    trial = Trial("object", members=4, messages=10, loss=0.05, seed=3, objects=2, misdeclare=("put", "put"))
+    assert simulate_trial(trial, path).violations
+    checked = comparable(check_trace(str(path), master=None)[1])
+    assert checked["verdict"] == "fail"
+    files = {file: file.read_text() for file in [path / "manifest.json", *(path / "processes").iterdir()]}
+    for file, text in files.items():
+        file.write_text(text.replace('"complete": true', '"complete": false'))
+    watch = Watch(str(path), None, Memory())
+    assert watch.look(None, lambda *_: None) is not None and watch.memory.verdict is None
+    for file, text in files.items():
+        file.write_text(text)
+    assert watch.look(None, lambda *_: None) is not None and watch.memory.verdict is not None
+    assert comparable(watch.memory.verdict) == checked
 
 
 @pytest.mark.parametrize(

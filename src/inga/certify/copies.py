@@ -14,7 +14,7 @@ from inga.certify.chunk import Bools, Ints
 from inga.certify.compare import Range
 from inga.certify.evidence import Evidence
 from inga.certify.roots import Bad
-from inga.certify.work import Copies, RowKey
+from inga.certify.work import FirstCopies, RowKey
 
 ROWS_AT_ONCE = 1 << 22
 
@@ -47,7 +47,7 @@ def _ranges(highs: Sequence[int], low: int, width: int) -> Iterator[Range]:
             low = high + 1
 
 
-def _judge(evidence: Evidence, source: int, parts: list[Copies]) -> Iterator[Bad]:
+def _judge(evidence: Evidence, source: int, parts: list[FirstCopies]) -> Iterator[Bad]:
     process = np.concatenate([np.full(len(part.seq), part.process) for part in parts])
     seq, pos, word = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("seq", "pos", "word")

@@ -6,10 +6,10 @@ from typing import Any
 from inga.certify.chunk import Chunk
 from inga.certify.combine import Process
 
-Questions = Sequence[tuple[int, Any]]
+PieceQuestions = Sequence[tuple[int, Any]]
 """What is asked of pieces, by their numbers."""
 
-Map = Callable[[Callable[..., Any], Questions], list[tuple[int, Any]]]
+Map = Callable[[Callable[..., Any], PieceQuestions], list[tuple[int, Any]]]
 """Applies a function to pieces and to what is asked of them: the answers, by number."""
 
 
@@ -18,7 +18,7 @@ def exchange(
     ask: Callable[..., dict[int, Any]],
     merge: Callable[[Any, Any], Any],
     answer: Callable[..., Any],
-    questions: Questions,
+    questions: PieceQuestions,
 ) -> list[tuple[int, Any]]:
     """Let pieces ask each other (`evidence.Source.exchange`) by applying functions to them twice."""
     gathered: dict[int, Any] = {}
@@ -37,7 +37,7 @@ def exchange(
 def gather(
     apply: Map,
     function: Callable[..., list[tuple[int, Any]]],
-    questions: Questions,
+    questions: PieceQuestions,
     join: Callable[[int, list[Any]], Any],
 ) -> list[Any]:
     """What pieces deal out under keys meets, key by key, in `join`."""
@@ -76,7 +76,7 @@ class Chunks:
         return self._chunks[segment]
 
     def map(
-        self, what: str, function: Callable[[Chunk, Any], Any], questions: Questions
+        self, what: str, function: Callable[[Chunk, Any], Any], questions: PieceQuestions
     ) -> list[tuple[int, Any]]:
         return self._apply(function, questions)
 
@@ -86,7 +86,7 @@ class Chunks:
         ask: Callable[[Chunk, Any], dict[int, Any]],
         merge: Callable[[Any, Any], Any],
         answer: Callable[[Chunk, Any, Any], Any],
-        questions: Questions,
+        questions: PieceQuestions,
     ) -> list[tuple[int, Any]]:
         return exchange(self._apply, ask, merge, answer, questions)
 
@@ -94,10 +94,10 @@ class Chunks:
         self,
         what: str,
         function: Callable[[Chunk, Any], list[tuple[int, Any]]],
-        questions: Questions,
+        questions: PieceQuestions,
         join: Callable[[int, list[Any]], Any],
     ) -> list[Any]:
         return gather(self._apply, function, questions, join)
 
-    def _apply(self, function: Callable[..., Any], questions: Questions) -> list[tuple[int, Any]]:
+    def _apply(self, function: Callable[..., Any], questions: PieceQuestions) -> list[tuple[int, Any]]:
         return [(at, function(self._chunks[at], question)) for at, question in questions]

@@ -86,7 +86,7 @@ def collect(chunk: Chunk, question: tuple[Keys, Wanted]) -> FoundRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Copies:
+class FirstCopies:
     """Messages as one process got them: the first delivery of each number, if it has a vector."""
 
     process: int
@@ -95,13 +95,13 @@ class Copies:
     word: Words
 
 
-def copies(chunk: Chunk, question: tuple[Keys, int, Range]) -> Copies:
+def copies(chunk: Chunk, question: tuple[Keys, int, Range]) -> FirstCopies:
     """What a chunk has of some messages of one source."""
     keys, source, numbers = question
     delivered = deliveries_of(chunk, keys, source, numbers)
     firsts = np.unique(delivered.seq, return_index=True)[1]
     rows = firsts[delivered.stamped[firsts]]
-    return Copies(chunk.process, delivered.seq[rows], delivered.pos[rows], delivered.word[rows])
+    return FirstCopies(chunk.process, delivered.seq[rows], delivered.pos[rows], delivered.word[rows])
 
 
 @dataclass(frozen=True, slots=True)

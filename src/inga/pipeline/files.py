@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from inga.certify import local
-from inga.certify.local import Questions
+from inga.certify.local import PieceQuestions
 from inga.model.errors import TraceError
 from inga.pipeline.storage import File, StoredTrace
 
@@ -35,7 +35,7 @@ class Files:
         self.trace = trace
         self._progress = progress
 
-    def map(self, what: str, function: Work, questions: Questions) -> list[tuple[int, Any]]:
+    def map(self, what: str, function: Work, questions: PieceQuestions) -> list[tuple[int, Any]]:
         """Answers, in no particular order. `what` is for people who wait."""
         answers: list[tuple[int, Any]] = []
         for at, question in questions:
@@ -50,13 +50,13 @@ class Files:
         ask: Work,
         merge: Callable[[Any, Any], Any],
         answer: Callable[[File, bytes | None, Any, Any], Any],
-        questions: Questions,
+        questions: PieceQuestions,
     ) -> list[tuple[int, Any]]:
         """Let files ask each other: `ask` gives, by file, what is asked of it; that is merged and answered there."""
         return local.exchange(partial(self.map, what), ask, merge, answer, questions)
 
     def gather(
-        self, what: str, function: Work, questions: Questions, join: Callable[[int, list[Any]], Any]
+        self, what: str, function: Work, questions: PieceQuestions, join: Callable[[int, list[Any]], Any]
     ) -> list[Any]:
         """What a function deals out under keys meets, key by key, in `join`."""
         return local.gather(partial(self.map, what), function, questions, join)
@@ -73,7 +73,7 @@ class SparkFiles(Files):
         super().__init__(trace, progress)
         self._session = session
 
-    def map(self, what: str, function: Work, questions: Questions) -> list[tuple[int, Any]]:
+    def map(self, what: str, function: Work, questions: PieceQuestions) -> list[tuple[int, Any]]:
         work = [(at, self.trace.files[at], question) for at, question in questions]
         if not work:
             return []
@@ -94,7 +94,7 @@ class SparkFiles(Files):
         ask: Work,
         merge: Callable[[Any, Any], Any],
         answer: Callable[[File, bytes | None, Any, Any], Any],
-        questions: Questions,
+        questions: PieceQuestions,
     ) -> list[tuple[int, Any]]:
         """One shuffle. Of a trace elsewhere, whose files Spark has to bring, the questions go through the driver."""
         if self.trace.is_remote or not questions:
@@ -127,7 +127,7 @@ class SparkFiles(Files):
         return self._answers(shuffled.mapPartitions(answering), what, len(questions))
 
     def gather(
-        self, what: str, function: Work, questions: Questions, join: Callable[[int, list[Any]], Any]
+        self, what: str, function: Work, questions: PieceQuestions, join: Callable[[int, list[Any]], Any]
     ) -> list[Any]:
         """One shuffle."""
         work = [(at, self.trace.files[at], question) for at, question in questions]
