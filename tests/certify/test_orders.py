@@ -92,7 +92,8 @@ def test_late_in_another_order(
     expected = misplaced(trace, "deliver", lambda at, one, other: True)
     check = answer(source(random, trace, cuts=cuts), "total", witnesses=10**6)
     assert check.violations == len(expected)
-    assert check.verdict == ("fail" if expected else "pass")
+    is_judged = any(row.step == "deliver" for rows in trace for row in rows)
+    assert check.verdict == ("fail" if expected else "pass" if is_judged else "unknown")
     assert {(each.process, *each.message) for each in check.witnesses} == expected
     for each in check.witnesses:
         assert each.other is not None and each.against is not None

@@ -7,6 +7,7 @@ order of deliveries is whatever chance makes it. The judge below knows nothing o
 from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import permutations
+from pathlib import Path
 from random import Random
 
 import pyarrow as pa
@@ -14,7 +15,8 @@ import pyarrow as pa
 from inga.certify.chunk import Chunk, from_table
 from inga.certify.combine import Process
 from inga.certify.local import Chunks
-from inga.trace import Row, pack_deps, pack_dst, schema
+from inga.trace import Manifest, ProcessFile, Row, pack_deps, pack_dst, schema
+from inga.trace.writer import segment_name, write_segment
 
 Trace = list[list[Row]]
 """Rows by process."""
@@ -76,13 +78,9 @@ def wander(
             else:
                 _join(clocks[at], message)
     if messages:
-        for each in rows:
-            each.insert(random.randrange(len(each) + 1), _control(each, 0))
+        for at, each in enumerate(rows):
+            each.insert(random.randrange(len(each) + 1), Row(at, 0, 0, "control", 1))
     return [renumbered(each) for each in rows]
-
-
-def _control(rows: list[Row], time: int) -> Row:
-    return Row(rows[0].process if rows else 0, 0, time, "control", 1)
 
 
 def _send(random: Random, at: int, clock: list[int], n: int, subsets: bool) -> Row:
@@ -108,6 +106,46 @@ def _choose(random: Random, waiting: list[Row], order: str) -> int:
         mine = [at for at, row in enumerate(waiting) if row.src == src]
         return min(mine, key=lambda at: waiting[at].seq or 0)
     return min(range(len(waiting)), key=lambda at: (waiting[at].height, waiting[at].src, waiting[at].seq))
+
+
+def sabotage(random: Random, trace: Trace) -> None:
+    """Break some rows: lose, repeat, forge, redirect, move, and go on talking."""
+    for _ in range(random.randrange(4)):
+        rows = random.choice(trace)
+        if random.random() < 0.2:
+            at = random.randrange(len(rows)) if rows else 0
+            late = Row(trace.index(rows), 0, random.choice([10**9, 10**9 + 1]), "control", 1)
+            rows[at:at] = [late]
+            rows[:] = renumbered(rows)
+            continue
+        if random.random() < 0.2:
+            accepts = [at for at, row in enumerate(rows) if row.step == "accept"]
+            if accepts:
+                del rows[random.choice(accepts)]
+                rows[:] = renumbered(rows)
+            continue
+        places = [at for at, row in enumerate(rows) if row.step in ("send", "deliver")]
+        if not places:
+            continue
+        at = random.choice(places)
+        row = rows[at]
+        assert row.deps is not None or row.step == "deliver"
+        match random.randrange(6):
+            case 0 if row.step == "deliver":
+                del rows[at]
+            case 1 if row.step == "deliver":
+                rows.insert(random.randrange(at, len(rows)) + 1, row)
+            case 2 if row.deps is not None:
+                deps = list(row.deps)
+                deps[random.randrange(len(deps))] += random.choice([-1, 1, 5])
+                rows[at] = row._replace(deps=tuple(max(entry, 0) for entry in deps))
+            case 3 if row.step == "deliver":
+                rows[at] = row._replace(seq=random.randrange(1, 12))
+            case 5 if row.step == "send":
+                rows[at] = row._replace(seq=max(row.seq - 1, 1))  # type: ignore[operator]
+            case 4 if row.step == "deliver":
+                rows.insert(random.randrange(len(rows) + 1), rows.pop(at))
+        rows[:] = renumbered(rows)
 
 
 # ---- as input of the kernels
@@ -143,6 +181,19 @@ def source(
         old = processes[at]
         processes[at] = Process(old.name, old.first_view, old.last_pos, **value)  # type: ignore[arg-type]
     return Chunks(chunks(random, trace, receipt, cuts), processes, receipt)
+
+
+def store(random: Random, trace: Trace, receipt: str, path: Path, *, cuts: int = 2) -> None:
+    """The trace as files, every process cut into segments at random places."""
+    names = [f"p{at}" for at in range(len(trace))]
+    Manifest("g", names, "sim", "none", receipt, "virtual", complete=True).write(path)
+    (path / "events").mkdir()
+    for process, rows in enumerate(trace):
+        places = sorted(random.randrange(len(rows) + 1) for _ in range(cuts))
+        for number, (low, high) in enumerate(zip([0, *places], [*places, len(rows)], strict=True)):
+            part = table(rows[low:high], len(trace))
+            write_segment(part, path / "events" / segment_name(process, number))
+        ProcessFile(process, names[process], 1, len(rows), complete=True).write(path)
 
 
 # ---- by brute force
@@ -220,7 +271,9 @@ def _judge_deliveries(
         sent = sends.get(message)  # type: ignore[arg-type]
         again = any((other.src, other.seq) == message for other in before)
         is_forged = sent is not None and None not in (sent.deps, row.deps) and sent.deps != row.deps
-        bad = sent is None or again or is_forged or (row.src != at and at not in _targets(sent, n))
+        is_early = sent is not None and row.src == at and row.pos < sent.pos
+        bad = sent is None or again or is_forged or is_early
+        bad = bad or (row.src != at and at not in _targets(sent, n))
         found["integrity"] += bad
         newer = [other for other in before if other.src == row.src and other.seq > row.seq]  # type: ignore[operator]
         found["fifo"] += bool(newer)

@@ -286,8 +286,8 @@ def test_files_that_spark_has_to_bring_ask_each_other_too(
     from dataclasses import replace
 
     from inga.certify.certificate import certify
-    from inga.pipeline.certify import SparkSource
-    from inga.pipeline.files import Files
+    from inga.pipeline.certify import FileSource
+    from inga.pipeline.files import files_of
     from inga.pipeline.storage import open_trace
 
     records = log_text(Random(3), "abc", 200)
@@ -296,7 +296,7 @@ def test_files_that_spark_has_to_bring_ask_each_other_too(
     trace = open_trace(str(imported(tmp_path, records, monkeypatch)))
     elsewhere = [replace(file, path=f"file:{file.path}") for file in trace.files]
     found = [
-        certify(SparkSource(Files(spark, each, lambda *_: None), ["clocks"]), ["clocks"]).to_json()
+        certify(FileSource(files_of(spark, each, lambda *_: None), ["clocks"]), ["clocks"]).to_json()
         for each in (trace, replace(trace, files=elsewhere, is_remote=True))
     ]
     assert found[0] == found[1]

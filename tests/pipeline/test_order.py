@@ -15,6 +15,7 @@ from inga.model.errors import TraceError, UsageError
 from inga.pipeline import causal_order, keep_state_on_disk
 from inga.pipeline.capture import open_capture, order_capture, order_stream
 from inga.sim.trials import simulate_trial
+from inga.trace import rows
 from inga.trial.trial import Trial
 
 from .killed import run_and_kill
@@ -89,9 +90,22 @@ def test_a_trace_of_a_weak_order_is_put_right(spark: Any, tmp_path: Path) -> Non
     sent, streamed = read(tmp_path / "sent"), read(tmp_path / "streamed")
     assert len(sent) == result.sent and not any(row["gap"] for row in sent)
     assert sorted(ids(sent)) == sorted(ids(streamed)) and not any(row["gap"] for row in streamed)
-    by_member = open_capture(str(trace), step="deliver", process="bob")
-    order_capture(by_member, str(tmp_path / "b"), session=spark)
-    assert all(row["process"] == 1 for row in read(tmp_path / "b"))
+
+
+def test_what_a_member_was_given_lacks_nothing_but_its_own(spark: Any, tmp_path: Path) -> None:
+    """Of a run that delivers in causal order, once and as a stream, of one member and of all."""
+    trace = tmp_path / "trace"
+    simulate_trial(Trial("vector", members=3, messages=20, loss=0.1, seed=2), trace)
+    of_bob = open_capture(str(trace), step="deliver", process="bob")
+    given = [(row.src, row.seq) for row in rows(trace, 1) if row.step == "deliver"]
+    assert order_capture(of_bob, str(tmp_path / "bob"), session=spark).gaps == 0
+    found = read(tmp_path / "bob")
+    assert all(row["process"] == 1 for row in found) and sorted(ids(found)) == sorted(given)
+    outcome = order_stream(of_bob, str(tmp_path / "streamed"), once=True, session=spark)
+    assert (outcome.rows, outcome.gaps) == (len(given), 0)
+    everybody = open_capture(str(trace), step="deliver")
+    outcome = order_capture(everybody, str(tmp_path / "all"), session=spark)
+    assert outcome.rows == sum(row.step == "deliver" for row in rows(trace)) and not outcome.gaps
 
 
 def test_a_stream_goes_on_where_it_was(spark: Any, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from inga.pipeline.restore import (
     Restorer,
     TableMessage,
     read_message,
+    read_owner,
     read_places,
     read_vectors,
 )
@@ -185,3 +186,41 @@ def test_bad_rows_are_one_sentence(row: tuple[Any, Any, Any], message: str) -> N
 def test_bad_columns_are_one_sentence(read: Any, message: str) -> None:
     with pytest.raises(TraceError, match=message):
         read()
+
+
+# ---- what one member was given
+
+
+@given(seeds, st.integers(1, 6), st.integers(0, 3))
+def test_own_messages_are_neither_waited_for_nor_a_gap(seed: int, parts: int, own: int) -> None:
+    talk = Talk(seed)
+    given = [id_ for id_ in talk.ids if id_[0] != own]
+    out = stream(talk, given, parts, Restorer(own=own))
+    order = [each.row for each in out]
+    assert sorted(order) == sorted(given) and not talk.misplaced(order)
+    assert not any(each.gap for each in out)
+    assert [each.concurrent for each in out] == [concurrent for concurrent, _ in talk.judge(order)]
+
+
+@given(seeds, st.integers(0, 3))
+def test_who_hears_itself_hears_itself_in_order(seed: int, own: int) -> None:
+    talk = Talk(seed)
+    out = stream(talk, talk.ids, 1, Restorer(own=own))
+    order = [each.row for each in out]
+    assert sorted(order) == sorted(talk.ids) and not talk.misplaced(order)
+    assert not any(each.gap for each in out)
+
+
+def test_an_own_message_after_what_names_it_is_late() -> None:
+    """It was not waited for, so it comes where it comes."""
+    restorer = Restorer(own=0)
+    reply, echo = TableMessage(2, 1, 1, (1, 0)), TableMessage(1, 0, 1, (0, 0))
+    assert [each.gap for each in restorer.offer([reply])] == [False]
+    restorer = Restorer.loads(restorer.dumps())
+    assert [each.gap for each in restorer.offer([echo])] == [True]
+
+
+@pytest.mark.parametrize("value", [None, -1, 10**6])
+def test_whom_a_message_came_to_is_a_member(value: int | None) -> None:
+    with pytest.raises(TraceError):
+        read_owner(value)

@@ -15,7 +15,7 @@ from inga.model.errors import TraceError, UsageError
 from inga.pipeline.jobs import check_trace
 from inga.pipeline.stamp import stamp_trace
 from inga.sim.trials import simulate_trial
-from inga.trace import Manifest, ProcessFile, read_manifest, rows
+from inga.trace import Manifest, ProcessFile, TraceWriter, read_manifest, rows
 from inga.trial.trial import Trial
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -79,6 +79,32 @@ def test_copies_that_arrived_stand_for_receipts(spark: Any, tmp_path: Path) -> N
     stamp_trace(str(bare), str(tmp_path / "out"), session=spark, counts_max=2000)
     certificate = check_trace(str(tmp_path / "out"), session=spark)[1]
     assert certificate.verdict == "pass" and certificate.deliveries == 1008
+
+
+def test_clocks_of_events_and_what_precedes_requests_stay(spark: Any, tmp_path: Path) -> None:
+    trace = tmp_path / "log"
+    Manifest("g", ["a", "b"], "import:otel", "none", "deliver", "wall", ["clocks"], complete=True).write(
+        trace
+    )
+    written = [
+        [("event", 0, 1, (0, 0)), ("send", 0, 1, (7, 7)), ("event", 0, 2, (1, 0)), ("request", 0, 1, (0, 3))],
+        [
+            ("deliver", 0, 1, None),
+            ("event", 1, 1, (2, 0)),
+            ("start", 0, 1, (0, 3)),
+            ("view", None, None, (5, 5)),
+        ],
+    ]
+    for process, mine in enumerate(written):
+        with TraceWriter(trace, process, "ab"[process], 2) as file:
+            for number, (step, src, seq, deps) in enumerate(mine):
+                file.row(step, float(number), 1, src, seq, deps=deps)
+    stamp_trace(str(trace), str(tmp_path / "out"), session=spark)
+    found = [(row.step, row.deps, row.height) for row in rows(tmp_path / "out")]
+    kept = [(row.step, row.deps, row.height) for row in rows(trace)]
+    kept[1], kept[4], kept[7] = ("send", (0, 0), 1), ("deliver", (0, 0), 1), ("view", None, None)
+    assert found == kept
+    assert check_trace(str(tmp_path / "out"), master=None)[1].verdict == "pass"
 
 
 def test_what_cannot_be_stamped_leaves_nothing_behind(spark: Any, tmp_path: Path) -> None:

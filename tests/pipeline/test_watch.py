@@ -213,9 +213,7 @@ def test_a_carry_that_is_lost_is_noticed(spark: Any, tmp_path: Path, monkeypatch
     monkeypatch.setattr(
         watching.RememberingSource,
         "map",
-        lambda self, what, function, questions: watching.SparkSource.map(
-            self, what, function, questions[-1:]
-        ),
+        lambda self, what, function, questions: watching.FileSource.map(self, what, function, questions[-1:]),
     )
     trace.add(3)
     with pytest.raises(TraceError, match="a segment is missing"):

@@ -66,6 +66,15 @@ def test_any_value_is_taken_or_refused_in_one_sentence(changes: dict[str, Any]) 
         assert "\n" not in str(error)
 
 
+def test_two_processes_of_one_name_are_refused(tmp_path: Path) -> None:
+    names = ["alice", "bob", "carol", "bob"]
+    with pytest.raises(TraceError, match=r'^here: 2 of "processes" are called "bob"\.$'):
+        Manifest.parse(json.dumps(GOOD | {"processes": names}), "here")
+    with pytest.raises(TraceError, match="are called"):
+        Manifest("g", names, "sim", "co", "accept", "virtual").write(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 @given(st.binary() | st.text())
 def test_any_other_text_is_refused(text: bytes | str) -> None:
     with pytest.raises(TraceError, match=r"^here "):

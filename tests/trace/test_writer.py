@@ -500,3 +500,29 @@ def test_positions_are_whole_across_segments(make_trace: MakeTrace) -> None:
             trace.row("control", number, 1)
             assert trace.pos == number + 1
     assert all(after.pos == before.pos + 1 for before, after in pairwise(rows(directory)))
+
+
+@pytest.mark.parametrize("now", [float("nan"), float("inf"), -float("inf"), 1.7e18, 9.3e9])
+def test_a_time_that_is_none_is_refused(make_trace: MakeTrace, now: float) -> None:
+    """Nanoseconds, too: `now` is in seconds."""
+    trace = TraceWriter(make_trace(1), 0, "p0", 1, background=False)
+    trace.row("control", 1.0, 1)
+    trace.row("control", now, 1)
+    with pytest.raises(TraceError, match="times are seconds, and at most 9,223,372,035 of them"):
+        trace.close()
+    with pytest.raises(TraceError, match="times are seconds"):
+        MemoryTrace(0, 1).row("control", now, 1)
+
+
+def test_a_time_counts_from_the_origin(make_trace: MakeTrace) -> None:
+    directory = make_trace(1)
+    with pytest.raises(TraceError, match="times are seconds"):
+        TraceWriter(directory, 0, "p0", 1, origin=1e10)
+    with TraceWriter(directory, 0, "p0", 1, origin=9e9, clock="virtual") as trace:
+        trace.row("control", 2e8, 1)
+    assert [row.time for row in rows(directory)] == [9_200_000_000 * 10**9]
+    (directory / "events" / "0-00000.parquet").unlink()
+    trace = TraceWriter(directory, 0, "p0", 1, origin=9e9, background=False)
+    trace.row("control", 3e8, 1)
+    with pytest.raises(TraceError, match="times are seconds"):
+        trace.close()

@@ -21,9 +21,12 @@ Judge = Callable[["Evidence"], "Iterable[Bad]"]
 
 
 class Needs(Enum):
-    """What a trace must tell of. The value says why a check stays open without it."""
+    """What a trace must tell of, or a check has nothing to judge. The value says why it stays open then."""
 
     MESSAGES = "no message was sent or delivered"
+    SENDS = "no message was sent"
+    DELIVERIES = "no message was delivered"
+    OUTCOMES = "no message was delivered or confirmed"
     REQUESTS = "no object began with a request"
     EVENTS = "there are no events of an imported log"
     VIEWS = "no row tells of a view"
@@ -68,6 +71,7 @@ _ALL = [
         "what is delivered was sent, to this process, and is delivered once, with the vector it was sent with",
         "bad deliveries",
         _in("pairs", "integrity"),
+        needs=Needs.DELIVERIES,
         growing=WhileGrowing.NOW_AND_THEN,
     ),
     Check(
@@ -75,12 +79,14 @@ _ALL = [
         "what was sent to a process is delivered there, unless it left or crashed before",
         "missing (message, destination) pairs",
         _in("pairs", "complete"),
+        needs=Needs.SENDS,
     ),
     Check(
         "fifo",
         "messages of one sender are delivered in the order of their numbers",
         "late deliveries",
         _in("late", "fifo"),
+        needs=Needs.DELIVERIES,
         growing=WhileGrowing.EVERY_LOOK,
     ),
     Check(
@@ -88,6 +94,7 @@ _ALL = [
         "the vector of a send is the join of all that its process had sent and received",
         "sends with a wrong vector",
         _in("late", "stamps"),
+        needs=Needs.SENDS,
         growing=WhileGrowing.EVERY_LOOK,
     ),
     Check(
@@ -95,6 +102,7 @@ _ALL = [
         "nothing is delivered before something that precedes it",
         "late deliveries",
         _in("late", "causal"),
+        needs=Needs.DELIVERIES,
         growing=WhileGrowing.EVERY_LOOK,
     ),
     Check(
@@ -102,6 +110,7 @@ _ALL = [
         "what one surviving destination delivered, all of them deliver; what is confirmed, all destinations accepted",
         "(message, destination) pairs that lack it",
         _in("atomic", "atomic"),
+        needs=Needs.OUTCOMES,
     ),
     Check(
         "object",
@@ -116,6 +125,7 @@ _ALL = [
         "any two messages are delivered in the same order wherever both are, among those who go on together",
         "deliveries after something that a process listed earlier has the other way round",
         _in("orders", "total"),
+        needs=Needs.DELIVERIES,
     ),
     Check(
         "views",

@@ -152,6 +152,8 @@ def unequal_pairs(lines: Sequence[Line], membership: "Membership") -> list[Pair]
     # Sums cannot tell two messages of one number from one message that came twice.
     repeating = [source for source, line in enumerate(lines) if _repeats(line)]
     unequal |= {Pair(destination, source) for source in repeating for destination in range(n)}
+    # Nor which of a send and its echo came first.
+    unequal |= {Pair(process, process) for process, line in enumerate(lines) if _echoes_ahead(line)}
     return sorted(unequal)
 
 
@@ -182,6 +184,16 @@ def _repeats(line: Line) -> bool:
     highest = 0
     for link in line:
         if link.summary.repeats or link.summary.sent_low <= highest:
+            return True
+        highest = max(highest, link.summary.sent_high)
+    return False
+
+
+def _echoes_ahead(line: Line) -> bool:
+    """Whether a process delivered a message of its own before it had sent one of that number."""
+    highest = 0
+    for link in line:
+        if link.summary.echoed_ahead > highest:
             return True
         highest = max(highest, link.summary.sent_high)
     return False

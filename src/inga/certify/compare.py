@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from inga.certify.chunk import DELIVER, EVERYBODY, SEND, Bools, Chunk, Ints
 from inga.certify.fingerprint import Keys, Words, hashes
 
-UNSENT, NOT_ADDRESSED, DUPLICATE, FORGED = 1, 2, 3, 4
+UNSENT, EARLY, NOT_ADDRESSED, DUPLICATE, FORGED = 1, 2, 3, 4, 5
 """What can be wrong with a delivery. The first that applies is counted."""
 
 REASONS = {
     UNSENT: "was never sent",
+    EARLY: "it had not sent yet",
     NOT_ADDRESSED: "was not addressed to it",
     DUPLICATE: "had been delivered there before",
     FORGED: "carries another vector than it was sent with",
@@ -103,26 +104,27 @@ _NO_DELIVERIES = Deliveries(
 )
 
 
-def judge_deliveries(sends: Sends, mine: Bools, delivered: Deliveries, *, echo: bool) -> NDArray[np.uint8]:
-    """What is wrong with each delivery, 0 if nothing. An echo need not be addressed to its sender."""
+def judge_deliveries(
+    sends: Sends, mine: Bools, delivered: Deliveries, *, echo: bool, known_upto: int
+) -> NDArray[np.uint8]:
+    """What is wrong with each delivery, 0 if nothing. An echo need not be addressed to its sender. Numbers above
+    `known_upto` may have been sent in rows that are lost: what they were sent with is not known."""
     wrong = np.zeros(len(delivered.seq), np.uint8)
-    if not len(delivered.seq):
-        return wrong
-    if len(sends.seq):
-        at = np.minimum(np.searchsorted(sends.seq, delivered.seq), len(sends.seq) - 1)
-        unsent = sends.seq[at] != delivered.seq
-        # A row without vector was written by somebody who did not look at it: nothing to compare.
-        compared = delivered.stamped & sends.stamped[at]
-        wrong[compared & (sends.word[at] != delivered.word)] = FORGED
-    else:
-        unsent = np.ones(len(delivered.seq), np.bool_)
+    at = np.searchsorted(sends.seq, delivered.seq)
+    found = np.append(sends.seq, 0)[at] == delivered.seq
+    at, rows = at[found], np.flatnonzero(found)
+    # A row without vector was written by somebody who did not look at it: nothing to compare.
+    compared = delivered.stamped[rows] & sends.stamped[at]
+    wrong[rows[compared & (sends.word[at] != delivered.word[rows])]] = FORGED
     _, firsts = np.unique(delivered.seq, return_index=True)
     again = np.ones(len(delivered.seq), np.bool_)
     again[firsts] = False
     wrong[again] = DUPLICATE
-    if len(sends.seq) and not echo:
-        wrong[~mine[at]] = NOT_ADDRESSED
-    wrong[unsent] = UNSENT
+    if echo:
+        wrong[rows[sends.pos[at] > delivered.pos[rows]]] = EARLY
+    else:
+        wrong[rows[~mine[at]]] = NOT_ADDRESSED
+    wrong[~found & (delivered.seq <= known_upto)] = UNSENT
     return wrong
 
 

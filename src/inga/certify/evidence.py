@@ -17,6 +17,9 @@ Found = TypeVar("Found")
 
 _IS_THERE: dict[Needs, Callable[[Summary], bool]] = {
     Needs.MESSAGES: lambda summary: bool(summary.sends or summary.deliveries),
+    Needs.SENDS: lambda summary: bool(summary.sends),
+    Needs.DELIVERIES: lambda summary: bool(summary.deliveries),
+    Needs.OUTCOMES: lambda summary: bool(summary.deliveries or summary.confirms),
     Needs.REQUESTS: lambda summary: bool(summary.starts),
     Needs.EVENTS: lambda summary: bool(len(summary.runs)),
     Needs.VIEWS: lambda summary: bool(summary.views),

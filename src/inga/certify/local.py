@@ -1,4 +1,4 @@
-"""Sources that are judged in one process, a chunk after the other: no Spark."""
+"""Work on pieces of a trace in one process, one after the other: no Spark."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,50 +6,50 @@ from typing import Any
 from inga.certify.chunk import Chunk
 from inga.certify.combine import Process
 
+PieceQuestions = Sequence[tuple[int, Any]]
+"""What is asked of pieces, by their numbers."""
 
-class LocalSource:
-    """A trace whose chunks are here, or can be read here: `evidence.Source` but for what describes it."""
-
-    def read(self, segment: int) -> Chunk:
-        """One chunk, by its number."""
-        raise NotImplementedError
-
-    def map(
-        self, what: str, function: Callable[[Chunk, Any], Any], questions: Sequence[tuple[int, Any]]
-    ) -> list[tuple[int, Any]]:
-        return [(at, function(self.read(at), question)) for at, question in questions]
-
-    def exchange(
-        self,
-        what: str,
-        ask: Callable[[Chunk, Any], dict[int, Any]],
-        merge: Callable[[Any, Any], Any],
-        answer: Callable[[Chunk, Any, Any], Any],
-        questions: Sequence[tuple[int, Any]],
-    ) -> list[tuple[int, Any]]:
-        gathered: dict[int, Any] = {}
-        for _, parts in self.map(what, ask, questions):
-            for at, part in parts.items():
-                gathered[at] = merge(gathered[at], part) if at in gathered else part
-        asked = dict(questions)
-        return [(at, answer(self.read(at), asked[at], part)) for at, part in gathered.items()]
-
-    def gather(
-        self,
-        what: str,
-        function: Callable[[Chunk, Any], list[tuple[int, Any]]],
-        questions: Sequence[tuple[int, Any]],
-        join: Callable[[int, list[Any]], Any],
-    ) -> list[Any]:
-        found: dict[int, list[Any]] = {}
-        for _, parts in self.map(what, function, questions):
-            for key, part in parts:
-                found.setdefault(key, []).append(part)
-        return [join(key, parts) for key, parts in found.items()]
+Map = Callable[[Callable[..., Any], PieceQuestions], list[tuple[int, Any]]]
+"""Applies a function to pieces and to what is asked of them: the answers, by number."""
 
 
-class Chunks(LocalSource):
-    """The chunks of all processes, in memory; those of one process in order."""
+def exchange(
+    apply: Map,
+    ask: Callable[..., dict[int, Any]],
+    merge: Callable[[Any, Any], Any],
+    answer: Callable[..., Any],
+    questions: PieceQuestions,
+) -> list[tuple[int, Any]]:
+    """Let pieces ask each other (`evidence.Source.exchange`) by applying functions to them twice."""
+    gathered: dict[int, Any] = {}
+    for _, parts in apply(ask, questions):
+        for at, part in parts.items():
+            gathered[at] = merge(gathered[at], part) if at in gathered else part
+    asked = dict(questions)
+
+    def answer_pair(*given: Any) -> Any:
+        *piece, (question, part) = given
+        return answer(*piece, question, part)
+
+    return apply(answer_pair, [(at, (asked[at], part)) for at, part in gathered.items()])
+
+
+def gather(
+    apply: Map,
+    function: Callable[..., list[tuple[int, Any]]],
+    questions: PieceQuestions,
+    join: Callable[[int, list[Any]], Any],
+) -> list[Any]:
+    """What pieces deal out under keys meets, key by key, in `join`."""
+    found: dict[int, list[Any]] = {}
+    for _, parts in apply(function, questions):
+        for key, part in parts:
+            found.setdefault(key, []).append(part)
+    return [join(key, parts) for key, parts in found.items()]
+
+
+class Chunks:
+    """A trace as a source that is in memory: the chunks of all processes, those of one process in order."""
 
     def __init__(
         self,
@@ -74,3 +74,30 @@ class Chunks(LocalSource):
 
     def read(self, segment: int) -> Chunk:
         return self._chunks[segment]
+
+    def map(
+        self, what: str, function: Callable[[Chunk, Any], Any], questions: PieceQuestions
+    ) -> list[tuple[int, Any]]:
+        return self._apply(function, questions)
+
+    def exchange(
+        self,
+        what: str,
+        ask: Callable[[Chunk, Any], dict[int, Any]],
+        merge: Callable[[Any, Any], Any],
+        answer: Callable[[Chunk, Any, Any], Any],
+        questions: PieceQuestions,
+    ) -> list[tuple[int, Any]]:
+        return exchange(self._apply, ask, merge, answer, questions)
+
+    def gather(
+        self,
+        what: str,
+        function: Callable[[Chunk, Any], list[tuple[int, Any]]],
+        questions: PieceQuestions,
+        join: Callable[[int, list[Any]], Any],
+    ) -> list[Any]:
+        return gather(self._apply, function, questions, join)
+
+    def _apply(self, function: Callable[..., Any], questions: PieceQuestions) -> list[tuple[int, Any]]:
+        return [(at, function(self._chunks[at], question)) for at, question in questions]

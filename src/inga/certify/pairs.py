@@ -8,6 +8,7 @@ from inga.certify import compare, work
 from inga.certify.chunk import Bools, Ints
 from inga.certify.combine import Line, Pair, PlacedChunk
 from inga.certify.compare import Deliveries, Range, Sends
+from inga.certify.copies import unlike_others
 from inga.certify.evidence import Evidence
 from inga.certify.membership import Membership, crashed, has_left
 from inga.certify.roots import Bad
@@ -19,7 +20,8 @@ PAIRS_AT_ONCE = 64
 
 
 def integrity(evidence: Evidence) -> Iterator[Bad]:
-    return (bad for bad in evidence.once(_compare) if bad.check == "integrity")
+    yield from (bad for bad in evidence.once(_compare) if bad.check == "integrity")
+    yield from unlike_others(evidence)
 
 
 def complete(evidence: Evidence) -> Iterator[Bad]:
@@ -46,13 +48,13 @@ def _rounds(lines: list[Line], pairs: list[Pair]) -> Iterator[tuple[list[Pair], 
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
         group = pairs[start : start + PAIRS_AT_ONCE]
         width = ROWS_AT_ONCE // len(group)
-        high = max(_sent_high(lines[pair.source]) for pair in group)
+        high = max(sent_high(lines[pair.source]) for pair in group)
         for low in range(1, high + 1, width):
             yield group, Range(low, min(low + width, high + 1))
         yield group, Range(high + 1, NEVER)  # of which nothing was sent
 
 
-def _sent_high(line: Line) -> int:
+def sent_high(line: Line) -> int:
     return max((link.summary.sent_high for link in line), default=0)
 
 
@@ -97,11 +99,10 @@ class _Judge:
 
     def _wrong(self, pair: Pair, sends: Sends, mine: Bools, delivered: Deliveries) -> Iterator[Bad]:
         echo = pair.destination == pair.source
-        wrong = compare.judge_deliveries(sends, mine, delivered, echo=echo)
-        if not self._processes[pair.source].complete:
-            # Its last sends were lost with the end of its trace.
-            beyond = delivered.seq > _sent_high(self._lines[pair.source])
-            wrong[(wrong == compare.UNSENT) & beyond] = 0
+        # The last sends of a process may be lost with the end of its trace, but not before what it delivered itself.
+        is_known = echo or self._processes[pair.source].complete
+        known_upto = NEVER if is_known else sent_high(self._lines[pair.source])
+        wrong = compare.judge_deliveries(sends, mine, delivered, echo=echo, known_upto=known_upto)
         for reason in np.unique(wrong[wrong > 0]).tolist():
             rows = np.flatnonzero(wrong == reason)
             what = compare.REASONS[reason]

@@ -13,7 +13,8 @@ def quiet(evidence: Evidence) -> Iterator[Bad]:
     progress = max((summary.progress_last for summary in evidence.summaries), default=NEVER_YET)
     if not any(summary.chatter for summary in evidence.summaries):
         evidence.leave_open("quiet", "no row tells of control traffic, as in a trace of deliveries only")
-    if progress == NEVER_YET:
+    # Where rows are missing, so may be those of a message that got further later, which all this traffic was about.
+    if progress == NEVER_YET or not all(process.complete for process in evidence.processes):
         return
     deadline = progress + round(evidence.source.quiet_seconds * 1e9)
     noisy = {link.segment: link for link in evidence.links if link.summary.chatter_last > deadline}

@@ -143,6 +143,7 @@ class Summary:
     started_high: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # by source
     requested_low: int = NEVER  # of the requests that were made here
     requested_high: int = 0
+    echoed_ahead: int = 0  # the highest own number that was delivered here before this chunk has sent it
     tallies: dict[int, Tally] = field(default_factory=dict)  # by view
 
     @property
@@ -244,7 +245,17 @@ def describe(chunk: Chunk) -> Summary:
         started_high=started_high,
         requested_low=int(requested.min(initial=NEVER)),
         requested_high=int(requested.max(initial=0)),
+        echoed_ahead=_echoed_ahead(chunk, sends, deliveries),
     )
+
+
+def _echoed_ahead(chunk: Chunk, sends: Bools, deliveries: Bools) -> int:
+    echoes = np.flatnonzero(deliveries & (chunk.src == chunk.process))
+    if not len(echoes):
+        return 0
+    sent = np.maximum.accumulate(np.where(sends, chunk.seq, 0))[echoes]
+    numbers = chunk.seq[echoes]
+    return int(numbers[numbers > sent].max(initial=0))
 
 
 def runs_of(chunk: Chunk) -> Ints:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inga.certify import compare, work
 from inga.certify.chain import Step
@@ -136,6 +137,13 @@ class _Rows:
         return Bad("views", process, process, what, 1, [row], blames=blames, chain=chain, step="view")
 
 
+def _most_common(found: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The view that most lines have in each column, the lowest of several; NOWHERE if none has any."""
+    views = np.unique(found)
+    counts = np.stack([(found == view).sum(axis=0) * (view != NOWHERE) for view in views])
+    return np.where(counts.any(axis=0), views[counts.argmax(axis=0)], np.int32(NOWHERE))
+
+
 class _Messages:
     """Are messages delivered in the views that they were sent in, and by all who go on together or by none?"""
 
@@ -155,6 +163,9 @@ class _Messages:
         sends = compare.join_sends([part.sends for part in parts if part.sends is not None], n)
         sent_in = np.full(width, NOWHERE, np.int32)
         sent_in[sends.seq - numbers.low] = sends.view
+        if not self._processes[source].complete:
+            # A message is sent in one view. If its send is lost, that is the one in which most have delivered it.
+            sent_in = np.where(sent_in == NOWHERE, _most_common(delivered_in), sent_in)
         for here in range(n):
             outside = (delivered_in[here] != sent_in) & (delivered_in[here] != NOWHERE) & (sent_in != NOWHERE)
             yield from self._outside(outside, numbers, here, source, positions[here], delivered_in[here])
@@ -184,14 +195,17 @@ class _Messages:
         self, outside: Bools, numbers: Range, here: int, source: int, positions: Ints, found_in: Ints
     ) -> Iterator[Bad]:
         name, sender = self._processes[here].name, self._processes[source].name
+        is_known = self._processes[source].complete
         for view in np.unique(found_in[outside]).tolist():
             at = np.flatnonzero(outside & (found_in == view))
-            what = f"was delivered at {name} in view {view}, in which it was not sent"
+            why = "in which it was not sent" if is_known else "but elsewhere in another"
+            what = f"was delivered at {name} in view {view}, {why}"
             rows = [
                 RowKey(here, int(positions[each]), source, int(each) + numbers.low)
                 for each in at[: self._listed_max].tolist()
             ]
-            blames = f"{name} delivered messages of {sender} in another view than they were sent in"
+            others = "they were sent in" if is_known else "others"
+            blames = f"{name} delivered messages of {sender} in another view than {others}"
             chain = self._last(here, view)
             yield Bad("views", here, source, what, len(at), rows, blames=blames, chain=chain, view=view)
 

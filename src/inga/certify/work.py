@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from inga.certify.chunk import ACCEPT, CHATTER, CONFIRM, DELIVER, SEND, Chunk, Ints
 from inga.certify.compare import Deliveries, Range, Sends, deliveries_of, sends_of
-from inga.certify.fingerprint import Keys
+from inga.certify.fingerprint import Keys, Words
 from inga.certify.scan import Carry, Summary, scan
 
 
@@ -83,6 +83,25 @@ def collect(chunk: Chunk, question: tuple[Keys, Wanted]) -> FoundRows:
         sends_of(chunk, keys, wanted.numbers) if wanted.sends else None,
         {source: deliveries_of(chunk, keys, source, wanted.numbers) for source in wanted.sources},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class FirstCopies:
+    """Messages as one process got them: the first delivery of each number, if it has a vector."""
+
+    process: int
+    seq: Ints
+    pos: Ints
+    word: Words
+
+
+def copies(chunk: Chunk, question: tuple[Keys, int, Range]) -> FirstCopies:
+    """What a chunk has of some messages of one source."""
+    keys, source, numbers = question
+    delivered = deliveries_of(chunk, keys, source, numbers)
+    firsts = np.unique(delivered.seq, return_index=True)[1]
+    rows = firsts[delivered.stamped[firsts]]
+    return FirstCopies(chunk.process, delivered.seq[rows], delivered.pos[rows], delivered.word[rows])
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from inga.cli.output import print_json
+from inga.cli.output import print_json, tell
 from inga.lab import bench
 from inga.model.errors import UsageError
 
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
 
     def progress(what: str) -> None:
         if not options.quiet:
-            print(f"measuring {what}", file=sys.stderr, flush=True)
+            tell(f"measuring {what}", file=sys.stderr)
 
     if options.page is not None and options.name != "scale":
         raise UsageError("--page is for scale")
@@ -101,9 +101,9 @@ def run(options: argparse.Namespace) -> int:
         content |= {"notes": notes} if notes else {}
         print_json({**content, "profile": profile} if profile else content)
     else:
-        print("\n".join([bench.table(rows), *notes]))
+        tell(*bench.table(rows).split("\n"), *notes)
         if profile:
-            print(profile)
+            tell(*profile.split("\n"))
     return 0
 
 

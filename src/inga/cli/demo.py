@@ -16,8 +16,8 @@ from datetime import datetime
 from pathlib import Path
 
 from inga.certify.verdict import Certificate
-from inga.cli.check import watched
-from inga.cli.output import ProgressLine, print_json
+from inga.cli.check import add_engine_options, chosen_master, watched
+from inga.cli.output import ProgressLine, print_json, tell
 from inga.cli.report import describe, write
 from inga.model.errors import UsageError
 from inga.pipeline.jobs import Tables, report_tables
@@ -46,16 +46,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--loss", type=float, default=0.02, metavar="P", help="share of copies lost (default 0.02)")
     add("--seed", type=int, default=1, metavar="S", help="of the workload and the faults (default 1)")
     add("--via", default=VIA, metavar="V", help="loopback multicast (default), unicast, or tcp")
-    add("--master", default="local[*]", metavar="M", help="where Spark runs (default local[*])")
+    add_engine_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
+    master = chosen_master(options)
     out = options.out or Path("inga-demo") / datetime.now().strftime("%Y%m%d-%H%M%S")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} exists already; the demo writes to a new directory")
     out.mkdir(parents=True, exist_ok=True)
     runs = {order: _talk(order, out / order, options) for order in ORDERS}
-    tables = _certify([out / order for order in ORDERS], options)
+    tables = _certify([out / order for order in ORDERS], options, master)
     report = out / "report.html"
     write(report, [describe(str(out / order), each) for order, each in zip(ORDERS, tables, strict=True)])
     kept = all(_kept(each) for each in tables) and not any(result.violations for result in runs.values())
@@ -63,8 +64,7 @@ def run(options: argparse.Namespace) -> int:
         content = {each.trace.manifest.order: each.certificate.to_json() for each in tables}
         print_json({"kept": kept, "orders": content, "report": str(report)})
     else:
-        print(_verdicts(tables))
-        print(f"\nreport: {report}")
+        tell(*_verdicts(tables), "", f"report: {report}")
     if not options.no_open and not options.json and _has_screen():
         webbrowser.open(report.resolve().as_uri())
     return 0 if kept else 1
@@ -99,9 +99,12 @@ def _talk(order: str, trace: Path, options: argparse.Namespace) -> Result:
     return result
 
 
-def _certify(traces: list[Path], options: argparse.Namespace) -> list[Tables]:
-    with watched(options) as progress, using(None, options.master) as session:
-        return [report_tables(str(t), SHOWN, session=session, progress=progress) for t in traces]
+def _certify(traces: list[Path], options: argparse.Namespace, master: str | None) -> list[Tables]:
+    with watched(options, master) as progress, using(None, master) as session:
+        return [
+            report_tables(str(trace), SHOWN, session=session, master=master, progress=progress)
+            for trace in traces
+        ]
 
 
 def _kept(tables: Tables) -> bool:
@@ -110,7 +113,7 @@ def _kept(tables: Tables) -> bool:
     return all(check.verdict == "pass" for check in tables.certificate.checks if check.name in promised)
 
 
-def _verdicts(tables: list[Tables]) -> str:
+def _verdicts(tables: list[Tables]) -> list[str]:
     """A line per check, a column per order; what an order does not promise stands in brackets."""
     orders = [each.trace.manifest.order for each in tables]
     lines = ["", f"{'':<12}" + "".join(f"{order:<24}" for order in orders)]
@@ -119,7 +122,7 @@ def _verdicts(tables: list[Tables]) -> str:
         lines.append(f"{name:<12}" + "".join(f"{cell:<24}" for cell in cells).rstrip())
     lines += ["", "in brackets: what the order does not promise"]
     lines += [f"for example: {text}" for text in map(_example, (t.certificate for t in tables)) if text]
-    return "\n".join(lines)
+    return lines
 
 
 def _cell(name: str, tables: Tables) -> str:
@@ -137,7 +140,7 @@ def _example(certificate: Certificate) -> str:
 
 def _say(options: argparse.Namespace, text: str) -> None:
     if not options.quiet:
-        print(text, file=sys.stderr, flush=True)
+        tell(text, file=sys.stderr)
 
 
 def _has_screen() -> bool:

@@ -14,7 +14,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from inga.cli.output import print_json
+from inga.cli.output import print_json, tell
 from inga.corba.dissect.dissector import Dissector, dissect, line
 from inga.model.errors import UsageError, WireError
 
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
                 found.append(entry)
             else:
                 start = entry["at"] if start is None else start
-                print(line(entry, start))
+                tell(line(entry, start))
     except WireError as error:
         damage = error
     if dissector.unread and not dissector.datagrams + dissector.segments:
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
             }
         )
     elif damage is None and not options.quiet:
-        print(_summary(dissector), file=sys.stderr)
+        tell(_summary(dissector), file=sys.stderr)
     if damage is not None:
         raise UsageError(f"{options.file}: {damage.detail}")
     return 0

@@ -19,9 +19,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TextIO
 
-from inga.cli.output import ProgressLine, print_json
+from inga.cli.output import ProgressLine, print_json, tell
 from inga.model.errors import UsageError
-from inga.model.text import printable
 from inga.trace import ALIASES, read_processes, write_jsonl, write_perfetto, write_shiviz
 from inga.trace.export import Exported
 
@@ -52,9 +51,9 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(_summary(options, exported, seconds))
     elif not to_output:
-        print(_sentence(options, exported, seconds))
+        tell(*_sentences(options, exported, seconds))
     elif not options.quiet:
-        print(_sentence(options, exported, seconds), file=sys.stderr)
+        tell(*_sentences(options, exported, seconds), file=sys.stderr)
     return 0
 
 
@@ -105,11 +104,11 @@ def _summary(options: argparse.Namespace, exported: Exported, seconds: float) ->
     }
 
 
-def _sentence(options: argparse.Namespace, exported: Exported, seconds: float) -> str:
-    text = (
+def _sentences(options: argparse.Namespace, exported: Exported, seconds: float) -> list[str]:
+    found = [
         f"{exported.rows:,} rows of {exported.processes} processes: {exported.steps:,} steps "
         f"in {options.file} ({seconds:.1f} s)"
-    )
+    ]
     if exported.incomplete:
-        text += f"\nthe last rows are missing of {', '.join(map(printable, exported.incomplete))}"
-    return text
+        found.append(f"the last rows are missing of {', '.join(exported.incomplete)}")
+    return found

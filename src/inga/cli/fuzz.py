@@ -13,11 +13,10 @@ import argparse
 import os
 from time import perf_counter
 
-from inga.cli.output import ProgressLine, print_json
+from inga.cli.output import ProgressLine, print_json, tell
 from inga.lab.fuzz.search import DecoderFault, FuzzResult, Interrupted, replay, search
 from inga.lab.fuzz.table import FAMILIES, chosen
 from inga.model.errors import UsageError
-from inga.model.text import printable
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -57,11 +56,10 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json({**_told(found), "seed": options.seed, "seconds": seconds})
     else:
-        print(_table(found))
-        print(*map(_shown, found.faults), sep="\n", end="\n" if found.faults else "")
+        tell(*_table(found), *(line for fault in found.faults for line in _shown(fault)))
         result = f"{len(found.faults)} faults" if found.faults else "nothing but documented errors"
         broken = "interrupted after " if code else ""
-        print(
+        tell(
             f"{broken}{found.total:,} mutations from seed {options.seed}: {result}, in {seconds:.1f} s "
             f"({found.total / seconds:,.0f}/s)"
         )
@@ -73,7 +71,7 @@ def _replay(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"finding": None if finding is None else finding._asdict()})
     else:
-        print("nothing is wrong with it" if finding is None else printable(finding.text))
+        tell("nothing is wrong with it" if finding is None else finding.text)
     return 0 if finding is None else 1
 
 
@@ -94,15 +92,13 @@ def _told(found: FuzzResult) -> dict[str, object]:
     return {"runs": found.total, "decoders": decoders, "faults": faults}
 
 
-def _table(found: FuzzResult) -> str:
+def _table(found: FuzzResult) -> list[str]:
     lines = [f"{'decoder':<24}{'mutations':>12}{'accepted':>12}{'refused':>12}"]
     for name, runs in sorted(found.runs.items()):
         accepted = found.accepted[name]
         lines.append(f"{name:<24}{runs:>12,}{accepted:>12,}{runs - accepted:>12,}")
-    return "\n".join(lines)
+    return lines
 
 
-def _shown(fault: DecoderFault) -> str:
-    return (
-        printable(f"{fault.decoder}: seed {fault.seed}: {fault.finding.text}") + f"\nreplay: {fault.command}"
-    )
+def _shown(fault: DecoderFault) -> list[str]:
+    return [f"{fault.decoder}: seed {fault.seed}: {fault.finding.text}", f"replay: {fault.command}"]

@@ -16,7 +16,7 @@ import argparse
 import os
 from time import perf_counter
 
-from inga.cli.output import ProgressLine, print_json
+from inga.cli.output import ProgressLine, print_json, tell
 from inga.model.errors import UsageError
 from inga.recipes import find, names
 from inga.sim.hunt import search, search_for
@@ -54,10 +54,10 @@ def run(options: argparse.Namespace) -> int:
             found["schedule"] = failure.schedule
         print_json({"order": order, "runs": done, "failure": found, "seconds": seconds})
     elif failure is None:
-        print(f"{order}: {done:,} runs, no violation, in {seconds:.1f} s ({done / seconds:,.0f}/s)")
+        tell(f"{order}: {done:,} runs, no violation, in {seconds:.1f} s ({done / seconds:,.0f}/s)")
     else:
-        print(f"{order}: seed {failure.seed} fails: {failure.why}")
-        print(f"replay: {failure.command}")
+        tell(f"{order}: seed {failure.seed} fails: {failure.why}")
+        tell(f"replay: {failure.command}")
     return 0 if failure is None else 1
 
 
@@ -67,5 +67,5 @@ def _play(plan: Plan, options: argparse.Namespace) -> int:
     if options.json:
         print_json({"order": plan.order, "found": [each._asdict() for each in found]})
     else:
-        print("\n".join(f"{each.kind}: {each.text}" for each in found) or "nothing is wrong with it")
+        tell(*[f"{each.kind}: {each.text}" for each in found] or ["nothing is wrong with it"])
     return 1 if found else 0

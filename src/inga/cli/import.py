@@ -16,8 +16,7 @@ from dataclasses import asdict
 from time import monotonic
 
 from inga.certify.checks import check_names
-from inga.cli.output import ProgressLine, listed, print_json
-from inga.model.text import printable
+from inga.cli.output import ProgressLine, listed, print_json, tell
 from inga.trace.importers import DEFAULT, IMPORTERS, Imported, Roles, import_log, takers
 
 
@@ -75,11 +74,11 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"format": options.format, "file": options.file, **asdict(found), "seconds": seconds})
     else:
-        print(_sentences(options, found, seconds))
+        tell(*_sentences(options, found, seconds))
     return 0
 
 
-def _sentences(options: argparse.Namespace, found: Imported, seconds: float) -> str:
+def _sentences(options: argparse.Namespace, found: Imported, seconds: float) -> list[str]:
     lines = [f"{found.events:,} events of {found.processes} processes in {options.out} ({seconds:.1f} s)"]
     if len(found.traces) > 1:
         lines.append(f"{len(found.traces)} executions: {found.traces[0]} to {found.traces[-1]}")
@@ -88,7 +87,5 @@ def _sentences(options: argparse.Namespace, found: Imported, seconds: float) -> 
     if found.unmatched:
         lines.append(f"{found.unmatched:,} deliveries are of messages that nobody sent; they are events only")
     if found.skipped:
-        lines.append(
-            f"{found.skipped:,} lines belong to no event; the first is {printable(found.skipped_first)}"
-        )
-    return "\n".join(lines)
+        lines.append(f"{found.skipped:,} lines belong to no event; the first is {found.skipped_first}")
+    return lines

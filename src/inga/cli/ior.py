@@ -13,7 +13,7 @@ import argparse
 import sys
 from dataclasses import replace
 
-from inga.cli.output import print_json
+from inga.cli.output import print_json, tell
 from inga.corba.dissect.described import describe, text_of
 from inga.corba.wire.reference import read
 
@@ -39,5 +39,5 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(content)
     else:
-        print(text_of(content))
+        tell(*text_of(content).split("\n"))
     return 0

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from inga.cli.output import print_json
+from inga.cli.output import print_json, tell
 from inga.keys.authority import AUTHORITY_DAYS, CERTIFICATE, KEY, MEMBER_DAYS, Authority
 from inga.keys.files import SECRET_PREFIX, read_keys
 from inga.keys.secret import Secret
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(content)
     else:
-        print("\n".join(lines))
+        tell(*lines)
     return 0
 
 

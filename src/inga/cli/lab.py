@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 from time import perf_counter
 
-from inga.cli.output import print_json
+from inga.cli.output import print_json, tell
 from inga.lab.experiments import EXPERIMENTS, find_experiment
 from inga.model.errors import UsageError
 
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
     def progress(what: str) -> None:
         if not options.quiet:
-            print(what, file=sys.stderr, flush=True)
+            tell(what, file=sys.stderr)
 
     started = perf_counter()
     outcome = experiment(out, options.quick, progress)
@@ -74,9 +74,9 @@ def run(options: argparse.Namespace) -> int:
         content = {"experiment": options.experiment, **outcome.to_json()}
         print_json({**content, "seconds": seconds, "out": str(out)})
         return int(outcome.has_failed)
-    print(outcome.text)
+    tell(*outcome.text.split("\n"))
     verdicts = [claim.verdict for claim in outcome.claims]
-    print(", ".join(f"{verdicts.count(each)} {each}" for each in dict.fromkeys(verdicts)))
+    tell(", ".join(f"{verdicts.count(each)} {each}" for each in dict.fromkeys(verdicts)))
     for page in outcome.pages:
-        print(f"open {page}")
+        tell(f"open {page}")
     return int(outcome.has_failed)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 
+from inga.cli.output import tell
 from inga.model.compiled import compiled
 from inga.model.errors import IngaError
-from inga.model.text import printable
 
 COMMANDS = {
     "demo": "the main job: talk, trace, certify, show",
@@ -21,8 +21,8 @@ COMMANDS = {
     "chat": "talk in a group from a terminal",
     "hunt": "many seeds with faults, until a promise breaks",
     "fuzz": "spoil all that inga reads, until a decoder breaks its promise",
-    "check": "certify a trace with Spark",
-    "watch": "certify a trace with Spark while it grows",
+    "check": "certify a trace, with Spark or without",
+    "watch": "certify a trace while it grows",
     "order": "restore the causal order of a capture with Spark",
     "stamp": "compute the vectors of a trace that has none",
     "keys": "make secrets, authorities and certificates for groups and TLS",
@@ -50,12 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = import_module(f"inga.cli.{options.command}").run(options)
         return code
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        tell("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         return OK
     except (IngaError, OSError) as error:
-        print(f"inga {options.command}: {printable(str(error))}", file=sys.stderr)
+        tell(f"inga {options.command}: {error}", file=sys.stderr)
         return BAD_USE
 
 

@@ -14,8 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from inga.cli.check import need_spark, watched
-from inga.cli.output import print_json
-from inga.model.text import printable
+from inga.cli.output import print_json, tell
 
 if TYPE_CHECKING:
     from inga.pipeline.jobs import Measured
@@ -39,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     started = perf_counter()
 
     def measure() -> "Measured":
-        with watched(options) as progress:
+        with watched(options, options.master) as progress:
             return measure_trace(
                 options.trace, one_clock=options.one_machine, master=options.master, progress=progress
             )
@@ -54,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(_content(options, found, seconds))
     else:
-        print(_text(options, found, seconds))
+        tell(*_text(options, found, seconds))
     return 0
 
 
@@ -98,8 +97,8 @@ def _per_message(found: "Measured") -> dict[str, float]:
     return {name: sum(counts.get(step, 0) for step in each) / sends for name, each in steps.items()}
 
 
-def _text(options: argparse.Namespace, found: "Measured", seconds: float) -> str:
-    names = [printable(name) for name in found.trace.manifest.processes]
+def _text(options: argparse.Namespace, found: "Measured", seconds: float) -> list[str]:
+    names = found.trace.manifest.processes
     counts = _counts(found)
     lines = [
         f"{sum(counts.values()):,} rows of {len(names)} processes: {counts.get('send', 0):,} sends, "
@@ -121,7 +120,7 @@ def _text(options: argparse.Namespace, found: "Measured", seconds: float) -> str
         )
     if options.out is not None:
         lines += ["", f"tables: {', '.join(sorted(found.tables))} in {options.out} (.parquet, .csv)"]
-    return "\n".join([*lines, "", f"({seconds:.1f} s)"])
+    return [*lines, "", f"({seconds:.1f} s)"]
 
 
 def _delay_lines(found: "Measured") -> list[str]:

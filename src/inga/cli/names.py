@@ -14,7 +14,7 @@ import signal
 import sys
 from contextlib import suppress
 
-from inga.cli.output import print_json
+from inga.cli.output import print_json, tell
 from inga.corba.orb.lookup import serve_names
 from inga.corba.orb.orb import Orb
 from inga.corba.wire.reference import CORBALOC_PORT, to_corbaloc, to_ior
@@ -64,7 +64,6 @@ async def _serve(options: argparse.Namespace) -> None:
         if options.json:
             print_json({"ior": to_ior(root), "corbaloc": to_corbaloc(root), "port": orb.port})
         else:
-            print(to_ior(root))
-            print(to_corbaloc(root))
+            tell(to_ior(root), to_corbaloc(root))
         sys.stdout.flush()  # Whoever started us waits for it.
         await asked.wait()

@@ -13,7 +13,7 @@ interrupted; started again, even after a kill, it goes on where it was, and noth
 import argparse
 
 from inga.cli.check import need_spark, watched
-from inga.cli.output import print_json
+from inga.cli.output import print_json, tell
 from inga.model.errors import UsageError
 
 
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         process=options.process,
     )
     base = "first" if options.from_first else ()
-    with watched(options) as progress:
+    with watched(options, options.master) as progress:
         if options.stream:
             outcome = order_stream(
                 capture,
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
             }
         )
     else:
-        print(
+        tell(
             f"{outcome.rows:,} messages in {options.out}: {outcome.concurrent:,} concurrent to an earlier one, "
             f"{outcome.gaps:,} without a cause that is missing ({outcome.seconds:.1f} s)"
         )

@@ -1,15 +1,22 @@
 """What commands print: results to standard output, progress to standard error."""
 
-import json
 import sys
 from time import monotonic
-from typing import Any
+from typing import Any, TextIO
+
+from inga.model.text import json_line, printable
+
+
+def tell(*lines: str, file: TextIO | None = None) -> None:
+    """Print lines in which names and words of others may stand: whatever would steer a terminal, or begin a line of its
+    own, is escaped. All commands print by this and by `print_json`."""
+    for line in lines:
+        print(printable(line), file=file, flush=file is sys.stderr)
 
 
 def print_json(content: dict[str, Any]) -> None:
-    """One line; all in ASCII if something in it would steer a terminal, since JSON escapes not all of that."""
-    text = json.dumps(content, ensure_ascii=False)
-    print(text if text.isprintable() else json.dumps(content))
+    """One line, and nothing else, on standard output."""
+    print(json_line(content))
 
 
 def listed(title: str, entries: dict[str, str]) -> str:

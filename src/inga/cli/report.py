@@ -11,10 +11,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inga.cli.check import EXIT_CODES, add_check_options, named_checks, need_spark, watched
-from inga.cli.output import print_json
+from inga.cli.check import EXIT_CODES, add_check_options, chosen_master, named_checks, watched
+from inga.cli.output import print_json, tell
 from inga.model.errors import UsageError
-from inga.model.text import printable
 from inga.report.page import render
 from inga.report.section import Section
 
@@ -31,11 +30,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    need_spark()
+    master = chosen_master(options)
     out = options.out or Path(options.traces[0]) / "report.html"
     if not out.parent.is_dir():
         raise UsageError(f"{out.parent} is not a directory, so the report cannot be written there")
-    sections = make_sections(options.traces, options)
+    sections = make_sections(options.traces, options, master)
     write(out, sections)
     verdicts = {section.certificate["verdict"] for section in sections}
     verdict = next(each for each in ("fail", "unknown", "pass") if each in verdicts)
@@ -45,25 +44,26 @@ def run(options: argparse.Namespace) -> int:
     else:
         for section in sections:
             answers = ", ".join(f"{each['name']} {each['verdict']}" for each in section.certificate["checks"])
-            print(f"{printable(section.title)}: {answers}")
-        print(f"report: {out}")
+            tell(f"{section.title}: {answers}")
+        tell(f"report: {out}")
     return EXIT_CODES[verdict]
 
 
-def make_sections(paths: list[str], options: argparse.Namespace) -> list[Section]:
-    """Certify the traces one after the other, in one Spark session."""
+def make_sections(paths: list[str], options: argparse.Namespace, master: str | None) -> list[Section]:
+    """Certify the traces one after the other, in one Spark session if there is one."""
     from inga.pipeline.jobs import report_tables
     from inga.pipeline.session import using
 
     checks = named_checks(options)
     asked = {"witnesses": options.witnesses}
-    with watched(options) as progress:
+    with watched(options, master) as progress:
         if len(paths) == 1:  # what is wrong with the only trace is said before Spark starts
-            found = [report_tables(paths[0], checks, master=options.master, progress=progress, **asked)]
+            found = [report_tables(paths[0], checks, master=master, progress=progress, **asked)]
         else:
-            with using(None, options.master) as session:
+            with using(None, master) as session:
                 found = [
-                    report_tables(path, checks, session=session, progress=progress, **asked) for path in paths
+                    report_tables(path, checks, session=session, master=master, progress=progress, **asked)
+                    for path in paths
                 ]
     return [describe(path, tables) for path, tables in zip(paths, found, strict=True)]
 

@@ -16,7 +16,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from inga.cli.output import print_json
+from inga.cli.output import print_json, tell
 from inga.model.errors import UsageError
 from inga.recipes import Options, Recipe, find, names, refuse_late
 from inga.session.slow import PATIENCE, POLICIES
@@ -147,7 +147,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         result = simulate_trial(trial_of(options), options.trace, full=options.trace_level == "full", say=say)
     except Unquiet as error:
-        print(f"inga sim: {error}", file=sys.stderr)
+        tell(f"inga sim: {error}", file=sys.stderr)
         return 1
     show(result, options)
     return 1 if result.violations else 0
@@ -168,7 +168,7 @@ def story(options: argparse.Namespace) -> TellStory:
 
     def say(text: str) -> None:
         if not options.quiet:
-            print(text, file=sys.stderr, flush=True)
+            tell(text, file=sys.stderr)
 
     return say
 
@@ -213,38 +213,38 @@ def show(result: Result, options: argparse.Namespace) -> None:
     came_through = [] if result.course is None else result.course.summary
     if isinstance(result, CallResult):
         for line in (*result.summary, *came_through, *result.witnesses):
-            print(line)
-        print(
+            tell(line)
+        tell(
             f"promised guarantees: {result.violations:,} violations"
             if result.violations
             else "all promises kept"
         )
         return
     pdus = result.pdus
-    print(
+    tell(
         f"{result.order}: {result.members} members, seed {result.seed}: {result.sent:,} sent, "
         f"{result.delivered:,} of {result.expected:,} delivered in {result.seconds:.3f} s"
     )
     if result.judged:
         proof = "" if result.related else ": this run proves nothing"
-        print(f"{result.related:,} causally related pairs{proof}")
-    print(f"datagrams: {pdus['data']:,} data, {pdus['control']:,} control, {pdus['repair']:,} repairs")
+        tell(f"{result.related:,} causally related pairs{proof}")
+    tell(f"datagrams: {pdus['data']:,} data, {pdus['control']:,} control, {pdus['repair']:,} repairs")
     if (found := result.recovery) and found["lost"]:
-        print(
+        tell(
             f"recovery: {found['lost']:,} copies lost; {found['nack']:,} nacks, "
             f"{found['nack_suppressed']:,} packets not asked for since another did; {found['repair']:,} repairs, "
             f"{found['repair_of_others']:,} of them of others' packets, {found['repair_suppressed']:,} left to others"
         )
     for line in came_through:
-        print(line)
+        tell(line)
     for name, count in result.unpromised.items():
-        print(f"not promised: {count:,} {name} violations")
+        tell(f"not promised: {count:,} {name} violations")
     kept = "all promises kept" if result.judged else "not judged"
-    print(f"promised guarantees: {result.violations:,} violations" if result.violations else kept)
+    tell(f"promised guarantees: {result.violations:,} violations" if result.violations else kept)
     for witness in result.witnesses[:5]:
-        print(f"  {witness}")
+        tell(f"  {witness}")
     if result.trace:
-        print(f"trace: {result.trace}")
+        tell(f"trace: {result.trace}")
 
 
 def pair_of_methods(text: str) -> tuple[str, str]:
@@ -288,7 +288,7 @@ def _play(options: argparse.Namespace) -> int:
         print_json({**content, "witnesses": board.oracle.witnesses})
     else:
         for name, taken in orders.items():
-            print(f"{name} took {' '.join(map(str, taken)) or 'nothing'}")
+            tell(f"{name} took {' '.join(map(str, taken)) or 'nothing'}")
         for witness in board.oracle.witnesses:
-            print(witness)
+            tell(witness)
     return 1 if violations else 0

@@ -4,13 +4,13 @@
   inga check run7-stamped --checks fifo,stamps,causal
 
 OUT is a trace like any other, with `deps` and `height` on sends, receipts and deliveries; those that were there are
-computed anew. It appears when it is whole.
+computed anew. Clocks of imported events stay as they are. It appears when it is whole.
 """
 
 import argparse
 
 from inga.cli.check import need_spark, watched
-from inga.cli.output import print_json
+from inga.cli.output import print_json, tell
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -24,13 +24,13 @@ def run(options: argparse.Namespace) -> int:
     need_spark()
     from inga.pipeline.stamp import stamp_trace
 
-    with watched(options) as progress:
+    with watched(options, options.master) as progress:
         stamped = stamp_trace(options.trace, options.out, master=options.master, progress=progress)
     if options.json:
         print_json(stamped.to_json())
     else:
         moved = f", {stamped.moved} of whose cuts were moved" if stamped.moved else ""
-        print(
+        tell(
             f"{stamped.events:,} events of {stamped.processes} processes, {stamped.messages:,} messages, in "
             f"{stamped.slices} slices{moved}: {stamped.out} ({stamped.seconds:.1f} s)"
         )

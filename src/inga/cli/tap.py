@@ -14,9 +14,8 @@ import signal
 import sys
 
 from inga.cli.chat import choose_via, parse_members
-from inga.cli.output import ProgressLine, print_json
+from inga.cli.output import ProgressLine, print_json, tell
 from inga.model.errors import UsageError
-from inga.model.text import printable
 from inga.net.join import join
 from inga.net.loop import run as run_loop
 from inga.net.tap import Tap
@@ -64,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
             {"group": options.group, "log": options.log, "records": log.next - first, "next": log.next}
         )
     elif not options.quiet:
-        print(f"{log.next - first:,} records of {printable(options.group)} in {options.log}")
+        tell(f"{log.next - first:,} records of {options.group} in {options.log}")
     return 0
 
 
@@ -99,11 +98,7 @@ async def _tap(
         address=options.address,
     ) as group:
         if not options.quiet:
-            print(
-                f"tap {printable(group.name)} by {via}, order {group.recipe.name}",
-                file=sys.stderr,
-                flush=True,
-            )
+            tell(f"tap {group.name} by {via}, order {group.recipe.name}", file=sys.stderr)
         knocking = None  # from now on a signal is the ordinary end
         task = asyncio.ensure_future(Tap(group, log, options.flush / 1000, told).run())
         asked = asyncio.ensure_future(enough.wait())

@@ -1,4 +1,4 @@
-"""Certify a trace with Spark while it is being written.
+"""Certify a trace while it is being written.
 
   inga watch run7
   inga watch run7 --until-complete --checkpoint run7.watch
@@ -13,10 +13,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from inga.cli.check import EXIT_CODES, add_check_options, named_checks, need_spark, table, watched
-from inga.cli.output import print_json
+from inga.cli.check import EXIT_CODES, add_check_options, chosen_master, named_checks, table, watched
+from inga.cli.output import print_json, tell
 from inga.model.errors import UsageError
-from inga.model.text import printable
 
 if TYPE_CHECKING:
     from inga.certify.verdict import Certificate
@@ -32,20 +31,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    need_spark()
+    master = chosen_master(options)
     from inga.pipeline.watch import watch_trace
 
     if not options.poll > 0:
         raise UsageError("--poll is above 0")
     checks = named_checks(options)
-    with watched(options) as progress:
+    with watched(options, master) as progress:
         certificate = watch_trace(
             options.trace,
             checks,
             until_complete=options.until_complete,
             poll=options.poll / 1000,
             checkpoint=options.checkpoint,
-            master=options.master,
+            master=master,
             witnesses=options.witnesses,
             tell=_silent if options.quiet else _tell,
             progress=progress,
@@ -53,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(certificate.to_json())
     else:
-        print(table(certificate))
+        tell(*table(certificate))
     return EXIT_CODES[certificate.verdict]
 
 
@@ -65,7 +64,7 @@ def _tell(certificate: "Certificate") -> None:
     """A line for every look that found something new."""
     violations = sum(check.violations for check in certificate.checks)
     what = f"{violations:,} violations" if violations else "no violation"
-    print(f"{certificate.events:,} events: {what}", file=sys.stderr, flush=True)
+    tell(f"{certificate.events:,} events: {what}", file=sys.stderr)
     for check in certificate.checks:
         for witness in check.witnesses[:1]:
-            print(f"  {check.name}: {printable(witness.text)}", file=sys.stderr, flush=True)
+            tell(f"  {check.name}: {witness.text}", file=sys.stderr)

@@ -24,16 +24,14 @@ from time import perf_counter, process_time
 from typing import Any
 
 from inga.certify.certificate import certify
-from inga.certify.chunk import JUDGED_COLUMNS, Chunk
-from inga.certify.combine import Process
-from inga.certify.local import LocalSource
+from inga.certify.chunk import JUDGED_COLUMNS
 from inga.lab.bench import BenchRow
 from inga.lab.traces import TraceRecipe, make
 from inga.model.errors import UsageError
-from inga.pipeline.certify import SparkSource
-from inga.pipeline.files import Files
+from inga.pipeline.certify import FileSource
+from inga.pipeline.files import files_of
 from inga.pipeline.session import open_session
-from inga.pipeline.storage import StoredTrace, open_trace, read_chunk
+from inga.pipeline.storage import open_trace
 
 REPETITIONS = 5
 CHECKS = ("integrity", "complete", "fifo", "stamps", "causal")
@@ -123,26 +121,12 @@ def _growth(costs: Sizes, peaks: Sizes) -> list[BenchRow]:
 
 def _with_pyarrow(path: Path) -> None:
     """The same checks without Spark: one segment after the other."""
-    certificate = certify(_OneProcess(open_trace(str(path))), CHECKS)
+    certificate = certify(_source(None, path), CHECKS)
     assert certificate.verdict == "pass", certificate.to_json()
 
 
-class _OneProcess(LocalSource):
-    """A trace whose segments are read here."""
-
-    def __init__(self, trace: StoredTrace) -> None:
-        self._trace = trace
-        self.processes: Sequence[Process] = trace.processes
-        self.receipt = trace.receipt
-        self.guarantees: Sequence[str] = trace.manifest.guarantees
-        self.order = trace.manifest.order
-        self.segment_names: Sequence[str] = [file.name for file in trace.files]
-        self.quiet_seconds = trace.quiet_seconds
-        self.conflicts = trace.manifest.conflicts
-        self.undecided = trace.manifest.undecided
-
-    def read(self, segment: int) -> Chunk:
-        return read_chunk(self._trace.files[segment], self._trace.n, self._trace.receipt)
+def _source(session: Any, path: Path) -> FileSource:
+    return FileSource(files_of(session, open_trace(str(path)), lambda *_: None), CHECKS)
 
 
 def _with_duckdb(path: Path) -> None:
@@ -221,8 +205,7 @@ def _measure(session: Any, path: Path, repetitions: int) -> tuple[Spent, Spent]:
     """A scan and the checks: medians of some repetitions, taken in turn."""
 
     def check() -> None:
-        source = SparkSource(Files(session, open_trace(str(path)), lambda *_: None), CHECKS)
-        certificate = certify(source, CHECKS)
+        certificate = certify(_source(session, path), CHECKS)
         assert certificate.verdict == "pass", certificate.to_json()
 
     def scan() -> None:

@@ -44,7 +44,7 @@ class Trace(Protocol):
         ref: str | None = None,
         note: str | None = None,
     ) -> None:
-        """Append one row; position and process are the writer's business."""
+        """Append one row, at `now` in seconds; position and process are the writer's business."""
         ...
 
     def grow(self, n: int) -> None:

@@ -1,5 +1,8 @@
 """Text of others, such as names: what may be written to a log or a terminal."""
 
+import json
+from typing import Any
+
 
 def printable(text: str) -> str:
     """The text on one line, with an escape for every character that would steer a terminal, end the line, turn it
@@ -9,3 +12,9 @@ def printable(text: str) -> str:
     return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text
     )
+
+
+def json_line(content: Any) -> str:
+    """JSON on one line; all in ASCII if something in it would steer a terminal, since JSON escapes not all of that."""
+    text = json.dumps(content, ensure_ascii=False)
+    return text if text.isprintable() else json.dumps(content)

@@ -49,6 +49,11 @@ class Capture:
     step: str = "send"  # of a trace: which rows stand for messages
     process: int | None = None  # of a trace: only what happened there
 
+    @property
+    def own(self) -> str | None:
+        """The column with whom messages came to, if they did: whoever sent one has it without."""
+        return "process" if self.kind == "trace" and self.step != "send" else None
+
 
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
@@ -119,7 +124,7 @@ def order_capture(
     hidden = out if is_remote(out) else _hidden(out)
     try:
         with using(session, master) as spark, _understood(spark):
-            ordered = causal_order(_table(spark, capture), capture.group, base=base)
+            ordered = causal_order(_table(spark, capture), capture.group, base=base, own=capture.own)
             ordered.write.parquet(hidden)
             rows, concurrent, gaps = _count(spark, hidden)
         if hidden != out:
@@ -152,7 +157,9 @@ def order_stream(
     _check_mine(out, checkpoint)
     with using(session, master) as spark, _understood(spark):
         keep_state_on_disk(spark)
-        ordered = causal_order(_stream(spark, capture), capture.group, base=base, give_up=give_up)
+        ordered = causal_order(
+            _stream(spark, capture), capture.group, base=base, give_up=give_up, own=capture.own
+        )
         writer = ordered.writeStream.foreachBatch(_sink(out)).option("checkpointLocation", checkpoint)
         if once and give_up is None:
             writer = writer.trigger(availableNow=True)

@@ -1,4 +1,4 @@
-"""A trace as a source of chunks for `inga.certify`: tasks read files and return summaries."""
+"""A trace as a source of chunks for `inga.certify`: whoever works on its files returns summaries."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -13,8 +13,8 @@ from inga.pipeline.storage import File, read_chunk
 CHUNKS_KEPT = 8  # of those read again for explanations
 
 
-class SparkSource:
-    """The chunks of a trace, worked on by Spark. Of rows no more is read than the checks need."""
+class FileSource:
+    """The chunks of a trace on disk. Of rows no more is read than the checks need."""
 
     def __init__(self, files: Files, checks: Iterable[str]) -> None:
         trace = files.trace

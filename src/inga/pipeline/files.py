@@ -1,9 +1,12 @@
-"""Work on the segments of a trace: a task gets files, and returns something small for each."""
+"""Work on the segments of a trace, here or as tasks of Spark: a task gets files, and returns something small for each."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
+from inga.certify import local
+from inga.certify.local import PieceQuestions
 from inga.model.errors import TraceError
 from inga.pipeline.storage import File, StoredTrace
 
@@ -20,16 +23,57 @@ POLL_SECONDS = 0.1
 FAILED = -1  # in place of a file that answers: why one could not ask
 
 
-class Files:
-    """The segments of one trace, numbered as in `trace.files`."""
+def files_of(session: Any, trace: StoredTrace, progress: TaskProgress) -> "Files":
+    """The segments of a trace, as that session works on them; without one they are worked on in this process."""
+    return Files(trace, progress) if session is None else SparkFiles(session, trace, progress)
 
-    def __init__(self, session: Any, trace: StoredTrace, progress: TaskProgress) -> None:
+
+class Files:
+    """The segments of one trace, numbered as in `trace.files`, worked on in this process: one after the other."""
+
+    def __init__(self, trace: StoredTrace, progress: TaskProgress) -> None:
         self.trace = trace
-        self._session = session
         self._progress = progress
 
-    def map(self, what: str, function: Work, questions: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
+    def map(self, what: str, function: Work, questions: PieceQuestions) -> list[tuple[int, Any]]:
         """Answers, in no particular order. `what` is for people who wait."""
+        answers: list[tuple[int, Any]] = []
+        for at, question in questions:
+            self._progress(what, len(answers), len(questions))
+            answers.append((at, function(self.trace.files[at], None, question)))
+        self._progress(what, len(answers), len(questions))
+        return answers
+
+    def exchange(
+        self,
+        what: str,
+        ask: Work,
+        merge: Callable[[Any, Any], Any],
+        answer: Callable[[File, bytes | None, Any, Any], Any],
+        questions: PieceQuestions,
+    ) -> list[tuple[int, Any]]:
+        """Let files ask each other: `ask` gives, by file, what is asked of it; that is merged and answered there."""
+        return local.exchange(partial(self.map, what), ask, merge, answer, questions)
+
+    def gather(
+        self, what: str, function: Work, questions: PieceQuestions, join: Callable[[int, list[Any]], Any]
+    ) -> list[Any]:
+        """What a function deals out under keys meets, key by key, in `join`."""
+        return local.gather(partial(self.map, what), function, questions, join)
+
+    def content(self, segment: int) -> bytes | None:
+        """The bytes of a segment that this process cannot open itself."""
+        return None
+
+
+class SparkFiles(Files):
+    """The same as tasks of Spark. From elsewhere Spark brings whole files as bytes."""
+
+    def __init__(self, session: Any, trace: StoredTrace, progress: TaskProgress) -> None:
+        super().__init__(trace, progress)
+        self._session = session
+
+    def map(self, what: str, function: Work, questions: PieceQuestions) -> list[tuple[int, Any]]:
         work = [(at, self.trace.files[at], question) for at, question in questions]
         if not work:
             return []
@@ -50,26 +94,12 @@ class Files:
         ask: Work,
         merge: Callable[[Any, Any], Any],
         answer: Callable[[File, bytes | None, Any, Any], Any],
-        questions: Sequence[tuple[int, Any]],
+        questions: PieceQuestions,
     ) -> list[tuple[int, Any]]:
-        """Let files ask each other: `ask` gives, by file, what is asked of it; that is merged and answered there.
-
-        One shuffle. Of a trace elsewhere, whose files Spark has to bring, the questions go through the driver.
-        """
-        if not questions:
-            return []
+        """One shuffle. Of a trace elsewhere, whose files Spark has to bring, the questions go through the driver."""
+        if self.trace.is_remote or not questions:
+            return super().exchange(what, ask, merge, answer, questions)
         asked = dict(questions)
-
-        def answer_pair(file: File, content: bytes | None, question: Any) -> Any:
-            return answer(file, content, *question)
-
-        if self.trace.is_remote:
-            gathered: dict[int, Any] = {}
-            for _, parts in self.map(what, ask, questions):
-                for at, part in parts.items():
-                    gathered[at] = merge(gathered[at], part) if at in gathered else part
-            pairs = [(at, (asked[at], part)) for at, part in gathered.items()]
-            return self.map(what, answer_pair, pairs)
         files = self.trace.files
 
         def asking(part: Iterator[tuple[int, File, Any, bytes | None]]) -> Iterator[tuple[int, Any]]:
@@ -97,13 +127,9 @@ class Files:
         return self._answers(shuffled.mapPartitions(answering), what, len(questions))
 
     def gather(
-        self,
-        what: str,
-        function: Work,
-        questions: Sequence[tuple[int, Any]],
-        join: Callable[[int, list[Any]], Any],
+        self, what: str, function: Work, questions: PieceQuestions, join: Callable[[int, list[Any]], Any]
     ) -> list[Any]:
-        """What a function deals out under keys meets, key by key, in `join`: one shuffle."""
+        """One shuffle."""
         work = [(at, self.trace.files[at], question) for at, question in questions]
         if not work:
             return []
@@ -140,7 +166,6 @@ class Files:
         return int(min(max(tasks, pieces // FILES_PER_TASK), pieces))
 
     def content(self, segment: int) -> bytes | None:
-        """The bytes of a segment that this process cannot open itself."""
         if not self.trace.is_remote:
             return None
         path = self.trace.files[segment].path

@@ -10,9 +10,9 @@ from inga.certify.checks import CHECKS, Needs, check_names
 from inga.certify.verdict import Certificate
 from inga.model.errors import TraceError, UsageError
 from inga.pipeline import metrics
-from inga.pipeline.certify import SparkSource
+from inga.pipeline.certify import FileSource
 from inga.pipeline.diagram import TimeWindow
-from inga.pipeline.files import Files, TaskProgress
+from inga.pipeline.files import TaskProgress, files_of
 from inga.pipeline.session import LOCAL, first_reason, using
 from inga.pipeline.storage import StoredTrace, is_remote, open_trace
 from inga.trace import Row
@@ -22,14 +22,15 @@ def check_trace(
     path: str,
     checks: Sequence[str] | None = None,
     *,
-    master: str = LOCAL,
+    master: str | None = LOCAL,
     witnesses: int = WITNESSES,
     progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
 ) -> tuple[StoredTrace, Certificate]:
     """Certify a trace. Without `checks` those that the run claims, with `["all"]` all there are.
 
-    Bad input is found before Spark is started, as far as that is possible. A session that is given stays open.
+    Bad input is found before Spark is started, as far as that is possible. A session that is given stays open. With
+    neither session nor master it is done in this process, without Spark: the same kernels, and the same certificate.
     """
     started = perf_counter()
     check_names(checks or (), "all")
@@ -40,7 +41,7 @@ def check_trace(
             trace = open_trace(path, spark)
             wanted = choose_checks(trace, checks)
         assert wanted is not None
-        source = SparkSource(Files(spark, trace, progress), wanted)
+        source = FileSource(files_of(spark, trace, progress), wanted)
         certificate = certify(source, wanted, witnesses=witnesses)
     certificate.seconds = perf_counter() - started
     return trace, certificate
@@ -60,7 +61,7 @@ def report_tables(
     path: str,
     checks: Sequence[str] | None = None,
     *,
-    master: str = LOCAL,
+    master: str | None = LOCAL,
     witnesses: int = WITNESSES,
     progress: TaskProgress = lambda what, done, total: None,
     session: Any = None,
@@ -69,8 +70,10 @@ def report_tables(
     if not is_remote(path):
         open_trace(path)  # what is wrong with it is said before Spark starts
     with using(session, master) as spark:
-        trace, certificate = check_trace(path, checks, witnesses=witnesses, progress=progress, session=spark)
-        rows, shown = TimeWindow(Files(spark, trace, progress)).pick(certificate)
+        trace, certificate = check_trace(
+            path, checks, master=master, witnesses=witnesses, progress=progress, session=spark
+        )
+        rows, shown = TimeWindow(files_of(spark, trace, progress)).pick(certificate)
     return Tables(trace, certificate, rows, shown)
 
 
@@ -162,9 +165,8 @@ def choose_checks(trace: StoredTrace, checks: Sequence[str] | None) -> list[str]
     # Only object runs say what conflicts; only imported logs have events, and these have no views.
     is_import = trace.manifest.source.startswith("import:")
     is_fit = {
-        Needs.MESSAGES: True,
         Needs.REQUESTS: trace.manifest.conflicts is not None,
         Needs.EVENTS: is_import,
         Needs.VIEWS: not is_import,
     }
-    return [check.name for check in CHECKS.values() if is_fit[check.needs]]
+    return [check.name for check in CHECKS.values() if is_fit.get(check.needs, True)]

@@ -5,12 +5,22 @@ stream is held back: one state per group, one blob per state, as `Restorer` pack
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from inga.model.errors import UsageError
-from inga.pipeline.restore import Base, Marker, Restored, Restorer, read_message, read_places, read_vectors
+from inga.pipeline.restore import (
+    NOBODY,
+    Base,
+    Marker,
+    Restored,
+    Restorer,
+    read_message,
+    read_owner,
+    read_places,
+    read_vectors,
+)
 
 ADDED = ("order", "concurrent", "gap")
 NUMBERS = ("int", "bigint", "smallint", "tinyint")
@@ -39,6 +49,7 @@ def causal_order(
     src: str = "src",
     seq: str = "seq",
     deps: str = "deps",
+    own: str | None = None,
 ) -> Any:
     """Put the messages of each group into causal order; works for tables and for streams.
 
@@ -52,22 +63,34 @@ def causal_order(
 
     Copies of a message are dropped. A stream waits for what is missing, at most `give_up` seconds if that is given;
     what is released then has `gap`, and so has what comes later all the same. A table is complete as it is. `base`
-    are the counts per sender that were over before the first row, or "first": begin with the first number seen.
+    are the counts per sender that were over before the first row, or "first": begin with the first number seen. `own`
+    names a column with the index of the member that was given the messages of a group: its own need not be among them.
     """
     types = dict(messages.dtypes)
-    _check_columns(types, group, src, seq, deps)
+    _check_columns(types, group, src, seq, deps, own)
     if give_up is not None and not give_up >= 0:
         raise UsageError(f"give_up is a number of seconds, not {give_up!r}")
     if isinstance(base, str) and base != "first":
         raise UsageError(f'base is a list of counts or "first", not {base!r}')
-    names = (src, seq, deps)
+    names = ColumnNames(src, seq, deps, own)
     if messages.isStreaming:
         return _restore_stream(messages, group, base, give_up, names)
     return _restore_table(messages, group, base, names)
 
 
-def _check_columns(types: dict[str, str], group: str | None, src: str, seq: str, deps: str) -> None:
-    for name, wanted in ((src, NUMBERS), (seq, NUMBERS), (deps, VECTORS), (group, ())):
+class ColumnNames(NamedTuple):
+    """What columns are called."""
+
+    src: str
+    seq: str
+    deps: str
+    own: str | None
+
+
+def _check_columns(
+    types: dict[str, str], group: str | None, src: str, seq: str, deps: str, own: str | None
+) -> None:
+    for name, wanted in ((src, NUMBERS), (seq, NUMBERS), (deps, VECTORS), (own, NUMBERS), (group, ())):
         if name is None:
             continue
         if name not in types:
@@ -91,10 +114,10 @@ def _result_schema(messages: Any) -> Any:
 # ---- tables
 
 
-def _restore_table(messages: Any, group: str | None, base: Base, names: tuple[str, str, str]) -> Any:
+def _restore_table(messages: Any, group: str | None, base: Base, names: ColumnNames) -> Any:
     from pyspark.sql import functions as F
 
-    src, seq, deps = names
+    src, seq, deps, _ = names
     schema = _result_schema(messages)
     if "height" not in messages.columns:
         messages = messages.withColumn("height", _height(messages, src, seq, deps))
@@ -126,17 +149,18 @@ def _height(messages: Any, src: str, seq: str, deps: str) -> Any:
 
 
 def _number(
-    batches: Iterator[Any], group: str | None, base: Base, names: tuple[str, str, str], columns: list[str]
+    batches: Iterator[Any], group: str | None, base: Base, names: ColumnNames, columns: list[str]
 ) -> Iterator[Any]:
     """Go along sorted rows, group after group: drop copies, number the rest, and mark them."""
     import pyarrow as pa
 
-    src, seq, deps = names
-    marker, order, key, last = Marker.of(base), 0, None, None
+    src, seq, deps, own = names
+    marker, order, key, last = Marker(), 0, None, None
     for batch in batches:
         for part_key, part in _runs(batch, group):
             if part_key != key:
-                marker, order, key, last = Marker.of(base), 0, part_key, None
+                whose = NOBODY if own is None else read_owner(part.column(own)[0].as_py())
+                marker, order, key, last = Marker.of(base, whose), 0, part_key, None
             sources, numbers = read_places(part.column(src), part.column(seq))
             is_new = np.ones(len(sources), np.bool_)
             is_new[1:] = (sources[1:] != sources[:-1]) | (numbers[1:] != numbers[:-1])
@@ -174,7 +198,7 @@ def _runs(batch: Any, group: str | None) -> Iterator[tuple[Any, Any]]:
 
 
 def _restore_stream(
-    messages: Any, group: str | None, base: Base, give_up: float | None, names: tuple[str, str, str]
+    messages: Any, group: str | None, base: Base, give_up: float | None, names: ColumnNames
 ) -> Any:
     from pyspark.sql import functions as F
     from pyspark.sql.streaming.state import GroupStateTimeout
@@ -198,18 +222,19 @@ def _restore_stream(
 
 
 def _restorer(
-    added: list[str], base: Base, give_up: float | None, names: tuple[str, str, str]
+    added: list[str], base: Base, give_up: float | None, names: ColumnNames
 ) -> Callable[[Any, Iterator[Any], Any], Iterator[Any]]:
     """What is done with one group of one micro-batch."""
-    src, seq, deps = names
+    src, seq, deps, own = names
     patience = None if give_up is None else give_up * 1000
 
     def restore(key: Any, frames: Iterator[Any], state: Any) -> Iterator[Any]:
         import pandas as pd
 
-        restorer = Restorer.loads(bytes(state.get[0])) if state.exists else Restorer(base)
         now = state.getCurrentProcessingTimeMs()
         rows = [row for frame in frames for row in frame["row"].tolist()]
+        whose = NOBODY if own is None or not rows else read_owner(rows[0][own])
+        restorer = Restorer.loads(bytes(state.get[0])) if state.exists else Restorer(base, whose)
         released = restorer.offer([read_message(row[src], row[seq], row[deps], row) for row in rows], now)
         if patience is not None:
             released += restorer.give_up(now - patience)

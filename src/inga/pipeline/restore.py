@@ -81,6 +81,14 @@ def _height(src: int, seq: int, counts: tuple[int, ...]) -> int:
     return seq + sum(counts) - (counts[src] if src < len(counts) else 0)
 
 
+def read_owner(value: Any) -> int:
+    """Whom a message came to."""
+    if value is None:
+        raise TraceError("A row does not say whom it came to.")
+    _check_place(int(value), 1, 0)
+    return int(value)
+
+
 def read_vectors(column: Any) -> Ints:
     """A column of lists or of binaries as a matrix, padded with zeros; the column is a pyarrow array."""
     import pyarrow as pa
@@ -125,22 +133,32 @@ def read_places(src: Any, seq: Any) -> tuple[Ints, Ints]:
     return sources, numbers
 
 
+NOBODY = -1
+"""In place of whoever was given some messages: nobody, or nobody knows who."""
+
+
 @dataclass(slots=True)
 class Marker:
-    """Goes along messages in their final order; knows the highest number that came of each sender."""
+    """Goes along messages in their final order; knows the highest number that came of each sender.
+
+    `own` is the member that was given these messages. What it sent itself it knew without being given it, so that is no gap;
+    but if it is given it after something that names it, that is late.
+    """
 
     from_first: bool = False
     came: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    own: int = NOBODY
+    named: int = 0  # the highest number of `own` that was named
 
     @classmethod
-    def of(cls, base: Base) -> "Marker":
+    def of(cls, base: Base, own: int = NOBODY) -> "Marker":
         if isinstance(base, str):
-            return cls(from_first=True)
-        return cls(False, np.array(base, np.int64))
+            return cls(from_first=True, own=own)
+        return cls(False, np.array(base, np.int64), own)
 
     def mark(self, src: Ints, seq: Ints, deps: Ints) -> tuple[Bools, Bools]:
         """(concurrent, gap) of the next messages; a line of `deps` per message."""
-        self._grow(max(deps.shape[1], int(src.max(initial=-1)) + 1))
+        self._grow(max(deps.shape[1], int(src.max(initial=-1)) + 1, self.own + 1))
         step = max(1, CELLS_MAX // max(1, len(self.came)))
         parts = [
             self._mark(src[at : at + step], seq[at : at + step], deps[at : at + step])
@@ -166,7 +184,13 @@ class Marker:
         ahead = before > required
         ahead[rows, src] = False
         concurrent: Bools = np.asarray(ahead.any(axis=1))
-        gap: Bools = lacking.any(axis=1) | (seq <= before[rows, src])
+        late = seq <= before[rows, src]
+        if self.own != NOBODY:
+            lacking[:, self.own] = False
+            named = np.maximum.accumulate(np.append(self.named, required[:, self.own]))
+            late |= (src == self.own) & (seq <= named[:-1])
+            self.named = int(named[-1])
+        gap: Bools = lacking.any(axis=1) | late
         return concurrent, gap
 
     def _grow(self, members: int) -> None:
@@ -176,14 +200,15 @@ class Marker:
 
 
 class Restorer:
-    """The stream of one group. Give it what came; it returns what may go on, in order."""
+    """The stream of one group. Give it what came; it returns what may go on, in order. `own` is whom it came to: what
+    that one sent itself is not waited for, since it may never come."""
 
-    def __init__(self, base: Base = ()) -> None:
+    def __init__(self, base: Base = (), own: int = NOBODY) -> None:
         self._from_first = isinstance(base, str)
         self._inbox: Inbox[tuple[float, TableMessage]] = Inbox.for_stream(
             () if isinstance(base, str) else base
         )
-        self._marker = Marker.of(base)
+        self._marker = Marker.of(base, own)
         self._begun: set[int] = set()  # senders whose first number is known
         self.order = 0  # of the last message released
 
@@ -201,8 +226,10 @@ class Restorer:
         if self._from_first:
             self._begin(arrived, out)
         for message in arrived:
-            src = message.src
-            needs = tuple([(k, count) for k, count in enumerate(message.deps) if count and k != src])
+            src, own = message.src, self._marker.own
+            needs = tuple(
+                [(k, count) for k, count in enumerate(message.deps) if count and k not in (src, own)]
+            )
             inbox.offer(src, message.seq, needs, (now, message), out)
         return self._release(out)
 
@@ -218,15 +245,14 @@ class Restorer:
         return min((arrived for arrived, _ in self._inbox.items()), default=None)
 
     def dumps(self) -> bytes:
-        state = (self._from_first, self._begun, self.order, self._marker.came)
+        state = (self._from_first, self._begun, self.order, self._marker)
         return pickle.dumps((state, self._inbox.dumps()), pickle.HIGHEST_PROTOCOL)
 
     @classmethod
     def loads(cls, data: bytes) -> "Restorer":
         state, inbox = pickle.loads(data)
         restorer = cls()
-        restorer._from_first, restorer._begun, restorer.order, came = state
-        restorer._marker = Marker(restorer._from_first, came)
+        restorer._from_first, restorer._begun, restorer.order, restorer._marker = state
         restorer._inbox = Inbox.loads(inbox)
         return restorer
 

@@ -63,13 +63,14 @@ class Java:
 
 
 @contextmanager
-def using(session: Any, master: str = LOCAL) -> Iterator[Any]:
-    """The session that somebody gave, which stays open; or, if that is None, one that ends with the work."""
-    spark = session or open_session(master)
+def using(session: Any, master: str | None = LOCAL) -> Iterator[Any]:
+    """The session that somebody gave, which stays open; or, if that is None, one that ends with the work. Without a
+    master there is none, and what can be done in this process is done there."""
+    spark = session if session is not None or master is None else open_session(master)
     try:
         yield spark
     finally:
-        if session is None:
+        if session is None and spark is not None:
             spark.stop()
 
 
@@ -109,8 +110,10 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def describe(master: str) -> str:
-    """Where Spark runs, for people."""
+def describe(master: str | None) -> str:
+    """Where the work is done, for people."""
+    if master is None:
+        return "in this process, without Spark"
     return "Spark as submitted" if is_submitted() else f"Spark on {master} with {find_java()}"
 
 

@@ -30,7 +30,8 @@ from inga.certify.slice import (
     steps_of,
 )
 from inga.model.errors import TraceError, UsageError
-from inga.pipeline.files import Files, TaskProgress, collect
+from inga.model.steps import GROUP, MESSAGE
+from inga.pipeline.files import SparkFiles, TaskProgress, collect
 from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import File, is_remote, open_trace, read_file
 from inga.trace import COLUMNS, Manifest, local_path, read_processes, schema
@@ -81,7 +82,7 @@ def stamp_trace(
     hidden = target.with_name(f".{target.name}.{uuid4().hex}.partial")
     try:
         with using(session, master) as spark:
-            work = _Work(Files(spark, trace, progress), spark, progress, counts_max)
+            work = _Work(SparkFiles(spark, trace, progress), spark, progress, counts_max)
             work.run(hidden)
         if target.exists():
             target.rmdir()
@@ -96,7 +97,7 @@ def stamp_trace(
 
 
 class _Work:
-    def __init__(self, files: Files, session: Any, progress: TaskProgress, counts_max: int) -> None:
+    def __init__(self, files: SparkFiles, session: Any, progress: TaskProgress, counts_max: int) -> None:
         self._files = files
         self._trace = files.trace
         self._session = session
@@ -280,7 +281,10 @@ def _rows(task: _Task, process: int, n: int) -> Any:
 
 
 def _with_vectors(table: Any, at: Any, vectors: Any, n: int) -> Any:
+    """The table with vectors of messages in these rows. Rows that are not about messages keep what they have: clocks of
+    imported events, what precedes the requests of objects."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     present = np.zeros(table.num_rows, np.bool_)
     present[at] = True
@@ -289,8 +293,9 @@ def _with_vectors(table: Any, at: Any, vectors: Any, n: int) -> Any:
     heights = pa.array(matrix.sum(axis=1, dtype=np.int64) + 1, mask=~present)
     layout = schema(n)
     columns = {name: table.column(name) for name in layout.names}
-    columns["deps"] = pa.chunked_array([fixed_binary(matrix, present)])
-    columns["height"] = pa.chunked_array([heights])
+    is_ours = pc.is_in(columns["step"].cast(pa.string()), pa.array([*MESSAGE, *GROUP]))
+    columns["deps"] = pc.if_else(is_ours, fixed_binary(matrix, present), columns["deps"])
+    columns["height"] = pc.if_else(is_ours, heights, columns["height"])
     return pa.table([columns[name] for name in layout.names], schema=layout)
 
 

@@ -64,7 +64,7 @@ class StoredTrace:
 
 def open_trace(path: str, session: Any = None, *, growing: bool = False) -> StoredTrace:
     """Read what the trace says about itself. Only a trace elsewhere needs a session for that."""
-    if not is_remote(path):
+    if session is None or not is_remote(path):
         directory = local_path(path).absolute()
         found = read_description(directory)
         files = [

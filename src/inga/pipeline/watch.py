@@ -23,14 +23,14 @@ from inga.certify.chunk import Chunk
 from inga.certify.scan import Summary
 from inga.certify.verdict import FAIL, Certificate
 from inga.model.errors import TraceError, UsageError
-from inga.pipeline.certify import SparkSource
-from inga.pipeline.files import Files, TaskProgress
+from inga.pipeline.certify import FileSource
+from inga.pipeline.files import Files, TaskProgress, files_of
 from inga.pipeline.jobs import choose_checks
 from inga.pipeline.session import LOCAL, using
 from inga.pipeline.storage import StoredTrace, is_remote, open_trace
 
 GROWTH = 1.5  # of the trace, after which messages under way are compared again
-FORMAT = 5
+FORMAT = 6
 
 
 class Memory:
@@ -101,7 +101,7 @@ class Memory:
             raise UsageError(f"{directory} is no checkpoint of inga watch: name a new directory") from error
 
 
-class RememberingSource(SparkSource):
+class RememberingSource(FileSource):
     """Does not summarise a segment twice."""
 
     def __init__(self, files: Files, checks: Sequence[str], memory: Memory) -> None:
@@ -156,7 +156,7 @@ class Watch:
         judged = checks if finished else self._now(checks, len(trace.files), new)
         if not (finished or new or judged or self._trouble):
             return None
-        source = RememberingSource(Files(session, trace, progress), checks, self.memory)
+        source = RememberingSource(files_of(session, trace, progress), checks, self.memory)
         certificate = certify(
             source, judged, witnesses=self._witnesses, seed=self.memory.seed, growing=not finished
         )
@@ -191,7 +191,7 @@ def watch_trace(
     until_complete: bool = False,
     poll: float = 1.0,
     checkpoint: str | None = None,
-    master: str = LOCAL,
+    master: str | None = LOCAL,
     witnesses: int = WITNESSES,
     tell: Callable[[Certificate], None] = lambda certificate: None,
     progress: TaskProgress = lambda what, done, total: None,
@@ -199,7 +199,8 @@ def watch_trace(
 ) -> Certificate:
     """Look at a trace every `poll` seconds until it is complete, or a violation is found.
 
-    With `until_complete` a violation does not end it; `tell` hears of it at once, and of everything new.
+    With `until_complete` a violation does not end it; `tell` hears of it at once, and of everything new. With neither
+    session nor master it is done in this process, without Spark.
     """
     started = perf_counter()
     memory = Memory(checkpoint)

@@ -11,7 +11,16 @@ from typing import Any
 from inga.model.stamp import Deps
 from inga.trace.numbering import Frame, Numbering
 from inga.trace.rows import FIELDS, VIEW, WIDTH, RowCells
-from inga.trace.schema import COUNT_MAX, STEP_NAMES, Row, load_pyarrow, pack_dst, unpack_dst
+from inga.trace.schema import (
+    COUNT_MAX,
+    SECONDS_MAX,
+    STEP_NAMES,
+    Row,
+    check_seconds,
+    load_pyarrow,
+    pack_dst,
+    unpack_dst,
+)
 
 _CODES = {name: code for code, name in enumerate(STEP_NAMES)}
 
@@ -47,7 +56,7 @@ def _to_batch(cells: RowCells, process: int, first: int, frame: Frame, schema: A
     made = {
         "process": pa.array(np.full(count, process, np.int32)),
         "pos": pa.array(np.arange(first, first + count, dtype=np.int64)),
-        "time": pa.array(np.rint(np.array(given["now"], np.float64) * 1e9).astype(np.int64) + origin),
+        "time": pa.array(_nanoseconds(np.array(given["now"], np.float64), origin)),
         "step": _step_column(given["step"]),
         "src": _index_column(given["src"], n),
         "dst": _dst_column(given["dst"], n, frame),
@@ -59,6 +68,16 @@ def _to_batch(cells: RowCells, process: int, first: int, frame: Frame, schema: A
         made[field.name] if field.name in made else _column(given[field.name], field.type) for field in schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _nanoseconds(seconds: Any, origin: int) -> Any:
+    import numpy as np
+
+    since = seconds + origin / 1e9
+    check_seconds(
+        since.flat[np.argmax(~(np.abs(since) <= SECONDS_MAX))]
+    )  # the first that is too far away, if any is
+    return np.rint(seconds * 1e9).astype(np.int64) + origin
 
 
 def _step_column(steps: list[str]) -> Any:

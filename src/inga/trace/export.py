@@ -10,13 +10,13 @@ Rows go by one after the other. Kept in memory are the stamps of all messages, a
 rows name a message and only some carry its past.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TextIO
 
 from inga.model.stamp import Deps
+from inga.model.text import json_line
 from inga.trace.aliases import BUFFERED, CHANGES, rename
 from inga.trace.manifest import ProcessFile
 from inga.trace.reader import TracePath, read_manifest, read_processes, read_segment, rows, segments
@@ -215,4 +215,4 @@ class Counted:
 
 
 def _line(step: ExportedStep) -> str:
-    return json.dumps(step, ensure_ascii=False) + "\n"
+    return json_line(step) + "\n"

@@ -6,6 +6,7 @@ not know are kept, since a newer writer or a person may have put them there.
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -50,7 +51,7 @@ class Manifest:
         """Put it in its place, or raise the `TraceError` a reader of it would."""
         path = Path(directory) / MANIFEST
         content = self.to_json()
-        _check(content, _MANIFEST_RULES, str(path))
+        _check_manifest(content, str(path))
         write_json(path, content)
 
     @classmethod
@@ -59,7 +60,7 @@ class Manifest:
         content = load_json(text, where)
         # The format is looked at first: another one may well have other keys.
         _check(content, {"format": _MANIFEST_RULES["format"]}, where)
-        _check(content, _MANIFEST_RULES, where)
+        _check_manifest(content, where)
         return cls(**_split(content, _MANIFEST_RULES))
 
 
@@ -250,6 +251,14 @@ _PROCESS_RULES: dict[str, Rule] = {
     "crashed": (False, _is_bool, "true or false"),
     "disclaims": (False, _is_checks, "a list of " + ", ".join(CHECKS)),
 }
+
+
+def _check_manifest(content: dict[str, Any], where: str) -> None:
+    """All keys, and that every process has a name of its own: by it witnesses tell of it, and conflicts are declared."""
+    _check(content, _MANIFEST_RULES, where)
+    name, count = Counter(content["processes"]).most_common(1)[0]
+    if count > 1:
+        raise TraceError(f'{where}: {count} of "processes" are called {shown(name)}.')
 
 
 def _check(content: dict[str, Any], rules: dict[str, Rule], where: str) -> None:

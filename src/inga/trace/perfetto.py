@@ -7,11 +7,11 @@
 Rows go by one after the other; the viewer sorts them by time. Times are microseconds since the first row.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
 from inga.model.steps import FOREIGN, MESSAGE
+from inga.model.text import json_line
 from inga.trace.aliases import rename
 from inga.trace.export import Counted, Exported, write_lines
 from inga.trace.reader import TracePath, read_manifest, read_processes, read_segment, rows, segments
@@ -39,15 +39,11 @@ def write_perfetto(
     counted = Counted(rows(trace))
     entries = _Tracks(names, _origin(trace)).entries(counted, alias)
     out.write('{"displayTimeUnit": "ns", "traceEvents": [\n')
-    out.write(",\n".join(_dump(entry) for entry in _titles(names)))
-    lines = (",\n" + _dump(entry) for entry in entries)
+    out.write(",\n".join(json_line(entry) for entry in _titles(names)))
+    lines = (",\n" + json_line(entry) for entry in entries)
     exported = write_lines(lines, out, processes, counted, progress)
     out.write("\n]}\n")
     return exported
-
-
-def _dump(entry: Entry) -> str:
-    return json.dumps(entry, ensure_ascii=False)
 
 
 def _origin(trace: TracePath) -> int:

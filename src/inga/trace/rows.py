@@ -50,7 +50,7 @@ class Rows:
         ref: str | None = None,
         note: str | None = None,
     ) -> None:
-        """Append one row. `src`, `seq`, `dst`, `deps`, `peer` are in the numbers of `view`."""
+        """Append one row. `now` is in seconds; `src`, `seq`, `dst`, `deps`, `peer` are in the numbers of `view`."""
         if step in self._left_out:
             return
         cells = self._cells

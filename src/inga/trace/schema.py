@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
-from inga.model.errors import UsageError
+from inga.model.errors import TraceError, UsageError
 from inga.model.stamp import Deps
 from inga.model.steps import CONTROL, FOREIGN, GROUP, MESSAGE, NETWORK, OBJECT, REPAIR, STEPS
 
@@ -25,6 +25,9 @@ STEP_NAMES = (*MESSAGE, *REPAIR, *CONTROL, *NETWORK, *GROUP, *OBJECT, *FOREIGN)
 
 RECEIPTS = ("accept", "deliver", "take")
 """The steps that can make a message a cause at its receiver; the manifest says which one does."""
+
+SECONDS_MAX = 2**63 // 10**9 - 1
+"""Up to the year 2262: what fits `time` in nanoseconds."""
 
 COUNT_MAX = 2**31 - 1
 """What an entry of `deps` can hold."""
@@ -95,7 +98,16 @@ def steps_left_out(full: bool, receipt: str | None) -> frozenset[str]:
 
 
 def nanoseconds(seconds: float) -> int:
+    check_seconds(seconds)
     return round(seconds * 1e9)
+
+
+def check_seconds(seconds: float) -> None:
+    """Refuse what `time` cannot hold: no number, or a time that was given in smaller units."""
+    if not abs(seconds) <= SECONDS_MAX:
+        raise TraceError(
+            f"A row has the time {seconds}: times are seconds, and at most {SECONDS_MAX:,} of them."
+        )
 
 
 def pack_deps(deps: Sequence[int], n: int) -> bytes:

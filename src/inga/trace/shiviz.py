@@ -18,6 +18,7 @@ from typing import TextIO
 
 from inga.model.errors import UsageError
 from inga.model.steps import FOREIGN
+from inga.model.text import printable
 from inga.trace.aliases import rename
 from inga.trace.export import Counted, Exported, Stamps, write_lines
 from inga.trace.reader import TracePath, read_manifest, read_processes, read_segment, rows, segments
@@ -48,7 +49,7 @@ def host_names(names: Sequence[str]) -> list[str]:
     """Names as ShiViz can tell them from clocks: without spaces, and each different."""
     found: list[str] = []
     for name in names:
-        host = re.sub(r"\s", "_", name)
+        host = printable(re.sub(r"\s", "_", name))
         while host in found:
             host += "'"
         found.append(host)
@@ -130,4 +131,5 @@ def _about(row: Row, names: Sequence[str]) -> str:
 
 def _lines(names: Sequence[str], process: int, clock: Sequence[int], text: str) -> str:
     counts = {name: count for name, count in zip(names, clock, strict=True) if count}
-    return f"{names[process]} {json.dumps(counts, ensure_ascii=False)}\n{' '.join(text.splitlines())}\n"
+    line = "\t".join(map(printable, " ".join(text.splitlines()).split("\t")))
+    return f"{names[process]} {json.dumps(counts, ensure_ascii=False)}\n{line}\n"
