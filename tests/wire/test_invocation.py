@@ -66,11 +66,15 @@ def test_round_trip(spoken: Spoken) -> None:
 
 def test_golden_bytes() -> None:
     assert encode(REQUEST).hex(" ") == (
-        "00 00 01 02 00 02 07 01 03 ac 02 0c 04 00 0b 02 00 02 00 05 02 01 06 01 02 05 04 00 02 01 03 06 03 69 6e 63 "
-        "09 02 03 01 06 03 74 77 6f 0a 01 06 01 6b 00 02 04 00 03 02 01 03 02 01 00 02 01 03 01"
+        "00 00 00 00 00 00 12 01 01 01 02 02 04 05 00 02 00 02 01 02 01 00 02 01 03 01 00 00 00 16 00 07 00 03 01 2c "
+        "00 0c 00 06 00 02 00 00 00 0b 00 02 00 00 00 05 00 01 00 04 00 00 00 02 00 01 00 03 00 04 00 00 00 02 00 01 "
+        "00 03 06 03 69 6e 63 09 02 03 01 06 03 74 77 6f 0a 01 06 01 6b 00"
     )
-    assert encode(SPOKEN[7]).hex(" ") == "01 01 ac 02 05 04 98 02 4d 01 02 09 02"
-    assert encode(SPOKEN[9]).hex(" ") == "03 00 4d 02 01 02"
+    assert (
+        encode(SPOKEN[7]).hex(" ")
+        == "01 01 00 00 00 09 00 01 01 2c 00 05 00 04 01 18 00 4d 00 01 00 09 00 02"
+    )
+    assert encode(SPOKEN[9]).hex(" ") == "03 00 00 00 00 04 00 4d 01 02"
 
 
 @pytest.mark.parametrize("spoken", SPOKEN, ids=lambda spoken: type(spoken).__name__)

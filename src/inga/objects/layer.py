@@ -45,7 +45,7 @@ The windows of objects bound how much waits here; the messages for which it wait
 CLOSES_WITHIN = 1.0
 """Seconds that calls have to end once the view is to change; then those that we began are aborted."""
 
-HEAD, HEAD_OF_PLACE = 512, 6
+HEAD, HEAD_OF_PLACE = 512, 8
 """Bytes that a call takes besides arguments or result, and for each place of the group: a bound for calls that are
 not nested very deep."""
 
