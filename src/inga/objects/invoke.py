@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from inga.model.errors import RemoteError, UsageError
 from inga.model.invocation import ASYNCHRONOUS, GONE, ONE_WAY, SYNCHRONOUS, Message, Spoken
 from inga.model.readonly import BY_EFFECT
-from inga.objects.actions import Ended, EngineAction, Observer, Resume, Run, Transmit
+from inga.objects.actions import Ended, EngineAction, Observer, Run, Transmit
 from inga.objects.calling import AnswerShape, Calling, Invocation, find_method
 from inga.objects.declare import Abort, Effect, ObjectClass, Target, error_text, show_state
 from inga.objects.engine import Engine
@@ -228,7 +228,8 @@ class Host:
         """Packets came."""
         sends: list[Transmit] = []
         for packet in packets:
-            self._act(self.engine.receive(now, packet), sends)
+            if actions := self.engine.receive(now, packet):
+                self._act(actions, sends)
         return sends + self.sends(now)
 
     def tick(self, now: float) -> list[Transmit]:
@@ -357,17 +358,16 @@ class Host:
 
     def _act(self, actions: Iterable[EngineAction], sends: list[Transmit]) -> None:
         for action in actions:
-            match action:
-                case Transmit():
-                    sends.append(action)
-                case Run(instance):
-                    if instance.status == RUNNING:
-                        self._run(instance)
-                case Resume(instance, value):
-                    if instance.status == RUNNING:
-                        self._step(instance, value)
-                case Ended(instance, reason, text):
-                    self._ended(instance, reason, text)
+            if isinstance(action, Transmit):
+                sends.append(action)
+            elif isinstance(action, Ended):
+                self._ended(*action)
+            elif action.instance.status != RUNNING:
+                continue
+            elif isinstance(action, Run):
+                self._run(action.instance)
+            else:
+                self._step(action.instance, action.value)
 
     def _run(self, instance: Instance) -> None:
         if (take := self._mail.get(instance.place)) is not None and instance.request is not None:
