@@ -170,6 +170,11 @@ class Engine:
 
     # Questions
 
+    @property
+    def is_stirred(self) -> bool:
+        """Whether there are actions, or a message to ourselves that leads to some."""
+        return bool(self.local.out or self.local.inbox)
+
     def blocked(self) -> list[tuple[int, Message, list[Instance]]]:
         """Requests that wait, where, and the running instances they wait for."""
         return [

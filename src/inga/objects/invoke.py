@@ -227,10 +227,10 @@ class Host:
     def receive(self, now: float, packets: Iterable[Spoken]) -> list[Transmit]:
         """Packets came."""
         sends: list[Transmit] = []
+        has_run = False
         for packet in packets:
-            if actions := self.engine.receive(now, packet):
-                self._act(actions, sends)
-        return sends + self.sends(now)
+            has_run |= self._act(self.engine.receive(now, packet), sends)
+        return sends + self.sends(now) if has_run else sends
 
     def tick(self, now: float) -> list[Transmit]:
         """The time `wake` has come."""
@@ -265,8 +265,7 @@ class Host:
     def sends(self, now: float, actions: Sequence[EngineAction] = ()) -> list[Transmit]:
         """Do what the engine wants, these first, until it wants nothing more: what is to be sent since the last time."""
         sends: list[Transmit] = []
-        while actions := actions or self.engine.actions(now):
-            self._act(actions, sends)
+        while self._act(actions or self.engine.actions(now), sends):
             actions = ()
         return sends
 
@@ -316,10 +315,10 @@ class Host:
         """When `tick` is wanted."""
         while self._pauses and self._pauses[0][2].status != RUNNING:
             heappop(self._pauses)
-        times = [self._pauses[0][0]] if self._pauses else []
-        if self.engine.wake is not None:
-            times.append(self.engine.wake)
-        return min(times, default=None)
+        wake = self.engine.wake
+        if not self._pauses:
+            return wake
+        return self._pauses[0][0] if wake is None else min(wake, self._pauses[0][0])
 
     @property
     def idle(self) -> bool:
@@ -356,18 +355,22 @@ class Host:
 
     # What the engine wants done
 
-    def _act(self, actions: Iterable[EngineAction], sends: list[Transmit]) -> None:
+    def _act(self, actions: Iterable[EngineAction], sends: list[Transmit]) -> bool:
+        """Do it; whether the engine may want more then, because a body went on or ended."""
+        has_run = False
         for action in actions:
             if isinstance(action, Transmit):
                 sends.append(action)
-            elif isinstance(action, Ended):
-                self._ended(*action)
-            elif action.instance.status != RUNNING:
                 continue
-            elif isinstance(action, Run):
-                self._run(action.instance)
-            else:
-                self._step(action.instance, action.value)
+            has_run = True
+            if isinstance(action, Ended):
+                self._ended(*action)
+            elif action.instance.status == RUNNING:
+                if isinstance(action, Run):
+                    self._run(action.instance)
+                else:
+                    self._step(action.instance, action.value)
+        return has_run
 
     def _run(self, instance: Instance) -> None:
         if (take := self._mail.get(instance.place)) is not None and instance.request is not None:

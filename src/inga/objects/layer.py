@@ -18,7 +18,7 @@ from typing import Any
 from inga.layers.fifo import Unordered
 from inga.layers.settings import settle
 from inga.model.errors import UsageError, WireError, WouldBlock
-from inga.model.invocation import Flush, Message, Spoken
+from inga.model.invocation import Flush, Heartbeat, Message, Spoken
 from inga.model.packet import DATA, Packet
 from inga.model.steps import Book
 from inga.model.view import View
@@ -34,7 +34,7 @@ from inga.objects.rows import ObjectRows
 from inga.session.alarms import NEVER
 from inga.session.pressure import QUEUE_MIN, Unread
 from inga.stack.layer import Layer
-from inga.wire.invocation import decode, encode
+from inga.wire.invocation import decode, enclose, enclosed, encode
 from inga.wire.value import copied, put
 
 HELD_MAX = QUEUE_MIN // 2
@@ -48,6 +48,10 @@ CLOSES_WITHIN = 1.0
 HEAD, HEAD_OF_PLACE = 512, 8
 """Bytes that a call takes besides arguments or result, and for each place of the group: a bound for calls that are
 not nested very deep."""
+
+SHARED_MAX = 512
+"""Bytes of a message for some members that all get to see: it costs them less than the headers that they get else, by which
+they know that they have missed nothing."""
 
 KEY_MAX = 256
 """Bytes of a key, which travels with every bundle of messages and has to leave room for them in a datagram."""
@@ -106,6 +110,9 @@ class ObjectOrder(Unordered):
         self._is_over = False  # the view has ended: nothing of it leaves any more
         self._repaired = 0  # packets that the engine has sent again, as counted
         self._passed = 0  # packets of data passed down: their number tells pieces of different packets apart
+        self._gathered: list[bytes] = []  # said in this turn, for the packet at its end
+        self._gathered_size = 0
+        self._beats: dict[int, Heartbeat] = {}  # the newest of this turn, by the member that it is for
         classes = {name: each.cls for name, each in self.hosted.items()}
         self.host = Host(
             self.me,
@@ -121,7 +128,11 @@ class ObjectOrder(Unordered):
         self._inherited = {}
         self._late = LateCopies(self.host, self.me, view, self.hosted)
         self._closes_by = NEVER
-        self._rearm()
+
+    @property
+    def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
+        wake = self.host.wake
+        return wake if self._closes_by == NEVER else min(self._closes_by, wake or NEVER)
 
     def inherit(self, before: Layer) -> None:
         """The view changes: objects have the state that they had."""
@@ -149,7 +160,6 @@ class ObjectOrder(Unordered):
     def closing(self) -> None:
         """No call begins any more; those under way have some time to end."""
         self._closes_by = self.stack.now + CLOSES_WITHIN
-        self._rearm()
 
     def record(self, book: Book) -> None:
         self.rows.record(self.me, self.stack.view.processes[self.me], book)
@@ -174,8 +184,15 @@ class ObjectOrder(Unordered):
             self._act(self.host.sends(self.stack.now), packet)
 
     def turn(self) -> None:
-        """Roots may have begun since."""
-        self._act(self.host.sends(self.stack.now))
+        """Roots may have begun since. What was said in this turn leaves."""
+        if self.host.engine.is_stirred:
+            self._act(self.host.sends(self.stack.now))
+        if self._gathered:
+            self._pass_gathered()
+        if self._beats:
+            self._beat()
+
+    goodbye = turn
 
     def tick(self, now: float) -> None:
         self._look_at_queue()
@@ -197,12 +214,12 @@ class ObjectOrder(Unordered):
         if self._is_over:
             return
         for members, spoken in sends:
-            body = encode(spoken)
-            if isinstance(spoken, (Message, Flush)):
-                self._pass_on(members, body, origin)
-            elif not self.crowded or self._below_is_open:
-                for packet in self._addressed(members, body, kind=self.id):
-                    self.stack.emit([packet])
+            if isinstance(spoken, Message | Flush):
+                self._say(members, encode(spoken), origin)
+            elif isinstance(spoken, Heartbeat):
+                self._gather_beat(members[0], spoken)
+            else:
+                self._emit(members, enclose(encode(spoken)))
         links = self.host.engine.links
         if links.repaired > self._repaired:
             self.stack.counts["repair"] += links.repaired - self._repaired
@@ -215,7 +232,48 @@ class ObjectOrder(Unordered):
             if is_open is not self._has_room:
                 self._has_room = is_open
                 self.stack.review()
-        self._rearm()
+
+    def _say(self, members: tuple[int, ...], spoken: bytes, origin: Packet | None) -> None:
+        """Let it leave at the end of this turn with all else that is said in it, or by itself: a plain message, which is a
+        bundle already, and what is long and not for all."""
+        is_for_all = len(members) == len(self._others)
+        if origin is not None or not (is_for_all or len(spoken) <= SHARED_MAX):
+            self._pass_on(members, enclose(spoken), origin)
+            return
+        part = enclose(spoken, 0 if is_for_all else sum(1 << member for member in members))
+        if self._gathered_size + len(part) > self.stack.wire.body_max:
+            self._pass_gathered()
+        self._gathered.append(part)
+        self._gathered_size += len(part)
+
+    def _pass_gathered(self) -> None:
+        if self._gathered and not self._is_over:
+            self._pass_on(self._others, b"".join(self._gathered), None)
+        self._gathered, self._gathered_size = [], 0
+
+    def _gather_beat(self, member: int, beat: Heartbeat) -> None:
+        """A later heartbeat says all that an earlier one did, but that an answer is wanted."""
+        earlier = self._beats.get(member)
+        is_wanted = earlier is not None and earlier.wanted
+        self._beats[member] = beat._replace(wanted=True) if is_wanted else beat
+
+    def _beat(self) -> None:
+        """Show our clock to those who are to see it: in one packet if these are all."""
+        beats, self._beats = self._beats, {}
+        if self._is_over:
+            return
+        if len(beats) == len(self._others) > 1:
+            parts = [enclose(encode(beat), 1 << member) for member, beat in beats.items()]
+            self._emit(self._others, b"".join(parts))
+        else:
+            for member, beat in beats.items():
+                self._emit((member,), enclose(encode(beat)))
+
+    def _emit(self, members: tuple[int, ...], body: bytes) -> None:
+        """Send what may be lost."""
+        if not self.crowded or self._below_is_open:
+            for packet in self._addressed(members, body, kind=self.id):
+                self.stack.emit([packet])
 
     def _pass_on(self, members: tuple[int, ...], body: bytes, origin: Packet | None) -> None:
         self._passed += 1
@@ -263,7 +321,8 @@ class ObjectOrder(Unordered):
     # Receiving
 
     def up(self, batch: list[Packet]) -> None:
-        self._take([packet for packet in batch if not self._is_bare(packet)])
+        if packets := [packet for packet in batch if not self._is_bare(packet)]:
+            self._take(packets)
 
     def control(self, packet: Packet) -> None:
         self._take([packet])
@@ -291,16 +350,17 @@ class ObjectOrder(Unordered):
         heard: list[Spoken] = []
         for packet in packets:
             try:
-                spoken = decode(packet.body, self.roster)
+                parts = [decode(part, self.roster) for part in enclosed(packet.body, self.me)]
             except WireError as error:
                 self.stack.reject(error.reason, packet)
                 continue
-            if _speaker(spoken, self.roster.member_of) != packet.src:
+            if any(_speaker(spoken, self.roster.member_of) != packet.src for spoken in parts):
                 self.stack.reject("forged", packet)
                 continue
             self.stack.meet(packet)
-            self._mail.note(spoken, self._highest)
-            heard.append(spoken)
+            for spoken in parts:
+                self._mail.note(spoken, self._highest)
+            heard += parts
         if heard:
             self._act(self.host.receive(self.stack.now, heard))
 
@@ -340,9 +400,10 @@ class ObjectOrder(Unordered):
 
     @property
     def waiting(self) -> int:
-        """No message is kept back here, since a closed window stops the application; but while the view is closed, instances
-        that run here may still send."""
-        return int(self.stack.closing and bool(self._late.missing or not self.host.is_over))
+        """No message is kept back here for longer than a turn, since a closed window stops the application; but while the view is
+        closed, instances that run here may still send."""
+        is_busy = self.stack.closing and bool(self._late.missing or not self.host.is_over)
+        return len(self._gathered) + int(is_busy)
 
     @property
     def outstanding(self) -> int:
@@ -362,7 +423,7 @@ class ObjectOrder(Unordered):
 
     @property
     def settled(self) -> bool:
-        return self.host.engine.settled
+        return self.host.engine.settled and not self._gathered
 
     def sent(self) -> list[int]:
         """Our own count is of all messages, whether they come back or not."""
@@ -382,10 +443,6 @@ class ObjectOrder(Unordered):
         """Bytes of one call that what is below can carry."""
         return None
 
-    def _rearm(self) -> None:
-        wake = self.host.wake
-        self.wake = wake if self._closes_by == NEVER else min(self._closes_by, wake or NEVER)
-
 
 class BareObjects(ObjectOrder):
     """The same over bare datagrams."""
@@ -398,6 +455,10 @@ class BareObjects(ObjectOrder):
         """A call is one datagram; plain messages were cut to size above."""
         room = self.stack.wire.body_max - HEAD - HEAD_OF_PLACE * len(self.roster.places)
         return max(room, self.stack.wire.body_max // 4)
+
+    def _say(self, members: tuple[int, ...], spoken: bytes, origin: Packet | None) -> None:
+        """Nobody who is not meant gets anything."""
+        self._pass_on(members, enclose(spoken), origin)
 
     def _pass_on(self, members: tuple[int, ...], body: bytes, origin: Packet | None) -> None:
         """One datagram for all if one reaches them, else one each; what is too large for that is cut above."""

@@ -14,10 +14,17 @@ cohort, how many of dst, sq, vector and call there are, dst, the members of sq; 
 the root, hosts, each with its length; for responses the reason. The second has what is counted: the clock it started at,
 its number, ts, ev, clock of the cohort, view, vector, numbers of sq, call; then for requests the path; for commits
 numbers of calls. Rows are those of `inga.wire.row`, values those of `inga.wire.value`.
+
+What a member says in one turn travels together: a body is one thing after the other, each as
+
+    an octet: how many bytes follow that name members, none for all who get the body
+    a bit set of members, low byte first
+    four bytes: its length; and it
 """
 
 from collections.abc import Sequence
 from itertools import chain, pairwise
+from struct import Struct
 from typing import Any, Protocol
 
 from inga.model.errors import WireError
@@ -56,6 +63,9 @@ BASE_LENGTHS = (2, 4)
 ROOT_LENGTHS = (2, 3, 4, 5)
 
 
+LENGTH = Struct(">I")
+
+
 class RosterShape(Protocol):
     """What numbers can mean: the places of a group, and its members."""
 
@@ -87,6 +97,29 @@ def encode(spoken: Spoken) -> bytes:
             for message in messages:
                 _put_message(out, message)
     return bytes(out)
+
+
+def enclose(spoken: bytes, members: int = 0) -> bytes:
+    """What was encoded as a part of a body, for the members of a bit set; for all who get it, without one."""
+    size = (members.bit_length() + 7) // 8
+    return bytes((size,)) + members.to_bytes(size, "little") + LENGTH.pack(len(spoken)) + spoken
+
+
+def enclosed(body: Buffer, member: int) -> list[bytes]:
+    """The parts of a body that are for one member; WireError if it is no body."""
+    data, at, found = bytes(body), 0, []
+    while at < len(data):
+        start = at + 1 + data[at]
+        end = start + LENGTH.size
+        if end > len(data):
+            raise WireError("truncated", "in a body")
+        members = data[at + 1 : start]
+        at = end + LENGTH.unpack_from(data, start)[0]
+        if at > len(data):
+            raise WireError("truncated", "in a body")
+        if not members or int.from_bytes(members, "little") >> member & 1:
+            found.append(data[end:at])
+    return found
 
 
 def decode(data: Buffer, shape: RosterShape) -> Spoken:
