@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from inga.model.errors import WireError
 from inga.model.invocation import Announce, Flush, Heartbeat, Message, Nack, SendId, Spoken, StartId
-from inga.wire.invocation import decode, encode
+from inga.wire.invocation import decode, enclose, enclosed, encode
 
 
 class Shape:
@@ -124,6 +124,26 @@ def test_arbitrary_bytes_raise_nothing_else(data: bytes) -> None:
 def test_what_nobody_of_the_group_says(bad: Any) -> None:
     with pytest.raises(WireError):
         decode(encode(bad), Shape)
+
+
+@given(st.lists(st.tuples(st.binary(max_size=9), st.integers(0, 1 << 70)), max_size=5), st.integers(0, 71))
+def test_a_body_holds_what_is_for_each_member(parts: list[tuple[bytes, int]], member: int) -> None:
+    body = b"".join(enclose(data, members) for data, members in parts)
+    meant = [data for data, members in parts if not members or members >> member & 1]
+    assert enclosed(body, member) == meant
+    assert enclosed(memoryview(body), member) == meant
+
+
+@pytest.mark.parametrize("text", ["00", "01", "00 000000", "00 00000001", "02 01 00000000", "00 00000000 05"])
+def test_what_is_no_body(text: str) -> None:
+    with pytest.raises(WireError):
+        enclosed(bytes.fromhex(text), 0)
+
+
+def test_golden_bytes_of_a_body() -> None:
+    assert (enclose(b"all") + enclose(b"two", 0x201)).hex(
+        " "
+    ) == "00 00 00 00 03 61 6c 6c 02 01 02 00 00 00 03 74 77 6f"
 
 
 def _read(data: bytes) -> None:
