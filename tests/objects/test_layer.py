@@ -330,7 +330,8 @@ class Peers:
     """Three members with a counter each, and what the object layer of one passes down."""
 
     def __init__(self, me: int = 0) -> None:
-        layers = find("object").build(Options(objects={"counter": Counter}, greet=False))
+        objects = {"counter": Counter, "hers": (Counter, "bob")}
+        layers = find("object").build(Options(objects=objects, greet=False))
         self.stack = Stack(layers, me, View.of(*NAMES), rng=Random(1))
         found = self.stack.layer("object")
         assert isinstance(found, ObjectOrder)
@@ -365,6 +366,17 @@ def test_what_is_said_in_one_turn_is_one_packet() -> None:
     (answered,) = bob.passed  # three answers, which are for alice alone, and all may see
     assert answered.dst is None
     assert len(enclosed(answered.body, 0)) == 3 and not enclosed(answered.body, 2)
+
+
+def test_who_has_something_to_say_in_this_turn_has_not_said_all() -> None:
+    async def body(ctx: Any) -> None:
+        ctx.oneway("hers", "inc")
+
+    alice = Peers()
+    alice.order.begin(body)
+    assert alice.order.host.engine.settled and not alice.order.settled
+    alice.order.turn()
+    assert alice.order.settled
 
 
 def test_what_is_long_is_seen_by_those_whom_it_is_for() -> None:
