@@ -327,6 +327,26 @@ def test_who_does_not_read_is_waited_for_and_not_the_sequencer() -> None:
     assert [net.stacks[member].chain.blockers() for member in (A, B, D)] == [{C}] * 3
 
 
+def test_who_does_not_read_cannot_send_without_end() -> None:
+    """Cathy closes all windows but her own. The sequencer names nothing while its own is closed, so that bob would have to
+    keep whatever she sends."""
+    options = Options(flow={"window": 4000, "queue_max": 8000})
+    net = Net(3, "total", datagram_max=1472, options=options, takes=False)
+    sent = 0
+    for _ in range(400):
+        for sender in range(3):
+            if net.stacks[sender].writable:
+                net.send(sender, b"." * 500)
+                sent += sender == C
+        net.wait(0.01)
+        for member in (A, B):
+            net.take(member, *net.batches[member])
+            net.batches[member].clear()
+    order = net.stacks[B].layer("sequenced")
+    assert isinstance(order, Sequenced) and sum(map(len, order._waiting)) < 60
+    assert sent < 80 and net.stacks[C].chain.blockers() == {A}
+
+
 def test_a_sequencer_without_a_majority_waits_like_the_others() -> None:
     first = probe(A)
     first.stack.views.pause(NoMajority("too few", ("dave",)))

@@ -318,3 +318,33 @@ def test_a_newcomer_is_turned_away_by_one_that_is_let_in_nowhere_itself() -> Non
     assert not cathy.has_left, "bob might be let in, and she with him"
     sim.run(sim.now + PAUSED_FOR + 1.0)
     assert cathy.has_left
+
+
+@pytest.mark.parametrize("order", ["total", "remiop"])
+def test_who_is_in_no_view_is_silent_in_the_one_that_it_left(order: str) -> None:
+    """Else it would be taken for a member that is there, for which changes wait, and not be let in under its name."""
+    sim = group(3, order, partition="primary")
+    for site in sim.sites:
+        for _ in range(10):
+            site.send(b"hello")
+    sim.run(0.1)
+    cathy = sim["cathy"]
+    session(cathy).changes.leave_home()
+    cathy.pump()
+    sim.run(sim.now + 2 * DETECT)
+    assert not session(cathy).parts.is_homeless and len(cathy.stack.view) == 3
+    say_and_hear(sim)
+
+
+def test_one_that_follows_another_leader_gives_up_if_ours_comes_first() -> None:
+    """Alice goes on without bob, and cathy without alice, who counts on her. Dave is dead: alice is too few without cathy,
+    and cathy by herself."""
+    sim = group(4)
+    sim.run(1.0)
+    sim["dave"].crash()
+    for name, gone in (("alice", 1), ("bob", 0), ("cathy", 0)):
+        session(sim[name]).exclude({gone})
+        sim[name].pump()
+    sim.run(sim.now + 2 * DETECT + HEALED)
+    assert split(sim) == {("alice", "cathy", "bob")}
+    say_and_hear(sim)

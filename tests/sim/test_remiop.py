@@ -138,6 +138,28 @@ def test_options_are_those_of_all_layers() -> None:
 # A slow receiver
 
 
+def test_what_is_held_when_a_view_ends_keeps_nobody_from_sending() -> None:
+    """Of bob's last words nobody has the first, so that the second waits until the view ends; by then alice has to have sent
+    more than fits her window."""
+    options = Options(detect=0.5, queue_max=1024, protocol={"size": 4})
+    sim = Sim(*PEOPLE[:4], order="remiop+vector", options=options, record=False)
+    alice, bob, *others = sim.sites
+    sim.run(0.1)
+    sim.network.part([bob], [alice, *others])
+    bob.send(b"lost")
+    sim.run(0.11)
+    sim.network.heal()
+    bob.send(b"." * 1200)
+    sim.run(0.115)
+    bob.crash()
+    for number in range(20):
+        alice.send(b"%d" % number)
+    sim.run(5.0)
+    for site in others:
+        assert "bob" not in site.stack.view.names and len(site.texts) == 20
+    sim.check()
+
+
 def test_a_slow_receiver_drags_the_rate_to_its_speed_and_releases_it_again() -> None:
     experiment = SlowReceiver(slow_from=5, slow_until=20, end=30)
     samples = experiment.run()

@@ -152,6 +152,20 @@ def test_a_majority_is_not_given_up_for_a_slow_member() -> None:
     sim.check()
 
 
+def test_who_is_slow_is_kept_while_another_may_be_dead() -> None:
+    """Bob is slow, and cathy has just died: without both of them alice would be alone for ever."""
+    options = Options(detect=2.0, slow="expel", patience=0.2, queue_max=2000, flow={"window": 4000})
+    sim = Sim(*NAMES[:3], order="total", options=options, record=False)
+    alice, bob, cathy = sim.sites
+    bob.stop_reading(SLOW_UNTIL)
+    for _ in range(60):
+        alice.send(b"." * 300)
+    sim.run(DENY_WITHIN + 0.5)
+    cathy.crash()
+    sim.run(DENY_WITHIN + 10.0)
+    assert alice.stack.view.names == ("alice", "bob") and alice.stack.paused is None
+
+
 @pytest.mark.parametrize("order", ["relay", "remiop", "remiop+vector"])
 def test_orders_that_do_not_know_whom_to_blame(order: str) -> None:
     with pytest.raises(UsageError, match=r"slow is an option of order .*vector"):

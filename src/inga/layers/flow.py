@@ -16,7 +16,7 @@ from inga.layers.settings import settle
 from inga.model.packet import HEADER_MAX, Packet
 from inga.model.view import View
 from inga.session.alarms import Backoff
-from inga.session.pressure import Unread
+from inga.session.pressure import Unread, unread_in
 from inga.stack.layer import Layer
 
 PACKETS_MAX = 4096
@@ -187,10 +187,7 @@ class Flow(Layer):
             self.stack.want_report()
 
     def _is_behind(self) -> bool:
-        # When a view ends, what is held may wait for something that nobody has, and is given up only after everybody has
-        # sent everything: that must not wait for it in turn.
-        stack = self.stack
-        return self._unread.is_behind(stack.queued if stack.closing else stack.queued + stack.held)
+        return self._unread.is_behind(unread_in(self.stack))
 
 
 def share_of(granted: int, members: int) -> int:

@@ -53,6 +53,7 @@ class Sequenced(Unordered):
         self._waits = 0  # how many these are
         self._runs: list[NamedRun] = []  # what we, the sequencer, have delivered and not named
         self._unnamed = 0  # bytes of it
+        self._of_blockers = 0  # of these, bytes of members for which our own window waited
         self._on_way = 0  # bytes of what we have named to some, and not all are known to have heard
         self._has_window = self.stack.layer("flow") is not None
 
@@ -226,7 +227,9 @@ class Sequenced(Unordered):
             runs.append((src, packet.seq))
         self._placed[src] = packet.seq
         if self._has_window:
-            self._owe(0, len(packet.body) or packet.size)
+            size = len(packet.body) or packet.size
+            is_blocker = not self.stack.writable and src in self.stack.chain.blockers()
+            self._owe(0, size, size if is_blocker else 0)
         ready.append(packet)
 
     def _name_on_its_own(self) -> None:
@@ -249,18 +252,23 @@ class Sequenced(Unordered):
         packet.ext = put_runs(runs)
         size = self._unnamed
         if size:
-            self._owe(size, -size)
+            self._owe(size, -size, -self._of_blockers)
             packet.receipt = packet.receipt or Receipt()
-            packet.receipt.when("confirmed", partial(self._owe, -size, 0))
+            packet.receipt.when("confirmed", partial(self._owe, -size, 0, 0))
 
-    def _owe(self, on_way: int, unnamed: int) -> None:
+    def _owe(self, on_way: int, unnamed: int, of_blockers: int) -> None:
         """So many bytes more of what others keep until they have heard our names for it. While somebody does not hear
         them, senders wait for us: nothing else bounds what the others keep. Who has heard them and does not read closes all
-        windows, and needs no help of ours."""
-        before = self._on_way and self._on_way + self._unnamed
+        windows but its own: only what it sends itself needs our help."""
+        before = self._counted
         self._on_way += on_way
         self._unnamed += unnamed
-        self.held += (self._on_way and self._on_way + self._unnamed) - before
+        self._of_blockers += of_blockers
+        self.held += self._counted - before
+
+    @property
+    def _counted(self) -> int:
+        return self._on_way + self._unnamed if self._on_way else self._of_blockers
 
     # The end of the view
 

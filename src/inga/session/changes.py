@@ -160,9 +160,7 @@ class Changes:
         part = () if host is None or self._closing is None else self._closing.view.names
         self._closing = self._change = self.wishes.request = None
         self._unaware.clear()
-        if not self.stack.closing:
-            self.stack.views.close()
-        self.stack.wire.next_tag = None
+        self.stack.views.abandon()
         self._session.parts.leave_home(host, part)
         self.wake = NEVER
 
@@ -213,7 +211,7 @@ class Changes:
         if member is None:
             say_excluded(person, spoken_in, address, is_slow=is_slow)
         elif view is self.stack.view:  # the view in which it speaks goes on without it
-            if self._session.quorum.is_primary:
+            if self._session.quorum.is_primary and not self._session.parts.is_homeless:
                 say_excluded(person, spoken_in, address, self.leader, is_slow=is_slow)
         elif member != self.stack.me:
             self._questions.tell(member, "install", number=self.stack.view.number)

@@ -55,7 +55,6 @@ class Parts:
         self._session = session
         self._is_open = is_open
         self.rejoin = rejoin
-        self.is_homeless = False  # we are in no view
         self._since = 0.0
         self._alone_after = Backoff(ALONE_AFTER, ALONE_AFTER_MAX)
         self._patience = ALONE_AFTER
@@ -66,8 +65,12 @@ class Parts:
         self._pause = Backoff(ASKING, ASKING_MAX)
         self.wake = NEVER
 
+    @property
+    def is_homeless(self) -> bool:
+        """Whether we are in no view."""
+        return self._session.stack.is_homeless
+
     def view(self, view: View) -> None:
-        self.is_homeless = False
         if len(view) > 1:
             self._alone_after.reset()
         for name in view.failed:
@@ -119,7 +122,7 @@ class Parts:
         session.quorum.lose_home()
         tag, bound = stack.wire.tag_of(stack.view), tuple(sorted(session.quorum.promised))
         self._was = Was(stack.member, tag, bound, part)
-        self.is_homeless, self._since = True, stack.now
+        self._since = stack.now
         self._patience = self._alone_after.next(stack.rng)
         self._asking = Asking(host, stack.now)
         stack.member = stack.member.reborn()

@@ -208,7 +208,7 @@ class Presence:
             if (name, incarnation) in gone:
                 self.say_gone(None, Member(name, incarnation))
 
-    def on_excluded(self, told: Told) -> None:
+    def on_excluded(self, packet: Packet, told: Told) -> None:
         """Somebody has gone on without us, from the view in which we still are."""
         stack = self._session.stack
         who = told.identity
@@ -223,6 +223,9 @@ class Presence:
         leaders = told.numbers("leader")
         if not leaders or self._session.quorum.yields(leaders[0]):
             self._session.left_behind(is_slow=told.flag("slow"))
+        elif packet.src in stack.peers:  # it follows another, and we count on it: then it has to give up
+            leader, person = self._session.changes.leader, stack.view.members[packet.src]
+            self.say_excluded(person, stack.wire.tag_of(stack.view), packet.where, leader)
 
     # What we say
 

@@ -11,6 +11,7 @@ from inga.session.alarms import NEVER, Backoff
 
 if TYPE_CHECKING:
     from inga.session.session import Session
+    from inga.stack.stack import Stack
 
 ASK_AFTER, ASK_AFTER_MAX = 1.0, 60.0
 """Seconds of waiting for somebody before others are asked about it; and between two such questions, at most."""
@@ -40,6 +41,12 @@ class Unread:
     def is_behind(self, unread: int) -> bool:
         self.behind = unread > self.limit // 2 if self.behind else unread >= self.limit
         return self.behind
+
+
+def unread_in(stack: "Stack") -> int:
+    """Bytes for which senders may have to wait: delivered and not taken, or held. When a view ends, what is held may wait for
+    something that nobody has, and is given up only after everybody has sent everything: that must not wait for it in turn."""
+    return stack.queued if stack.closing else stack.queued + stack.held
 
 
 class Pressure:

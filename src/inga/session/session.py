@@ -197,7 +197,7 @@ class Session(Layer):
             elif told.do == "goodbye":
                 self.presence.on_goodbye(told, packet.where)
             elif told.do == "excluded":
-                self.presence.on_excluded(told)
+                self.presence.on_excluded(packet, told)
             elif told.do == "double":
                 self.presence.on_double(told)
             elif told.do == "farewell":

@@ -162,7 +162,7 @@ class Silence:
         if self.detect is None:
             return
         lost = change.out_of_reach(OUT_OF_REACH * self.detect)
-        if not lost or not self._session.quorum.is_enough(lost | self._overdue):
+        if not lost or not self._session.quorum.is_enough(lost | self.overdue):
             return
         for member in sorted(lost):
             self._session.stack.notice(
@@ -195,7 +195,7 @@ class Silence:
             self._session.exclude(absent)
 
     @property
-    def _overdue(self) -> set[int]:
+    def overdue(self) -> set[int]:
         """Those who have spoken less than they do: they may be about to fail as well, as all do who are cut off."""
         if self.detect is None:
             return set()
@@ -216,7 +216,7 @@ class Silence:
         quorum.review()
         failed = self.failed
         leads = all(member in failed | stack.left for member in range(stack.me))
-        may_go_on = quorum.is_enough(failed | self._overdue)
+        may_go_on = quorum.is_enough(failed | self.overdue)
         if failed and leads and may_go_on and stack.now >= self.lenient_until:
             for member in sorted(failed - self._absent):
                 stack.notice(f"{stack.view.names[member]} has failed: not heard for {self.detect:g} s")

@@ -142,7 +142,7 @@ class Slow:
         accused = {m: span for m, span in self._accused.items() if m in stack.peers}
         slow = {member for member, (since, last) in accused.items() if last - since >= DENY_WITHIN}
         leads = all(member in slow | stack.left for member in range(stack.me))
-        if slow and leads and stack.views.follow and session.quorum.is_enough(slow):
+        if slow and leads and stack.views.follow and session.quorum.is_enough(slow | session.silence.overdue):
             stack.notice(f"{stack.view.listed(slow)}: {self.why}")
             self.expelled |= slow
             session.exclude(slow)

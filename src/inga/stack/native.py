@@ -104,7 +104,7 @@ class NativeWire:
         """Encode what leaves, once for all who get the same."""
         stack = self.stack
         counts, transmit = stack.counts, stack.transmit if self.also is None else self._transmit_also
-        for packet in batch:
+        for packet in self.sayable(batch):
             if packet.kind == DATA:
                 counts["data"] += 1
             else:
@@ -132,6 +132,10 @@ class NativeWire:
                 if bare is None:
                     bare = packet.encoded[1] = self.encode(packet, bare=True)
                 transmit(member, bare)
+
+    def sayable(self, batch: list[Packet]) -> list[Packet]:
+        """What of this may be said: who is in no view says only what belongs to none."""
+        return [packet for packet in batch if packet.view == OUTSIDE] if self.stack.is_homeless else batch
 
     def _transmit_also(self, to: "Address", datagram: "Datagram") -> None:
         self.stack.transmit(to, datagram)

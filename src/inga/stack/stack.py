@@ -124,6 +124,7 @@ class Stack:
         self.closing = False  # the view is being closed: nothing more is sent in it
         self.paused: NoMajority | None = None  # too few are here: nothing is sent for this reason
         self.leaving = False  # we have said goodbye: only the session still speaks
+        self.is_homeless = False  # we are in no view any more: nothing is said in the one that was ours
         self.sizes = {view.number: len(view)} | (sizes or {})  # of the views whose packets are read
         self.report_wanted = False  # our counters are to be told to all at the end of this turn
         self.queued = 0  # bytes delivered and not yet taken

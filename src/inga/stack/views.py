@@ -114,6 +114,13 @@ class Views:
         if paused is not None:
             raise NoMajority(str(paused), paused.missing)
 
+    def abandon(self) -> None:
+        """We are in no view from now on. Who took what we say there for a sign of a member would wait for it."""
+        if not self.stack.closing:
+            self.close()
+        self.stack.is_homeless = True
+        self.stack.wire.next_tag = None
+
     def reopen(self) -> None:
         """The view goes on after all."""
         self.stack.closing = False
@@ -161,7 +168,7 @@ class Views:
         self._renumber(view)
         stack.enter(view)
         stack.sizes = {view.number: len(view)}
-        stack.report_wanted = stack.closing = False
+        stack.report_wanted = stack.closing = stack.is_homeless = False
         stack.paused = None
         for layer in reversed(stack.layers):
             layer.view(view)

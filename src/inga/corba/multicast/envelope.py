@@ -52,7 +52,7 @@ class Envelope(Layer):
 
     def down(self, batch: list[Packet]) -> None:
         out = []
-        for packet in batch:
+        for packet in self.stack.wire.sayable(batch):
             # What is lent to one member may be news for others, too, and is no header without a body to them.
             if packet.to is not None and packet.dst is None and not packet.lent:
                 packet.dst = 1 << packet.to

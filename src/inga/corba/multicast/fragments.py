@@ -143,7 +143,7 @@ class MiopPackets(Layer):
     def down(self, batch: list[Packet]) -> None:
         stack = self.stack
         counts = stack.counts
-        for packet in batch:
+        for packet in stack.wire.sayable(batch):
             body = packet.body
             counts["data" if packet.kind == DATA else "control"] += 1
             counts["bytes"] += len(body)

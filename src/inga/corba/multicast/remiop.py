@@ -300,7 +300,8 @@ class ReMiop(StreamLender):
         super()._lose(stream, number)
         self._asked.clear((stream.sender, number))
         stack = self.stack
-        if self._settings.on_gap == "fail" and stream.member >= 0 and stream.member not in stack.left:
+        is_awaited = stream.member >= 0 and stream.member not in stack.left and not stack.is_homeless
+        if self._settings.on_gap == "fail" and is_awaited:
             name = stack.view.names[stream.member]
             stack.fail(Gap(f"packet {number} of {name} is lost for good: nobody who has it repaired it"))
 

@@ -28,7 +28,7 @@ from inga.layers.numbers import check_number, check_switch
 from inga.model.packet import DATA, Packet
 from inga.model.receipt import Receipt
 from inga.model.view import View
-from inga.session.pressure import Unread
+from inga.session.pressure import Unread, unread_in
 from inga.stack.budget import Supply
 
 SIZE = 512
@@ -410,7 +410,7 @@ class Reported(Strategy):
 
     def _report(self) -> list[tuple[int, int]]:
         """All we know: how far we have each sender's packets, and how far we have sent."""
-        is_behind = self._unread.is_behind(self.stack.queued + self.stack.held)
+        is_behind = self._unread.is_behind(unread_in(self.stack))
         entries = self._ourselves()
         for stream in self._streams.values():
             if not is_behind:
@@ -421,7 +421,7 @@ class Reported(Strategy):
 
     def _has_caught_up(self) -> bool:
         """Whether our reports stood still, and need not any more."""
-        return self._unread.behind and not self._unread.is_behind(self.stack.queued + self.stack.held)
+        return self._unread.behind and not self._unread.is_behind(unread_in(self.stack))
 
     def _ourselves(self) -> list[tuple[int, int]]:
         return [(self.miop.sender, self._last)] if self._last >= self.first else []
