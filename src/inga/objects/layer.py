@@ -18,7 +18,7 @@ from typing import Any
 from inga.layers.fifo import Unordered
 from inga.layers.settings import settle
 from inga.model.errors import UsageError, WireError, WouldBlock
-from inga.model.invocation import Flush, Heartbeat, Message, Spoken
+from inga.model.invocation import Flush, Message, Spoken
 from inga.model.packet import DATA, Packet
 from inga.model.steps import Book
 from inga.model.view import View
@@ -30,6 +30,7 @@ from inga.objects.invoke import Body, Host, Root, RootDone
 from inga.objects.late import LateCopies
 from inga.objects.mail import Mail
 from inga.objects.options import ObjectSettings
+from inga.objects.outbox import Outbox
 from inga.objects.rows import ObjectRows
 from inga.session.alarms import NEVER
 from inga.session.pressure import QUEUE_MIN, Unread
@@ -110,9 +111,7 @@ class ObjectOrder(Unordered):
         self._is_over = False  # the view has ended: nothing of it leaves any more
         self._repaired = 0  # packets that the engine has sent again, as counted
         self._passed = 0  # packets of data passed down: their number tells pieces of different packets apart
-        self._gathered: list[bytes] = []  # said in this turn, for the packet at its end
-        self._gathered_size = 0
-        self._beats: dict[int, Heartbeat] = {}  # the newest of this turn, by the member that it is for
+        self._outbox = Outbox(self._others, self.stack.wire.body_max)
         classes = {name: each.cls for name, each in self.hosted.items()}
         self.host = Host(
             self.me,
@@ -187,10 +186,16 @@ class ObjectOrder(Unordered):
         """Roots may have begun since. What was said in this turn leaves."""
         if self.host.engine.is_stirred:
             self._act(self.host.sends(self.stack.now))
-        if self._gathered:
-            self._pass_gathered()
-        if self._beats:
-            self._beat()
+        if self._is_over:
+            return
+        if self._outbox.waiting:
+            self._pass_on(self._others, self._outbox.take(), None)
+        lossy = self._outbox.take_lossy()
+        windows = self.stack.chain.having("is_open") if lossy and self.crowded else ()
+        if all(window.is_open for window in windows if window is not self):
+            for members, body in lossy:
+                for packet in self._addressed(members, body, kind=self.id):
+                    self.stack.emit([packet])
 
     goodbye = turn
 
@@ -216,10 +221,8 @@ class ObjectOrder(Unordered):
         for members, spoken in sends:
             if isinstance(spoken, Message | Flush):
                 self._say(members, encode(spoken), origin)
-            elif isinstance(spoken, Heartbeat):
-                self._gather_beat(members[0], spoken)
             else:
-                self._emit(members, enclose(encode(spoken)))
+                self._outbox.add_lossy(members, spoken)
         links = self.host.engine.links
         if links.repaired > self._repaired:
             self.stack.counts["repair"] += links.repaired - self._repaired
@@ -236,44 +239,10 @@ class ObjectOrder(Unordered):
     def _say(self, members: tuple[int, ...], spoken: bytes, origin: Packet | None) -> None:
         """Let it leave at the end of this turn with all else that is said in it, or by itself: a plain message, which is a
         bundle already, and what is long and not for all."""
-        is_for_all = len(members) == len(self._others)
-        if origin is not None or not (is_for_all or len(spoken) <= SHARED_MAX):
+        if origin is not None or (len(spoken) > SHARED_MAX and len(members) < len(self._others)):
             self._pass_on(members, enclose(spoken), origin)
-            return
-        part = enclose(spoken, 0 if is_for_all else sum(1 << member for member in members))
-        if self._gathered_size + len(part) > self.stack.wire.body_max:
-            self._pass_gathered()
-        self._gathered.append(part)
-        self._gathered_size += len(part)
-
-    def _pass_gathered(self) -> None:
-        if self._gathered and not self._is_over:
-            self._pass_on(self._others, b"".join(self._gathered), None)
-        self._gathered, self._gathered_size = [], 0
-
-    def _gather_beat(self, member: int, beat: Heartbeat) -> None:
-        """A later heartbeat says all that an earlier one did, but that an answer is wanted."""
-        earlier = self._beats.get(member)
-        is_wanted = earlier is not None and earlier.wanted
-        self._beats[member] = beat._replace(wanted=True) if is_wanted else beat
-
-    def _beat(self) -> None:
-        """Show our clock to those who are to see it: in one packet if these are all."""
-        beats, self._beats = self._beats, {}
-        if self._is_over:
-            return
-        if len(beats) == len(self._others) > 1:
-            parts = [enclose(encode(beat), 1 << member) for member, beat in beats.items()]
-            self._emit(self._others, b"".join(parts))
-        else:
-            for member, beat in beats.items():
-                self._emit((member,), enclose(encode(beat)))
-
-    def _emit(self, members: tuple[int, ...], body: bytes) -> None:
-        """Send what may be lost."""
-        if not self.crowded or self._below_is_open:
-            for packet in self._addressed(members, body, kind=self.id):
-                self.stack.emit([packet])
+        elif full := self._outbox.add(members, spoken):
+            self._pass_on(self._others, full, None)
 
     def _pass_on(self, members: tuple[int, ...], body: bytes, origin: Packet | None) -> None:
         self._passed += 1
@@ -403,7 +372,7 @@ class ObjectOrder(Unordered):
         """No message is kept back here for longer than a turn, since a closed window stops the application; but while the view is
         closed, instances that run here may still send."""
         is_busy = self.stack.closing and bool(self._late.missing or not self.host.is_over)
-        return len(self._gathered) + int(is_busy)
+        return self._outbox.waiting + int(is_busy)
 
     @property
     def outstanding(self) -> int:
@@ -415,15 +384,11 @@ class ObjectOrder(Unordered):
     def awaited(self) -> Iterable[int]:
         return self.host.engine.awaited()
 
-    @property
-    def _below_is_open(self) -> bool:
-        return all(window.is_open for window in self.stack.chain.having("is_open") if window is not self)
-
     # What drivers want, and what a change of the order needs
 
     @property
     def settled(self) -> bool:
-        return self.host.engine.settled and not self._gathered
+        return self.host.engine.settled and not self._outbox.waiting
 
     def sent(self) -> list[int]:
         """Our own count is of all messages, whether they come back or not."""
