@@ -126,7 +126,10 @@ def test_what_nobody_of_the_group_says(bad: Any) -> None:
         decode(encode(bad), Shape)
 
 
-@given(st.lists(st.tuples(st.binary(max_size=9), st.integers(0, 1 << 70)), max_size=5), st.integers(0, 71))
+@given(
+    st.lists(st.tuples(st.binary(max_size=9), st.integers(0, 1 << 70)), min_size=1, max_size=5),
+    st.integers(0, 71),
+)
 def test_a_body_holds_what_is_for_each_member(parts: list[tuple[bytes, int]], member: int) -> None:
     body = b"".join(enclose(data, members) for data, members in parts)
     meant = [data for data, members in parts if not members or members >> member & 1]
@@ -134,7 +137,9 @@ def test_a_body_holds_what_is_for_each_member(parts: list[tuple[bytes, int]], me
     assert enclosed(memoryview(body), member) == meant
 
 
-@pytest.mark.parametrize("text", ["00", "01", "00 000000", "00 00000001", "02 01 00000000", "00 00000000 05"])
+@pytest.mark.parametrize(
+    "text", ["", "00", "01", "00 000000", "00 00000001", "02 01 00000000", "00 00000000 05"]
+)
 def test_what_is_no_body(text: str) -> None:
     with pytest.raises(WireError):
         enclosed(bytes.fromhex(text), 0)

@@ -325,11 +325,11 @@ class ObjectOrder(Unordered):
                 continue
             if any(_speaker(spoken, self.roster.member_of) != packet.src for spoken in parts):
                 self.stack.reject("forged", packet)
-                continue
-            self.stack.meet(packet)
-            for spoken in parts:
-                self._mail.note(spoken, self._highest)
-            heard += parts
+            elif parts:
+                self.stack.meet(packet)
+                for spoken in parts:
+                    self._mail.note(spoken, self._highest)
+                heard += parts
         if heard:
             self._act(self.host.receive(self.stack.now, heard))
 

@@ -108,6 +108,8 @@ def enclose(spoken: bytes, members: int = 0) -> bytes:
 def enclosed(body: Buffer, member: int) -> list[bytes]:
     """The parts of a body that are for one member; WireError if it is no body."""
     data, at, found = bytes(body), 0, []
+    if not data:
+        raise WireError("truncated", "an empty body")
     while at < len(data):
         start = at + 1 + data[at]
         end = start + LENGTH.size
