@@ -10,6 +10,7 @@ import json
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice, product
 from random import Random
 from typing import Any
 
@@ -48,6 +49,7 @@ from inga.objects.declare import ObjectClass, method
 from inga.objects.engine import Engine
 from inga.objects.hosted import remember
 from inga.objects.invoke import Host
+from inga.objects.layer import ObjectOrder
 from inga.objects.links import Links
 from inga.objects.options import EngineOptions
 from inga.objects.order import Clock
@@ -68,7 +70,7 @@ from inga.stack.layer import Layer
 from inga.stack.native import Outsider
 from inga.stack.places import Places
 from inga.stack.stack import EVERYBODY, Stack, joined
-from inga.wire import bundle, invocation, value, varint
+from inga.wire import bundle, invocation, row, value, varint
 from inga.wire.packet import HEAD, decode, encode
 from inga.wire.sequence import get_runs, put_runs
 from inga.wire.told import Told, said
@@ -559,6 +561,13 @@ def the_largest_number(n: int) -> bool:
     return varint.unpack(varint.pack([n])) == [n]
 
 
+@bound("wire.row.COUNT_MAX")
+def the_largest_count_in_a_row(n: int) -> bool:
+    out = bytearray()
+    row.put(out, (n,))
+    return row.get(out, 0)[0] == (n,)
+
+
 @bound("wire.told.TEXT_MAX")
 def characters_of_a_text(n: int) -> bool:
     return len(Told.read(said("x", why="y" * n)).text("why")) == n
@@ -772,6 +781,14 @@ def links_of(n: int = 3) -> tuple[Links, list[Any]]:
     return links, sent
 
 
+@bound("objects.roster.SETS_MAX")
+def sets_of_places_whose_members_are_remembered(n: int) -> bool:
+    roster = Roster.of(20, {"o": (Pairs(), range(20))})
+    for places in islice(product(range(40), repeat=2), n):
+        roster.members_at(places)
+    return len(roster._members_at) == n
+
+
 @bound("objects.links.NACK_MAX")
 def numbers_in_a_question_of_objects(n: int) -> bool:
     links, sent = links_of()
@@ -882,6 +899,15 @@ def bytes_of_a_key(n: int) -> bool:
     layers = find("object").build(Options(protocol={"key": lambda payload: b"k" * (n - head)}))
     Stack(layers, 0, View.of(*NAMES[:2]), rng=Random(1)).send(b"hello", now=0.0)
     return True
+
+
+@bound("objects.layer.SHARED_MAX")
+def bytes_for_one_member_that_all_get_to_see(n: int) -> bool:
+    layers = find("object").build(Options())
+    order = Stack(layers, 0, View.of(*NAMES[:3]), rng=Random(1)).layer("object")
+    assert isinstance(order, ObjectOrder)
+    order._say((1,), bytes(n), None)
+    return order.waiting == 1
 
 
 @bound("corba.broker.dispatch.KEY_MAX")

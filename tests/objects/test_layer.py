@@ -7,13 +7,13 @@ import pytest
 
 from inga.model.delivery import Batch
 from inga.model.errors import UsageError
-from inga.model.invocation import ASYNCHRONOUS, SYNCHRONOUS, Message
+from inga.model.invocation import ASYNCHRONOUS, SYNCHRONOUS, Heartbeat, Message
 from inga.model.packet import Packet
 from inga.model.view import View
 from inga.objects.calling import AnswerShape, Invocation
 from inga.objects.declare import Abort, Call
 from inga.objects.hosting import Keyed, key_label
-from inga.objects.layer import HELD_MAX, KEY_MAX, ObjectOrder
+from inga.objects.layer import HELD_MAX, KEY_MAX, SHARED_MAX, ObjectOrder
 from inga.recipes import OVER, Options, find
 from inga.session.pressure import QUEUE_MIN, Unread
 from inga.sim.hunt import case, try_seed
@@ -23,6 +23,7 @@ from inga.stack.stack import Stack
 from inga.trace.memory import MemoryTrace
 from inga.trial.trial import Trial
 from inga.wire import bundle
+from inga.wire.invocation import decode, enclosed
 from inga.wire.packet import encode, group_id
 
 from ..stack.harness import Net
@@ -323,6 +324,113 @@ def test_nobody_speaks_for_another() -> None:
     layer.up(sent[:1])
     assert receiver.rejected["forged"] == 1
     assert not receiver.held and not receiver.met
+
+
+class Peers:
+    """Three members with a counter each, and what the object layer of one passes down."""
+
+    def __init__(self, me: int = 0) -> None:
+        objects = {"counter": Counter, "hers": (Counter, "bob")}
+        layers = find("object").build(Options(objects=objects, greet=False))
+        self.stack = Stack(layers, me, View.of(*NAMES), rng=Random(1))
+        found = self.stack.layer("object")
+        assert isinstance(found, ObjectOrder)
+        self.order, self.passed, self.emitted = found, list[Packet](), list[Packet]()
+        found.below = self.passed.extend
+        self.stack.emit = self.emitted.extend
+
+    def call(self, op: str, *args: Any) -> None:
+        async def body(ctx: Any) -> None:
+            await ctx.call("counter", op, *args)
+
+        self.order.begin(body)
+
+    def hear(self, packets: list[Packet]) -> None:
+        self.order.up(packets)
+
+
+def test_what_is_said_in_one_turn_is_one_packet() -> None:
+    alice, bob = Peers(), Peers(1)
+    for amount in range(3):
+        alice.call("inc", amount)
+    assert not alice.passed and alice.stack.chain.waiting == 3 and not alice.stack.settled
+    alice.order.turn()
+    (asked,) = alice.passed
+    assert asked.dst is None and not alice.stack.chain.waiting
+    cathy = Peers(2)
+    cathy.hear([asked])
+    cathy.order.turn()
+    bob.hear([asked])
+    bob.order.control(cathy.emitted[0])
+    bob.order.turn()
+    (answered,) = bob.passed  # three answers, which are for alice alone, and all may see
+    assert answered.dst is None
+    assert len(enclosed(answered.body, 0)) == 3 and not enclosed(answered.body, 2)
+
+
+def test_who_has_something_to_say_in_this_turn_has_not_said_all() -> None:
+    async def body(ctx: Any) -> None:
+        ctx.oneway("hers", "inc")
+
+    alice = Peers()
+    alice.order.begin(body)
+    assert alice.order.host.engine.settled and not alice.order.settled
+    alice.order.turn()
+    assert alice.order.settled
+
+
+def test_what_is_long_is_seen_by_those_whom_it_is_for() -> None:
+    """An argument that is no number makes the method fail, and the answer say so at length."""
+    alice, bob = Peers(), Peers(1)
+    alice.call("inc", "x" * SHARED_MAX)
+    alice.call("inc", 1)
+    alice.order.turn()
+    for packet in alice.passed:
+        bob.hear([packet])
+    bob.order.turn()
+    assert [packet.dst for packet in bob.passed] == [None]
+    alice.call("no such method " + "x" * SHARED_MAX)
+    alice.order.turn()
+    bob.hear(alice.passed[-1:])
+    bob.order.turn()
+    assert [packet.dst for packet in bob.passed] == [None, 1]
+
+
+def test_what_fills_more_than_a_datagram_is_more_than_one_packet() -> None:
+    alice = Peers()
+    room = alice.stack.wire.body_max
+    for _ in range(5):
+        alice.call("inc", "x" * (room // 3))
+    alice.order.turn()
+    assert len(alice.passed) == 3 and all(len(packet.body) <= room for packet in alice.passed)
+
+
+def test_clocks_that_all_are_to_see_are_one_datagram() -> None:
+    """Of several heartbeats of a turn the newest counts."""
+    alice, bob = Peers(), Peers(1)
+    for _ in range(2):
+        alice.call("show")
+        alice.order.turn()
+    bob.hear(alice.passed)
+    assert not bob.emitted
+    bob.order.turn()
+    (shown,) = bob.emitted
+    assert shown.to is None and shown.dst is None
+    for member in (0, 2):
+        (part,) = enclosed(shown.body, member)
+        beat = decode(part, bob.order.roster)
+        assert isinstance(beat, Heartbeat) and beat.ts == bob.order.host.engine.local.clock.value
+
+
+def test_a_heartbeat_that_wants_an_answer_wants_it_whatever_follows() -> None:
+    bob = Peers(1)
+    links = bob.order.host.engine.links
+    links.beat(0, wanted=True)
+    links.beat(0)
+    bob.order.turn()
+    (shown,) = bob.emitted
+    beat = decode(enclosed(shown.body, 0)[0], bob.order.roster)
+    assert isinstance(beat, Heartbeat) and beat.wanted and shown.to == 0
 
 
 def test_runs_are_the_same_whenever_they_are_made() -> None:

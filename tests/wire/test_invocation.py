@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from inga.model.errors import WireError
 from inga.model.invocation import Announce, Flush, Heartbeat, Message, Nack, SendId, Spoken, StartId
-from inga.wire.invocation import decode, encode
+from inga.wire.invocation import decode, enclose, enclosed, encode
 
 
 class Shape:
@@ -66,11 +66,15 @@ def test_round_trip(spoken: Spoken) -> None:
 
 def test_golden_bytes() -> None:
     assert encode(REQUEST).hex(" ") == (
-        "00 00 01 02 00 02 07 01 03 ac 02 0c 04 00 0b 02 00 02 00 05 02 01 06 01 02 05 04 00 02 01 03 06 03 69 6e 63 "
-        "09 02 03 01 06 03 74 77 6f 0a 01 06 01 6b 00 02 04 00 03 02 01 03 02 01 00 02 01 03 01"
+        "00 00 00 00 00 00 12 01 01 01 02 02 04 05 00 02 00 02 01 02 01 00 02 01 03 01 00 00 00 16 00 07 00 03 01 2c "
+        "00 0c 00 06 00 02 00 00 00 0b 00 02 00 00 00 05 00 01 00 04 00 00 00 02 00 01 00 03 00 04 00 00 00 02 00 01 "
+        "00 03 06 03 69 6e 63 09 02 03 01 06 03 74 77 6f 0a 01 06 01 6b 00"
     )
-    assert encode(SPOKEN[7]).hex(" ") == "01 01 ac 02 05 04 98 02 4d 01 02 09 02"
-    assert encode(SPOKEN[9]).hex(" ") == "03 00 4d 02 01 02"
+    assert (
+        encode(SPOKEN[7]).hex(" ")
+        == "01 01 00 00 00 09 00 01 01 2c 00 05 00 04 01 18 00 4d 00 01 00 09 00 02"
+    )
+    assert encode(SPOKEN[9]).hex(" ") == "03 00 00 00 00 04 00 4d 01 02"
 
 
 @pytest.mark.parametrize("spoken", SPOKEN, ids=lambda spoken: type(spoken).__name__)
@@ -121,6 +125,31 @@ def test_arbitrary_bytes_raise_nothing_else(data: bytes) -> None:
 def test_what_nobody_of_the_group_says(bad: Any) -> None:
     with pytest.raises(WireError):
         decode(encode(bad), Shape)
+
+
+@given(
+    st.lists(st.tuples(st.binary(max_size=9), st.integers(0, 1 << 70)), min_size=1, max_size=5),
+    st.integers(0, 71),
+)
+def test_a_body_holds_what_is_for_each_member(parts: list[tuple[bytes, int]], member: int) -> None:
+    body = b"".join(enclose(data, members) for data, members in parts)
+    meant = [data for data, members in parts if not members or members >> member & 1]
+    assert enclosed(body, member) == meant
+    assert enclosed(memoryview(body), member) == meant
+
+
+@pytest.mark.parametrize(
+    "text", ["", "00", "01", "00 000000", "00 00000001", "02 01 00000000", "00 00000000 05"]
+)
+def test_what_is_no_body(text: str) -> None:
+    with pytest.raises(WireError):
+        enclosed(bytes.fromhex(text), 0)
+
+
+def test_golden_bytes_of_a_body() -> None:
+    assert (enclose(b"all") + enclose(b"two", 0x201)).hex(
+        " "
+    ) == "00 00 00 00 03 61 6c 6c 02 01 02 00 00 00 03 74 77 6f"
 
 
 def _read(data: bytes) -> None:

@@ -5,8 +5,13 @@ but its order. What conflicts with nothing begins on receipt. What conflicts wit
 method that nobody calls, begins when everybody's clock was seen, which takes a second network delay; a little less
 on average, since a sender whose place breaks ties in its favour needs to hear less. CPU is that of all members and
 the simulator's.
+
+And what a call costs that a client makes of an object with a copy at each of three members: its request, three instances,
+their answers and the commit. The baseline is what the engines of objects need for it, without stacks, bytes and
+simulator.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from random import Random
 from statistics import fmean
@@ -16,11 +21,20 @@ from typing import Any
 from inga.lab.bench import BenchRow, SayProgress
 from inga.layers.shape import Faults
 from inga.objects.declare import ObjectClass, method
+from inga.objects.hosting import Layout
+from inga.objects.invoke import Body, Host
+from inga.objects.options import EngineOptions
 from inga.recipes import Options
 from inga.sim.simulator import Sim
 from inga.trial.people import member_names
 
 MEMBERS = 5
+CALLERS = 3
+"""Members of a group that calls an object, each of which has a copy."""
+
+AT_ONCE = 8
+"""Calls that begin in one turn of a busy member."""
+
 PAUSE = 0.2
 """Seconds between two messages: far more than all they cause takes."""
 
@@ -72,6 +86,12 @@ def run(progress: SayProgress, *, quick: bool = False, count: int | None = None)
             rows.append(
                 BenchRow(f"{case}, {words}", 1000 * base, 1000 * _requests(op, faults, count), UNIT, how)
             )
+    progress("calls of an object with three copies")
+    for case, op in CALLS:
+        engines = _engines(op, count)
+        for words, at_once in (("one at a time", 1), (f"{AT_ONCE} at a time", AT_ONCE)):
+            cpu = _calls(op, count, at_once)
+            rows.append(BenchRow(f"{case}, {words}, CPU", engines, cpu, "us/call", "engines alone"))
     return rows
 
 
@@ -113,6 +133,9 @@ REQUESTS = (
     ("request that conflicts with what nobody calls", "add"),
     ("conflicting request", "put"),
 )
+
+
+CALLS = (("compatible call", "ping"), ("conflicting call", "put"))
 
 
 def _messages(order: str, faults: Faults, count: int, **protocol: Any) -> tuple[float, float]:
@@ -180,3 +203,46 @@ def _paced(sim: Sim, count: int, act: Callable[[int, list[int]], None]) -> float
         act(member, to)
     sim.run()
     return process_time() - started
+
+
+def _calls(op: str, count: int, at_once: int) -> float:
+    """Microseconds of CPU for each call in a whole group."""
+    sim = Sim(
+        *member_names(CALLERS), order="object", seed=1, faults=STEADY, objects={"shelf": Shelf}, record=False
+    )
+    sim.run(until=PAUSE)
+    started = process_time()
+    for turn in range(count):
+        caller = sim.sites[turn % CALLERS]
+        caller.stack.advance(sim.now)
+        for _ in range(at_once - 1):
+            caller.objects.begin(_call(op))
+        caller.begin(_call(op))  # which ends the turn
+        sim.run(until=PAUSE * (turn + 2))
+    return 1e6 * (process_time() - started) / (count * at_once)
+
+
+def _engines(op: str, count: int) -> float:
+    """The same between hosts that hand each other what they say."""
+    layout = Layout({"shelf": Shelf}, member_names(CALLERS))
+    options = EngineOptions(quiet=True, reliable=True)
+    hosts = [Host(member, layout.roster, {"shelf": Shelf}, options) for member in range(CALLERS)]
+    started = process_time()
+    for turn in range(count):
+        now, caller = turn * PAUSE, turn % CALLERS
+        hosts[caller].begin(now, _call(op))
+        said = deque(hosts[caller].sends(now))
+        for host in hosts:
+            said += host.tick(now) if host.wake is not None else ()
+        while said:
+            members, spoken = said.popleft()
+            for member in members:
+                said += hosts[member].receive(now, [spoken])
+    return 1e6 * (process_time() - started) / count
+
+
+def _call(op: str) -> Body:
+    async def body(ctx: Any) -> None:
+        await ctx.call("shelf", op)
+
+    return body

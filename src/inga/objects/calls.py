@@ -58,8 +58,8 @@ class Calls:
         name = (*instance.base, instance.number)
         # Answers, some of them perhaps from members that are gone by now.
         early = self._early.take(instance, name)
-        call = Pending(name, kind, _with(local.alive_of(dst), early), first)
-        call.request = (op, args, tuple((named or {}).items()))
+        call = Pending(name, kind, _with(local.alive_of(dst), early) if early else local.alive_of(dst), first)
+        call.request = (op, args, tuple(named.items()) if named else ())
         if instance.status != RUNNING:
             return call  # the instance has been aborted, and its body is about to be ended
         instance.number += 1
@@ -70,7 +70,7 @@ class Calls:
             self._awaiting[instance.place, call.id] = instance
         # Early answers are taken once the body waits, when it is known what it waits for. A call that no copy is left
         # to answer fails then, too.
-        if kind != ONE_WAY and local.objects_of(call.dst) != local.objects_of(dst):
+        if kind != ONE_WAY and call.dst != dst and local.objects_of(call.dst) != local.objects_of(dst):
             call.missing = set(dst)
             self._lost.append((instance, call))
         else:

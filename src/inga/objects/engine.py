@@ -39,7 +39,6 @@ from inga.objects.endings import Endings
 from inga.objects.failures import Failures
 from inga.objects.incoming import Incoming
 from inga.objects.instance import ABORTED, Instance
-from inga.objects.links import members_at
 from inga.objects.local import Local
 from inga.objects.options import EngineOptions
 from inga.objects.queue import Queue
@@ -153,7 +152,6 @@ class Engine:
         self.calls.clear()
         self.failures.clear()
         self.links.held = self.links.own = 0
-        self._rearm()
         return running
 
     def actions(self, now: float) -> list[EngineAction]:
@@ -161,16 +159,21 @@ class Engine:
         local = self.local
         local.now = now
         self._settle()
-        self._rearm()
         out, local.out = local.out, []
         return out
 
     @property
     def wake(self) -> float | None:
-        """When `tick` is wanted."""
+        """When `tick` is wanted. It is worked out here, as several actions go by before a driver asks."""
+        self._rearm()
         return self._tick_at if self._is_awake else None
 
     # Questions
+
+    @property
+    def is_stirred(self) -> bool:
+        """Whether there are actions, or a message to ourselves that leads to some."""
+        return bool(self.local.out or self.local.inbox)
 
     def blocked(self) -> list[tuple[int, Message, list[Instance]]]:
         """Requests that wait, where, and the running instances they wait for."""
@@ -233,7 +236,7 @@ class Engine:
         """Hand a message to each place of ours that it is for."""
         local, kind = self.local, message.kind
         if self.options.announce and kind not in (RESPONSE, COMMIT) and local.is_ordered(message):
-            self.links.show(message.ts, members_at(local.roster, message.dst))
+            self.links.show(message.ts, local.roster.members_at(message.dst))
         for place in message.dst:
             hosted = self.hosted.get(place)
             if hosted is None:
@@ -256,7 +259,7 @@ class Engine:
             while inbox:
                 self._dispatch(inbox.popleft())
             calls.settle()
-            if calls.holding and links.moved:
+            if links.moved and calls.holding:
                 links.moved = False
                 for instance in list(calls.holding):
                     calls.take_held(instance)

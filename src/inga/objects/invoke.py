@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from inga.model.errors import RemoteError, UsageError
 from inga.model.invocation import ASYNCHRONOUS, GONE, ONE_WAY, SYNCHRONOUS, Message, Spoken
 from inga.model.readonly import BY_EFFECT
-from inga.objects.actions import Ended, EngineAction, Observer, Resume, Run, Transmit
+from inga.objects.actions import Ended, EngineAction, Observer, Run, Transmit
 from inga.objects.calling import AnswerShape, Calling, Invocation, find_method
 from inga.objects.declare import Abort, Effect, ObjectClass, Target, error_text, show_state
 from inga.objects.engine import Engine
@@ -227,9 +227,10 @@ class Host:
     def receive(self, now: float, packets: Iterable[Spoken]) -> list[Transmit]:
         """Packets came."""
         sends: list[Transmit] = []
+        has_run = False
         for packet in packets:
-            self._act(self.engine.receive(now, packet), sends)
-        return sends + self.sends(now)
+            has_run |= self._act(self.engine.receive(now, packet), sends)
+        return sends + self.sends(now) if has_run else sends
 
     def tick(self, now: float) -> list[Transmit]:
         """The time `wake` has come."""
@@ -264,8 +265,7 @@ class Host:
     def sends(self, now: float, actions: Sequence[EngineAction] = ()) -> list[Transmit]:
         """Do what the engine wants, these first, until it wants nothing more: what is to be sent since the last time."""
         sends: list[Transmit] = []
-        while actions := actions or self.engine.actions(now):
-            self._act(actions, sends)
+        while self._act(actions or self.engine.actions(now), sends):
             actions = ()
         return sends
 
@@ -315,10 +315,10 @@ class Host:
         """When `tick` is wanted."""
         while self._pauses and self._pauses[0][2].status != RUNNING:
             heappop(self._pauses)
-        times = [self._pauses[0][0]] if self._pauses else []
-        if self.engine.wake is not None:
-            times.append(self.engine.wake)
-        return min(times, default=None)
+        wake = self.engine.wake
+        if not self._pauses:
+            return wake
+        return self._pauses[0][0] if wake is None else min(wake, self._pauses[0][0])
 
     @property
     def idle(self) -> bool:
@@ -355,19 +355,22 @@ class Host:
 
     # What the engine wants done
 
-    def _act(self, actions: Iterable[EngineAction], sends: list[Transmit]) -> None:
+    def _act(self, actions: Iterable[EngineAction], sends: list[Transmit]) -> bool:
+        """Do it; whether the engine may want more then, because a body went on or ended."""
+        has_run = False
         for action in actions:
-            match action:
-                case Transmit():
-                    sends.append(action)
-                case Run(instance):
-                    if instance.status == RUNNING:
-                        self._run(instance)
-                case Resume(instance, value):
-                    if instance.status == RUNNING:
-                        self._step(instance, value)
-                case Ended(instance, reason, text):
-                    self._ended(instance, reason, text)
+            if isinstance(action, Transmit):
+                sends.append(action)
+                continue
+            has_run = True
+            if isinstance(action, Ended):
+                self._ended(*action)
+            elif action.instance.status == RUNNING:
+                if isinstance(action, Run):
+                    self._run(action.instance)
+                else:
+                    self._step(action.instance, action.value)
+        return has_run
 
     def _run(self, instance: Instance) -> None:
         if (take := self._mail.get(instance.place)) is not None and instance.request is not None:

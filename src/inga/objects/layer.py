@@ -30,11 +30,12 @@ from inga.objects.invoke import Body, Host, Root, RootDone
 from inga.objects.late import LateCopies
 from inga.objects.mail import Mail
 from inga.objects.options import ObjectSettings
+from inga.objects.outbox import Outbox
 from inga.objects.rows import ObjectRows
 from inga.session.alarms import NEVER
 from inga.session.pressure import QUEUE_MIN, Unread
 from inga.stack.layer import Layer
-from inga.wire.invocation import decode, encode
+from inga.wire.invocation import decode, enclose, enclosed, encode
 from inga.wire.value import copied, put
 
 HELD_MAX = QUEUE_MIN // 2
@@ -45,9 +46,13 @@ The windows of objects bound how much waits here; the messages for which it wait
 CLOSES_WITHIN = 1.0
 """Seconds that calls have to end once the view is to change; then those that we began are aborted."""
 
-HEAD, HEAD_OF_PLACE = 512, 6
+HEAD, HEAD_OF_PLACE = 512, 8
 """Bytes that a call takes besides arguments or result, and for each place of the group: a bound for calls that are
 not nested very deep."""
+
+SHARED_MAX = 512
+"""Bytes of a message for some members that all get to see: it costs them less than the headers that they get else, by which
+they know that they have missed nothing."""
 
 KEY_MAX = 256
 """Bytes of a key, which travels with every bundle of messages and has to leave room for them in a datagram."""
@@ -106,6 +111,7 @@ class ObjectOrder(Unordered):
         self._is_over = False  # the view has ended: nothing of it leaves any more
         self._repaired = 0  # packets that the engine has sent again, as counted
         self._passed = 0  # packets of data passed down: their number tells pieces of different packets apart
+        self._outbox = Outbox(self._others, self.stack.wire.body_max)
         classes = {name: each.cls for name, each in self.hosted.items()}
         self.host = Host(
             self.me,
@@ -121,7 +127,11 @@ class ObjectOrder(Unordered):
         self._inherited = {}
         self._late = LateCopies(self.host, self.me, view, self.hosted)
         self._closes_by = NEVER
-        self._rearm()
+
+    @property
+    def wake(self) -> float | None:  # type: ignore[override]  # an attribute elsewhere
+        wake = self.host.wake
+        return wake if self._closes_by == NEVER else min(self._closes_by, wake or NEVER)
 
     def inherit(self, before: Layer) -> None:
         """The view changes: objects have the state that they had."""
@@ -149,7 +159,6 @@ class ObjectOrder(Unordered):
     def closing(self) -> None:
         """No call begins any more; those under way have some time to end."""
         self._closes_by = self.stack.now + CLOSES_WITHIN
-        self._rearm()
 
     def record(self, book: Book) -> None:
         self.rows.record(self.me, self.stack.view.processes[self.me], book)
@@ -174,8 +183,21 @@ class ObjectOrder(Unordered):
             self._act(self.host.sends(self.stack.now), packet)
 
     def turn(self) -> None:
-        """Roots may have begun since."""
-        self._act(self.host.sends(self.stack.now))
+        """Roots may have begun since. What was said in this turn leaves."""
+        if self.host.engine.is_stirred:
+            self._act(self.host.sends(self.stack.now))
+        if self._is_over:
+            return
+        if self._outbox.waiting:
+            self._pass_on(self._others, self._outbox.take(), None)
+        lossy = self._outbox.take_lossy()
+        windows = self.stack.chain.having("is_open") if lossy and self.crowded else ()
+        if all(window.is_open for window in windows if window is not self):
+            for members, body in lossy:
+                for packet in self._addressed(members, body, kind=self.id):
+                    self.stack.emit([packet])
+
+    goodbye = turn
 
     def tick(self, now: float) -> None:
         self._look_at_queue()
@@ -197,12 +219,10 @@ class ObjectOrder(Unordered):
         if self._is_over:
             return
         for members, spoken in sends:
-            body = encode(spoken)
-            if isinstance(spoken, (Message, Flush)):
-                self._pass_on(members, body, origin)
-            elif not self.crowded or self._below_is_open:
-                for packet in self._addressed(members, body, kind=self.id):
-                    self.stack.emit([packet])
+            if isinstance(spoken, Message | Flush):
+                self._say(members, encode(spoken), origin)
+            else:
+                self._outbox.add_lossy(members, spoken)
         links = self.host.engine.links
         if links.repaired > self._repaired:
             self.stack.counts["repair"] += links.repaired - self._repaired
@@ -215,7 +235,14 @@ class ObjectOrder(Unordered):
             if is_open is not self._has_room:
                 self._has_room = is_open
                 self.stack.review()
-        self._rearm()
+
+    def _say(self, members: tuple[int, ...], spoken: bytes, origin: Packet | None) -> None:
+        """Let it leave at the end of this turn with all else that is said in it, or by itself: a plain message, which is a
+        bundle already, and what is long and not for all."""
+        if origin is not None or (len(spoken) > SHARED_MAX and len(members) < len(self._others)):
+            self._pass_on(members, enclose(spoken), origin)
+        elif full := self._outbox.add(members, spoken):
+            self._pass_on(self._others, full, None)
 
     def _pass_on(self, members: tuple[int, ...], body: bytes, origin: Packet | None) -> None:
         self._passed += 1
@@ -263,7 +290,8 @@ class ObjectOrder(Unordered):
     # Receiving
 
     def up(self, batch: list[Packet]) -> None:
-        self._take([packet for packet in batch if not self._is_bare(packet)])
+        if packets := [packet for packet in batch if not self._is_bare(packet)]:
+            self._take(packets)
 
     def control(self, packet: Packet) -> None:
         self._take([packet])
@@ -291,16 +319,17 @@ class ObjectOrder(Unordered):
         heard: list[Spoken] = []
         for packet in packets:
             try:
-                spoken = decode(packet.body, self.roster)
+                parts = [decode(part, self.roster) for part in enclosed(packet.body, self.me)]
             except WireError as error:
                 self.stack.reject(error.reason, packet)
                 continue
-            if _speaker(spoken, self.roster.member_of) != packet.src:
+            if any(_speaker(spoken, self.roster.member_of) != packet.src for spoken in parts):
                 self.stack.reject("forged", packet)
-                continue
-            self.stack.meet(packet)
-            self._mail.note(spoken, self._highest)
-            heard.append(spoken)
+            elif parts:
+                self.stack.meet(packet)
+                for spoken in parts:
+                    self._mail.note(spoken, self._highest)
+                heard += parts
         if heard:
             self._act(self.host.receive(self.stack.now, heard))
 
@@ -340,9 +369,10 @@ class ObjectOrder(Unordered):
 
     @property
     def waiting(self) -> int:
-        """No message is kept back here, since a closed window stops the application; but while the view is closed, instances
-        that run here may still send."""
-        return int(self.stack.closing and bool(self._late.missing or not self.host.is_over))
+        """No message is kept back here for longer than a turn, since a closed window stops the application; but while the view is
+        closed, instances that run here may still send."""
+        is_busy = self.stack.closing and bool(self._late.missing or not self.host.is_over)
+        return self._outbox.waiting + int(is_busy)
 
     @property
     def outstanding(self) -> int:
@@ -354,15 +384,11 @@ class ObjectOrder(Unordered):
     def awaited(self) -> Iterable[int]:
         return self.host.engine.awaited()
 
-    @property
-    def _below_is_open(self) -> bool:
-        return all(window.is_open for window in self.stack.chain.having("is_open") if window is not self)
-
     # What drivers want, and what a change of the order needs
 
     @property
     def settled(self) -> bool:
-        return self.host.engine.settled
+        return self.host.engine.settled and not self._outbox.waiting
 
     def sent(self) -> list[int]:
         """Our own count is of all messages, whether they come back or not."""
@@ -382,10 +408,6 @@ class ObjectOrder(Unordered):
         """Bytes of one call that what is below can carry."""
         return None
 
-    def _rearm(self) -> None:
-        wake = self.host.wake
-        self.wake = wake if self._closes_by == NEVER else min(self._closes_by, wake or NEVER)
-
 
 class BareObjects(ObjectOrder):
     """The same over bare datagrams."""
@@ -398,6 +420,10 @@ class BareObjects(ObjectOrder):
         """A call is one datagram; plain messages were cut to size above."""
         room = self.stack.wire.body_max - HEAD - HEAD_OF_PLACE * len(self.roster.places)
         return max(room, self.stack.wire.body_max // 4)
+
+    def _say(self, members: tuple[int, ...], spoken: bytes, origin: Packet | None) -> None:
+        """Nobody who is not meant gets anything."""
+        self._pass_on(members, enclose(spoken), origin)
 
     def _pass_on(self, members: tuple[int, ...], body: bytes, origin: Packet | None) -> None:
         """One datagram for all if one reaches them, else one each; what is too large for that is cut above."""

@@ -14,7 +14,7 @@ nothing new can come. With `reliable` something else repairs; numbers stay, copi
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from math import inf
 
 from inga.model.invocation import Announce, Flush, Heartbeat, Message, Nack, Numbers, OrderKey, Spoken
@@ -52,6 +52,7 @@ class Peer:
         "heartbeat",
         "kept",
         "kept_size",
+        "kept_sizes",
         "lowest",
         "on_way",
         "owed",
@@ -89,7 +90,8 @@ class Peer:
         self.asked: dict[int, float] = {}  # numbers asked for -> when
         # Its messages to several members, until all of them are known to have them.
         self.kept: deque[Message] = deque()
-        self.kept_size = 0  # bytes of that
+        self.kept_sizes: deque[int] = deque()  # bytes of each
+        self.kept_size = 0  # their sum
         self.owed = False  # a message of it came since our last heartbeat
         self.top = 0  # the largest number it is known to have used
 
@@ -120,7 +122,7 @@ class Links:
             self.received[place] = 1 << 63  # what we tell ourselves is never missing
         self.moved = False  # clocks or counts have moved since this was last cleared
         self.stirred = False  # something came or was sent that makes a tick worth while, since the same
-        self.frontier: OrderKey = (1, 0)
+        self._frontier: OrderKey | None = None  # as worked out since clocks have moved
         self.repaired = self.asked_for = 0
         # Any of what follows, or of what waits at others, has changed since this was cleared.
         self.weighed = False
@@ -129,7 +131,7 @@ class Links:
         self.unread = 0  # bytes that our application is behind with
         self._unsettled: deque[tuple[int, Numbers]] = deque()  # stamps and numbers of what went to several
         self._settled_ts = 0
-        self._advance()
+        self._quarter = max(1, options.window // 4)
 
     # Sending
 
@@ -157,7 +159,7 @@ class Links:
             self.send(tuple(member for member, _ in packet.sq), packet)
             self._charge(packet)
 
-    def announce(self, ts: int, members: frozenset[int] | set[int]) -> None:
+    def announce(self, ts: int, members: frozenset[int]) -> None:
         """Tell those outside that these members want to see clocks of at least `ts`."""
         outside = tuple(member for member in self.peers if member not in members)
         if outside:
@@ -183,18 +185,25 @@ class Links:
     def take(self, now: float, member: int, packet: Numbered) -> bool:
         """Count a numbered message; whether it is new."""
         peer = self.peers[member]
-        number = next((number for to, number in packet.sq if to == self.me), 0)
+        number = 0
+        for to, number_of in packet.sq:
+            if to == self.me:
+                number = number_of
+                break
         peer.owed = self.stirred = True
         if number < peer.expected or number in peer.early or number >= peer.expected + AHEAD_MAX:
             return False
-        peer.early[number] = packet
         self._progress(peer)
         if number == peer.expected:
-            self._pass(peer)
-        self._learn(now, member, peer, number - 1)
-        if isinstance(packet, Message) and len(packet.sq) > 1:
+            self._pass(peer, packet)
+        else:
+            peer.early[number] = packet
+            self._learn(now, member, peer, number - 1)
+        if len(packet.sq) > 1 and isinstance(packet, Message):
+            size = weight(packet)
             peer.kept.append(packet)
-            peer.kept_size += weight(packet)
+            peer.kept_sizes.append(size)
+            peer.kept_size += size
         return True
 
     def hear(self, now: float, beat: Heartbeat) -> None:
@@ -213,7 +222,8 @@ class Links:
             peer.there = beat.waits  # more than before it cannot be, with nothing new
             self._progress(peer)
         while peer.kept and peer.kept[0].ts <= beat.settled:
-            peer.kept_size -= weight(peer.kept.popleft())
+            peer.kept.popleft()
+            peer.kept_size -= peer.kept_sizes.popleft()
         newest = peer.heartbeat
         if newest is None or (beat.sent, beat.ts) >= (newest.sent, newest.ts):
             peer.heartbeat = beat
@@ -267,10 +277,6 @@ class Links:
         return [
             member for member, peer in self.peers.items() if peer.on_way + peer.there >= self.options.window
         ]
-
-    @property
-    def _quarter(self) -> int:
-        return max(1, self.options.window // 4)
 
     def _charge(self, packet: Numbered) -> None:
         size = weight(packet)
@@ -331,7 +337,7 @@ class Links:
     @property
     def is_busy(self) -> bool:
         """Whether a tick has something to do even in a quiet group."""
-        return any(self._owes(peer) or self._is_owed(peer) for peer in self.peers.values())
+        return any(peer.owed or self._owes(peer) or self._is_owed(peer) for peer in self.peers.values())
 
     @property
     def unacknowledged(self) -> int:
@@ -340,6 +346,14 @@ class Links:
     def laggards(self, key: OrderKey) -> list[int]:
         """The members for whose clocks a request with that key waits."""
         return [member for member, peer in self.peers.items() if (peer.ts + 1, peer.lowest) <= key]
+
+    @property
+    def frontier(self) -> OrderKey:
+        """Below it nothing new can come from anybody."""
+        if self._frontier is None:
+            clocks = ((peer.ts + 1, peer.lowest) for peer in self.peers.values())
+            self._frontier = min(clocks, default=BELOW_NOTHING)
+        return self._frontier
 
     def frontier_of(self, members: frozenset[int] | None) -> OrderKey:
         """Below it nothing new can come from any of these; from anybody, if nothing is said."""
@@ -371,15 +385,16 @@ class Links:
             or (peer.acked > 0 and self._settled() > peer.settled_shown)
         )
 
-    def _pass(self, peer: Peer) -> None:
-        """Go over all that has no gap before it."""
-        while peer.expected in peer.early:
-            packet = peer.early.pop(peer.expected)
+    def _pass(self, peer: Peer, packet: Numbered) -> None:
+        """Go over the packet that was expected, and over all that has no gap before it then."""
+        following: Numbered | None = packet
+        while following is not None:
             peer.asked.pop(peer.expected, None)
             peer.expected += 1
-            peer.ts = packet.ts
-            if isinstance(packet, Message):
-                self.received[packet.src] = packet.ev
+            peer.ts = following.ts
+            if isinstance(following, Message):
+                self.received[following.src] = following.ev
+            following = peer.early.pop(peer.expected, None)
         self._apply_heartbeat(peer)
         self._advance()
 
@@ -397,10 +412,7 @@ class Links:
         self._advance()
 
     def _advance(self) -> None:
-        self.moved = True
-        self.frontier = min(
-            ((peer.ts + 1, peer.lowest) for peer in self.peers.values()), default=BELOW_NOTHING
-        )
+        self.moved, self._frontier = True, None
 
     def _learn(self, now: float, member: int, peer: Peer, top: int) -> None:
         """A member has used all numbers up to `top`: ask for missing ones that were not known of before."""
@@ -434,8 +446,3 @@ class Links:
             self._settled_ts = ts
             self._unsettled.popleft()
         return self._settled_ts
-
-
-def members_at(roster: Roster, places: Sequence[int]) -> set[int]:
-    """The members at which these places are."""
-    return {roster.member_of[place] for place in places}

@@ -8,7 +8,7 @@ from inga.model.receipt import Receipt
 from inga.model.view import View
 from inga.objects.layer import ObjectOrder
 
-HEAD, HEAD_OF_PLACE = 96, 4
+HEAD, HEAD_OF_PLACE = 96, 8
 """Bytes that a request takes besides what it carries, and for each place of the group: a bound for small counts."""
 
 

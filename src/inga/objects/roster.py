@@ -10,6 +10,9 @@ from typing import Any, NamedTuple, Protocol
 from inga.model.errors import UsageError
 from inga.objects.declare import Call
 
+SETS_MAX = 1024
+"""Sets of places whose members are remembered: those that are called again and again."""
+
 CLIENT = ""
 """The name of the object that a client is: none."""
 
@@ -83,6 +86,7 @@ class Roster:
         }
         self._clients = {member: i for i, (member, name) in enumerate(self.places) if name == CLIENT}
         self.is_replicated = [len(self.copies.get(place.object, ())) > 1 for place in self.places]
+        self._members_at: dict[tuple[int, ...], frozenset[int]] = {}
         if len(set(self.places)) < len(self.places):
             raise UsageError("a member has the same object twice; name each object once for each member")
 
@@ -107,6 +111,15 @@ class Roster:
         """The places of an object, or of several."""
         names = (target,) if isinstance(target, str) else target
         return tuple(sorted(place for name in set(names) for place in self.copies[name]))
+
+    def members_at(self, places: tuple[int, ...]) -> frozenset[int]:
+        """The members at which these places are."""
+        found = self._members_at.get(places)
+        if found is None:
+            if len(self._members_at) >= SETS_MAX:
+                self._members_at.clear()
+            found = self._members_at[places] = frozenset(self.member_of[place] for place in places)
+        return found
 
     def name(self, place: int, members: Sequence[Any]) -> str:
         """What traces call it: member/object, or the member."""

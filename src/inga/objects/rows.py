@@ -33,6 +33,8 @@ class ObjectRows:
         self, step: str, now: float, place: int, message: Message | None, instance: Instance | None
     ) -> None:
         """The rows of mailboxes are those of their messages, which the layer writes."""
+        if not self.traces and self.diary is None:
+            return
         if step == "start" and self.diary is not None and message is not None:
             name = self._layout.roster.places[place].object
             self.diary.append((name, message.src, message.ev, message.op))

@@ -18,7 +18,6 @@ from inga.model.invocation import (
 )
 from inga.objects.hosted import Hosted, Unspoken
 from inga.objects.instance import ABORTED, RUNNING, Instance, Pending
-from inga.objects.links import members_at
 from inga.objects.local import Local
 
 SAID = {
@@ -72,6 +71,8 @@ class Speech:
     def tell_commit(self, instance: Instance) -> None:
         """Tell everybody an instance has called that it commits. In one message, which all who are left get or none:
         of several, a member that fails may leave some, and then only some of its calls would be undone."""
+        if not instance.calls:
+            return
         calls = [call for call in instance.calls.values() if call.kind != ONE_WAY and not call.dropped]
         if calls:
             places = tuple(sorted({place for call in calls for place in call.dst}))
@@ -102,7 +103,7 @@ class Speech:
         dst = local.alive_of(dst)
         if not dst:
             return
-        members = members_at(local.roster, dst)
+        members = local.roster.members_at(dst)
         numbers = local.links.number(sorted(members - {local.me}))
         message = local.hosted[instance.place].order.send(
             instance, kind, dst, numbers, view=local.gone, **rest
@@ -123,7 +124,7 @@ class Speech:
 
     def _speaks(self, instance: Instance) -> bool:
         """Whether this copy is the speaker of the instance."""
-        return next(iter(self._local.alive_of(instance.copies)), None) == instance.place
+        return self._local.alive_of(instance.copies)[:1] == (instance.place,)
 
     def _speak_up(self, said: Unspoken) -> None:
         instance, kind, dst, rest = said

@@ -1,20 +1,30 @@
 """What objects and their members say to each other, as bytes.
 
-    message    0, kind, then src, dst, id, ts, ev, vector, numbers, cohort, view, call, and by kind
-                 requests    op, arguments, path, hosts, holds
-                 responses   op, value, reason, text
+    message    0, kind, two rows, and by kind
+                 requests    op, arguments by place and by name
+                 responses   op, value, text
                  aborts      op
-                 commits     numbers of calls
-    heartbeat  1, member, ts, sent, ack, settled, waits, wanted, counts of its places
-    nack       2, member, numbers
-    announce   3, member, ts, members
-    flush      4, member, ts, numbers, suspects, messages, each with its length
+    heartbeat  1, a row: member, ts, sent, ack, settled, waits, wanted, counts of its places
+    nack       2, a row: member, numbers
+    announce   3, a row: member, ts, members
+    flush      4, a row: member, ts, how many numbers, suspects and messages, then these; the messages follow
 
-All numbers are varints, lists begin with their length, values are those of `inga.wire.value`.
+The first row of a message has what is small, places and lengths: src, the place that it started at, the place of its
+cohort, how many of dst, sq, vector and call there are, dst, the members of sq; then for requests holds, the length of
+the root, hosts, each with its length; for responses the reason. The second has what is counted: the clock it started at,
+its number, ts, ev, clock of the cohort, view, vector, numbers of sq, call; then for requests the path; for commits
+numbers of calls. Rows are those of `inga.wire.row`, values those of `inga.wire.value`.
+
+What a member says in one turn travels together: a body is one thing after the other, each as
+
+    an octet: how many bytes follow that name members, none for all who get the body
+    a bit set of members, low byte first
+    four bytes: its length; and it
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
+from struct import Struct
 from typing import Any, Protocol
 
 from inga.model.errors import WireError
@@ -26,22 +36,22 @@ from inga.model.invocation import (
     REQUESTS,
     RESPONSE,
     Announce,
-    CallId,
     Flush,
     Heartbeat,
     Message,
     Nack,
-    Numbers,
-    Path,
     SendId,
     Spoken,
     StartId,
 )
 from inga.model.packet import Buffer
-from inga.wire import value, varint
+from inga.wire import row, value
 
 KINDS = (*REQUESTS, RESPONSE, COMMIT, ABORT)
+KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 MESSAGE, HEARTBEAT, NACK, ANNOUNCE, FLUSH = range(5)
+LEAST = (0, 7, 1, 2, 5)
+"""Numbers in the row of each, at least."""
 
 PATH_MAX = 1 << 10
 """Calls within calls, twice."""
@@ -51,6 +61,9 @@ BASE_LENGTHS = (2, 4)
 """Of the name of a call, and of what it begins with."""
 
 ROOT_LENGTHS = (2, 3, 4, 5)
+
+
+LENGTH = Struct(">I")
 
 
 class RosterShape(Protocol):
@@ -70,171 +83,209 @@ def encode(spoken: Spoken) -> bytes:
             _put_message(out, spoken)
         case Heartbeat(member, ts, sent, ack, evs, settled, wanted, waits):
             out.append(HEARTBEAT)
-            for number in (member, ts, sent, ack, settled, waits, int(wanted)):
-                varint.put(out, number)
-            _put_list(out, evs)
+            row.put(out, (member, ts, sent, ack, settled, waits, wanted, *evs))
         case Nack(member, numbers):
             out.append(NACK)
-            varint.put(out, member)
-            _put_list(out, numbers)
+            row.put(out, (member, *numbers))
         case Announce(member, ts, dst):
             out.append(ANNOUNCE)
-            varint.put(out, member)
-            varint.put(out, ts)
-            _put_list(out, dst)
+            row.put(out, (member, ts, *dst))
         case Flush(member, ts, sq, suspects, messages):
             out.append(FLUSH)
-            varint.put(out, member)
-            varint.put(out, ts)
-            _put_pairs(out, sq)
-            _put_list(out, suspects)
-            varint.put(out, len(messages))
+            lengths = (len(sq), len(suspects), len(messages))
+            row.put(out, (member, ts, *lengths, *chain.from_iterable(sq), *suspects))
             for message in messages:
                 _put_message(out, message)
     return bytes(out)
 
 
+def enclose(spoken: bytes, members: int = 0) -> bytes:
+    """What was encoded as a part of a body, for the members of a bit set; for all who get it, without one."""
+    size = (members.bit_length() + 7) // 8
+    return bytes((size,)) + members.to_bytes(size, "little") + LENGTH.pack(len(spoken)) + spoken
+
+
+def enclosed(body: Buffer, member: int) -> list[bytes]:
+    """The parts of a body that are for one member; WireError if it is no body."""
+    data, at, found = bytes(body), 0, []
+    if not data:
+        raise WireError("truncated", "an empty body")
+    while at < len(data):
+        start = at + 1 + data[at]
+        end = start + LENGTH.size
+        if end > len(data):
+            raise WireError("truncated", "in a body")
+        members = data[at + 1 : start]
+        at = end + LENGTH.unpack_from(data, start)[0]
+        if at > len(data):
+            raise WireError("truncated", "in a body")
+        if not members or int.from_bytes(members, "little") >> member & 1:
+            found.append(data[end:at])
+    return found
+
+
 def decode(data: Buffer, shape: RosterShape) -> Spoken:
     """What `encode` made, in a group of that shape; WireError for anything else."""
-    reader = _Reader(data, shape)
+    reader = _Reader(bytes(data), shape)
     spoken = reader.spoken()
-    if reader.at != len(data):
+    if reader.at != len(reader.data):
         raise WireError("malformed", "more than one thing")
     return spoken
 
 
 def _put_message(out: bytearray, message: Message) -> None:
-    put = varint.put
-    kind = message.kind
+    kind, src, dst, ((clock, place), number), ts, ev, vector, sq, cohort, call, op, args, *_ = message
     out.append(MESSAGE)
-    out.append(KINDS.index(kind))
-    put(out, message.src)
-    _put_list(out, message.dst)
-    for number in (*message.id.start, message.id.number, message.ts, message.ev):
-        put(out, number)
-    _put_list(out, message.vector)
-    _put_pairs(out, message.sq)
-    for number in (*message.cohort, message.view):
-        put(out, number)
-    _put_list(out, message.call)
-    if kind == COMMIT:
-        _put_list(out, message.args)
-    else:
-        value.put(out, message.op)
+    out.append(KIND_NUMBERS[kind])
+    lengths = len(dst), len(sq), len(vector), len(call)
+    small = [src, place, cohort.place, *lengths, *dst, *[to for to, _ in sq]]
+    counts = [clock, number, ts, ev, cohort.clock, message.view, *vector, *[each for _, each in sq], *call]
     if kind in REQUESTS:
-        value.put(out, message.args)
-        value.put(out, dict(message.named))
-        _put_list(out, message.path[0])
-        _put_list(out, message.path[1:])
-        put(out, len(message.hosts))
+        root, *rest = message.path
+        small += (message.holds, len(root))
         for places in message.hosts:
-            _put_list(out, places)
-        out.append(message.holds)
+            small += (len(places), *places)
+        counts += (*root, *rest)
+    elif kind == RESPONSE:
+        small.append(REASONS.index(message.reason) + 1 if message.reason else 0)
+    elif kind == COMMIT:
+        counts += args
+    row.put(out, small)
+    row.put(out, counts)
+    if kind != COMMIT:
+        value.put(out, op)
+    if kind in REQUESTS:
+        value.put(out, args)
+        value.put(out, dict(message.named))
     elif kind == RESPONSE:
         value.put(out, message.value)
-        out.append(REASONS.index(message.reason) + 1 if message.reason else 0)
         value.put(out, message.text)
-
-
-def _put_list(out: bytearray, numbers: Sequence[int]) -> None:
-    varint.put(out, len(numbers))
-    for number in numbers:
-        varint.put(out, number)
-
-
-def _put_pairs(out: bytearray, pairs: Numbers) -> None:
-    varint.put(out, len(pairs))
-    for one, other in pairs:
-        varint.put(out, one)
-        varint.put(out, other)
 
 
 class _Reader:
     """Reads from `at` on, and believes nothing."""
 
-    def __init__(self, data: Buffer, shape: RosterShape) -> None:
+    def __init__(self, data: bytes, shape: RosterShape) -> None:
         self.data = data
         self.at = 0
         self.shape = shape
         self.width = len(shape.places)
 
     def spoken(self) -> Spoken:
-        match self.octet(FLUSH):
-            case 0:
-                return self.message()
-            case 1:
-                member, ts, sent, ack, settled, waits = self.member(), *(self.number() for _ in range(5))
-                wanted = bool(self.octet(1))
-                return Heartbeat(member, ts, sent, ack, self.numbers(self.width), settled, wanted, waits)
-            case 2:
-                return Nack(self.member(), self.numbers(len(self.data)))
-            case 3:
-                return Announce(self.member(), self.number(), self.members())
-            case _:
-                return self.flush()
+        kind = self.octet(FLUSH)
+        if kind == MESSAGE:
+            return self.message()
+        numbers = self.row()
+        if len(numbers) < LEAST[kind]:
+            raise WireError("truncated", "in a row of numbers")
+        self.check_members(numbers[:1])
+        if kind == HEARTBEAT:
+            member, ts, sent, ack, settled, waits, wanted, *evs = numbers
+            if wanted > 1 or len(evs) > self.width:
+                raise WireError("malformed", "no heartbeat of this group")
+            return Heartbeat(member, ts, sent, ack, tuple(evs), settled, bool(wanted), waits)
+        if kind == NACK:
+            return Nack(numbers[0], numbers[1:])
+        if kind == ANNOUNCE:
+            return Announce(numbers[0], numbers[1], self.check_members(_rising(numbers[2:])))
+        return self.flush(numbers)
 
     def message(self) -> Message:
-        kind = KINDS[self.octet(len(KINDS) - 1)]
-        src, dst = self.place(), self.places()
-        id = SendId(StartId(self.number(), self.place()), self.number())
-        ts, ev = self.number(), self.number()
-        vector = self.numbers(self.width)
-        if len(vector) != self.width or not dst or id.start.place != src or not ts or not ev:
+        kind, width = KINDS[self.octet(len(KINDS) - 1)], self.width
+        small, counts = self.row(), self.row()
+        if len(small) < 7:
+            raise WireError("truncated", "in a message")
+        src, place, cohort_place, to, pairs, places, names = small[:7]
+        # Where members of sq, numbers of sq and the call begin, and what depends on the kind.
+        members, numbers = 7 + to, 6 + places
+        at, named = members + pairs, numbers + pairs
+        tail = named + names
+        if len(small) < at or len(counts) < tail:
+            raise WireError("truncated", "in a message")
+        dst = _rising(small[7:members])
+        clock, number, ts, ev, cohort_clock, view = counts[:6]
+        call = counts[named:tail]
+        if (
+            not dst
+            or max(src, cohort_place, dst[-1]) >= width
+            or place != src
+            or places != width
+            or not (ts and ev)
+            or names not in (BASE_LENGTHS if kind == COMMIT else CALL_LENGTHS)
+            or call[1] >= width
+        ):
             raise WireError("malformed", "no message of this group")
-        sq, cohort, view, call = (
-            self.pairs(),
-            StartId(self.number(), self.place()),
-            self.number(),
-            self.call(BASE_LENGTHS if kind == COMMIT else CALL_LENGTHS),
+        head: tuple[Any, ...] = (
+            kind,
+            src,
+            dst,
+            SendId(StartId(clock, place), number),
+            ts,
+            ev,
+            counts[6:numbers],
+            tuple(zip(self.check_members(small[members:at]), counts[numbers:named], strict=True)),
+            StartId(cohort_clock, cohort_place),
+            call,
         )
-        if kind == COMMIT:
-            numbers = self.numbers(len(self.data))
-            return Message(kind, src, dst, id, ts, ev, vector, sq, cohort, call, args=numbers, view=view)
-        message = Message(kind, src, dst, id, ts, ev, vector, sq, cohort, call, self.text(), view=view)
+        small, counts = small[at:], counts[tail:]
         if kind in REQUESTS:
-            return self.request(message)
-        return self.response(message) if kind == RESPONSE else message
+            return self.request(head, view, small, counts)
+        if kind == RESPONSE:
+            return self.response(head, view, small, counts)
+        if small or (counts and kind == ABORT):
+            raise WireError("malformed", "more than a message has")
+        if kind == COMMIT:
+            return Message._make((*head, "", counts, (), (), (), False, None, "", "", view))
+        return Message._make((*head, self.text(), (), (), (), (), False, None, "", "", view))
 
-    def request(self, message: Message) -> Message:
-        args, named = self.value(), self.value()
+    def request(
+        self, head: tuple[Any, ...], view: int, small: tuple[int, ...], counts: tuple[int, ...]
+    ) -> Message:
+        op, args, named = self.text(), self.value(), self.value()
         if type(args) is not tuple or type(named) is not dict or not all(type(key) is str for key in named):
             raise WireError("malformed", "no arguments")
-        path = self.path()
-        count = self.count(PATH_MAX)
-        hosts = tuple(self.places() for _ in range(count))
-        holds = bool(self.octet(1))
-        if not all(hosts) or (message.kind == ONE_WAY) == bool(hosts):
+        if len(small) < 2 or small[1] not in ROOT_LENGTHS or not 0 <= len(counts) - small[1] <= PATH_MAX:
+            raise WireError("malformed", "no lineage")
+        holds, root = small[0], small[1]
+        hosts, at = [], 2
+        while at < len(small):
+            end = at + 1 + small[at]
+            places = _rising(small[at + 1 : end])
+            if not places or end > len(small) or places[-1] >= self.width:
+                raise WireError("malformed", "no such places")
+            hosts.append(places)
+            at = end
+        if holds > 1 or len(hosts) > PATH_MAX or (head[0] == ONE_WAY) == bool(hosts):
             raise WireError("malformed", "a request that nobody made")
-        return message._replace(args=args, named=tuple(named.items()), path=path, hosts=hosts, holds=holds)
+        path = (counts[:root], *counts[root:])
+        said = op, args, tuple(named.items())
+        return Message._make((*head, *said, path, tuple(hosts), bool(holds), None, "", "", view))
 
-    def response(self, message: Message) -> Message:
-        result = self.value()
-        at = self.octet(len(REASONS))
-        return message._replace(value=result, reason=REASONS[at - 1] if at else "", text=self.text())
+    def response(
+        self, head: tuple[Any, ...], view: int, small: tuple[int, ...], counts: tuple[int, ...]
+    ) -> Message:
+        if len(small) != 1 or small[0] > len(REASONS) or counts:
+            raise WireError("malformed", "no response")
+        reason = REASONS[small[0] - 1] if small[0] else ""
+        op, result, text = self.text(), self.value(), self.text()
+        return Message._make((*head, op, (), (), (), (), False, result, reason, text, view))
 
-    def flush(self) -> Flush:
-        member, ts, sq, suspects = self.member(), self.number(), self.pairs(), self.members()
+    def flush(self, numbers: tuple[int, ...]) -> Flush:
+        member, ts, pairs, suspects, count = numbers[:5]
+        at = 5 + 2 * pairs
+        if len(numbers) != at + suspects or count > len(self.data):
+            raise WireError("malformed", "no flush")
+        members = self.check_members(numbers[5:at:2])
+        sq = tuple(zip(members, numbers[6:at:2], strict=True))
+        gone = self.check_members(_rising(numbers[at:]))
         messages = []
-        for _ in range(self.count(len(self.data))):
+        for _ in range(count):
             if self.octet(MESSAGE) != MESSAGE:
                 raise WireError("malformed", "no message")
             messages.append(self.message())
-        return Flush(member, ts, sq, suspects, tuple(messages))
+        return Flush(member, ts, sq, gone, tuple(messages))
 
     # Pieces
-
-    def number(self) -> int:
-        number, self.at = varint.get(self.data, self.at)
-        if number >> 62:
-            raise WireError("malformed", "a number that nobody counts to")
-        return number
-
-    def count(self, most: int) -> int:
-        """Of things that take a byte each, at least."""
-        number = self.number()
-        if number > most or number > len(self.data) - self.at:
-            raise WireError("truncated", "in a list")
-        return number
 
     def octet(self, most: int) -> int:
         if self.at >= len(self.data):
@@ -245,41 +296,17 @@ class _Reader:
             raise WireError("malformed", "no such kind")
         return found
 
-    def numbers(self, most: int) -> tuple[int, ...]:
-        return tuple([self.number() for _ in range(self.count(most))])
+    def row(self) -> tuple[int, ...]:
+        numbers, self.at = row.get(self.data, self.at)
+        return numbers
 
-    def place(self) -> int:
-        place = self.number()
-        if place >= self.width:
-            raise WireError("malformed", "no such place")
-        return place
-
-    def places(self) -> tuple[int, ...]:
-        return _rising(tuple([self.place() for _ in range(self.count(self.width))]))
-
-    def member(self) -> int:
-        member = self.number()
-        if member not in self.shape.members:
-            raise WireError("malformed", "no such member")
-        return member
-
-    def members(self) -> tuple[int, ...]:
-        return _rising(tuple([self.member() for _ in range(self.count(self.width))]))
-
-    def pairs(self) -> Numbers:
-        return tuple([(self.member(), self.number()) for _ in range(self.count(self.width))])
-
-    def call(self, lengths: tuple[int, int]) -> CallId:
-        call = self.numbers(max(lengths))
-        if len(call) not in lengths or call[1] >= self.width:
-            raise WireError("malformed", "no call")
-        return call
-
-    def path(self) -> Path:
-        root = self.numbers(max(ROOT_LENGTHS))
-        if len(root) not in ROOT_LENGTHS:
-            raise WireError("malformed", "no lineage")
-        return (root, *self.numbers(PATH_MAX))
+    def check_members(self, members: tuple[int, ...]) -> tuple[int, ...]:
+        """They are of this group."""
+        known = self.shape.members
+        for member in members:
+            if member not in known:
+                raise WireError("malformed", "no such member")
+        return members
 
     def value(self) -> Any:
         found, self.at = value.get(self.data, self.at)
@@ -293,6 +320,6 @@ class _Reader:
 
 
 def _rising(numbers: tuple[int, ...]) -> tuple[int, ...]:
-    if any(one >= other for one, other in pairwise(numbers)):
+    if len(numbers) > 1 and any(one >= other for one, other in pairwise(numbers)):
         raise WireError("malformed", "a list out of order")
     return numbers
