@@ -523,3 +523,56 @@ def test_greetings_last_until_everybody_was_heard() -> None:
     assert None not in net.wake[:2]
     net.wait(10.0)
     net.quiet()
+
+
+# Packets kept for others
+
+
+def lent(net: Net, member: int) -> list[int]:
+    """Numbers of the first member's packets that another could lend."""
+    return [packet.lsn for packet in layer(net, member).lend(0, ((1, LSN_WINDOW),))]
+
+
+def report(net: Net, source: int, target: int) -> None:
+    """One tells another what it has."""
+    stack = net.stacks[source]
+    packet = Packet(source, stack.view.number, kind=RELIABLE)
+    packet.ack = layer(net, source)._counters()
+    layer(net, target).control(packet)
+
+
+def test_packets_are_kept_until_everybody_has_them() -> None:
+    net = lossy(4)
+    for text in (b"one", b"two", b"three"):
+        net.send(0, text)
+    net.arrive(*net.to(1))
+    assert lent(net, 1) == [1, 2, 3]
+    net.arrive(*net.to(2))
+    report(net, 2, 1)
+    assert lent(net, 1) == [1, 2, 3], "one lacks them"
+    net.arrive(*net.to(3)[:2])
+    report(net, 3, 1)
+    assert lent(net, 1) == [3]
+    net.arrive(*net.to(3)[:1])
+    report(net, 3, 1)
+    assert lent(net, 1) == []
+
+
+def test_packets_of_which_we_hear_last_are_not_kept() -> None:
+    net = lossy(3)
+    net.send(0, b"one")
+    net.arrive(*net.to(2))
+    report(net, 2, 1)
+    net.arrive(*net.to(1)[:1])
+    assert lent(net, 1) == []
+
+
+def test_nothing_is_kept_for_one_that_is_gone() -> None:
+    net = lossy(4)
+    net.send(0, b"one")
+    net.arrive(*net.to(1))
+    net.arrive(*net.to(2))
+    report(net, 2, 1)
+    assert lent(net, 1) == [1]
+    layer(net, 1).gone(3)
+    assert lent(net, 1) == []

@@ -34,6 +34,9 @@ from inga.wire.told import Told, said
 MEMBERS, ME = 4, 1
 """Of the group in which sections are read that do not say for how many members they are."""
 
+MANY = 40
+"""Members of a group whose stamps and vectors are columns."""
+
 PLANS = {
     "none": (0, 7, 18), "fifo": (0, 7, 20), "vector": (0, 6, 18), "relay": (0, 5, 18), "co": (17,), "sco": (1, 9),
     "object": (13, 17), "total": (1, 17), "remiop": (14,), "remiop+vector": (14, 22), "remiop+co": (19,),
@@ -191,11 +194,15 @@ def _packets() -> list[FuzzSample]:
         for each in arrivals()
         if each.members and each.datagram.startswith(b"in")
     ]
-    made = [bytes((MEMBERS,)) + _unsealed(joined(packet.encode(_packet(rng), 1))) for _ in range(60)]
+    made = [
+        bytes((members,)) + _unsealed(joined(packet.encode(_packet(rng, members), 1)))
+        for members in (MEMBERS, MANY)
+        for _ in range(60)
+    ]
     return [sample(each, _packet_fields) for each in (*captured, *made)]
 
 
-def _packet(rng: Random) -> Packet:
+def _packet(rng: Random, members: int) -> Packet:
     """A packet with any sections."""
 
     def some(made: Callable[[], Any]) -> Any:
@@ -205,17 +212,17 @@ def _packet(rng: Random) -> Packet:
         return rng.choice((1, 2, 127, 128, 300, COUNT_MAX))
 
     def vector() -> tuple[int, ...]:
-        return tuple(number() for _ in range(MEMBERS))
+        return tuple(number() for _ in range(members))
 
-    made = Packet(rng.randrange(MEMBERS), 1, rng.choice((b"", b"\0hello", b"x" * 200)), kind=rng.randrange(9))
+    made = Packet(rng.randrange(members), 1, rng.choice((b"", b"\0hello", b"x" * 200)), kind=rng.randrange(9))
     made.seq, made.lsn = some(number) or 0, some(number) or 0
     made.stamp = some(
-        lambda: Stamp(tuple((each, number()) for each in range(MEMBERS) if each != made.src), 9)
+        lambda: Stamp(tuple((each, number()) for each in range(members) if each != made.src), 9)
     )
     made.ack, made.room, made.trace = some(vector), some(vector), some(vector)
     made.runs = some(lambda: ((1, 4), (9, 10), (200, 5000)))
     made.frag = some(lambda: (1, 3))
-    made.dst = some(lambda: rng.randrange(1 << MEMBERS))
+    made.dst = some(lambda: rng.randrange(1 << members))
     made.ext = some(lambda: said("piece", topic="a", offset=3, size=9))
     made.count = some(lambda: 5) or 1
     made.urgent, made.partial, made.lent = (rng.random() < 0.3 for _ in range(3))
