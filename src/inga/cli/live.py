@@ -75,10 +75,7 @@ def run(options: argparse.Namespace) -> int:
     full, starting = options.trace_level == "full", _starting(trial, options)
     result = drive(trial, options.trace, full=full, progress=progress, starting=starting)
     progress.end()
-    show(result, options)
-    if trial.objects is None and not options.json:
-        micros = 1e6 * result.cpu_per_delivery
-        print(f"{result.rate:,.0f} messages/s and member, {micros:.2f} us of CPU per delivery")
+    show(result, options, *(() if trial.is_disturbed or trial.slow else (result.pace,)))
     return 1 if result.violations else 0
 
 

@@ -205,8 +205,8 @@ def _check_objects(recipe: Recipe, options: argparse.Namespace) -> None:
     tally_class(options.misdeclare)
 
 
-def show(result: Result, options: argparse.Namespace) -> None:
-    """The result, as JSON or for a person."""
+def show(result: Result, options: argparse.Namespace, *measured: str) -> None:
+    """The result, as JSON or for a person, who is also told what was `measured`."""
     if options.json:
         print_json(result.to_json())
         return
@@ -235,7 +235,7 @@ def show(result: Result, options: argparse.Namespace) -> None:
             f"{found['nack_suppressed']:,} packets not asked for since another did; {found['repair']:,} repairs, "
             f"{found['repair_of_others']:,} of them of others' packets, {found['repair_suppressed']:,} left to others"
         )
-    for line in came_through:
+    for line in (*came_through, *measured):
         tell(line)
     for name, count in result.unpromised.items():
         tell(f"not promised: {count:,} {name} violations")

@@ -157,6 +157,8 @@ class Bundle(Layer):
 
     def acknowledged(self, lsn: int) -> None:
         self._acknowledged = lsn
+        if self._earlier is not None and self._has_arrived(self._earlier):
+            self._earlier = None  # nothing waits for it any more
         if self._open and self._may_leave():
             self._close(full=False)
 
@@ -167,9 +169,12 @@ class Bundle(Layer):
     def _may_leave(self) -> bool:
         if not self.stack.passable:
             return False
-        earlier = self._earlier
-        # A packet that was cut into fragments never gets an lsn of its own, so nothing waits for its acknowledgement.
-        return not self.gather or earlier is None or earlier.is_cut or 0 < earlier.lsn <= self._acknowledged
+        return not self.gather or self._earlier is None or self._has_arrived(self._earlier)
+
+    def _has_arrived(self, packet: Packet) -> bool:
+        """Whether some other member has it. A packet that was cut into fragments never gets an lsn of its own, so nothing
+        waits for its acknowledgement."""
+        return packet.is_cut or 0 < packet.lsn <= self._acknowledged
 
     def _close(self, *, full: bool) -> None:
         stack = self.stack

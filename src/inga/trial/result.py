@@ -36,14 +36,10 @@ class Result:
         return asdict(self)
 
     @property
-    def rate(self) -> float:
-        """Messages a second that each member took."""
-        return self.delivered / self.members / self.seconds
-
-    @property
-    def cpu_per_delivery(self) -> float:
-        """Seconds, of the members alone."""
-        return self.cpu_seconds / max(self.delivered, 1)
+    def pace(self) -> str:
+        """How fast a live run was and what it cost its members, in words."""
+        rate, cpu = self.delivered / self.members / self.seconds, self.cpu_seconds / max(self.delivered, 1)
+        return f"{rate:,.0f} messages/s and member, {1e6 * cpu:.2f} us of CPU per delivery"
 
     @classmethod
     def counted(
