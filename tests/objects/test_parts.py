@@ -576,15 +576,15 @@ def test_a_place_answers_a_call_once(is_held: bool) -> None:
 
 
 class Copy:
-    """The second of two copies of an object, whose group is in the hands of a test."""
+    """The second of two copies of an object, whose group is in the hands of a test. It calls an object of two copies."""
 
-    OTHER, ME, CLIENT, INVOKER, CALLED = range(5)
+    OTHER, ME, CLIENT, INVOKER, CALLED, TWIN = range(6)
 
     def __init__(self) -> None:
-        objects = ("x", "x", "y", "z", "w")
+        objects = ("x", "x", "y", "z", "w", "w")
         roster = Roster([Place(*each) for each in enumerate(objects)], {"x": Everything()})
         self.engine = Engine(self.ME, roster, EngineOptions(delta=10.0))
-        self.numbers = dict.fromkeys(range(5), 0)
+        self.numbers = dict.fromkeys(range(6), 0)
         self.request = self.said(
             SYNCHRONOUS,
             self.INVOKER,
@@ -596,12 +596,12 @@ class Copy:
 
     def said(self, kind: str, src: int, ts: int, **rest: Any) -> Message:
         """To both copies."""
-        start, number, zero = StartId(ts, src), self._number(src), (0,) * 5
+        start, number, zero = StartId(ts, src), self._number(src), (0,) * 6
         return Message(kind, src, (0, 1), SendId(start, 0), ts, ts, zero, number, start, **rest)
 
-    def answer(self) -> Message:
+    def answer(self, src: int = CALLED) -> Message:
         """To the first call that the instance makes."""
-        return self.said(RESPONSE, self.CALLED, 7, call=(*base_of(self.request, 0), 0), op="g")
+        return self.said(RESPONSE, src, 7, call=(*base_of(self.request, 0), 0), op="g")
 
     def gone(self, member: int) -> list[Any]:
         """All who are left agree; whom it is told that a call has come to nothing, and which."""
@@ -624,7 +624,7 @@ def test_what_was_done_for_a_copy_that_is_gone_is_taken_back_once() -> None:
     copy.engine.receive(0.0, copy.request)
     assert copy.engine.queued == 1
     assert copy.gone(copy.CLIENT) == [] and copy.engine.queued == 0
-    assert copy.gone(copy.OTHER) == [((copy.CALLED,), answer.call)]
+    assert copy.gone(copy.OTHER) == [((copy.CALLED, copy.TWIN), answer.call)]
     assert copy.gone(copy.INVOKER) == []
 
 
@@ -635,7 +635,63 @@ def test_what_was_done_for_a_copy_that_is_gone_is_taken_back_if_its_invoker_stop
     copy.engine.receive(0.0, copy.request)
     copy.engine.receive(0.0, copy.said(ABORT, copy.INVOKER, 6, call=copy.request.call))
     assert copy.engine.queued == 0
-    assert copy.gone(copy.OTHER) == [((copy.CALLED,), answer.call)]
+    assert copy.gone(copy.OTHER) == [((copy.CALLED, copy.TWIN), answer.call)]
+
+
+@pytest.mark.parametrize(
+    ("answering", "gone", "told"),
+    [
+        ((Copy.CALLED,), (), (Copy.CALLED, Copy.TWIN)),
+        ((Copy.CALLED, Copy.TWIN), (), (Copy.CALLED, Copy.TWIN)),
+        ((Copy.CALLED,), (Copy.CALLED,), (Copy.TWIN,)),
+    ],
+    ids=["one has answered", "both have answered", "the one that has answered is gone"],
+)
+@pytest.mark.parametrize("is_stopped_first", [False, True])
+def test_what_was_done_for_a_copy_that_is_gone_is_taken_back_at_all_copies_with_one_message(
+    answering: tuple[int, ...], gone: tuple[int, ...], told: tuple[int, ...], is_stopped_first: bool
+) -> None:
+    """A copy that has not answered may wait for calls that the one which has would have had to make."""
+    copy = Copy()
+    heard = [copy.request, *map(copy.answer, answering)]
+    heard.insert(1 if is_stopped_first else 3, copy.said(ABORT, copy.INVOKER, 6, call=copy.request.call))
+    for message in heard:
+        copy.engine.receive(0.0, message)
+    for member in gone:
+        assert copy.gone(member) == []
+    assert copy.gone(copy.OTHER) == [(told, copy.answer().call)]
+
+
+def test_a_call_that_was_taken_back_before_it_came_may_be_taken_back_again() -> None:
+    """By the next copy of its invoker, which cannot know how far the first one got."""
+    roster = Roster([Place(0, "x"), Place(1, "y"), Place(2, "x")], {"y": Everything()})
+    engine = Engine(1, roster, EngineOptions(delta=10.0))
+    start = StartId(1, 0)
+    for number, kind in enumerate((ABORT, SYNCHRONOUS, ABORT), 1):
+        place = (0, (1,), SendId(start, number), number, number, (0, 0, 0), ((1, number),), start)
+        engine.receive(1.0, Message(kind, *place, call=(1, 0, 0, 0, 0), op="f", hosts=((0, 2),)))
+        assert engine.undoable == (number == 1)
+    assert engine.queued == 0
+
+
+def test_a_call_that_was_taken_back_before_it_came_is_answered_to_the_copy_that_repeats_it() -> None:
+    """The first copy of the invoker has taken it back and is gone, its request lost; the next one waits for it still."""
+    roster = Roster([Place(0, "x"), Place(1, "y"), Place(2, "x")], {"y": Everything()})
+    engine = Engine(1, roster, EngineOptions(delta=10.0))
+
+    def said(kind: str, src: int, number: int, view: int) -> Message:
+        start = StartId(number, src)
+        place = (src, (1,), SendId(start, 0), number, number, (0, 0, 0), ((1, number),), start)
+        return Message(kind, *place, call=(9, 1, 0, 0, 0), op="f", hosts=((0, 2),), view=view)
+
+    engine.receive(1.0, said(ABORT, 0, 2, view=0))
+    engine.suspect(2.0, 0)
+    engine.receive(2.0, Flush(2, 5, ((1, 1),), (0,), ()))
+    actions = engine.receive(3.0, said(SYNCHRONOUS, 2, 2, view=1))
+    sent = [action.packet for action in actions if isinstance(action, Transmit)]
+    assert [(each.dst, each.reason) for each in sent if isinstance(each, Message)] == [((2,), ORPHAN)]
+    engine.receive(4.0, said(ABORT, 2, 3, view=1))
+    assert (engine.queued, len(engine.hosted[1].cancelled)) == (0, 0)
 
 
 def test_what_was_done_for_a_copy_that_is_gone_stays_if_ours_has_committed() -> None:
@@ -643,7 +699,7 @@ def test_what_was_done_for_a_copy_that_is_gone_stays_if_ours_has_committed() -> 
     copy = Copy()
     copy.engine.receive(0.0, copy.request)
     started = []
-    for member in (copy.OTHER, copy.CLIENT, copy.INVOKER, copy.CALLED):
+    for member in (copy.OTHER, copy.CLIENT, copy.INVOKER, copy.CALLED, copy.TWIN):
         started += copy.engine.receive(0.0, Heartbeat(member, 9, copy.numbers[member], 0, (0,), 0))
     (instance,) = [action.instance for action in started if isinstance(action, Run)]
     copy.engine.endings.finish(instance, "done")

@@ -64,6 +64,14 @@ def test_runs_over_something_reliable(first: int) -> None:
             6830,
             {"generator": Replicated, "crash": True},
         ),  # an answer to one that had aborted, whose abort is lost
+        (
+            95005639,
+            {"generator": Replicated, "crash": True},
+        ),  # a copy that waits for what the one that speaks for it has refused, called by a copy that is gone
+        (
+            98008544,
+            {"generator": Replicated, "crash": True},
+        ),  # a call that the copy that is gone has taken back, and the next one makes: only the abort had come
     ],
 )
 def test_runs_that_once_went_wrong(seed: int, how: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ class Early:
             return
         instance = hosted.bases.get(base)
         if base in hosted.ended or (instance is None and self._is_lost(hosted, base)):
-            self._disown(hosted, response)
+            self._disown(hosted, [response])
         elif instance is None or response.call not in instance.calls:
             if base not in hosted.early:
                 remember(hosted.early, base, [])
@@ -47,9 +47,9 @@ class Early:
         """The instance has ended, or will never begin: forget answers to its calls."""
         if self._local.roster.is_replicated[hosted.place]:
             remember(hosted.ended, base, committed)
-            for response in hosted.early.pop(base, ()):
-                if not committed:
-                    self._disown(hosted, response)
+            answers = hosted.early.pop(base, [])
+            if not committed:
+                self._disown(hosted, answers)
 
     def take_over(self, hosted: Hosted) -> None:
         """A member is gone: abort calls that its copy of our object made and can no longer abort, if that is for us to do; else
@@ -58,8 +58,7 @@ class Early:
         answers = [response for base in lost for response in hosted.early.pop(base)]
         answers += hosted.disowned.values()
         hosted.disowned.clear()
-        for response in answers:
-            self._disown(hosted, response)
+        self._disown(hosted, answers)
 
     def _is_lost(self, hosted: Hosted, base: CallId) -> bool:
         """Whether the request that would start that instance was lost with the member that sent it."""
@@ -67,14 +66,18 @@ class Early:
             return False
         return not any(base_of(entry.message, hosted.object) == base for entry in hosted.queue)
 
-    def _disown(self, hosted: Hosted, response: Message) -> None:
-        """An answer came for an instance that was aborted here before it made the call. The copy that made the call aborts
+    def _disown(self, hosted: Hosted, responses: list[Message]) -> None:
+        """Answers came for an instance that was aborted here before it made the calls. The copy that made a call aborts
         it, as long as that copy is there; remember the answer. If that copy is gone, it may not have got as far: abort
-        the call from here."""
-        local = self._local
-        if local.is_complete or local.alive_of(response.dst)[:1] != (hosted.place,):
-            remember(hosted.disowned, (*response.call, response.src), response)
-            return
-        nobody = hosted.order.root()
-        hosted.order.abort()
-        self._speech.say(nobody, ABORT, (response.src,), call=response.call, op=response.op)
+        the call from here, at all copies of the object that has answered. Those that have not may never do so: they
+        may wait for the one that has, which speaks for them and has ended."""
+        local, roster = self._local, self._local.roster
+        calls = {(*response.call, roster.object_of[response.src]): response for response in responses}
+        for name, response in calls.items():
+            if local.is_complete or local.alive_of(response.dst)[:1] != (hosted.place,):
+                remember(hosted.disowned, name, response)
+                continue
+            nobody = hosted.order.root()
+            hosted.order.abort()
+            copies = roster.copies.get(roster.places[response.src].object, ())
+            self._speech.say(nobody, ABORT, copies, call=response.call, op=response.op)

@@ -72,7 +72,7 @@ class Hosted:
         self.queue = Queue(relation)
         self.state = State()
         self.asked: dict[CallId, HostedCall] = {}  # calls that somebody waits for
-        self.cancelled: OrderedDict[CallId, None] = OrderedDict()  # aborted before they came
+        self.cancelled: OrderedDict[CallId, int] = OrderedDict()  # aborted before they came, by that place
         # Of instances that several copies run, by the common beginning of the names of their calls: those that run,
         # those that have ended and whether they committed, and answers to those that have not begun.
         self.bases: dict[CallId, Instance] = {}

@@ -50,17 +50,19 @@ class Incoming:
         """A request came."""
         local = self._local
         if request.call in hosted.cancelled:
-            del hosted.cancelled[request.call]
+            canceller = hosted.cancelled.pop(request.call)
+            self._remember(hosted, request)
             self._early.forget(hosted, base_of(request, hosted.object))
             local.note_at("cancel", hosted.place, request)
+            if request.src != canceller:
+                self._answer_again(hosted, request)
             return
         if request.call in hosted.asked:
             return  # another speaker has sent the same request; the answer goes to all copies
         if request.call in hosted.seen:
             self._answer_again(hosted, request)
             return
-        if local.roster.is_replicated[request.src]:
-            remember(hosted.seen, request.call)
+        self._remember(hosted, request)
         local.note_at("receive", hosted.place, request)
         entry = QueueEntry(request, call_of(request), request.path, local.now)
         if local.is_orphan(request):
@@ -72,6 +74,11 @@ class Incoming:
         else:
             self._start(hosted, entry)
 
+    def _remember(self, hosted: Hosted, request: Message) -> None:
+        """Another copy of the invoker may ask again, or take back again what one has taken back."""
+        if self._local.roster.is_replicated[request.src]:
+            remember(hosted.seen, request.call)
+
     def give_up(self, hosted: Hosted, entry: QueueEntry) -> None:
         """A member that called it is gone: refuse the request if a copy of the invoker is left to be told, else drop it."""
         if self._local.has_invoker(entry.message):
@@ -80,10 +87,11 @@ class Incoming:
             self._cancel(hosted, entry)
 
     def _answer_again(self, hosted: Hosted, request: Message) -> None:
-        """A copy of the invoker repeats a call that another copy made before, and that has ended here: answer it again."""
+        """A copy of the invoker repeats a call that another copy made before, and that has ended here, or was taken back
+        before it came: answer it again."""
         if request.kind == ONE_WAY:
             return
-        done = hosted.seen[request.call]
+        done = hosted.seen.get(request.call)
         if done is None:
             self._speech.answer_for(hosted, request, reason=ORPHAN, text="another copy has taken it back")
         else:
@@ -119,7 +127,7 @@ class Incoming:
         asked = hosted.asked.get(message.call)
         if asked is None:
             if message.call not in hosted.seen:
-                remember(hosted.cancelled, message.call)
+                remember(hosted.cancelled, message.call, message.src)
             return
         match asked.stage:
             case Stage.WAITING:
