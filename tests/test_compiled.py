@@ -2,6 +2,7 @@
 tests say all that."""
 
 import copy
+import os
 import pickle
 import subprocess
 import sys
@@ -55,6 +56,15 @@ def test_the_command_says_so() -> None:
     done = subprocess.run([sys.executable, "-m", "inga", "--version"], capture_output=True, text=True)
     assert done.stdout == "inga 0.1.0, compiled\n"
     assert inga.compiled is True
+
+
+def test_a_seed_is_the_same_run() -> None:
+    command = "-m inga sim --order total --members 4 --messages 20 --loss 0.2 --seed 7".split()
+    said = [
+        subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True).stdout
+        for environment in (os.environ, {**os.environ, "PYTHONPATH": str(TOP / "src")})
+    ]
+    assert said[0] == said[1] and "all promises kept" in said[0]
 
 
 class Counting(Layer):
